@@ -1,60 +1,86 @@
-"""ARCHITECTURE.md has every file of the crates, the Python package and the handlers, and what it says of itself first.
-
-`NICETY_WRITE=1 pytest tests/test_map.py` writes the list anew.
-"""
+"""The map of ARCHITECTURE.md has every folder, crate and top-level module, and the dependencies of the manifests."""
 
 from __future__ import annotations
 
-import ast
-import os
 import re
+import subprocess
+import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "ARCHITECTURE.md"
-BEGIN = "<!-- files: written by tests/test_map.py -->\n"
-END = "<!-- end of files -->\n"
-KINDS = {".rs", ".py", ".pyi", ".c", ".h", ".ld", ".zig"}
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+CRATES = sorted(path.name for path in (ROOT / "crates").iterdir() if (path / "Cargo.toml").is_file())
 
 
-def sentence(path: Path) -> str:
-    """The first sentence of a file's documentation."""
-    text = path.read_text(encoding="utf-8")
-    head = text.split("\n\n", 1)[0]
-    if path.suffix in {".py", ".pyi"}:
-        lines = (ast.get_docstring(ast.parse(text)) or "").splitlines()
-    elif path.suffix in {".rs", ".zig"}:
-        lines = [line.removeprefix("//!").strip() for line in head.splitlines() if line.startswith("//!")]
-    else:
-        lines = [line.removeprefix(" *").strip() for line in head.removeprefix("/* ").partition("*/")[0].splitlines()]
-    paragraph = " ".join(lines[: lines.index("")] if "" in lines else lines).strip()
-    assert paragraph, f"{path} does not say what it is"
-    first = re.split(r"(?<=[a-zA-Z0-9)`\]])\.(?: |$)", paragraph.removeprefix(f"{path.name}: "))[0]
-    # Links have their targets in Rust, and bars would end a cell.
-    first = re.sub(r"\[([^\]]+)\](?:\([^)]*\))?", r"\1", first).replace("|", "\\|")
-    # The name of a function of the file keeps its letters.
-    word = re.match(r"[\w.]+", first)
-    is_name = word is not None and ("." in word[0] or re.search(rf"\b{word[0]}\(", text))
-    return first if is_name else first[0].upper() + first[1:]
+def section(title: str) -> str:
+    """A section of the page, with the sections below it."""
+    level, _, _ = title.partition(" ")
+    return re.split(rf"\n#{{1,{len(level)}}} ", TEXT.split(f"\n{title}\n")[1])[0]
 
 
-def files() -> str:
-    """A table for each folder."""
-    tables = []
-    crates = [crate / "src" for crate in sorted((ROOT / "crates").iterdir())]
-    for tree in [*crates, ROOT / "python" / "nicety", ROOT / "handlers"]:
-        paths = [path for path in tree.rglob("*") if path.suffix in KINDS and path.stem != "tests"]
-        for folder in sorted({path.parent for path in paths}):
-            own = sorted(folder.iterdir(), key=lambda path: (path.stem not in {"lib", "mod", "__init__"}, path.stem))
-            rows = [f"| `{path.name}` | {sentence(path)} |\n" for path in own if path in paths]
-            tables.append(f"`{folder.relative_to(ROOT)}`\n\n| file | what is in it |\n|---|---|\n{''.join(rows)}")
-    return "\n" + "\n".join(tables) + "\n"
+def rows(title: str) -> list[list[str]]:
+    """The cells of the rows of a section's first table."""
+    table = re.findall(r"(?:^\|.*\n)+", section(title), re.MULTILINE)[0]
+    return [[cell.strip() for cell in row.strip("|").split(" |")] for row in table.splitlines()[2:]]
 
 
-def test_every_file_is_in_the_map() -> None:
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    found, after = rest.split(END)
-    if os.environ.get("NICETY_WRITE"):
-        PAGE.write_text(before + BEGIN + files() + END + after, encoding="utf-8")
-    else:
-        assert found == files(), "write it with NICETY_WRITE=1 pytest tests/test_map.py"
+def names(cell: str) -> set[str]:
+    return set(re.findall(r"`([^`]+)`", cell))
+
+
+def dependencies(crate: str) -> set[str]:
+    """The crates of this project that a crate's manifest names, without those of tests."""
+    manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8"))
+    found = (name for name in manifest.get("dependencies", {}) if re.match(r"nicety(-|$)", name))
+    return {name.removeprefix("nicety-") for name in found}
+
+
+def modules(crate: str) -> set[str]:
+    paths = [path for path in (ROOT / "crates" / crate / "src").iterdir() if path.is_dir() or path.suffix == ".rs"]
+    return {path.stem for path in paths} - {"lib", "tests"}
+
+
+def test_every_folder_is_in_the_map() -> None:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    folders = {name.partition("/")[0] for name in listed if "/" in name}
+    assert {name for row in rows("### Other folders") for name in names(row[0])} == folders - {"crates"}
+
+
+def test_dependencies_are_those_of_the_manifests() -> None:
+    table = {row[0].strip("`").removeprefix("crates/"): names(row[2]) for row in rows("### Crates")}
+    assert table == {crate: dependencies(crate) for crate in CRATES}
+
+
+def test_crates_depend_on_lower_rows() -> None:
+    picture = section("### Crates").split("```")[1].splitlines()[1:]
+    row_of = {crate: at for at, line in enumerate(picture) for crate in line.split()}
+    assert sorted(row_of) == CRATES
+    pairs = [(crate, other) for crate in CRATES for other in dependencies(crate)]
+    assert [pair for pair in pairs if row_of[pair[1]] <= row_of[pair[0]]] == []
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_top_level_modules_are_in_the_map(crate: str) -> None:
+    (cell,) = (row[1] for row in rows("## Where things are") if row[0] == f"`{crate}`")
+    named = {name for name in names(cell) if re.fullmatch(r"\w+", name)}
+    assert named == modules(crate)
+
+
+def test_every_source_file_says_what_it_is() -> None:
+    kinds: dict[str, str | tuple[str, ...]] = {
+        ".rs": "//!",
+        ".zig": "//!",
+        ".py": '"""',
+        ".pyi": '"""',
+        ".c": ("/*", "//"),
+        ".h": ("/*", "//"),
+        ".ld": "/*",
+    }
+    trees = [*(ROOT / "crates").glob("*/src"), ROOT / "python" / "nicety", ROOT / "handlers"]
+    paths = [path for tree in trees for path in tree.rglob("*") if path.suffix in kinds and path.stem != "tests"]
+    assert len(paths) > 500
+    silent = [path for path in paths if not path.read_text(encoding="utf-8").startswith(kinds[path.suffix])]
+    assert [str(path.relative_to(ROOT)) for path in silent] == []

@@ -26,13 +26,13 @@ const SOURCES: [&str; 21] = [
     "portals_data.c",
     "offload_base.c",
 ];
-/// Of the library that offloads collective operations.
+/// Sources of the library that offloads collective operations.
 const OFFLOAD: [&str; 3] = ["offload.c", "offload_mpi.c", "offload_card.c"];
 
 fn main() {
     println!("cargo::rerun-if-changed=client");
     println!("cargo::rerun-if-changed=../../handlers/include/collectives.h");
-    // Under this name programs that link libportals find the library that is loaded into them already.
+    // Programs that link libportals look for this name, and find the library that is already loaded.
     compile("libnicety-fi.so", &["-Wl,-soname,libportals.so"], &SOURCES);
     compile("libnicety-offload.so", &["-I../../handlers/include"], &OFFLOAD);
 }
@@ -40,7 +40,7 @@ fn main() {
 fn compile(name: &str, options: &[&str], sources: &[&str]) {
     let into = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join(name);
     if env::var("CARGO_CFG_TARGET_OS").as_deref() != Ok("linux") {
-        // Processes of other systems are not simulated.
+        // Only Linux processes are simulated.
         std::fs::write(into, []).expect("the output folder can be written");
         return;
     }
@@ -54,7 +54,7 @@ fn compile(name: &str, options: &[&str], sources: &[&str]) {
         .try_get_compiler()
         .expect("a C compiler, as Rust needs one to link")
         .to_command();
-    // Angle brackets of their headers mean this folder, as they mean the installed one for users.
+    // Angle brackets in the headers mean this folder here, and the installed one for users.
     compiler.args(["-shared", "-Iclient", "-o"]).arg(&into).args(options);
     compiler.args(sources.iter().map(|source| format!("client/{source}")));
     compiler.args(["-ldl", "-lpthread"]);

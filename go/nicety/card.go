@@ -16,11 +16,11 @@ type Process struct {
 	name   string
 }
 
-// At is where a process runs.
+// At is the place of a process.
 type At struct {
-	// Microengine and Context are numbers from 0 on.
+	// Microengine and Context are numbers from 0.
 	Microengine, Context uint32
-	// Contexts is for how many contexts the microengine is set up when the first process is started there; 0: for all it has.
+	// Contexts is the number of contexts that the microengine uses, set when its first process starts; 0 means all.
 	Contexts uint32
 }
 
@@ -31,7 +31,7 @@ func address(g *goroutines, contents []byte) uint64 {
 	return g.keep(unsafe.Pointer(&contents[0]))
 }
 
-// Load loads a program, as nicety cc compiles it. It takes no virtual time.
+// Load loads a program compiled by nicety cc. It takes no virtual time.
 func Load(elf []byte) (*Program, error) {
 	g := here()
 	results, err := g.call(opLoad, address(g, elf), uint64(len(elf)))
@@ -41,7 +41,7 @@ func Load(elf []byte) (*Program, error) {
 	return &Program{results[0]}, nil
 }
 
-// LoadFile loads a program out of a file.
+// LoadFile loads a program from a file.
 func LoadFile(path string) (*Program, error) {
 	elf, err := os.ReadFile(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Program) Start(name string, at At, args ...uint32) (*Process, error) {
 	return &Process{results[0], strings.Clone(name)}, nil
 }
 
-// Finished waits for the end of a process: what its function returned. The error is ErrTrap where it was stopped.
+// Finished waits for the end of a process and returns its function's result. The error is ErrTrap if the process was stopped.
 func (p *Process) Finished() (uint32, error) {
 	results, err := here().call(opFinished, p.number)
 	return uint32(results[0]), err
@@ -97,12 +97,12 @@ const (
 
 // Memory is a part of a memory of the card. Reading and writing it takes no virtual time.
 type Memory struct {
-	// Address is where processes of the card see it.
+	// Address is the memory's address for processes of the card.
 	Address uint32
 	part    [4]uint64
 }
 
-// CardMemory is a part of a memory of the card, of an island where each has its own (CLS, CTM).
+// CardMemory returns a part of a memory of the card; island selects one if each island has its own (CLS, CTM).
 func CardMemory(kind MemoryKind, island int, offset, length uint32) (*Memory, error) {
 	part := [4]uint64{uint64(kind), uint64(island), uint64(offset), uint64(length)}
 	results, err := here().call(opMemory, part[:]...)
@@ -112,7 +112,7 @@ func CardMemory(kind MemoryKind, island int, offset, length uint32) (*Memory, er
 	return &Memory{uint32(results[0]), part}, nil
 }
 
-// Read gives the bytes as they are now.
+// Read returns the current bytes.
 func (m *Memory) Read() ([]byte, error) {
 	g := here()
 	contents := make([]byte, m.part[3])

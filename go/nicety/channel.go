@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Device is what a host reaches the processes on its card by.
+// Device is a host's access to the processes on its card.
 type Device struct{}
 
 // Open opens the device. It takes no virtual time.
@@ -16,12 +16,12 @@ func Open() Device {
 	return Device{}
 }
 
-// Channel joins the host with a process of the card: synchronous messages of values of type T, both ways. T is a number, a boolean, or
-// an array or structure of them without gaps; its bytes are those that it has in memory, which are those of the same type in C.
+// Channel joins the host with a process of the card: synchronous messages of values of type T, in both directions. T is a number, a
+// boolean, or an array or structure of them without gaps. Its bytes are those in memory, as of the same type in C.
 type Channel[T any] struct {
 	number uint64
 	target uint32
-	// The wait for the other end, in ps.
+	// The limit of the wait for the other end, in ps.
 	limitPs uint64
 }
 
@@ -37,7 +37,7 @@ func Subscribe[T any](_ Device, target uint32) (*Channel[T], error) {
 	return &Channel[T]{results[0], target, anyValue}, nil
 }
 
-// As is the same channel for messages of another type.
+// As returns the same channel for messages of another type.
 func As[U, T any](c *Channel[T]) (*Channel[U], error) {
 	if err := check[U](); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func As[U, T any](c *Channel[T]) (*Channel[U], error) {
 	return &Channel[U]{c.number, c.target, c.limitPs}, nil
 }
 
-// check tells of types that are not their bytes.
+// check refuses types that are more than their bytes.
 func check[T any]() error {
 	kind := reflect.TypeOf((*T)(nil)).Elem()
 	if why := unfit(kind); why != "" {
@@ -82,11 +82,11 @@ func bytesOf[T any](value *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
 }
 
-// Target is what the channel was subscribed to.
+// Target returns the target of the subscription.
 func (c *Channel[T]) Target() uint32 { return c.target }
 
-// Within is the same channel, whose calls wait no longer than this for the other end, and then fail with ErrTimedOut. A message whose
-// other end has come passes, however long it takes.
+// Within returns the same channel with a limit on each call's wait for the other end. After the limit, the call fails with ErrTimedOut. A
+// transfer that has begun has no limit.
 func (c *Channel[T]) Within(limit time.Duration) (*Channel[T], error) {
 	ps, err := picoseconds(limit)
 	return &Channel[T]{c.number, c.target, ps}, err
@@ -118,7 +118,7 @@ func (c *Channel[T]) Receive() (value T, err error) {
 	return value, err
 }
 
-// take copies a direct message behind a call's first result.
+// take copies a direct message to its place behind a call's first result.
 func take(contents []byte, results *[words]uint64) {
 	for i := range contents {
 		contents[i] = byte(results[1+i/8] >> (8 * (i % 8)))
@@ -145,7 +145,7 @@ func place[T any](g *goroutines, values []T) (address, bytes uint64) {
 	return g.keep(unsafe.Pointer(&values[0])), uint64(len(values)) * uint64(unsafe.Sizeof(values[0]))
 }
 
-// Close closes the channel. A process that waits at its end is told.
+// Close closes the channel. A process that waits at its end gets an error.
 func (c *Channel[T]) Close() error {
 	_, err := here().call(opClose, c.number)
 	return err
@@ -159,7 +159,7 @@ type Case struct {
 	take    func(results *[words]uint64)
 }
 
-// Into is a direct message for a variable.
+// Into makes a case of a direct message into a variable.
 func (c *Channel[T]) Into(value *T) Case {
 	contents := bytesOf(value)
 	return Case{
@@ -170,7 +170,7 @@ func (c *Channel[T]) Into(value *T) Case {
 	}
 }
 
-// IntoInd is an indirect message that fills values.
+// IntoInd makes a case of an indirect message that fills values.
 func (c *Channel[T]) IntoInd(values []T) Case {
 	var bytes uint64
 	if len(values) > 0 {
@@ -187,11 +187,11 @@ func (c *Channel[T]) IntoInd(values []T) Case {
 	}
 }
 
-// Select receives from the first of several channels whose process writes, one case of each: which. Where several wait already, it is
-// the first in order.
+// Select receives from the first channel with a writing process, by one case per channel, and returns the index. If several processes wait,
+// the first case in order counts.
 func Select(cases ...Case) (int, error) { return choose(anyValue, cases) }
 
-// SelectWithin is Select that waits no longer than this, and then fails with ErrTimedOut.
+// SelectWithin is Select with a limit on the wait. After the limit it fails with ErrTimedOut.
 func SelectWithin(limit time.Duration, cases ...Case) (int, error) {
 	ps, err := picoseconds(limit)
 	if err != nil {
@@ -205,7 +205,7 @@ func choose(limitPs uint64, cases []Case) (int, error) {
 	if len(cases) > alternatives {
 		return 0, inputError(fmt.Sprintf("a selection of %d; it has at most %d alternatives", len(cases), alternatives))
 	}
-	// One word more, so that there is memory without cases.
+	// One extra word, so that there is memory even without cases.
 	given := make([]uint64, 0, 3*len(cases)+1)
 	for _, each := range cases {
 		given = append(given, each.number, each.bytes, each.address(g))

@@ -1,6 +1,6 @@
-// Package nicety lets a Go program be the program of a simulated host whose card runs processes, such as nfp-4000: it starts C
-// functions on the card's microengines, and talks to them through typed channels. The interface is that of NFComms (Pennefather,
-// Bradshaw and Irwin, SACJ 31(2), 2019): a call ends when both ends have come and the message has passed.
+// Package nicety lets a Go program run on a simulated host with a card for processes, such as nfp-4000. The program starts C functions
+// on the card's microengines, and exchanges messages with them through typed channels. The interface is that of NFComms (Pennefather,
+// Bradshaw and Irwin, SACJ 31(2), 2019). A call ends when both ends have called and the message has passed.
 //
 //	func main() {
 //		nicety.Main(func() error {
@@ -19,22 +19,22 @@
 //		})
 //	}
 //
-// The program is built as any other, without cgo, and nicety exec starts it:
+// The program is built as usual, without cgo, and nicety exec starts it:
 //
 //	nicety exec --nic nfp-4000 --launcher none -- ./program
 //
 // # Time
 //
-// Goroutines that take part in virtual time are the one that Main runs, and those that [Go] and [Gather] start. One of them runs at a
-// time, and virtual time stands still meanwhile. It goes on when the one that runs makes a call of this package, from the call to its
-// return; then the simulation says which goroutine runs next. [Now] tells the time, [Compute] takes some of it on a CPU of the host,
-// and [Sleep] without one. What a goroutine computes between its calls costs nothing, or what it takes here, as --compute says.
+// The goroutine of Main, and those started by [Go] and [Gather], take part in virtual time. One of them runs at a time, and virtual time
+// stands still meanwhile. During its calls of this package, virtual time advances; then the simulation chooses the next goroutine.
+// [Now] returns the time, [Compute] takes time on a CPU of the host, and [Sleep] without one. Computation between calls is free, or
+// costs its CPU time on this machine: see --compute.
 //
-// So a run is the same every time, and goroutines share variables without locks. Two things break that, and are told:
+// So every run is the same, and goroutines share variables without locks. Two errors would break that, and are reported:
 //
-//   - A goroutine that the go statement started makes a call of this package: it panics.
-//   - A goroutine that runs waits, by a channel of Go or a lock, for one whose turn has not come: the program ends with an error that
-//     shows where. Use [Task.Wait], or a channel of Go with room for the value.
+//   - A goroutine of the go statement calls this package: it panics.
+//   - The running goroutine waits, by a channel of Go or a lock, for one without the turn. The program ends with an error that shows the
+//     place. Use [Task.Wait], or a channel of Go with room for the value.
 //
-// The clock of the time package is the machine's, and so are its timers.
+// The clock and the timers of the time package are the machine's.
 package nicety

@@ -2,15 +2,15 @@ package nicety
 
 import "errors"
 
-// What is wrong with a call; errors.Is tells them apart.
+// The kinds of errors of a call, for errors.Is.
 var (
-	// ErrInput is an argument that cannot be. A program that ends with it has status 2.
+	// ErrInput is an invalid argument. A program that ends with it has status 2.
 	ErrInput = errors.New("invalid argument")
-	// ErrFailed is a call that failed: the other end has another size or kind, or is not there.
+	// ErrFailed is a failed call: the other end has another size or kind, or does not exist.
 	ErrFailed = errors.New("failed")
 	// ErrTrap is a process of the card that was stopped.
 	ErrTrap = errors.New("process stopped")
-	// ErrTimedOut is a call whose other end did not come in time.
+	// ErrTimedOut is a call with another end that did not come in time.
 	ErrTimedOut = errors.New("timed out")
 )
 
@@ -27,7 +27,7 @@ func (e *Error) Unwrap() error { return e.kind }
 
 func inputError(text string) error { return &Error{ErrInput, text} }
 
-// The error of a code of channels.h.
+// errorOf returns the error of a code of channels.h.
 func errorOf(code int64, text string) error {
 	switch code {
 	case 0:

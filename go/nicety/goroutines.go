@@ -13,26 +13,26 @@ import (
 	"unsafe"
 )
 
-// The goroutines that take part. All but the first two fields are used by the one alone that runs.
+// The participating goroutines. Only the running one uses the fields after the first two.
 type goroutines struct {
 	*process
-	// The identity of the goroutine that runs, as the runtime has it; 0 while the simulation has the turn.
+	// The runtime's identity of the running goroutine; 0 while the simulation has the turn.
 	runs uint64
 	// Turns so far.
 	turns uint64
-	// The number of the one that runs, and what wakes each of them.
+	// The number of the running goroutine, and the channel that wakes each goroutine.
 	current uint64
 	wakes   map[uint64]chan struct{}
 	tasks   []*Task
-	// Memory that calls have named, so that it stays where it is until they return.
+	// Memory that calls use, kept at its address until they return.
 	kept map[uint64][]unsafe.Pointer
 }
 
 var taking *goroutines
 
-// Main runs a program on the host of this process: program is its first goroutine. Main returns when all goroutines have ended. If
-// program returns an error, or a goroutine that nobody has waited for does, Main prints it and ends the process, with status 2 for
-// ErrInput and 1 for others.
+// Main runs a program on the host of this process, with program as its first goroutine. Main returns when all goroutines have ended. If
+// program returns an error, or a goroutine that nobody has waited for does, Main prints it and ends the process. The status is 2 for
+// ErrInput and 1 for other errors.
 func Main(program func() error) {
 	if taking != nil {
 		panic("nicety: Main is called once")
@@ -75,7 +75,7 @@ func fail(who string, err error) {
 	os.Exit(1)
 }
 
-// identity is what the runtime numbers the calling goroutine by.
+// identity returns the runtime's number of the calling goroutine.
 func identity() uint64 {
 	var text [64]byte
 	return identityOf(text[:runtime.Stack(text[:], false)])
@@ -89,13 +89,13 @@ func identityOf(stack []byte) uint64 {
 	return id
 }
 
-// run notes that the calling goroutine runs.
+// run records that the calling goroutine runs.
 func (g *goroutines) run() {
 	atomic.AddUint64(&g.turns, 1)
 	atomic.StoreUint64(&g.runs, identity())
 }
 
-// here is what the calling goroutine makes its calls by.
+// here returns the goroutines for a call of the calling goroutine, which must have the turn.
 func here() *goroutines {
 	if taking == nil {
 		panic("nicety: there is no simulation yet; make calls in the function that is given to nicety.Main")
@@ -106,9 +106,9 @@ func here() *goroutines {
 	return taking
 }
 
-// call makes a call of the goroutine that runs: its results.
+// call makes a call of the running goroutine, and returns its results.
 func (g *goroutines) call(op uint32, given ...uint64) (*[words]uint64, error) {
-	// Others run while this one waits, and change what is shared.
+	// Others run while this goroutine waits, and change the shared fields.
 	own, wake := g.current, g.wakes[g.current]
 	args := new([words]uint64)
 	copy(args[:], given)
@@ -120,12 +120,12 @@ func (g *goroutines) call(op uint32, given ...uint64) (*[words]uint64, error) {
 	}
 	g.run()
 	delete(g.kept, own)
-	// Both are overwritten by the next call.
+	// The next call overwrites both.
 	*args = *g.words
 	return args, errorOf(g.slot.result, g.refusal())
 }
 
-// passOn lets the goroutine run that the reply is to: whether that is the caller.
+// passOn wakes the goroutine of the reply. It returns whether that is the caller.
 func (g *goroutines) passOn(own uint64) bool {
 	next := g.words[words-1]
 	if next == own {
@@ -139,7 +139,7 @@ func (g *goroutines) passOn(own uint64) bool {
 	return false
 }
 
-// keep has memory stay where it is until the call returns: its address.
+// keep keeps memory at its address until the call returns, and returns the address.
 func (g *goroutines) keep(memory unsafe.Pointer) uint64 {
 	g.kept[g.current] = append(g.kept[g.current], memory)
 	return uint64(uintptr(memory))
@@ -153,8 +153,8 @@ type Task struct {
 	waited bool
 }
 
-// Go starts a goroutine that takes part in virtual time, at this instant. It runs when the caller, and those that were ready before,
-// wait in calls.
+// Go starts a goroutine that takes part in virtual time, at this instant. It runs when the caller, and all goroutines that were ready
+// before, wait in calls.
 func Go(function func() error) *Task {
 	g := here()
 	results, err := g.call(opGo)
@@ -179,7 +179,7 @@ func Go(function func() error) *Task {
 	return task
 }
 
-// Wait waits for the end of the goroutine: the error that its function returned. One goroutine waits for it at a time.
+// Wait waits for the end of the goroutine and returns its function's error. One goroutine at a time may wait for it.
 func (t *Task) Wait() error {
 	g := here()
 	t.waited = true
@@ -191,7 +191,8 @@ func (t *Task) Wait() error {
 	return t.err
 }
 
-// Gather runs functions at once, each as a goroutine, and waits until all have ended: the error of the first in order that failed.
+// Gather runs functions at once, each as a goroutine, and waits until all have ended. It returns the first error, in the order of the
+// functions.
 func Gather(functions ...func() error) error {
 	tasks := make([]*Task, len(functions))
 	for i, function := range functions {
@@ -206,19 +207,19 @@ func Gather(functions ...func() error) error {
 	return first
 }
 
-// Rank is the number of this process's host, from 0 on.
+// Rank returns the number of this process's host, from 0.
 func Rank() int { return int(here().rank) }
 
-// Ranks is how many hosts there are.
+// Ranks returns the number of hosts.
 func Ranks() int { return int(here().header.ranks) }
 
-// Now is the virtual time since the start of the run, in whole nanoseconds. Reading it costs what nicety exec --clock-cost says.
+// Now returns the virtual time since the start of the run, in whole nanoseconds. A read costs the time of nicety exec --clock-cost.
 func Now() time.Duration { return time.Duration(here().clockPs() / 1000) }
 
-// NowPs is the virtual time in picoseconds, at the cost of Now.
+// NowPs returns the virtual time in picoseconds, at the cost of Now.
 func NowPs() uint64 { return here().clockPs() }
 
-// Compute takes a time on one of the host's CPUs; with all of them taken it waits for one.
+// Compute takes a time on one of the host's CPUs; if all are busy, it waits for one.
 func Compute(d time.Duration) error { return pass(opCompute, d) }
 
 // Sleep lets a time pass.
@@ -240,16 +241,16 @@ func picoseconds(d time.Duration) (uint64, error) {
 	return uint64(d) * 1000, nil
 }
 
-// Barrier waits until every host has come here, over the job launcher's own network.
+// Barrier waits until every host has called it, over the job launcher's own network.
 func Barrier() error {
 	_, err := here().call(opBarrier)
 	return err
 }
 
-// How often the goroutine that runs is looked at.
+// Interval of checks on the running goroutine.
 const watchEvery = 500 * time.Millisecond
 
-// watch ends the program when the goroutine that runs waits for others that do not run.
+// watch ends the program if the running goroutine waits for others that do not run.
 func (g *goroutines) watch() {
 	own, before := identity(), uint64(0)
 	for range time.Tick(watchEvery) {
@@ -267,7 +268,8 @@ func (g *goroutines) watch() {
 	}
 }
 
-// stuck is the stack of the goroutine that runs, if it waits and no other one could end that, or has ended without its function.
+// stuck returns the stack of the running goroutine if it waits and no other could wake it. For one that ended without its function it
+// returns a text.
 func stuck(stacks []byte, runs, watcher uint64) string {
 	where := fmt.Sprintf("goroutine %d, which has ended by runtime.Goexit", runs)
 	for _, stack := range bytes.Split(bytes.TrimSpace(stacks), []byte("\n\n")) {

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// TestLayouts compares layouts and numbers with those that a C compiler finds in protocol.h, portals.h and channels.h.
+// TestLayouts compares layouts and numbers with those of a C compiler for protocol.h, portals.h and channels.h.
 func TestLayouts(t *testing.T) {
 	compiler, err := exec.LookPath("cc")
 	if err != nil {

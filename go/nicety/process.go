@@ -31,7 +31,7 @@ const (
 	clockOfProcess = 2
 )
 
-// The rank that the launcher has given this process: none, MPICH, Open MPI, PMIx.
+// findRank returns the rank from the launcher of this process: none, MPICH, Open MPI, PMIx.
 func findRank() (uint32, bool) {
 	for _, name := range []string{"NICETY_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"} {
 		if rank, err := strconv.ParseUint(os.Getenv(name), 10, 32); err == nil {
@@ -88,7 +88,7 @@ func attach() (*process, error) {
 		return nil, inputError(fmt.Sprintf("rank %d is process %d already; one process of a rank takes part",
 			rank, atomic.LoadUint32(&p.slot.pid)))
 	}
-	// Of this process nothing is known yet, whatever ended before it.
+	// The simulator knows no end of this process yet, even if another one has ended before it.
 	atomic.StoreUint32(&p.slot.end, 0)
 	// The simulator reads and writes the memory of messages.
 	syscall.RawSyscall(syscall.SYS_PRCTL, prSetPtracer, uintptr(shared.simulator), 0)
@@ -105,7 +105,7 @@ func (p *process) cpuTimeNs() uint64 {
 	return uint64(now.Nano())
 }
 
-// measure counts the time that the process has had CPUs since it was last asked for.
+// measure adds the CPU time of the process since the last measurement.
 func (p *process) measure() {
 	if now := p.cpuTimeNs(); now > p.cpuNs {
 		ps := endOfTime
@@ -117,7 +117,7 @@ func (p *process) measure() {
 	}
 }
 
-// ask makes a call, and waits for a reply, which may be another goroutine's.
+// ask makes a call and waits for a reply, which may be another goroutine's.
 func (p *process) ask(op uint32, args *[words]uint64) {
 	p.measure()
 	p.slot.call = callChannels
@@ -147,7 +147,7 @@ func (p *process) waitForTurn() {
 	}
 }
 
-// refusal is the reason of the last reply.
+// refusal returns the reason of the last reply.
 func (p *process) refusal() string {
 	text := p.reason[:]
 	if end := bytes.IndexByte(text, 0); end >= 0 {
@@ -156,7 +156,7 @@ func (p *process) refusal() string {
 	return string(text)
 }
 
-// nowPs reads the clock, at its cost.
+// clockPs reads the clock, at its cost.
 func (p *process) clockPs() uint64 {
 	p.measure()
 	p.slot.spentPs = later(p.slot.spentPs, p.header.clockCostPs)
@@ -164,7 +164,7 @@ func (p *process) clockPs() uint64 {
 	return later(p.slot.nowPs, p.slot.spentPs)
 }
 
-// Times end at 2^64 ps, which the simulator tells of.
+// Times end at 2^64 ps; the simulator reports that.
 const endOfTime = ^uint64(0)
 
 func later(ps, by uint64) uint64 {

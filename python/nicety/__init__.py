@@ -1,12 +1,12 @@
-"""nicety: is code for a network card right, does it keep up with the wire, and what does it buy the application?
+"""nicety: is code for a network card right, does it keep up with the wire, and what does it gain the application?
 
     import nicety
 
     cluster = nicety.Cluster(2, "spin-discrete")  # hosts with cards; see nicety.program.cluster for their programs
     table = nicety.run_benchmark("latency", nics=["spin-discrete"], sizes=[8, 4096])
 
-Times are in nanoseconds and sizes in bytes wherever a name says nothing else. Whatever goes wrong is a
-`nicety.Error`; see `nicety.errors`.
+Times are in nanoseconds and sizes in bytes unless a name says otherwise. Every exception is a `nicety.Error`; see
+`nicety.errors`.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ __all__ = [
     "trace_schedule",
 ]
 
-# Loaded when first used: the command line must not pay for what a command does not need.
+# Loaded on first use: the command line must not pay for modules that a command does not need.
 _HOMES = {
     "Alternative": "nicety.program.channels.channel",
     "Application": "nicety.program.portals.handlers",

@@ -1,4 +1,4 @@
-"""The extension module. Documents and requests are JSON texts; see docs in the Python modules that call it."""
+"""The extension module. Documents and requests are JSON texts, described in the Python modules that call it."""
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from typing import Any, Literal, Self, final
@@ -10,11 +10,11 @@ _Ack = bool | Literal["no_ack", "ack", "ct_ack", "oc_ack"]
 _Put = tuple[int, int, int, int, int, int, int, int, int, _Ack]
 """Descriptor, length, rank, portal table entry, bits, local and remote offset, word for the target, own word."""
 _Fetch = tuple[int, int, str, str, bytes]
-"""Descriptor for what comes back, offset there, operator, type, operand."""
+"""Descriptor for the returned value, offset there, operator, type, operand."""
 _Trigger = tuple[int, int] | None
 """A counter and its threshold."""
 _Entry = tuple[int, int, int | None, int | None, list[str], int | None, int]
-"""Bits, those to ignore, rank, user, options, counter, own word."""
+"""Bits, ignored bits, rank, user, options, counter, own word."""
 
 class Error(Exception): ...
 class InputError(Error): ...

@@ -1,16 +1,16 @@
 """The exceptions that nicety raises. All of them derive from `Error`.
 
-  InputError        what the user gave is wrong: a file, a key, a unit, a size; exit status 2
-    CompileError    the compiler refused a handler; its own messages have gone to stderr
+  InputError        the user's input is wrong: a file, a key, a unit, a size; exit status 2
+    CompileError    the compiler refused a handler; its messages went to stderr
   RunError          the run itself failed; exit status 1
-    TimedOut        a call had a timeout, and its other end did not come in time
-    Deadlock        a program waits and nothing can happen any more
+    TimedOut        the other end of a call did not arrive within the timeout
+    Deadlock        a program waits, and no event is left
     HandlerTrap     a handler or process trapped, or used up its cycles
-      HandlerFailure  the run came to its end, and a handler failed in it that was not allowed to
+      HandlerFailure  the run was completed, but a handler failed that may not
                       (`nicety.HandlerFailure`, in `nicety.program.failures`)
 
-The message says what is wrong, where, and what to write instead. Where some points of a benchmark, or some cards of
-`run_program`, failed and others did not, the error has the `report` of these as an attribute.
+The message names the error, its place and the correction. If some points of a benchmark, or some cards of
+`run_program`, failed and others did not, the error has the attribute `report` with the others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Schedules of applications in GOAL's formats: what they are made of, and what they take on LogGOPS or on cards.
+"""Schedules of applications in GOAL's formats: their contents, and their times on LogGOPS or on cards.
 
-A schedule has the operations of each rank, and which of them wait for which; see docs/guide/goal.md.
+A schedule has the operations of each rank and their dependencies; see docs/guide/goal.md.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 @checked
 def run_schedule(file: Place, *, progress: Progress | None = None, **given: Unpack[ScheduleOptions]) -> ScheduleReport:
-    """Run a schedule on LogGOPS or, where `nic` is named, on cards, and say when each host is done.
+    """Run a schedule on LogGOPS or, if `nic` is named, on cards, and return the finish time of each host.
 
     Args:
         file: a schedule, as text or binary.
-        progress: called with the thousandths of its operations that are executed, and with 1000.
-        given: as `ScheduleOptions` says.
+        progress: called with the thousandths of its operations executed, and with 1000.
+        given: the arguments of `ScheduleOptions`.
 
     Raises:
-        InputError: the file is no schedule, operations of it wait for each other, or an argument cannot be.
-        Deadlock: a receive has no message, or a message no receive; the error names them.
+        InputError: the file is no schedule, its operations wait for each other, or an argument is invalid.
+        Deadlock: a receive without a message, or a message without a receive; the error names them.
         RunError: on cards: a message was longer than its receive, a limit of the card was reached, or the network lost
             messages.
     """
@@ -61,17 +61,17 @@ def run_schedule(file: Place, *, progress: Progress | None = None, **given: Unpa
 def compare_schedule(
     file: Place, *, progress: Progress | None = None, **given: Unpack[CompareOptions]
 ) -> CompareReport:
-    """Run a schedule on several cards, and say what their hosts spend their time with.
+    """Run a schedule on several cards, and return the parts of their hosts' time.
 
     Args:
         file: a schedule, as text or binary.
-        progress: called with the thousandths of all runs' operations that are executed, and with 1000.
-        given: as `CompareOptions` says.
+        progress: called with the thousandths of all runs' operations executed, and with 1000.
+        given: the arguments of `CompareOptions`.
 
     Raises:
-        InputError: as `run_schedule`.
+        InputError: see `run_schedule`.
         Deadlock: as `run_schedule`.
-        RunError: as `run_schedule`; the error names the card.
+        RunError: see `run_schedule`; the error names the card.
     """
     request = request_text(CompareOptions, given, file=_path(file))
     report = _executed(request, _native.goal_compare_plan, _native.goal_compare, progress)
@@ -84,7 +84,7 @@ def _executed(
     run: Callable[[str, dict[str, bytes], Progress | None], str],
     progress: Progress | None,
 ) -> dict[str, Any]:
-    """The report of a run, with the handlers compiled that execute its messages."""
+    """The report of a run. The handlers that execute its messages are compiled first."""
     built = {item["key"]: compiled(item["source"], item["isa"], None) for item in json.loads(plan(request))["compile"]}
     report: dict[str, Any] = json.loads(run(request, {key: elf for key, (elf, _) in built.items()}, progress))
     if built:
@@ -94,14 +94,14 @@ def _executed(
 
 @checked
 def schedule_info(file: Place, *, progress: Progress | None = None) -> ScheduleInfo:
-    """Say what a schedule is made of.
+    """Return the contents of a schedule.
 
     Args:
         file: a schedule, as text or binary.
-        progress: called with the thousandths of the file that are read, and with 1000.
+        progress: called with the thousandths of the file read, and with 1000.
 
     Raises:
-        InputError: the file is no schedule, or operations of it wait for each other.
+        InputError: the file is no schedule, or its operations wait for each other.
     """
     return cast(ScheduleInfo, json.loads(_native.goal_info(_path(file), progress)))
 
@@ -112,9 +112,9 @@ def convert_schedule(source: Place, target: Place, *, progress: Progress | None 
 
     Args:
         source: a schedule, as text or binary.
-        target: the file to write: `.bin` is binary, `.goal` and `.txt` are text, and any other name has the format
-            that the source has not.
-        progress: called with the thousandths of the file that are read, and with 1000.
+        target: the file to write: `.bin` is binary, `.goal` and `.txt` are text, and any other name gets the format
+            that the source does not have.
+        progress: called with the thousandths of the file read, and with 1000.
 
     Raises:
         InputError: the file is no schedule, or the other one cannot be written.
@@ -133,8 +133,8 @@ def generate_schedule(
             pairwise-alltoall, linear-alltoall, gather, scatter, halo-2d, halo-3d, pipeline, data-parallel or
             mixture-of-experts.
         output: the file to write: `.bin` is binary, any other name text.
-        progress: called with the thousandths of the ranks that are made, and with 1000.
-        given: as `GenerateOptions` says.
+        progress: called with the thousandths of the ranks made, and with 1000.
+        given: the arguments of `GenerateOptions`.
 
     Raises:
         InputError: there is no such pattern, it would be too large, or the file cannot be written.
@@ -145,22 +145,22 @@ def generate_schedule(
 
 @checked
 def trace_schedule(files: Iterable[Place], output: Place, *, progress: Progress | None = None) -> Traced:
-    """Make the schedule of what an MPI program did.
+    """Make the schedule of an MPI program from its traces.
 
     Args:
-        files: the traces that liballprof wrote, one of each rank, whose names end with its number.
+        files: the traces that liballprof wrote, one per rank, with names that end in its number.
         output: the file to write: `.bin` is binary, any other name text.
-        progress: called with the thousandths of the traces that are read, and with 1000.
+        progress: called with the thousandths of the traces read, and with 1000.
 
     Raises:
-        InputError: a trace is missing or is none, no schedule can be made of it, or the file cannot be written.
+        InputError: a trace is missing or invalid, no schedule can be made of it, or the file cannot be written.
     """
     request = json.dumps({"files": [_path(file) for file in files], "output": _path(output)})
     return cast(Traced, json.loads(_native.goal_trace(request, progress)))
 
 
 def unsaid_text(traced: Traced) -> list[str]:
-    """What traces do not say, and what was made of it; a sentence each."""
+    """Information missing in traces, and its replacement; a sentence each."""
     said = []
     if counts := ", ".join(f"{count} of {name}" for name, count in traced["unsaid"].items()):
         taken = "a test is taken to end none, and a wait for one the request that was posted first"
@@ -175,13 +175,13 @@ def _path(file: Place) -> str:
 
 
 def finish_table(report: ScheduleReport) -> Table:
-    """When each rank is done: the columns `rank` and `finish_ns`."""
+    """The finish time of each rank: the columns `rank` and `finish_ns`."""
     finish = report["finish_ns"]
     return Table([("rank", list(range(len(finish)))), ("finish_ns", [float(ns) for ns in finish])])
 
 
 def schedule_text(report: ScheduleReport) -> str:
-    """A run as a table of names and values; on cards, with its critical path if that was asked for."""
+    """A run as a table of names and values; on cards, with its critical path if requested."""
     finish = report["finish_ns"]
     unexecuted = report.get("unexecuted", 0)
     rows = [
@@ -254,7 +254,7 @@ def compare_html(report: CompareReport) -> str:
 
 
 def compare_tables(report: CompareReport) -> list[tuple[str, list[list[str]]]]:
-    """The tables of a comparison with their titles: times of ranks, and critical paths; a column for each card."""
+    """The tables of a comparison with their titles: times of ranks, and critical paths; a column per card."""
     rows = report["rows"]
     scale, unit = time_unit(max(row["finish_ns"] for row in rows))
     columns = [_times(row, scale) for row in rows]
@@ -299,7 +299,7 @@ def _stages_text(paths: dict[str, dict[str, float]]) -> list[str]:
 
 
 def compare_figure(report: CompareReport) -> Figure:
-    """A comparison as a picture: what each rank spends its time with, axes for each card."""
+    """A comparison as a picture: the parts of each rank's time, axes per card."""
     from nicety.show.ranks import RankTimes, ranks_figure
 
     runs = {}
@@ -318,6 +318,6 @@ def compare_figure(report: CompareReport) -> Figure:
 
 
 def info_text(info: ScheduleInfo) -> str:
-    """What a schedule is made of, as a table of names and values."""
+    """The contents of a schedule, as a table of names and values."""
     rows = [[name.replace("_", " "), str(value)] for name, value in info.items()]
     return "\n".join(align(rows)) + "\n"

@@ -1,4 +1,4 @@
-//! How fast microengines run here: instructions and memory references a second of CPU time, on one CPU core.
+//! The speed of simulated microengines: instructions and memory references per second of CPU time, on one CPU core.
 //!
 //! `cargo bench -p nicety-apps --bench nfp`
 
@@ -14,7 +14,7 @@ use tsp::{Distances, TspJob};
 const PCSA: &[u8] = include_bytes!("../tests/data/pcsa.elf");
 const TSP: &[u8] = include_bytes!("../tests/data/tsp.elf");
 
-/// Prints the best of three: each gives counts with names, and how long they took.
+/// Prints the best of three rounds. Each gives named counts and its duration.
 fn best<const N: usize>(name: &str, units: [&str; N], round: impl Fn() -> [u64; N]) {
     let mut rates = [0f64; N];
     for _ in 0..3 {
@@ -29,7 +29,7 @@ fn best<const N: usize>(name: &str, units: [&str; N], round: impl Fn() -> [u64; 
     println!("{name}: {}", rates.join(", "));
 }
 
-/// Hand-made code on every context of every microengine: instructions and references.
+/// Runs hand-made code on every context of every microengine, and returns instructions and references.
 fn everywhere(spec: &NfpSpec, words: &[u32], contexts: usize) -> [u64; 2] {
     let mut world: World<()> = World::new(Config::default());
     let node = world.add_node();
@@ -50,7 +50,7 @@ fn main() {
     let spec = card.of::<NfpSpec>().unwrap().clone();
     let units = ["instructions_per_s", "references_per_s"];
 
-    // A loop of ten instructions, 20000 times round.
+    // A loop of ten instructions, 20000 iterations.
     let body = [add(T1, T1, T2), xor(T2, T2, T1), slli(T3, T1, 3), lw(T4, 0, SP), add(T4, T4, T3)];
     let [high, low] = li(T0, 20_000);
     let words = [
@@ -60,7 +60,7 @@ fn main() {
     ];
     best("computing, 60 x 8 contexts", units, || everywhere(&spec, &words.concat(), 8));
 
-    // Nothing but loads.
+    // Loads only.
     let words = [addi(T0, ZERO, 500), lw(T1, 0, A0), addi(T0, T0, -1), bne(T0, ZERO, -8), ret()];
     best("loads, 60 x 8 contexts", units, || everywhere(&spec, &words, 8));
     best("loads, 60 x 1 contexts", units, || everywhere(&spec, &words, 1));

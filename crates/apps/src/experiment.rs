@@ -1,4 +1,4 @@
-//! Running processes on a processor by itself, or on a card beside its host; without a network.
+//! Experiments with processes: on a processor alone, or on a card beside its host, without a network.
 
 use nicety::Error;
 use nicety_fabric::{Port, Symbol};
@@ -14,20 +14,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Why an experiment failed.
+/// The failure of an experiment.
 #[derive(Clone, Debug)]
 pub enum ExperimentError {
-    /// An impossible request: the problem, and what to write.
+    /// An impossible request: the problem and a correction.
     Input(String),
     /// The program does not fit, or has no such function.
     Program(ProgramError),
     /// A process trapped.
     Trapped(Trapped),
-    /// A process ended that should not have: its microengine and context, and what it returned.
+    /// A process ended early: its microengine and context, and its return value.
     Ended(usize, usize, u32),
     /// The data do not fit a memory of the card.
     Memory(Outside),
-    /// They do not fit the host's.
+    /// The data do not fit the host's memory.
     Host(MemoryError),
     /// A channel failed.
     Channel(ChannelError),
@@ -110,8 +110,7 @@ impl From<ExperimentError> for Error {
     }
 }
 
-/// Runs `steps` on a fresh processor with the compiled program `elf`, to the end. Setting `interrupt` from
-/// outside ends it early.
+/// Runs `steps` to the end on a new processor with the compiled program `elf`. Setting `interrupt` from outside ends it early.
 pub(crate) fn run<T: 'static, F>(
     spec: &NfpSpec,
     elf: &[u8],
@@ -133,7 +132,7 @@ pub(crate) struct Bench {
     pub(crate) program: Rc<Program>,
 }
 
-/// Runs `steps` on a fresh card beside its host, as [`run`] does on a processor.
+/// Runs `steps` on a new card beside its host, as [`run`] does on a processor.
 pub(crate) fn run_with_host<T: 'static, F>(
     spec: &NfpSpec,
     elf: &[u8],
@@ -147,7 +146,7 @@ where
     simulate(interrupt, |sim| steps(Bench::new(sim, spec, program, (None, 1))))
 }
 
-/// The same with a node of another kind at the other end of the card's link, which `peer` has.
+/// As [`run_with_host`], with a node of another kind, `peer`, at the other end of the card's link.
 pub(crate) fn run_on_link<T: 'static, F, G>(
     spec: &NfpSpec,
     elf: &[u8],
@@ -185,7 +184,7 @@ where
     ended(&mut world, &sim, steps)
 }
 
-/// The result of a host's program, when no event is left.
+/// Returns the result of a host's program, when no event is left.
 fn ended<M: Send + 'static, T: 'static>(
     world: &mut World<M>,
     sim: &Sim,
@@ -202,7 +201,7 @@ fn ended<M: Send + 'static, T: 'static>(
 }
 
 impl Bench {
-    /// A card with this port and its number of nodes.
+    /// Builds a card with this port and its number of nodes.
     fn new(sim: &Sim, spec: &NfpSpec, program: Rc<Program>, port: (Option<Port>, u32)) -> Bench {
         let off = Recorder::off();
         let memory = Rc::new(Memory::new(spec.node.host.memory));
@@ -211,7 +210,7 @@ impl Bench {
         Bench { sim: sim.clone(), card, memory, program }
     }
 
-    /// Awaits a future while the processes that `places` names run, and none of them ends with an error.
+    /// Awaits a future while the processes at `places` run. An error of a process ends the wait.
     pub(crate) async fn beside<T>(
         &self,
         places: &[(usize, usize)],
@@ -226,15 +225,15 @@ impl Bench {
             })
         };
         match race(steps, nfp.ended().wait_until(|| failure().is_some())).await {
-            // A channel may fail because its process has ended: the process's error says more. And a process
-            // that failed after it had answered has failed.
+            // A channel may fail because its process has ended: the process's error says more. A process that fails after its
+            // answer has failed, too.
             Either::Left(done) => failure().map_or(done, Err),
             Either::Right(()) => Err(failure().expect("just seen")),
         }
     }
 }
 
-/// The shares of `count` items for each of `parts`: their first and how many, the larger shares first.
+/// Splits `count` items into `parts` shares: the first item and the number of each, larger shares first.
 pub(crate) fn shares(count: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
     let (each, more) = (count / parts, count % parts);
     (0..parts).map(move |part| (part * each + part.min(more), each + usize::from(part < more)))

@@ -1,3 +1,3 @@
-//! All tests of the crate: one program is built and linked sooner than many.
+//! All tests of the crate. One test program builds and links faster than several.
 
 mod programs;

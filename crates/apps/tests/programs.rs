@@ -19,7 +19,7 @@ fn spec(overrides: &[&str]) -> NfpSpec {
     card.of::<NfpSpec>().unwrap().clone()
 }
 
-/// Numbers that look random.
+/// Returns numbers that look random.
 fn numbers(seed: u64) -> impl Iterator<Item = u32> {
     let mut state = seed;
     std::iter::repeat_with(move || {
@@ -28,7 +28,7 @@ fn numbers(seed: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The sum of trailing ones as the definition has it.
+/// Returns the sum of trailing ones by the definition.
 fn expected_sum(addresses: &[u32]) -> u32 {
     let mut sketches = [0u32; 2048];
     for &address in addresses {
@@ -58,8 +58,8 @@ fn an_update_sleeps_for_two_accesses_to_cls() {
     let addresses: Vec<u32> = numbers(2).take(16).collect();
     let run = |updates: usize| pcsa::run(&spec(&[]), PCSA, &addresses[..updates], 1, 1, None).unwrap();
     let (one, two) = (run(1), run(2));
-    // One more update: two references of 37 and 38 cycles. NFComms has 49 cycles of computing, 39 of them the CRC; the
-    // RV32 code of the C program takes the same CRC and 17 cycles beside it.
+    // One more update: two references of 37 and 38 cycles. NFComms has 49 cycles of computing, 39 of them the CRC. The RV32 code
+    // of the C program takes the same CRC and 17 cycles beside it.
     assert_eq!(two.contexts.asleep - one.contexts.asleep, 75);
     assert_eq!(two.contexts.references - one.contexts.references, 2);
     assert_eq!(two.contexts.computing - one.contexts.computing, 39 + 17);
@@ -71,8 +71,8 @@ fn contexts_hide_the_sleep() {
     let addresses: Vec<u32> = numbers(3).take(512).collect();
     let cycles = |contexts| pcsa::run(&spec(&[]), PCSA, &addresses, 1, contexts, None).unwrap().cycles;
     let runs: Vec<u64> = (1..=8).map(cycles).collect();
-    // An update computes for 56 cycles, and sleeps for 75, which a second context uses as far as it goes: two updates
-    // take 131 cycles and switches at least. From three on the core is busy.
+    // An update computes for 56 cycles and sleeps for 75. A second context can only use part of the sleep: two updates take at
+    // least 131 cycles and switches. From three contexts on the core is busy.
     assert!(runs[1] < runs[0] * 3 / 5, "{runs:?}");
     assert!(runs[2] < runs[1], "{runs:?}");
     let eight = pcsa::run(&spec(&[]), PCSA, &addresses, 1, 8, None).unwrap();
@@ -93,8 +93,7 @@ fn a_process_that_reads_outside_names_its_line() {
     assert!(error.contains("in update at pcsa.c:"), "{error}");
 }
 
-/// The measurement of NFComms: eight updates in all, which one to eight contexts share, with one start for
-/// all.
+/// The measurement of NFComms: eight updates, shared by one to eight contexts, with one start for all.
 #[test]
 fn eight_updates() {
     let addresses: Vec<u32> = numbers(4).take(8).collect();
@@ -108,13 +107,14 @@ fn eight_updates() {
     for contexts in 2..=8 {
         let more = run(contexts);
         assert_eq!((more.core.elapsed(), more.sum), (more.cycles, one.sum));
-        // One start for all: another context costs a signal and its own way to the end, and no more.
+        // One start for all: another context costs only a signal and its own end.
         let each = (more.core.computing - one.core.computing).div_ceil(contexts as u64 - 1);
         assert!(each < update / 2, "{contexts}: {each} of {update}");
         assert!(more.core.asleep < one.core.asleep / 3 && more.core.switching > 0, "{contexts}: {more:?}");
         assert!(more.cycles < one.cycles * 2 / 3, "{contexts}: {more:?}");
     }
-    // NFComms has 1129 cycles, 526 of them computing, and with eight contexts 616, of which 574 compute or switch.
+    // NFComms has 1129 cycles, 526 of them computing. With eight contexts it has 616 cycles, 574 of them for computing or
+    // switching.
     assert_eq!((one.cycles, one.core.computing), (1103, 503));
     let eight = run(8);
     assert_eq!((eight.cycles, eight.core.computing, eight.core.switching), (691, 643, 48));
@@ -122,7 +122,7 @@ fn eight_updates() {
     assert_eq!(error, "257 addresses, and local memory has room for 256; write 1 to 256");
 }
 
-/// A packet of IP version 4, or of version 6 where there are 16 bytes of address, behind `tags` VLAN tags.
+/// Returns a packet behind `tags` VLAN tags: IPv6 where the address has 16 bytes, IPv4 otherwise.
 fn packet(source: &[u8], tags: usize, len: usize) -> Frame {
     let mut payload = Vec::new();
     let kind: u16 = if source.len() == 4 { 0x0800 } else { 0x86dd };
@@ -151,7 +151,7 @@ fn the_card_takes_sources_out_of_packets() {
     let counting: Vec<u8> = (0..16).collect();
     packets.extend([packet(&[0; 16], 0, 0), packet(&counting, 1, 0)]);
     sources.extend([0x8134_cdf8, 0x1915_73dd]);
-    // ARP; a length in place of a type; IP that is neither; a tag with nothing behind it.
+    // ARP; a length in place of a type; an IP version that does not exist; a tag with nothing behind it.
     packets.push(Frame { station: [0; 6], kind: 0x0806, payload: vec![0x45; 46] });
     packets.push(Frame { station: [0; 6], kind: 40, payload: vec![0x45; 40] });
     packets.push(Frame { station: [0; 6], kind: 0x0800, payload: vec![0x55; 60] });
@@ -161,14 +161,15 @@ fn the_card_takes_sources_out_of_packets() {
     let run = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
     assert_eq!(run.counted, Counted { ipv4: 600, ipv6: 2, other: 4 });
     assert_eq!(run.sum, expected_sum(&sources));
-    // Back to back on a wire of 10 Gb/s, 800 ps a byte: nothing held them up.
+    // Back to back at 10 Gb/s, 800 ps per byte: nothing stalled the wire.
     assert_eq!((run.sent.ps(), run.wire.ps()), (bytes * 800, bytes * 800));
     assert!(run.time > run.sent);
 }
 
 #[test]
 fn frames_that_the_port_drops_are_not_waited_for() {
-    // IEEE 802.3: a length of 0, more than there is, more than there is with its padding to 46 bytes; and as much as there is with that.
+    // IEEE 802.3 lengths: 0; above the payload; above the payload padded to 46 bytes. A length equal to the padded payload is
+    // valid.
     let kinds = [(0u16, 46), (0, 10), (300, 82), (1500, 1499), (47, 40), (0x5ff, 46), (46, 40), (1500, 1500)];
     let frames = kinds.map(|(kind, len)| Frame { station: [2; 6], kind, payload: vec![0xaa; len] });
     let mut packets = frames.to_vec();
@@ -178,7 +179,7 @@ fn frames_that_the_port_drops_are_not_waited_for() {
     let mut left = packets.into_iter();
     let run = pcsa::replay(&spec(&[]), PCSA, 2048, None, move || left.next()).unwrap();
     assert_eq!((run.counted, run.dropped), (Counted { ipv4: 2, ipv6: 0, other: 2 }, 6));
-    // They took the wire.
+    // Dropped packets occupied the wire.
     assert_eq!(run.wire.ps(), bytes * 800);
     let mut left = kinds[..2]
         .iter()
@@ -191,7 +192,7 @@ fn frames_that_the_port_drops_are_not_waited_for() {
 
 #[test]
 fn a_card_that_is_too_slow_holds_the_wire_up() {
-    // One microengine cannot take 14.9 million packets a second.
+    // One microengine cannot take 14.9 million packets per second.
     let slow = spec(&["hpu.cores=1"]);
     let mut left = numbers(6).take(1000).map(|word| packet(&word.to_le_bytes(), 0, 46));
     let run = pcsa::replay(&slow, PCSA, 2048, None, move || left.next()).unwrap();
@@ -215,9 +216,9 @@ fn fresh_addresses_each_set_a_bit() {
     assert_eq!(pcsa::fresh(100), addresses[..100]);
 }
 
-/// A block of 16 addresses: 16 updates of 56 + 75 cycles, and the read of 64 bytes from CTM, 75 + 7 cycles asleep and
-/// 16 cycles of instructions. Settled, an update is without its second reference: 38 cycles, 4 of instructions, and 2 more for
-/// the branch around it.
+/// A block of 16 addresses takes 16 updates of 56 + 75 cycles. The read of 64 bytes from CTM takes 75 + 7 cycles asleep and 16
+/// cycles of instructions. A settled update lacks its second reference: 38 cycles, 4 of instructions, and 2 more for the branch
+/// around it.
 #[test]
 fn the_rate_of_the_card_is_that_of_its_updates() {
     let spec = spec(&["hpu.cores=1"]);
@@ -249,7 +250,7 @@ fn blocks_from_the_host_give_the_sum_of_the_whole() {
 fn counting_nothing_takes_the_time_of_its_messages() {
     let run = pcsa::stream(&spec(&[]), PCSA, 2048, None, |_| ()).unwrap();
     assert_eq!((run.addresses, run.blocks, run.sum), (0, 0, 0));
-    // Five threads announce the end, and one gets the sum: some tens of microseconds.
+    // Five threads announce the end, and one receives the sum: some tens of microseconds.
     assert!((20_000_000..200_000_000).contains(&run.time.ps()), "{run:?}");
 }
 
@@ -317,8 +318,7 @@ fn tours_are_those_of_the_native_climbs() {
     }
 }
 
-/// Five cities have few tours, so that most climbs end in equally short ones: the lowest number wins, on any
-/// climber.
+/// Five cities have few tours, so most climbs end in equally short ones. The lowest number wins, on any climber.
 #[test]
 fn of_equal_tours_the_first_is_taken() {
     let cities = vec![(0, 0), (10, 0), (10, 10), (0, 10), (5, 20)];

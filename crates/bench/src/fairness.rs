@@ -1,7 +1,7 @@
-//! Fairness of a card to many processes: each streams messages to a process of another host, all at once.
+//! Fairness of a card to many processes. All stream messages simultaneously, each to a process of another host.
 //!
-//! A row has the throughput of each process, and Jain's index of it: (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)),
-//! which is 1 if all get the same and 1/n if one gets everything.
+//! A row has the throughput of each process and Jain's index, (x1 + ... + xn)^2 / (n (x1^2 + ... + xn^2)). The index is 1 if all
+//! get the same, and 1/n if one gets everything.
 
 use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
@@ -13,10 +13,10 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Messages of a process in flight at once.
+/// Messages of a process in flight.
 const WINDOW: u64 = 4;
 
-/// Most messages of a process.
+/// Maximum messages of a process.
 const MOST_MESSAGES: u64 = 65_536;
 
 const fn default_size() -> u64 {
@@ -31,10 +31,9 @@ fn usual_cards() -> Vec<String> {
     vec!["qnix".to_owned()]
 }
 
-/// The bandwidth of each of many processes of a host that send at once.
+/// The bandwidth of each of many processes of a host that send simultaneously.
 ///
-/// Each sends to a process of its own on the other host. Jain's index is 1 where all get the same, and 1/n where one of
-/// n gets everything.
+/// Each sends to its own process on the other host. Jain's index is 1 if all get the same, and 1/n if one of n gets everything.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FairnessOptions")]
@@ -58,29 +57,29 @@ pub struct Request {
     pub overrides: Vec<String>,
 }
 
-/// A number of processes that send at once, each to a process of its own on the other host.
+/// A number of processes that send simultaneously, each to its own process on the other host.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "FairnessRow")]
 pub struct Row {
     /// The card.
     pub nic: String,
-    /// Processes that send, and as many that receive.
+    /// Sending processes, the same number as receiving ones.
     pub processes: u64,
     /// Bytes of a message.
     pub size_bytes: u64,
     /// Messages of each process.
     pub messages: u64,
-    /// Payload bytes a second of all together, until the last process has received its last message.
+    /// Payload bytes per second of all processes, until the last process has received its last message.
     pub bandwidth_bytes_per_s: f64,
-    /// Throughput of a process until it has received its last message, the mean over them.
+    /// Mean throughput of a process until it has received its last message.
     pub process_mean_bytes_per_s: f64,
-    /// The minimum.
+    /// Minimum throughput of a process.
     pub process_min_bytes_per_s: f64,
-    /// The maximum.
+    /// Maximum throughput of a process.
     pub process_max_bytes_per_s: f64,
     /// Jain's index of the throughputs: 1 if all are equal, 1/n if one of n gets everything.
     pub jain_index: f64,
-    /// Whether every byte was checked at the receiving end, and was right.
+    /// Whether the receiving end checked every byte and found it correct.
     pub verified: bool,
 }
 
@@ -97,7 +96,7 @@ pub enum Benchmark {
 pub type Report = Sweep<Row, Benchmark>;
 
 impl Request {
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -239,7 +238,7 @@ fn measure(
     })
 }
 
-/// Byte `i` of a process's message.
+/// Returns byte `i` of a process's message.
 fn pattern(number: u32, message: u64, size: u64) -> Vec<u8> {
     let salt = u64::from(number) * 131 + message * 17;
     (0..size).map(|i| ((i ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
@@ -271,7 +270,7 @@ async fn send(host: Host, number: u32, size: u64, messages: u64, depth: u64) -> 
     Ok(())
 }
 
-/// A process that receives.
+/// A receiving process.
 struct Receiver {
     number: u32,
     posted: VecDeque<(nicety_nic::qnix::Operation, nicety::Buffer)>,

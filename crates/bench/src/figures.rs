@@ -14,10 +14,10 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of measurements, each of which is `parts` times the figure: 2 for half of a round trip.
+    /// Returns the statistics of measurements. Each measurement is `parts` times the figure: 2 for half of a round trip.
     ///
     /// # Panics
-    /// When there are none.
+    /// When there are no measurements.
     pub(super) fn of(measured: impl IntoIterator<Item = Duration>, parts: u64) -> Spread {
         let mut sorted: Vec<Duration> = measured.into_iter().collect();
         assert!(!sorted.is_empty(), "nothing was measured");
@@ -37,7 +37,7 @@ impl Spread {
     }
 }
 
-/// The nearest-rank percentile: the smallest of the sorted values that this many in a thousand do not exceed.
+/// Returns the nearest-rank percentile: the smallest of the sorted values that `per_mille` of 1000 values do not exceed.
 pub(super) fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
     sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
 }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn percentiles_by_hand() {
-        // The example of the nearest-rank method: of 15, 20, 35, 40, 50 the median is 35.
+        // The example of the nearest-rank method: the median of 15, 20, 35, 40, 50 is 35.
         assert_eq!(nearest_rank(&[15, 20, 35, 40, 50], 500), 35);
         assert_eq!(nearest_rank(&[15, 20, 35, 40, 50], 990), 50);
         let thousand: Vec<u32> = (1..=1000).collect();

@@ -1,5 +1,5 @@
-//! Latency and windows of `send` and `recv` with receives posted ahead: on a card of any design, and with each
-//! transfer method between a process and a card with virtual network interfaces.
+//! Latency and windows of `send` and `recv` with receives posted ahead, on a card of any design. On a card with virtual network
+//! interfaces, each transfer method between process and card is a mode.
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
@@ -27,7 +27,7 @@ struct Messages {
 }
 
 impl Messages {
-    /// A buffer that suits the mode's messages.
+    /// Returns a buffer suitable for the mode's messages.
     fn buffer(&self, size: u64) -> Result<Buffer, Error> {
         match self.mode {
             Mode::Pio | Mode::Dma => self.host.vni()?.pool_buffer(size),
@@ -35,7 +35,7 @@ impl Messages {
         }
     }
 
-    /// The mode's transfer method, if it prescribes one.
+    /// Returns the mode's transfer method, if it prescribes one.
     fn how(&self) -> Option<How> {
         self.mode.how()
     }
@@ -58,7 +58,7 @@ impl Messages {
     }
 
     async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u64) -> Result<PendingRecv, Error> {
-        // Receives do not use programmed I/O; the mode differs from dma only in the direction to the card.
+        // Receives do not use programmed I/O. The mode differs from dma only in the direction to the card.
         match self.how() {
             Some(How::Pio) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), How::Pool).await,
             Some(how) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), how).await,
@@ -67,7 +67,7 @@ impl Messages {
     }
 }
 
-/// Half a round trip.
+/// Measures half a round trip.
 pub(super) fn ping_pong(point: &Point<'_>) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
     let meter = Meter::new(&cluster);
@@ -157,7 +157,7 @@ impl Rounds {
     }
 }
 
-/// A rank that pings.
+/// A pinging rank.
 struct Pinger {
     target: u32,
     out: Buffer,
@@ -201,7 +201,7 @@ impl Pinger {
     }
 }
 
-/// A rank whose pings are answered, and their receives.
+/// A rank that gets answers to its pings, and their receives.
 struct Ponger {
     rank: u32,
     memory: Buffer,
@@ -228,7 +228,7 @@ impl Ponger {
     }
 }
 
-/// Windows of messages.
+/// Measures windows of messages.
 pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
     let meter = Meter::new(&cluster);
@@ -302,7 +302,7 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     stream::row(point, benchmark, &meter, &flows)
 }
 
-/// Messages that a sender or a receiver may have in flight.
+/// Returns the maximum messages in flight of a sender or a receiver.
 fn depth(point: &Point<'_>) -> u64 {
     let of_card = |card: &Card| {
         let spec = card.spec.of::<QnixSpec>().ok()?;
@@ -325,7 +325,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Posts a window, with so many messages in flight.
+    /// Posts a window, with `depth` messages in flight.
     async fn send(&mut self, messages: &Messages, window: u64, depth: u64) -> Result<(), Error> {
         let host = &messages.host;
         {

@@ -17,7 +17,7 @@ use std::rc::Rc;
 const PT: u32 = 1;
 const PING: u64 = 1;
 const PONG: u64 = 2;
-/// Replies prepared ahead of their pings, where the card sends them by itself.
+/// Replies prepared ahead of their pings, where the card sends them itself.
 const AHEAD: u64 = 64;
 
 /// The measurements of a pinging rank.
@@ -26,8 +26,8 @@ pub(super) struct Measured {
     round_trips: Vec<Duration>,
     /// Sums over the round trips, by stage.
     stages: BTreeMap<Stage, Duration>,
-    /// Time that no stage accounts for, and the round trips that have some: the path to a reply begins with another message, or a
-    /// part of it is unknown.
+    /// Time that belongs to no stage, and the round trips with such time. There the path to a reply begins with another message,
+    /// or a part of it is unknown.
     unaccounted: Duration,
     strays: u64,
 }
@@ -67,7 +67,7 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
     row(point, &meter, &directions, &results)
 }
 
-/// The row of the pinging ranks' measurements, by direction.
+/// Returns the row of the pinging ranks' measurements, by direction.
 pub(super) fn row(
     point: &Point<'_>,
     meter: &Meter,
@@ -139,7 +139,7 @@ impl Plan {
         )))
     }
 
-    /// A rank's program: it pings, answers, or does both.
+    /// Runs a rank's program: it pings, answers, or does both.
     async fn run(
         self,
         host: Host,
@@ -197,7 +197,7 @@ impl Measured {
     }
 }
 
-/// Options of a match entry whose counter counts messages.
+/// Returns options of a match entry with a counter of messages.
 fn counted() -> MeOptions {
     MeOptions::OP_PUT
         | MeOptions::EVENT_COMM_DISABLE
@@ -210,7 +210,7 @@ fn bind(portals: &Portals, buffer: &Buffer) -> Result<MdHandle, Error> {
     portals.md_bind(Md { start: buffer.address(), length: buffer.len(), options, ..Md::default() })
 }
 
-/// A rank that pings.
+/// A pinging rank.
 struct Pinger {
     host: Host,
     portals: Portals,
@@ -265,8 +265,7 @@ impl Pinger {
         self.portals.put(&self.ping).await
     }
 
-    /// Waits for the reply and checks it; returns the time and the path of the round trip, unless it was for warming
-    /// up.
+    /// Waits for the reply, and checks it. Returns the time and the path of the round trip, unless it was for warm-up.
     async fn reply(&self, round: u64) -> Result<Option<(Duration, Path)>, Error> {
         self.portals.ct_wait(self.replies, (round + 1) * self.plan.size.max(1)).await?;
         let took = self.host.now().since(self.begun);
@@ -282,7 +281,7 @@ struct Ponger {
     arrivals: Option<EqHandle>,
 }
 
-/// A rank whose pings are answered.
+/// A rank that gets answers to its pings.
 struct Peer {
     rank: u32,
     me: Me,
@@ -326,7 +325,7 @@ impl Ponger {
         Ok(Ponger { peers: ranks.iter().map(peer).collect::<Result<_, Error>>()?, arrivals })
     }
 
-    /// Appends the match entries, and prepares the first replies where the card sends them by itself.
+    /// Appends the match entries, and prepares the first replies where the card sends them itself.
     async fn append(&self, host: &Host, mode: Mode, rounds: u64) -> Result<(), Error> {
         let portals = host.portals()?;
         for peer in &self.peers {
@@ -341,7 +340,7 @@ impl Ponger {
         Ok(())
     }
 
-    /// The host answers the pings of a round, in the order of their arrival.
+    /// Answers the pings of a round by the host, in the order of their arrival.
     async fn answer(&self, host: &Host, round: u64) -> Result<(), Error> {
         let portals = host.portals()?;
         for peer in &self.peers {
@@ -362,7 +361,7 @@ impl Ponger {
         Ok(())
     }
 
-    /// Prepares the reply of a later round, once this one's pings have come.
+    /// Prepares the reply of a later round, once this round's pings have arrived.
     async fn prepare(&self, host: &Host, round: u64, rounds: u64) -> Result<(), Error> {
         if round + AHEAD < rounds {
             let portals = host.portals()?;

@@ -1,19 +1,25 @@
 //! The benchmarks of nicety: node to node, with programs that use the public host API.
 //!
-//! - `latency`: half a round trip of a ping and its reply, every byte of every reply checked, with its stages.
+//! - `latency`: half a round trip of a ping and its reply, with its stages. Every byte of every reply is checked.
 //! - `bandwidth`: a window of messages one way, from the first post to the last completion.
 //! - `message-rate`: the same, counted in messages.
 //!
-//! Each runs in one of the patterns of [`Pattern`]. If several ranks send, every repetition begins at a barrier, so
-//! that they send at once.
+//! Each runs in one of the patterns of [`Pattern`]. If several ranks send, every repetition begins at a barrier, so that they
+//! send simultaneously.
 //!
-//! Apart from these, [`channels`] measures between a host and the processes of its card, [`line_rate`] whether
-//! handlers sustain the line rate, [`pcsa`] what contexts gain for a program, [`registration`] whether to copy or to
-//! register, [`fairness`] the throughput of each of many processes, [`grid`] programs whose ranks communicate with
-//! their neighbours, [`torus`] a network of routers under random traffic, and [`sockets`] connections through a kernel.
+//! The other benchmarks:
 //!
-//! A [`Request`] names cards, modes and sizes; [`plan`] lists the handlers to compile for it, and [`run`] gives a
-//! [`Report`] with one row for each card, mode and size.
+//! - [`channels`]: messages between a host and the processes of its card.
+//! - [`line_rate`]: whether handlers sustain the line rate.
+//! - [`pcsa`]: the gain of a program from contexts.
+//! - [`registration`]: whether to copy or to register.
+//! - [`fairness`]: the throughput of each of many processes.
+//! - [`grid`]: programs of ranks that communicate with their neighbours.
+//! - [`torus`]: a network of routers under random traffic.
+//! - [`sockets`]: connections through a kernel.
+//!
+//! A [`Request`] names cards, modes and sizes. [`plan`] lists the handlers to compile for it, and [`run`] returns a [`Report`]
+//! with one row for each card, mode and size.
 
 pub mod channels;
 pub mod fairness;
@@ -87,14 +93,14 @@ pub struct HostMemory {
     pub written_bytes: u64,
 }
 
-/// One direction of a pattern that has several.
+/// One direction of a pattern with several directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Flow {
-    /// The rank that sends.
+    /// The sending rank.
     pub source: u32,
-    /// The rank that receives.
+    /// The receiving rank.
     pub target: u32,
-    /// Half a round trip, the mean over the iterations.
+    /// Mean of half a round trip over the iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
     /// The shortest iteration.
@@ -103,15 +109,15 @@ pub struct Flow {
     /// The longest iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<f64>,
-    /// Payload bytes a second.
+    /// Payload bytes per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
-    /// Messages a second.
+    /// Messages per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
 }
 
-/// One measurement: a card, a mode and a message size. Which of the figures it has depends on the benchmark.
+/// One measurement: a card, a mode and a message size. The benchmark determines its figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The card.
@@ -125,45 +131,45 @@ pub struct Row {
     /// Messages in a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Half a round trip, the mean over the iterations of all that ping.
+    /// Mean of half a round trip, over the iterations of all pinging ranks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-    /// Payload bytes a second: of all directions together, from the first post of a window to the last completion.
+    /// Payload bytes per second of all directions, from the first post of a window to the last completion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
-    /// Messages a second, likewise.
+    /// Messages per second of all directions, from the first post of a window to the last completion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
-    /// Duration of a window, the mean over the iterations.
+    /// Mean duration of a window over the iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<f64>,
-    /// The shortest iteration, of half a round trip or of a window; likewise the following.
+    /// The shortest iteration: half a round trip, or a window. The following fields have the same unit.
     pub min_ns: f64,
-    /// The median.
+    /// Median of the iterations.
     pub p50_ns: f64,
-    /// The 99th percentile, by nearest rank.
+    /// 99th percentile of the iterations, by nearest rank.
     pub p99_ns: f64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the iterations.
     pub p999_ns: f64,
     /// The longest iteration.
     pub max_ns: f64,
-    /// Whether every byte was checked at the receiving end, and was right, and nothing failed on a card.
+    /// Whether the receiving end checked every byte and found it correct, and nothing failed on a card.
     pub verified: bool,
-    /// The stages of the latency, which add up to it.
+    /// The stages of the latency. They add up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
-    /// Iterations with time that no stage accounts for, if there are any.
+    /// Iterations with time that belongs to no stage, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unaccounted_iterations: Option<u64>,
     /// Each direction, if the pattern has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flows: Option<Vec<Flow>>,
-    /// Of an incast: the smallest of the senders' figures over the largest, 1 if all get the same.
+    /// Incast: the smallest of the senders' figures over the largest; 1 if all get the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
     /// Traffic of the measured iterations, by node.
     pub host_memory: Vec<HostMemory>,
-    /// The ports of the network over the whole run, if it has a flow control without credits.
+    /// The ports of the network over the whole run, with a flow control without credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -174,27 +180,27 @@ pub struct Row {
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
-    /// The card of every host but rank 0, if it is another one.
+    /// The card of every host but rank 0, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerManifest>,
-    /// `--set` overrides, as given; the peer's card has none.
+    /// `--set` overrides, as given. They do not change the peer's card.
     pub overrides: Vec<String>,
     /// The pattern of sources and targets.
     pub pattern: String,
     /// The topology.
     pub topology: String,
-    /// The flow control of the network, as given, if it was.
+    /// The flow control of the network, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control: Option<String>,
     /// Background noise on the hosts' CPUs, as given.
     pub noise: Option<String>,
-    /// The faults of the network, as given, if there are any.
+    /// The faults of the network, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
     /// The options of mode put, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub puts: Option<Puts>,
-    /// The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
+    /// The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, ProgramManifest>,
 }
@@ -209,7 +215,7 @@ pub struct PeerManifest {
     pub card: CardManifest,
 }
 
-/// A failure on a card while a point was measured.
+/// A failure on a card during the measurement of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PointFailure {
     /// The card.
@@ -234,18 +240,18 @@ pub struct Report<R = Row, M = Manifest, B = Benchmark> {
     pub manifest: M,
     /// One row for each point of the benchmark, such as card, mode and size.
     pub rows: Vec<R>,
-    /// The points whose run failed, if any did.
+    /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
-    /// Failures of handlers, and commands refused to them, while the rows were measured. Unless they were allowed,
-    /// the benchmark has failed.
+    /// Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they were allowed, the
+    /// benchmark has failed.
     pub failures: Vec<PointFailure>,
-    /// Lines that handlers printed, if they printed any.
+    /// Lines that handlers printed, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handler_lines: Option<HandlerLines>,
 }
 
-/// The report of a benchmark that has no seed: nothing in it is random.
+/// The report of a benchmark without a seed: nothing in it is random.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sweep<R, B> {
     /// The benchmark.
@@ -256,7 +262,7 @@ pub struct Sweep<R, B> {
     pub manifest: nicety::Manifest,
     /// One row for each point of the benchmark.
     pub rows: Vec<R>,
-    /// The points whose run failed, if any did.
+    /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
 }
@@ -267,7 +273,7 @@ struct Point<'p> {
     pattern: Pattern,
     mode: Mode,
     size: u64,
-    /// Those of the card that runs them: for rank 0 and for the others.
+    /// The handlers of the card that runs them: for rank 0 and for the others.
     handlers: [Option<&'p Handlers>; 2],
     users_handlers: bool,
     iterations: u64,
@@ -282,7 +288,7 @@ struct Point<'p> {
 }
 
 impl Point<'_> {
-    /// The handlers that a rank's card runs, if the mode has any.
+    /// Returns the handlers that a rank's card runs, if the mode has any.
     fn handlers(&self, rank: u32) -> Option<&Handlers> {
         self.handlers[usize::from(rank > 0)]
     }
@@ -301,7 +307,7 @@ impl Point<'_> {
         Ok(())
     }
 
-    /// A row with the figures of all benchmarks.
+    /// Returns a row with the figures of all benchmarks.
     fn row(&self, spread: &Spread, meter: &Meter) -> Row {
         Row {
             mode: self.mode.name(),
@@ -319,8 +325,8 @@ impl Point<'_> {
     }
 }
 
-/// Measures the traffic of the hosts' memories in the measured iterations. It looks at all nodes at once, which only
-/// an observer may.
+/// Measures the traffic of the hosts' memories in the measured iterations. It reads all nodes simultaneously, which only an
+/// observer may do.
 struct Meter {
     memories: Vec<Rc<Memory>>,
     /// The traffic up to the end of the warm-up.
@@ -334,7 +340,7 @@ impl Meter {
         Rc::new(Meter { memories, before })
     }
 
-    /// Marks the end of the warm-up; the last caller in its last iteration counts.
+    /// Marks the end of the warm-up. The last caller in its last iteration counts.
     fn warm(&self) {
         self.before.replace(self.memories.iter().map(|memory| memory.traffic()).collect());
     }
@@ -352,7 +358,7 @@ impl Meter {
     }
 }
 
-/// The smallest over the largest.
+/// Returns the smallest figure over the largest.
 fn fairness(figures: impl Iterator<Item = f64> + Clone) -> f64 {
     figures.clone().fold(f64::INFINITY, f64::min) / figures.fold(0.0, f64::max)
 }
@@ -365,8 +371,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     measure(request, environment, None)
 }
 
-/// Runs a benchmark, and passes on the recording of its first point, at [`Level::Everything`]. The report is the same
-/// as without recording.
+/// Runs a benchmark, and passes on the recording of its first point, at [`Level::Everything`]. The report is the same as without
+/// a recording.
 ///
 /// # Errors
 /// As [`run`].
@@ -493,12 +499,12 @@ fn measure(
     })
 }
 
-/// Whether a mode of a card supports a size: programmed I/O has a limit of its own, and cards have one for messages.
+/// Whether a mode of a card supports a size. Programmed I/O has its own limit, and cards have one for messages.
 fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
     largest(card, mode).is_none_or(|largest| size <= largest)
 }
 
-/// The largest message of a mode of a card, where its spec says one.
+/// Returns the maximum message of a mode of a card, where its spec has one.
 fn largest(card: &Card, mode: Mode) -> Option<u64> {
     match (card.spec.of::<QnixSpec>(), card.spec.of::<ApenetSpec>()) {
         (Ok(spec), _) if mode == Mode::Pio => Some(spec.pio),
@@ -508,7 +514,7 @@ fn largest(card: &Card, mode: Mode) -> Option<u64> {
     }
 }
 
-/// A card, with its peer's if that is another one.
+/// Returns a card's name, with its peer's if they differ.
 fn with_peer(nic: &str, peer: Option<&Card>) -> String {
     match peer {
         Some(peer) => format!("{nic} with {}", peer.listing.name),
@@ -520,7 +526,7 @@ fn point_name(mode: Mode, size: u64) -> String {
     format!("mode {}, {size} B", mode.name())
 }
 
-/// A card for rank 0, and the peer's or the same for the others.
+/// Returns a cluster with this card for rank 0, and the peer's or the same card for the others.
 fn cluster_of(card: &Card, peer: Option<&Card>, nodes: u32) -> ClusterConfig {
     match peer {
         None => ClusterConfig::new(nodes, card.clone()),

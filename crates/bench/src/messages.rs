@@ -1,7 +1,7 @@
-//! The benchmarks on cards whose natural mode is `send` and `recv`.
+//! The benchmarks on cards with `send` and `recv` as their natural mode.
 //!
-//! A window is sent by as many threads as it has messages, at most 64, since a send returns only when the card has
-//! the message; so many are in flight.
+//! As many threads as a window has messages, at most 64, send it: a send returns only when the card has the message. So this
+//! number of messages is in flight.
 
 use super::Point;
 use super::latency::{Measured, Plan};
@@ -18,7 +18,7 @@ const DATA: u64 = 3;
 /// Threads that send a window.
 const SENDERS: u64 = 64;
 
-/// Gives every rank its program of a ping-pong; the measurements of pinging ranks go to `results`, by sender.
+/// Gives every rank its program of a ping-pong. The measurements of pinging ranks go to `results`, by sender.
 pub(super) fn ping_pong(
     cluster: &mut Cluster,
     plan: &Plan,
@@ -44,7 +44,7 @@ pub(super) fn ping_pong(
                 if plan.pattern.is_concurrent() && round > 0 {
                     host.barrier().await;
                 }
-                // Each answers when its ping comes, independently of the others.
+                // Each answers when its ping arrives, independently of the others.
                 let threads: Vec<_> = answers
                     .iter()
                     .cloned()
@@ -68,7 +68,7 @@ async fn answer(host: Host, source: u32, buffer: Buffer) -> Result<(), Error> {
     host.send(&buffer, source, PONG).await
 }
 
-/// A rank that pings.
+/// A pinging rank.
 struct Pinger {
     plan: Plan,
     target: u32,

@@ -17,8 +17,7 @@ pub enum Mode {
     SpinStream,
     /// The host's CPU answers, with `recv` and `send` over channels to the forwarding processes.
     Channels,
-    /// The card's natural mode: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by the fastest of the
-    /// following.
+    /// The card's natural mode: [`Mode::Rdma`], [`Mode::Channels`], or `send` and `recv` by the fastest of the following.
     Auto,
     /// `send` by programmed I/O, and `recv` into a Buffer Pool, with the buffer in it.
     Pio,
@@ -48,20 +47,19 @@ impl Mode {
         Mode::Translate,
     ];
 
-    /// The modes of a design's cards, beside [`Mode::Auto`], which all have.
+    /// Returns the modes of a design's cards, beside [`Mode::Auto`], which all cards have.
     pub fn of(design: &dyn Design) -> Vec<Mode> {
         let names = design.modes();
         Mode::ALL.into_iter().filter(|mode| names.contains(&mode.name())).collect()
     }
 
-    /// The mode itself, or the natural mode of a design's cards.
+    /// Returns the mode itself, or the natural mode of a design's cards.
     pub(super) fn on(self, design: &dyn Design) -> Mode {
         let natural = || Mode::ALL.into_iter().find(|mode| design.natural_mode() == Some(mode.name()));
         if self == Mode::Auto { natural().unwrap_or(self) } else { self }
     }
 
-    /// The transfer method of `send` and `recv` on a card with virtual network interfaces, if the mode prescribes
-    /// one.
+    /// The transfer method of `send` and `recv` on a card with virtual network interfaces, if the mode prescribes one.
     pub(super) const fn how(self) -> Option<How> {
         match self {
             Mode::Pio => Some(How::Pio),
@@ -72,12 +70,12 @@ impl Mode {
         }
     }
 
-    /// Whether it is `send` and `recv` with receives posted ahead of their messages.
+    /// Whether the mode is `send` and `recv` with receives posted ahead of their messages.
     pub(super) const fn posts_ahead(self) -> bool {
         matches!(self, Mode::Auto | Mode::Pio | Mode::Dma | Mode::Copy | Mode::Translate)
     }
 
-    /// Whether it is `send` and `recv` of the host, without features of one design.
+    /// Whether the mode is `send` and `recv` of the host, without features of one design.
     pub(super) const fn is_of_the_library(self) -> bool {
         matches!(self, Mode::Channels)
     }
@@ -99,7 +97,7 @@ impl Mode {
         }
     }
 
-    /// The mode of this name.
+    /// Returns the mode of this name.
     ///
     /// # Errors
     /// [`Error::Input`] with the valid names.
@@ -110,7 +108,7 @@ impl Mode {
         })
     }
 
-    /// The file of the library's handlers that this mode runs, if any.
+    /// Returns the file of the library's handlers that this mode runs, if any.
     pub(super) const fn handlers(self, benchmark: Benchmark) -> Option<&'static str> {
         match (self, benchmark) {
             (Mode::SpinStore, Benchmark::Latency) => Some("pingpong_store.c"),

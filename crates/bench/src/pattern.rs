@@ -10,23 +10,23 @@ pub enum Pattern {
     /// Rank 0 sends to rank 1.
     #[default]
     Pair,
-    /// Ranks 0 and 1 send to each other at once.
+    /// Ranks 0 and 1 send to each other simultaneously.
     Bidirectional,
-    /// That many ranks, from 0 on, send to the one after them at once.
+    /// This number of ranks, from 0 on, send to the next rank simultaneously.
     Incast(u32),
 }
 
 /// One direction of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Direction {
-    /// The rank that sends.
+    /// The sending rank.
     pub source: u32,
-    /// The rank that receives.
+    /// The receiving rank.
     pub target: u32,
 }
 
 impl Pattern {
-    /// Number of nodes.
+    /// The number of nodes.
     pub const fn nodes(self) -> u32 {
         match self {
             Pattern::Pair | Pattern::Bidirectional => 2,
@@ -42,7 +42,7 @@ impl Pattern {
         }
     }
 
-    /// Source and target of each direction, by source.
+    /// Returns source and target of each direction, by source.
     pub(super) fn directions(self) -> Vec<Direction> {
         match self {
             Pattern::Pair => vec![Direction { source: 0, target: 1 }],
@@ -55,7 +55,7 @@ impl Pattern {
         }
     }
 
-    /// Whether several ranks send at once, so that they must begin together.
+    /// Whether several ranks send simultaneously, so that they must begin together.
     pub(super) fn is_concurrent(self) -> bool {
         self != Pattern::Pair
     }

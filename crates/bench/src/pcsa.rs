@@ -1,8 +1,8 @@
 //! The cardinality estimate on a network flow processor: the gain from contexts.
 //!
-//! A row has the cycles in which the contexts of one microengine make a total of updates, including one start for
-//! all; and the updates a second of the whole card with as many contexts on each microengine. Every update sets a new
-//! bit, and so makes two references, as in the NFComms paper.
+//! A row has the cycles in which the contexts of one microengine make a total of updates, including one start for all. It also
+//! has the updates per second of the whole card with this number of contexts on each microengine. Every update sets a new bit,
+//! and so makes two references, as in the NFComms paper.
 
 use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes of a 64-byte packet on an Ethernet: preamble, start delimiter and gap are 20.
 const WIRE_BYTES: f64 = 84.0;
-/// The most updates of a row.
+/// Maximum updates of a row.
 const MOST_UPDATES: u64 = pcsa::SHARED as u64;
 
 fn usual_contexts() -> Vec<u64> {
@@ -31,8 +31,8 @@ fn usual_cards() -> Vec<String> {
 
 /// The cardinality estimate: how contexts hide the latency of memory.
 ///
-/// Each row has the cycles in which one microengine finishes some updates in all, and the updates a second of the whole
-/// card with as many contexts on each.
+/// Each row has the cycles in which one microengine finishes a total of updates. It also has the updates per second of the whole
+/// card with this number of contexts on each microengine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ContextOptions")]
@@ -44,7 +44,7 @@ pub struct Request {
     #[serde(default = "usual_contexts")]
     #[schemars(extend("usual" = "1..8"))]
     pub contexts: Vec<u64>,
-    /// Updates in all on one microengine.
+    /// Total updates on one microengine.
     #[serde(default = "usual_updates")]
     #[schemars(range(min = 1, max = MOST_UPDATES))]
     pub updates: u64,
@@ -59,32 +59,32 @@ pub struct Request {
 pub struct Row {
     /// The card.
     pub nic: String,
-    /// Contexts that count.
+    /// Counting contexts.
     pub contexts: u64,
-    /// Updates that they make in all, on one microengine.
+    /// Their total updates, on one microengine.
     pub updates: u64,
     /// Cycles from the start of the first context, while the others wait for it, to the end of the last.
     pub cycles_total: u64,
-    /// Of these: a context computed.
+    /// Cycles of `cycles_total` in which a context computed.
     pub cycles_computing: u64,
-    /// Of these: every context with work was asleep.
+    /// Cycles of `cycles_total` in which every context with work was asleep.
     pub cycles_asleep: u64,
-    /// Of these: the microengine switched to another context.
+    /// Cycles of `cycles_total` in which the microengine switched to another context.
     pub cycles_switching: u64,
-    /// Cycles that contexts waited for memories, all contexts together.
+    /// Cycles for which contexts waited for memories, the sum over contexts.
     pub context_cycles_asleep: u64,
-    /// Cycles that contexts were ready while another one had the microengine, all contexts together.
+    /// Cycles for which contexts were ready while another one ran, the sum over contexts.
     pub context_cycles_ready: u64,
     /// `cycles_total` as time.
     pub time_ns: f64,
-    /// Updates a second of the whole card, of two references each, with as many contexts on every microengine, in steady
+    /// Updates per second of the whole card, with two references each and this number of contexts on every microengine, in steady
     /// state.
     pub updates_per_s: f64,
-    /// The same if the bits are set already, so that an update makes one reference.
+    /// Updates per second if the bits are already set, so that an update makes one reference.
     pub updates_per_s_settled: f64,
-    /// 64-byte packets a second that `updates_per_s` sustains, with one update each.
+    /// 64-byte packets per second that `updates_per_s` sustains, with one update each.
     pub line_rate_packets_per_s: f64,
-    /// The Ethernet that carries them, with 84 bytes for each.
+    /// Bit rate of the Ethernet that carries them, with 84 bytes for each.
     pub line_rate_bits_per_s: f64,
 }
 
@@ -101,7 +101,7 @@ pub enum Benchmark {
 pub type Report = Sweep<Row, Benchmark>;
 
 impl Request {
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -144,7 +144,7 @@ pub fn plan(request: &Request) -> Result<super::line_rate::Plan, Error> {
     Ok(super::line_rate::Plan { compile: cards.iter().map(planned).collect() })
 }
 
-/// Runs the benchmark. The compiled program is found under the keys of the [`plan`].
+/// Runs the benchmark. The keys of the [`plan`] are those of the compiled program.
 ///
 /// # Errors
 /// Invalid input before anything runs; the error of the first run if all failed, with its card and number of contexts.

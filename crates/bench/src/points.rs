@@ -1,35 +1,35 @@
-//! The points of a benchmark: their rows, and the errors of those that failed.
+//! The points of a benchmark: their rows, and the errors of failed ones.
 
 use nicety::Error;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A point of a benchmark whose run failed, so that it has no row.
+/// A point of a benchmark with a failed run, so without a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailedPoint {
     /// The card and the point.
     pub point: String,
-    /// The exception that Python has for the error, such as `RunError` or `Deadlock`; `KeyboardInterrupt`, the benchmark
-    /// was interrupted there.
+    /// The Python exception for the error, such as `RunError` or `Deadlock`. `KeyboardInterrupt`: the benchmark was interrupted
+    /// there.
     pub kind: &'static str,
     /// The error.
     pub text: String,
 }
 
-/// Measures one point after the other. One that fails does not end the benchmark, except for an interrupt.
+/// Measures one point after the other. A failure does not end the benchmark, but an interrupt does.
 pub(crate) struct Points<'e, R> {
     progress: &'e dyn Fn(usize, usize),
     total: usize,
     done: usize,
     rows: Vec<R>,
     failed: Vec<FailedPoint>,
-    /// The first of their errors, with its place.
+    /// The first error, with its place.
     error: Option<Error>,
     interrupted: bool,
 }
 
 impl<'e, R> Points<'e, R> {
-    /// So many points, of which progress is told.
+    /// Returns `total` points, with reports of progress.
     pub(crate) fn new(progress: &'e dyn Fn(usize, usize), total: usize) -> Points<'e, R> {
         progress(0, total);
         Points {
@@ -48,7 +48,7 @@ impl<'e, R> Points<'e, R> {
         &self.rows
     }
 
-    /// The number of points so far, failed ones among them.
+    /// The number of points so far, including failed ones.
     pub(crate) fn done(&self) -> usize {
         self.done
     }
@@ -75,7 +75,7 @@ impl<'e, R> Points<'e, R> {
         (self.progress)(self.done, self.total);
     }
 
-    /// The rows, and the points that have none.
+    /// Returns the rows, and the points without rows.
     ///
     /// # Errors
     /// The first point's, if all failed.
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// Rows and failed points, and the progress that was told.
+    /// Rows and failed points, and the reported progress.
     struct Outcome {
         found: Result<(Vec<u32>, Vec<String>), Error>,
         told: Vec<usize>,

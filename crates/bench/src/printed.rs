@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Lines that handlers printed in a benchmark, over all runs and cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HandlerLines {
-    /// Lines that the cards showed, at most 1000 a run and card.
+    /// Lines that the cards showed, at most 1000 per run and card.
     pub shown: u64,
-    /// The others.
+    /// The other lines.
     pub left_out: u64,
 }
 
-/// Counts the lines that pass through a log.
+/// Counts the lines of a log.
 #[derive(Debug, Default)]
 pub(crate) struct Printed {
     shown: AtomicU64,
@@ -23,7 +23,7 @@ pub(crate) struct Printed {
 }
 
 impl Printed {
-    /// An environment whose log counts its lines on their way.
+    /// Returns an environment with a log that counts its lines.
     pub(crate) fn count<'e>(environment: &Environment<'e>) -> (Environment<'e>, Arc<Printed>) {
         let printed = Arc::new(Printed::default());
         let (counted, log) = (printed.clone(), environment.log.clone());

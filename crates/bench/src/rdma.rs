@@ -1,9 +1,9 @@
 //! Latency and windows of puts between registered memories, as the papers on APEnet+ measure them.
 //!
-//! - A ping-pong answers each put with one of a size of its own (`pong_size`), so that only one way changes with the
-//!   message. The latency is half of the round trip.
-//! - All puts of a window go from one buffer to one other, and only the last is answered: the window ends with the
-//!   answer. Where the receiver drops what comes (`flush_receive`), it ends when the sender's card has read all bytes.
+//! - A ping-pong answers each put with a put of its own size (`pong_size`), so that only one direction changes with the message.
+//!   The latency is half of the round trip.
+//! - All puts of a window go from one buffer to one other. Only the last is answered, and the window ends with the answer. Where
+//!   the receiver drops packets (`flush_receive`), it ends when the sender's card has read all bytes.
 //!
 //! In loop-back a host puts into its own memory, through its card.
 
@@ -20,69 +20,69 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of the answer to a window, and of a pong unless given.
+/// Bytes of the answer to a window, and default bytes of a pong.
 pub(super) const ANSWER: u64 = 8;
 
 /// The memory at one end of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Memory {
-    /// The host's.
+    /// The host's memory.
     #[default]
     Host,
-    /// Its graphics processor's.
+    /// The memory of its graphics processor.
     Gpu,
 }
 
-/// The addresses that puts name.
+/// The addresses of puts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Addressing {
-    /// Virtual ones, which the card translates.
+    /// Virtual addresses, which the card translates.
     #[default]
     Virtual,
-    /// Physical ones.
+    /// Physical addresses.
     Physical,
 }
 
-/// How programs learn of events.
+/// The notification of programs about events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Notification {
-    /// They poll.
+    /// Polling.
     Poll,
-    /// By interrupts.
+    /// Interrupts.
     Interrupt,
 }
 
 /// The options of puts, as used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Puts {
-    /// Whether they are within one host, through its card.
+    /// Whether they stay within one host, through its card.
     pub loopback: bool,
-    /// The memory that messages come from.
+    /// The source memory of messages.
     pub source: Memory,
-    /// The memory that messages go to.
+    /// The destination memory of messages.
     pub sink: Memory,
-    /// The addresses that they name.
+    /// The kind of addresses.
     pub addressing: Addressing,
-    /// Whether the receiver's card drops what comes.
+    /// Whether the receiver's card drops arriving packets.
     pub flush_receive: bool,
-    /// How programs learn of events; None if the card's spec decides.
+    /// The notification of programs about events; None if the card's spec decides.
     pub notify: Option<Notification>,
     /// Bytes of the reply of a ping-pong.
     pub pong_size_bytes: u64,
 }
 
 impl Puts {
-    /// The rank that receives.
+    /// The receiving rank.
     const fn target(&self) -> u32 {
         if self.loopback { 0 } else { 1 }
     }
 
-    /// Checks that the events of a window fit into the queues of its sender, who takes none of them while it posts.
+    /// Checks that the events of a window fit into the queues of its sender, which takes none of them during the posts.
     pub(super) fn check_window(&self, nic: &str, spec: &ApenetSpec, window: u64) -> Result<(), Error> {
-        // One that the buffer of each put is free; and of each put at its target, or of the answer to the last.
+        // Events: the free buffer of each put; and each put at its target, or the answer to the last one.
         let (of_each, further) = match (self.flush_receive, self.loopback) {
             (true, _) => (1, 0),
             (false, true) => (2, 0),
@@ -110,7 +110,7 @@ impl Puts {
     }
 }
 
-/// Memory of a host, at least a byte of it.
+/// Allocates memory of a host, at least a byte.
 fn memory(host: &Host, kind: Memory, bytes: u64) -> Result<Buffer, Error> {
     match kind {
         Memory::Host => host.alloc(bytes.max(1)),
@@ -118,12 +118,12 @@ fn memory(host: &Host, kind: Memory, bytes: u64) -> Result<Buffer, Error> {
     }
 }
 
-/// Buffers of both ends, which are known there before a run begins.
+/// Buffers of both ends, which both know before a run begins.
 #[derive(Clone)]
 struct Ends {
     out: Buffer,
     sink: Buffer,
-    /// The answer at its sender, and where it goes.
+    /// The answer at its sender, and its destination.
     answer: Buffer,
     back: Buffer,
 }
@@ -139,7 +139,7 @@ impl Ends {
     }
 }
 
-/// Half a round trip.
+/// Measures half a round trip.
 pub(super) fn ping_pong(point: &Point<'_>, puts: &Puts) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
     let meter = Meter::new(&cluster);
@@ -208,7 +208,7 @@ pub(super) fn ping_pong(point: &Point<'_>, puts: &Puts) -> Result<Row, Error> {
     latency::row(point, &meter, &[direction(&puts)], &[result])
 }
 
-/// A window of puts.
+/// Measures a window of puts.
 pub(super) fn windows(point: &Point<'_>, puts: &Puts, benchmark: Benchmark) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
     let meter = Meter::new(&cluster);

@@ -1,7 +1,7 @@
-//! To copy a message into memory that the card may use, or to register the message's own: the CPU cost of each.
+//! The CPU cost of two methods: to copy a message into memory that the card may use, or to register the message's own memory.
 //!
-//! A row has both for a size: the copy; and locking and translating the buffer's pages, with all further steps until
-//! the card can fetch it. The crossover is the smallest size from which on translating takes no longer.
+//! A row has both for a size: the copy, and the lock and translation of the buffer's pages up to the card's fetch. The crossover
+//! is the smallest size from which on translation takes no longer.
 
 use super::{FailedPoint, Points, load_cards};
 use nicety::cards::Card;
@@ -16,9 +16,9 @@ fn usual_cards() -> Vec<String> {
     vec!["qnix".to_owned()]
 }
 
-/// Copy a message into registered memory, or register its own.
+/// Copy a message into registered memory, or register its own memory.
 ///
-/// Each row has what a CPU spends until the card may fetch a message of that size; below is the size from which on
+/// Each row has the CPU time until the card may fetch a message of that size. The crossover below is the size from which on
 /// locking and translating takes no longer than copying.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,21 +43,21 @@ pub struct Row {
     pub nic: String,
     /// Bytes.
     pub size_bytes: u64,
-    /// Pages of a buffer that begins with a page.
+    /// Pages of a buffer that begins at a page boundary.
     pub pages: u64,
     /// A copy into memory that the card may fetch from.
     pub copy_ns: f64,
-    /// Locking and translating the pages by a system call, and giving the card their descriptors, if it uses any.
+    /// The system call that locks and translates the pages, and the transfer of their descriptors to the card, if it uses any.
     pub translate_ns: f64,
 }
 
-/// The crossover of a card: where translating begins to pay.
+/// The crossover of a card: the size from which on translation pays.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Crossover {
     /// The card.
     pub nic: String,
-    /// The smallest size, between the smallest and largest measured one, from which on translating takes no longer
-    /// than copying; none if copying is faster up to the end.
+    /// The smallest size from which on translation takes no longer than a copy, between the smallest and largest measured one.
+    /// None if a copy is faster up to the end.
     pub crossover_bytes: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ pub struct Report {
     pub manifest: Manifest,
     /// One row for each card and size.
     pub rows: Vec<Row>,
-    /// The points whose run failed, if any did.
+    /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
     /// One for each card.
@@ -89,7 +89,7 @@ pub struct Report {
 }
 
 impl Request {
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -153,7 +153,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     Ok(Report { benchmark, version: VERSION, manifest, rows, failed_points, crossovers })
 }
 
-/// The smallest size from which on a condition holds; none if it does not hold at the largest.
+/// Returns the smallest size from which on a condition holds; none if it does not hold at the largest.
 fn crossover(
     mut least: u64,
     mut most: u64,
@@ -193,7 +193,7 @@ fn measure(card: &Card, size: u64, environment: &Environment<'_>) -> Result<Cost
         let start = host.now();
         match host.vni() {
             Ok(vni) => vni.copy_to_pool(&from).await?,
-            // Into memory that a driver has locked, or a process registered, once.
+            // Into memory that a driver has locked, or a process has registered, once.
             Err(_) => host.copy(&from, &host.alloc(size)?).await?,
         }
         let copied = host.now();

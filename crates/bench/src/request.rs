@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 pub enum Benchmark {
     /// Half a round trip.
     Latency,
-    /// A window of messages one way, in bytes a second.
+    /// A window of messages one way, in bytes per second.
     Bandwidth,
-    /// A window of messages one way, in messages a second.
+    /// A window of messages one way, in messages per second.
     MessageRate,
 }
 
@@ -33,7 +33,7 @@ impl Benchmark {
         }
     }
 
-    /// Default number of iterations: fewer for larger ones.
+    /// Returns the default number of iterations: fewer for larger messages.
     pub(super) const fn default_iterations(self, size: u64) -> u64 {
         match self {
             Benchmark::Latency => 10,
@@ -49,7 +49,7 @@ fn default_pattern() -> String {
 
 /// The request of a benchmark between hosts.
 ///
-/// The JSON form is what other languages hand over, and the command line's options are made of its schema.
+/// Other languages pass its JSON form, and its schema defines the command line's options.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MessagesOptions")]
@@ -59,11 +59,11 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// The card of every host but rank 0, if it is another one; overrides do not change it.
+    /// The card of every host but rank 0, if it differs; overrides do not change it.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
-    /// Modes, which say what answers, for example rdma or spin-stream; all modes of the card if left out.
+    /// Modes, which give the answering side, for example rdma or spin-stream; all modes of the card if left out.
     #[serde(default)]
     #[schemars(extend("metavar" = "M[,N]", "example" = "rdma"))]
     pub modes: Option<Vec<String>>,
@@ -74,19 +74,19 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_ITERATIONS))]
     pub iterations: Option<u64>,
-    /// Round trips or windows before these.
+    /// Round trips or windows before the measured ones.
     #[serde(default)]
     #[schemars(range(max = MOST_ITERATIONS), extend("default" = DEFAULT_WARMUP))]
     pub warmup: Option<u64>,
-    /// Messages in flight at once; not for latency.
+    /// Messages in flight; not for latency.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_WINDOW), extend("default" = DEFAULT_WINDOW))]
     pub window: Option<u64>,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// `pair`: rank 0 sends to rank 1; `bidirectional`: both send at once; or `incast:N`: N hosts send to one more at
-    /// once.
+    /// `pair`: rank 0 sends to rank 1; `bidirectional`: both send simultaneously; or `incast:N`: N hosts send to one more
+    /// simultaneously.
     #[serde(default = "default_pattern")]
     #[schemars(extend("metavar" = "PATTERN"))]
     pub pattern: String,
@@ -110,31 +110,31 @@ pub struct Request {
     #[serde(default = "default_seed")]
     #[schemars(extend("description" = SEED))]
     pub seed: u64,
-    /// Of mode put: within one host, through its card.
+    /// Mode put: within one host, through its card.
     #[serde(default)]
     pub loopback: bool,
-    /// Of mode put: the memory that messages come from.
+    /// Mode put: the source memory of messages.
     #[serde(default)]
     #[schemars(extend("metavar" = "host|gpu", "default" = "host"))]
     pub source: Option<Memory>,
-    /// Of mode put: the memory that messages go to.
+    /// Mode put: the destination memory of messages.
     #[serde(default)]
     #[schemars(extend("metavar" = "host|gpu", "default" = "host"))]
     pub sink: Option<Memory>,
-    /// Of mode put: the addresses that messages name; the card translates virtual ones.
+    /// Mode put: the kind of addresses; the card translates virtual ones.
     #[serde(default)]
     #[schemars(extend("metavar" = "virtual|physical", "default" = "virtual"))]
     pub addressing: Option<Addressing>,
-    /// Of mode put: the receiver's card drops what comes, and a window ends at the sender. Not for latency.
+    /// Mode put: the receiver's card drops arriving packets, and a window ends at the sender. Not for latency.
     #[serde(default)]
     pub flush_receive: bool,
-    /// Of mode put: programs learn of events by polling; the card's spec decides if left out.
+    /// Mode put: programs poll for events; the card's spec decides if left out.
     #[serde(default)]
     pub poll: bool,
-    /// Of mode put: programs learn of events by interrupts.
+    /// Mode put: interrupts notify programs of events.
     #[serde(default)]
     pub interrupt: bool,
-    /// Of mode put: bytes of the reply of a ping-pong, 8 if left out.
+    /// Mode put: bytes of the reply of a ping-pong, 8 if left out.
     #[serde(default)]
     #[schemars(range(max = LARGEST), extend("metavar" = "BYTES", "only" = "latency"))]
     pub pong_size: Option<u64>,
@@ -144,19 +144,19 @@ pub struct Request {
     pub handlers: bool,
 }
 
-/// Most iterations, measured or for warm-up: their figures are kept.
+/// Maximum iterations, measured or for warm-up: their figures are kept.
 const MOST_ITERATIONS: u64 = 10_000_000;
 
-/// Most messages in a window.
+/// Maximum messages in a window.
 const MOST_WINDOW: u64 = 65_536;
 
-/// Default number of iterations before those measured.
+/// Default number of iterations before the measured ones.
 pub(super) const DEFAULT_WARMUP: u64 = 1;
 
 /// Default number of messages in a window.
 pub(super) const DEFAULT_WINDOW: u64 = 64;
 
-/// The largest message of a benchmark, in bytes: handlers count in 32 bits.
+/// Maximum bytes of a message: handlers count in 32 bits.
 const LARGEST: u64 = 1 << 31;
 
 /// A card, its name in results, and its modes.
@@ -169,7 +169,7 @@ pub(super) struct Chosen {
 /// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<Chosen>,
-    /// The card of every host but rank 0, if it is another one.
+    /// The card of every host but rank 0, if it differs.
     pub(super) peer: Option<Card>,
     pub(super) pattern: Pattern,
     /// Number of hosts.
@@ -182,7 +182,7 @@ pub(super) struct Resolved {
 }
 
 impl Request {
-    /// A request with default values.
+    /// Returns a request with default values.
     pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
         Request {
             benchmark,
@@ -212,7 +212,7 @@ impl Request {
         }
     }
 
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -329,7 +329,7 @@ impl Request {
 }
 
 impl Request {
-    /// The modes of a card: those named, or all. With cards of several designs, each uses its natural mode, for
+    /// Returns the modes of a card: the named ones, or all. With cards of several designs, each uses its natural mode, for
     /// comparison.
     fn modes_of(&self, nic: &str, card: &Card, mixed: bool, pattern: Pattern) -> Result<Vec<Mode>, Error> {
         let design = card.spec.design();
@@ -341,7 +341,7 @@ impl Request {
                 card.spec.of::<SpinSpec>()?;
                 return Ok(vec![Mode::SpinStream]);
             }
-            // By itself a card with RDMA is measured as its papers do it.
+            // A single RDMA card is measured as in its papers.
             if !mixed && pattern == Pattern::Pair && card.spec.of::<ApenetSpec>().is_ok() {
                 return Ok(vec![Mode::Put]);
             }
@@ -379,7 +379,7 @@ impl Request {
 }
 
 impl Request {
-    /// The options of mode put, which all cards must have if one of them is given.
+    /// Returns the options of mode put. All cards must have the mode if an option is given.
     fn puts(&self, cards: &[Chosen], pattern: Pattern, peer: bool) -> Result<Puts, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         let puts = cards.iter().all(|chosen| chosen.modes == [Mode::Put]);
@@ -451,13 +451,13 @@ impl Request {
 /// Handlers to compile for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedHandlers {
-    /// The name under which [`super::run`] looks for the compiled program.
+    /// The key of the compiled program in [`super::run`].
     pub key: String,
     /// The card.
     pub nic: String,
     /// The mode.
     pub mode: &'static str,
-    /// The library's file, unless the user's own takes its place.
+    /// The library's file, unless the user's own replaces it.
     pub source: &'static str,
     /// The instruction set to compile for.
     pub isa: String,
@@ -470,7 +470,7 @@ pub struct Plan {
     pub compile: Vec<PlannedHandlers>,
 }
 
-/// The key of the compiled handlers for a card, whose name in results is `nic`; with `side`, since the peer's card
+/// Returns the key of the compiled handlers for a card with the name `nic` in results. It includes `side`, since the peer's card
 /// may be another one of the same name.
 pub(super) fn compiled_key(nic: &str, mode: Mode, side: Side) -> String {
     match side {
@@ -495,7 +495,7 @@ impl Side {
     }
 }
 
-/// The cards that receive a pattern's messages.
+/// Returns the cards that receive a pattern's messages.
 pub(super) fn answering<'c>(
     own: &'c Card,
     peer: Option<&'c Card>,

@@ -1,5 +1,4 @@
-//! JSON schemas of what benchmarks and applications are asked for and what they find, from which the types of other
-//! languages are made.
+//! JSON schemas of the requests and reports of benchmarks and applications. The types of other languages are generated from them.
 
 use crate::{Report, Request};
 use crate::{channels, fairness, grid, line_rate, pcsa, registration, sockets, torus};
@@ -10,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// The schemas of all reports and of all requests, each behind those of what it is made of, by name.
+/// Returns the schemas of all reports and requests by name, each after the schemas of its parts.
 pub fn schemas() -> Vec<(String, Value)> {
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let whole = [
@@ -42,7 +41,7 @@ pub fn schemas() -> Vec<(String, Value)> {
     made
 }
 
-/// The schemas of what a run leaves on nodes and links, by name.
+/// Returns the schemas of a run's results on nodes and links, by name.
 pub fn run_schemas() -> Vec<(String, Value)> {
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
     add::<(NodeCounts, LinkReport, NetworkPortReport, TrafficReport)>(&mut reports);

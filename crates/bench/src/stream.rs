@@ -16,9 +16,9 @@ const DATA: u64 = 1;
 /// One direction's windows.
 #[derive(Default)]
 pub(super) struct Windows {
-    /// When each window's first message was posted.
+    /// The post of each window's first message.
     pub(super) begun: Vec<Time>,
-    /// When the receiving host noticed the last one.
+    /// The time at which the receiving host noticed the last message.
     pub(super) ended: Vec<Time>,
     /// The bytes of the last window.
     pub(super) sent: Vec<u8>,
@@ -58,7 +58,7 @@ pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     row(point, benchmark, &meter, &flows)
 }
 
-/// The row of the windows of all directions.
+/// Returns the row of the windows of all directions.
 pub(super) fn row(
     point: &Point<'_>,
     benchmark: Benchmark,
@@ -182,8 +182,7 @@ impl Sender {
 /// A rank's receiving side.
 struct Receiver {
     flows: Vec<Incoming>,
-    /// The queue in which RDMA's host polls an event of every message. The other modes have a counter for each
-    /// sender.
+    /// The queue in which RDMA's host polls an event of every message. The other modes have a counter for each sender.
     events: Option<EqHandle>,
     window: u64,
 }
@@ -256,9 +255,8 @@ impl Receiver {
                     portals.ct_wait(flow.counter, (round + 1) * self.window).await?;
                 }
                 for flow in &self.flows {
-                    // A single sender's window ends when the host has noticed it. Of several senders the host waits
-                    // for one after another, so the time of noticing says nothing; the time of the counter's change
-                    // does.
+                    // A single sender's window ends when the host has noticed it. With several senders, the host waits for them
+                    // in turn. Then the time of the notice says nothing, and the time of the counter's change counts.
                     let seen = portals.ct_changed(flow.counter).filter(|_| self.flows.len() > 1);
                     flow.windows.borrow_mut().ended.push(seen.unwrap_or(host.now()));
                 }

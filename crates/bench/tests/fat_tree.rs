@@ -25,8 +25,8 @@ fn latency(topology: &str, size: u64) -> Result<Report, Error> {
 #[test]
 fn every_switch_adds_its_latency_and_a_link_s() {
     let ns = |ps: u64| ps as f64 / 1e3;
-    // 65 + 250 + (0.160 + 33.4) + S (50 + 33.4) + 30 + (0.125 + 250) + 65; with two ports a switch the two hosts are
-    // at the ends of a chain.
+    // 65 + 250 + (0.160 + 33.4) + S (50 + 33.4) + 30 + (0.125 + 250) + 65. With two ports per switch the two hosts are at the
+    // ends of a chain.
     for (topology, switches, short) in
         [("fat-tree:36", 1, 777.085), ("fat-tree:2:2", 3, 943.885), ("fat-tree:2:3", 5, 1110.685)]
     {
@@ -57,7 +57,7 @@ fn a_tree_that_is_too_small_says_what_to_write() {
 
 const PT: u32 = 1;
 
-/// Every rank sends a message to every other, all at once, and checks those it receives.
+/// Every rank sends a message to every other simultaneously, and checks the received ones.
 async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;

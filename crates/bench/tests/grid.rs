@@ -8,7 +8,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
     measure_beside(request, None)
 }
 
-/// Measures in this process, and in others if there are any.
+/// Measures in this process, and in others if any.
 fn measure_beside(request: &Request, peers: Option<Peers>) -> Result<Report, Error> {
     let (compiled, progress) = (nicety::Compiled::default(), |_, _| {});
     let log: Log = Arc::new(|line| panic!("nothing prints: {line}"));
@@ -54,10 +54,10 @@ const BOTH: [Benchmark; 2] = [Benchmark::Halo, Benchmark::Allreduce];
 #[test]
 fn a_pair_by_hand() {
     let time = |benchmark| measure(&on(benchmark, &["spin-discrete"], "2", &[8])).unwrap().rows[0].time_ns;
-    // 693.685 ns is a message of 8 B, program to program (docs/timing.md). Of two, both rings of one dimension, the second
-    // waits for the first at the matching unit and at the CPU; before them are the posts of two receives.
+    // 693.685 ns is a message of 8 B, program to program (docs/timing.md). Both rings of one dimension have a message, and the
+    // second waits for the first at the matching unit and at the CPU. Before them are the posts of two receives.
     assert_eq!(time(Benchmark::Halo), 65.0 + 65.0 + 693.685 + 30.0 + 65.0);
-    // The one value goes to one rank and its sum back; in between a line is fetched and a cycle added.
+    // The one value goes to one rank and its sum back. In between a line is fetched and a cycle added.
     assert_eq!(time(Benchmark::Allreduce), 2.0 * 693.685 + 51.0 + 0.4);
 }
 
@@ -121,7 +121,7 @@ fn a_long_vector_comes_nearer_to_the_bound_of_the_link() {
         |size| measure(&on(Benchmark::Allreduce, &["spin-integrated"], "4", &[size])).unwrap().rows.remove(0);
     let share = |row: grid::Row| row.lower_bound_ns.unwrap() / row.time_ns;
     let (short, long) = (share(row(1 << 10)), share(row(4 << 20)));
-    // The rest is additions, which wait for bytes, and bytes for them.
+    // The rest is additions. They wait for bytes, and bytes wait for them.
     assert!(short < 0.02 && (0.2..1.0).contains(&long), "{short} {long}");
 }
 
@@ -135,7 +135,7 @@ fn damaged_values_fail_the_run() {
         let errors: Vec<_> =
             (1..9).filter_map(|seed| measure(&Request { seed, ..request.clone() }).err()).collect();
         assert!(errors.iter().all(|error| error.exit_status() == 1));
-        // Of damage in what no value comes from the network alone knows.
+        // Only the network detects damage to bytes that no value depends on.
         let named = |error: &Error| {
             let text = error.to_string();
             text.contains("is wrong from value")

@@ -21,7 +21,7 @@ fn request(benchmark: Benchmark, nics: &[&str], modes: &[&str], sizes: &[u64]) -
 
 const MODES: [&str; 5] = ["auto", "pio", "dma", "copy", "translate"];
 
-/// The latencies of a mode, by size.
+/// Returns the latencies of a mode, by size.
 fn latencies(report: &Report, mode: &str) -> Vec<(u64, f64)> {
     let of_mode = report.rows.iter().filter(|row| row.mode == mode);
     of_mode.map(|row| (row.size_bytes, row.latency_ns.unwrap())).collect()
@@ -36,7 +36,7 @@ fn every_latency_has_its_stages() {
         let stages: f64 = row.stages.as_ref().unwrap().iter().map(|stage| stage.ns).sum();
         assert!((stages - row.latency_ns.unwrap()).abs() < 1e-6, "{} at {}", row.mode, row.size_bytes);
     }
-    // Programmed I/O ends at its limit; the other modes go on.
+    // Programmed I/O ends at its limit; the other modes continue.
     assert_eq!(latencies(&report, "pio").len(), 3);
     assert_eq!(latencies(&report, "dma").len(), 5);
     let at = |mode: &str, size: u64| latencies(&report, mode).iter().find(|(own, _)| *own == size).unwrap().1;
@@ -44,8 +44,7 @@ fn every_latency_has_its_stages() {
     assert!(at("pio", 1024) < at("dma", 1024));
     assert!(at("translate", 4096) < at("copy", 4096));
     assert_eq!(at("auto", 4096), at("translate", 4096));
-    // Post and bus 1 us, header and packet 0.86 us, doorbell 0.84 us, notice 0.15 us; the rest is the control
-    // program.
+    // Post and bus 1 us, header and packet 0.86 us, doorbell 0.84 us, notice 0.15 us. The rest is the control program.
     assert!((3600.0..3800.0).contains(&at("auto", 0)), "{}", at("auto", 0));
 }
 
@@ -76,7 +75,7 @@ fn windows_in_every_mode_and_both_ways() {
             assert_eq!(report.rows.len(), 4 * 4 + 2, "pio ends at 1024");
             for row in report.rows.iter().filter(|row| row.size_bytes == 1 << 20) {
                 let Some(rate) = row.bandwidth_bytes_per_s else { continue };
-                // 4096 of 4128 bytes one way; both ways share the bus.
+                // 4096 of 4128 bytes one way; both directions share the bus.
                 let most = if pattern == "bidirectional" { 284.5e6 } else { 198.45e6 };
                 assert!((0.8 * most..most).contains(&rate), "{pattern}, {}: {rate}", row.mode);
             }
@@ -123,8 +122,8 @@ fn registration_by_hand() {
     let report = run(request(&["qnix"], &[64, 4096, 4097, 2 << 20])).unwrap();
     let rows: Vec<_> =
         report.rows.iter().map(|row| (row.size_bytes, row.pages, row.copy_ns, row.translate_ns)).collect();
-    // Copying: 700 MB/s. Translating: 1500 for the call, 520 and the bus for the descriptors, of which two are a
-    // burst: one is 2 + 30 clocks, two are 2 + 18, and 512 are 2 + 256 x 18.
+    // Copy: 700 MB/s. Translation: 1500 for the call, 520, and the bus for the descriptors, two per burst. One is 2 + 30 clocks,
+    // two are 2 + 18, and 512 are 2 + 256 x 18.
     let expected = [
         (64, 1, 91.429, 1500.0 + 520.0 + 32.0 * 15.0),
         (4096, 1, 5851.429, 2500.0),

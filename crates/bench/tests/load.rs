@@ -90,7 +90,7 @@ fn an_incast_shares_the_receiver_s_link() {
     for senders in [2, 4, 7] {
         let incast = row(&patterned(Benchmark::Bandwidth, "portals4", 1 << 16, &format!("incast:{senders}")));
         let total = incast.bandwidth_bytes_per_s.unwrap();
-        // 20 ps a byte are 50 GB/s, and several windows fill the link for longer than one does.
+        // 20 ps per byte are 50 GB/s. Several windows fill the link for longer than one does.
         assert!(total > pair && total <= 50e9, "{senders}: {total}");
         let flows = incast.flows.unwrap();
         assert_eq!(flows.len(), senders);
@@ -194,7 +194,7 @@ fn noise_depends_on_the_seed_and_nothing_else() {
     assert_ne!(noisy("rdma", noise, 1).latency_ns, noisy("rdma", Some("10us,1us,fixed"), 1).latency_ns);
 }
 
-/// Four hosts that compute and send in a ring; returns the run, and when each ended.
+/// Runs four hosts that compute and send in a ring. Returns the run, and the end of each.
 fn ring(noise: Option<&str>, shards: usize) -> (Run, Vec<Time>) {
     let config = ClusterConfig {
         topology: Topology::Star,
@@ -233,7 +233,7 @@ fn noise_is_the_same_in_any_number_of_shards_and_ends_with_the_programs() {
     for noise in ["700ns,100ns", "700ns,100ns,fixed", "5us,4us,rank=2"] {
         let (run, done) = ring(Some(noise), 1);
         assert!(run.end > ring(None, 1).0.end);
-        // After the last program only credits are in flight, and no noise.
+        // After the last program only credits are in flight, without noise.
         assert_eq!(run.end, *done.iter().max().unwrap());
         for shards in 2..=5 {
             assert_eq!(ring(Some(noise), shards), (run.clone(), done.clone()), "{noise}, {shards} shards");
@@ -254,7 +254,7 @@ fn fixed_noise_takes_what_it_says() {
         let path = host.path();
         assert_eq!(path.at(), host.now());
         let noise = host.now().ps() - 990_000_000;
-        // Ten periods leave 99 us each; the phase decides on the last one.
+        // Ten periods leave 99 us each. The phase determines the last one.
         assert!((9_000_000..=11_000_000).contains(&noise), "{noise} ps");
         Ok(())
     });

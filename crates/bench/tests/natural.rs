@@ -1,4 +1,4 @@
-//! The benchmarks on a card whose natural mode is `send` and `recv`, and programs that run on any card.
+//! The benchmarks on a card with `send` and `recv` as its natural mode, and programs that run on any card.
 
 use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Topology, cards};
 use nicety_bench::{Benchmark, Report, Request, plan, run};
@@ -44,7 +44,7 @@ fn windows_come_whole_and_no_faster_than_the_wire() {
         let report = report(&request).unwrap_or_else(|error| panic!("{pattern}: {error}"));
         for row in &report.rows {
             let bandwidth = row.bandwidth_bytes_per_s.unwrap();
-            // 10 Gb/s each way; an incast shares its receiver's link.
+            // 10 Gb/s in each direction; an incast shares its receiver's link.
             let most = if pattern == "bidirectional" { 2.5e9 } else { 1.25e9 };
             assert!(bandwidth < most, "{pattern}: {bandwidth}");
             assert_eq!(row.flows.as_ref().map_or(1, Vec::len), flows);

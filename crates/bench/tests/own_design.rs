@@ -49,7 +49,7 @@ fn a_program_sends_and_receives_whatever_comes_first() {
     }
     cluster.program(0, |host| async move {
         let buffer = host.alloc(10_000)?;
-        // Long after both have arrived, and in reverse order.
+        // Long after the arrival of both, and in reverse order.
         host.compute(nicety::Duration::from_us(50)).await;
         for rank in [2, 1] {
             let received = host.recv(&buffer, None, Some(rank.into())).await?;
@@ -61,7 +61,7 @@ fn a_program_sends_and_receives_whatever_comes_first() {
     });
     let run = cluster.run().unwrap();
     assert_eq!(run.recording.message_count(), 4);
-    // Its own stages have columns, beside those that every node has, and other designs' have none.
+    // Its own stages have columns, beside those that every node has. Other designs' stages have none.
     let columns = run.recording.messages_table().schema();
     for (column, there) in [("ring_queued_ps", true), ("link_ps", true), ("match_ps", false)] {
         assert_eq!(columns.field_with_name(column).is_ok(), there, "{column}");
@@ -87,8 +87,8 @@ fn the_benchmarks_measure_it_beside_others() {
     assert_eq!((row.nic.as_str(), row.mode, row.verified), ("two-rings", "auto", true));
     let stages = row.stages.as_ref().unwrap();
     let stage = |name: &str| stages.iter().find(|stage| stage.stage == name).map_or(0.0, |stage| stage.ns);
-    // A doorbell; the request and the bytes of a fetch; 24 bytes of packet; a copy, whose line comes from memory (50
-    // ns), and is written: 128 bytes at 150 GiB/s.
+    // A doorbell; the request and the bytes of a fetch; 24 bytes of packet; a copy. The copy's line is read from memory (50 ns)
+    // and written: 128 bytes at 150 GiB/s.
     for (name, ns) in [
         ("post", 65.0),
         ("bus", 250.0),

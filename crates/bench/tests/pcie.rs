@@ -1,4 +1,4 @@
-//! A card on PCI Express instead of its own bus: times by hand, and every byte checked on links of any width.
+//! A card on PCI Express in place of its own bus: times by hand, and every byte checked on links of any width.
 
 use nicety::{Environment, Error};
 use nicety_bench::{Report, Request, run};
@@ -24,8 +24,8 @@ fn stages(report: &Report) -> Vec<(&str, f64)> {
 
 #[test]
 fn a_put_of_8_bytes_by_hand() {
-    // Generation 4 x32: 15.869140625 ps a byte. The push is 64 + 8 bytes in one TLP of 96: 1.524 ns. The deposit is a
-    // TLP of 32 bytes, 0.508 ns, and the counter behind it one of 40, 0.635 ns.
+    // Generation 4 x32: 15.869140625 ps per byte. The push is 64 + 8 bytes in one TLP of 96: 1.524 ns. The deposit is a TLP of 32
+    // bytes, 0.508 ns, and the counter behind it a TLP of 40, 0.635 ns.
     let report = latency("spin-discrete", "rdma", &[8], &["bus.kind=pcie"]).unwrap();
     assert_eq!(
         stages(&report),
@@ -44,9 +44,9 @@ fn a_put_of_8_bytes_by_hand() {
 
 #[test]
 fn a_narrow_link_is_the_slowest_of_the_chain() {
-    // Generation 3 x8: 126.953125 ps a byte. 4160 bytes of push are 16 TLPs of 280 bytes and one of 88: 35.547 x 16 +
-    // 11.172 = 579.924 ns; the link's 81.92 hide behind them. The deposit is 16
-    // TLPs of 280, 568.752 ns, and a counter of 40 bytes, 5.079.
+    // Generation 3 x8: 126.953125 ps per byte. 4160 bytes of push are 16 TLPs of 280 bytes and one of 88. They take 35.547 x 16 +
+    // 11.172 = 579.924 ns, and hide the link's 81.92. The deposit is 16 TLPs of 280, 568.752 ns, and a counter of 40 bytes,
+    // 5.079.
     let narrow = ["bus.kind=pcie", "bus.pcie.generation=3", "bus.pcie.lanes=8"];
     let report = latency("spin-discrete", "rdma", &[4096], &narrow).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Benchmarks of a card whose peers have another one.
+//! Benchmarks of a card with peers that have another card.
 
 use nicety::{Compiled, Environment, Error};
 use nicety_bench::{Benchmark, Report, Request, plan, run};
@@ -23,10 +23,9 @@ fn a_peer_answers_in_its_own_time() {
         request(Benchmark::Latency, "spin-discrete", "spin-integrated", &["rdma", "portals4"], &[8]);
     let report = measured(&request).unwrap();
     let latencies: Vec<_> = report.rows.iter().map(|row| row.latency_ns.unwrap()).collect();
-    // Half of post, bus, link, match, deposit and event, notice, there and back: see nicety's tests/mixed.rs.
+    // Half of post, bus, link, match, deposit and event, notice, in both directions: see nicety's tests/mixed.rs.
     assert_eq!(latencies[0], (493.614 + 493.685) / 2.0);
-    // The peer's card answers by a put that it fetches after the deposit: over its own bus (8 B x 6.7 ps/B), there
-    // and back.
+    // The peer's card answers by a put that it fetches after the deposit: over its own bus (8 B x 6.7 ps/B), in both directions.
     let there = 65.0 + 250.0 + 33.56 + 30.0 + 0.054 + 100.0;
     let back = 33.56 + 30.0 + 250.125 + 65.0;
     let off = latencies[1] - (there + back) / 2.0;
@@ -43,7 +42,7 @@ fn changes_are_of_the_card_and_not_of_its_peer() {
     let request = request(Benchmark::Latency, "spin-discrete", "spin-discrete", &["rdma"], &[8]);
     let slower = Request { overrides: vec!["bus.latency=350 ns".into()], ..request.clone() };
     let latency = |request| measured(request).unwrap().rows[0].latency_ns.unwrap();
-    // The card's bus is crossed twice in a round trip.
+    // A round trip crosses the card's bus twice.
     assert_eq!(latency(&slower) - latency(&request), 100.0);
 }
 

@@ -1,14 +1,14 @@
-//! The types that Python has for requests, rows and reports of runs are made of those here: `types.py` and `reports.py`
-//! in `python/nicety/shared`.
+//! Python's types of requests, rows and reports of runs, generated from the Rust types: `types.py` and `reports.py` in
+//! `python/nicety/shared`.
 //!
-//! `NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types` writes those files anew.
+//! `NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types` rewrites those files.
 
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
 const FOLDER: &str = "python/nicety/shared";
-/// The longest line of Python.
+/// Maximum length of a Python line.
 const WIDTH: usize = 120;
 
 #[test]
@@ -30,7 +30,7 @@ fn pythons_types_are_those_of_rust() {
     }
 }
 
-/// Those of benchmarks and applications, and those of schedules and programs that are not among them.
+/// Returns the schemas of benchmarks and applications, and those of schedules and programs that are not among them.
 fn all_schemas() -> Vec<(String, Value)> {
     let mut schemas = nicety_bench::schemas();
     for (name, schema) in nicety_goal::schemas().into_iter().chain(nicety_exec::schemas()) {
@@ -65,7 +65,7 @@ fn a_schema_becomes_a_type() {
     );
 }
 
-/// The file of reports of runs, which have attributes.
+/// Returns the file of reports of runs, as classes with attributes.
 fn dataclasses(schemas: &[(String, Value)]) -> String {
     let head = "\"\"\"Reports of nodes, cards and links after a run.\n\nMade of the types in Rust by \
                 `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ import \
@@ -77,7 +77,7 @@ fn dataclasses(schemas: &[(String, Value)]) -> String {
     head.to_owned() + &schemas.iter().map(class).collect::<String>()
 }
 
-/// The file of requests and reports of benchmarks.
+/// Returns the file of requests and reports of benchmarks.
 fn python(schemas: &[(String, Value)]) -> String {
     let mut text = "\"\"\"Requests and reports of benchmarks and applications: plain dicts, as in JSON.\n\nMade of the types \
                     in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ \
@@ -96,10 +96,10 @@ fn python(schemas: &[(String, Value)]) -> String {
     text
 }
 
-/// The request from which those of benchmarks between hosts inherit.
+/// The base request of benchmarks between hosts.
 const COMMON: &str = "NetworkOptions";
 
-/// Its schema: arguments that all of these have.
+/// Returns its schema: the arguments that all of these requests have.
 fn common(schemas: &[(String, Value)]) -> Value {
     let (_, whole) = schemas.iter().find(|(name, _)| name == "MessagesOptions").expect("the first benchmark");
     let field = |name: &str| (name.to_owned(), whole["properties"][name].clone());
@@ -108,8 +108,8 @@ fn common(schemas: &[(String, Value)]) -> Value {
     json!({ "description": "The network of a run, and what is random in it.", "properties": fields })
 }
 
-/// The keyword arguments of a Python function, and with them the command line's options, from a request's schema. The
-/// common ones are inherited, where a request has all of them.
+/// Returns the keyword arguments of a Python function, and so the command line's options, from a request's schema. A request with
+/// all common arguments inherits them.
 fn options(name: &str, schema: &Value, common: Option<&Value>) -> String {
     let mut fields = schema["properties"].as_object().expect("a request is an object").clone();
     let common = common.and_then(|common| common["properties"].as_object());
@@ -141,7 +141,7 @@ fn options(name: &str, schema: &Value, common: Option<&Value>) -> String {
     text
 }
 
-/// The type of an argument, which takes more than JSON does.
+/// Returns the type of an argument. It accepts more than JSON.
 fn argument(name: &str, schema: &Value) -> String {
     let json = annotation(schema);
     match (json.trim_end_matches(" | None"), schema["format"].as_str()) {
@@ -157,7 +157,7 @@ fn argument(name: &str, schema: &Value) -> String {
     .to_owned()
 }
 
-/// The facts of an argument that are not in its type.
+/// Returns the facts of an argument that its type does not have.
 fn option(schema: &Value) -> String {
     let mut made = Vec::new();
     if schema["items"]["format"] == "uint8" {
@@ -257,7 +257,7 @@ fn annotation(schema: &Value) -> String {
     }
 }
 
-/// A description on one line, without rustdoc's links.
+/// Returns a description on one line, without rustdoc's links.
 fn describe(schema: &Value) -> String {
     let mut text = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
     while let Some(begin) = text.find("[`") {
@@ -273,7 +273,7 @@ fn describe(schema: &Value) -> String {
     text
 }
 
-/// The text of a request, in its own paragraphs.
+/// Returns the text of a request, with its paragraphs.
 fn paragraphs(schema: &Value) -> String {
     let text = schema["description"].as_str().unwrap_or_default();
     let lines = |paragraph: &str| wrapped(&paragraph.replace('\n', " "), "    ", "    ");
@@ -281,7 +281,7 @@ fn paragraphs(schema: &Value) -> String {
     format!("    \"\"\"{}", text.trim())
 }
 
-/// The first sentence stands alone.
+/// Returns a docstring. The first sentence is on its own line.
 fn docstring(text: &str, indent: &str) -> String {
     let (first, rest) = match text.split_once(". ") {
         Some((first, rest)) => (format!("{first}."), rest),
@@ -307,7 +307,7 @@ fn with_attributes(text: &str, fields: &Map<String, Value>, order: &[&str]) -> S
     format!("{text}\n\n    Attributes:\n{lines}    \"\"\"\n\n")
 }
 
-/// Lines of a text: the first one, and the others, behind these.
+/// Wraps a text, with these indents of the first line and the others.
 fn wrapped(text: &str, first: &str, others: &str) -> String {
     let (mut made, mut line) = (String::new(), first.to_owned());
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! The benchmarks of sockets: throughput that the wire allows, costs that add up, sweeps, and what is refused.
+//! The benchmarks of sockets: throughput below the wire's limit, costs that add up, sweeps, and refusals.
 
 use nicety::{Environment, Error, Log};
 use nicety_bench::sockets::{
@@ -31,8 +31,8 @@ fn short(nic: &str) -> StreamRequest {
 
 #[test]
 fn a_stream_gets_what_the_wire_has_and_its_costs_add_up() {
-    // Frames of 1460 bytes of payload are 1538 long on the wire, with what is before and between them; buffers hold some
-    // bytes that came before the measured time.
+    // Frames of 1460 bytes of payload have 1538 bytes on the wire, including preamble and gap. Buffers hold some bytes that
+    // arrived before the measured time.
     let most = 10e9 * 1460.0 / 1538.0 * 1.03;
     for direction in [Direction::Receive, Direction::Transmit] {
         // CPUs that keep up with the wire.
@@ -46,7 +46,7 @@ fn a_stream_gets_what_the_wire_has_and_its_costs_add_up() {
         let busy = usage.cpu_ns_per_packet * usage.packets as f64;
         assert!((busy / (64.0 * 3e6) - usage.cpu_utilisation).abs() < 1e-9);
         assert_eq!((row.cpus, usage.retransmissions, usage.dropped), (64, 0, 0));
-        // Every frame with payload is a packet, and little else comes.
+        // Every frame with payload is a packet, and few others arrive.
         let frames = row.bandwidth_bits_per_s * 3e-3 / 8.0 / 1460.0;
         if direction == Direction::Receive {
             assert!((0.9..1.1).contains(&(usage.packets as f64 / frames)), "{row:?}");
@@ -92,7 +92,7 @@ fn requests_have_replies() {
     let [one, four] = &report.rows[..] else { panic!("two rows") };
     assert!(one.verified && one.requests > 3, "{one:?}");
     assert!((one.requests_per_s - one.requests as f64 / 4e-3).abs() < 1e-6);
-    // One at a time on each connection: as many as there is time for.
+    // One at a time on each connection: the number that fits the time.
     assert!((one.requests as f64 * one.latency_ns / 4e6 - 1.0).abs() < 0.3, "{one:?}");
     assert!(four.requests > 3 * one.requests && four.min_ns <= four.p50_ns && four.p50_ns <= four.max_ns);
     let busy = one.usage.cpu_ns_per_packet * one.usage.packets as f64;

@@ -59,8 +59,7 @@ fn a_switch_adds_its_latency_and_a_link_s_and_no_serialisation() {
 #[test]
 fn a_message_of_many_packets_streams_through_a_switch() {
     let (ns, stages) = measured("star", 65_536);
-    // 65 + 250 + (1310.72 + 33.4) + 50 + 33.4 + 2 + (63.898 + 250) + 65: the other packets are hidden by the first
-    // link.
+    // 65 + 250 + (1310.72 + 33.4) + 50 + 33.4 + 2 + (63.898 + 250) + 65: the first link hides the other packets.
     assert_eq!(ns, 2123.418);
     assert_eq!(
         stages,
@@ -78,8 +77,8 @@ fn a_message_of_many_packets_streams_through_a_switch() {
 
 #[test]
 fn a_small_buffer_costs_time_and_loses_nothing() {
-    // Each packet's slot is free after 50 + 81.92 ns, its credit is back after 33.4, and the next head arrives after
-    // another 33.4: 198.72 for each packet instead of 81.92.
+    // Each packet's slot is free after 50 + 81.92 ns, its credit is back after 33.4, and the next head arrives after another
+    // 33.4. So each packet takes 198.72 in place of 81.92.
     let report = latency("star", &[65_536], &["switch.buffer=1"]).unwrap();
     let slow = report.rows[0].latency_ns.unwrap();
     assert_eq!(slow, 2123.418 + 15.0 * (198.72 - 81.92));
@@ -95,7 +94,7 @@ fn star(nodes: u32, shards: usize, overrides: &[&str]) -> Result<Cluster, Error>
 
 const PT: u32 = 1;
 
-/// Every rank sends a message to every other, all at once, and checks those it receives. Returns the end of that.
+/// Every rank sends a message to every other simultaneously, and checks the received ones. Returns the end.
 async fn exchange(host: Host, size: u64) -> Result<Time, Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;
@@ -161,7 +160,7 @@ fn all_to_all_is_the_same_in_any_number_of_shards() {
         let one = exchange_all(7, 1, 9000, overrides);
         let switch = &one.0.network.switches[0];
         assert_eq!(switch.node, NodeId(7));
-        // 9000 B are 3 packets; each port takes those of 6 messages and gives those of 6.
+        // 9000 B are 3 packets. Each port receives those of 6 messages and sends those of 6.
         for port in &switch.ports {
             assert_eq!((port.received_packets, port.sent_packets), (18, 18));
         }

@@ -1,5 +1,5 @@
-//! Cards with one port on a torus: the worked example of the documentation, to the picosecond, messages between all
-//! hosts, failures, recordings.
+//! Cards with one port on a torus: the worked example of the documentation, to the picosecond, messages between all hosts,
+//! failures, recordings.
 
 use nicety::{
     Cluster, ClusterConfig, Environment, Error, Faults, Host, NodeFailure, Place, Rates, Run, cards,
@@ -28,7 +28,7 @@ fn a_neighbour_is_two_routers_further_than_on_a_pair() {
         let spec = cards::load(card, &[]).unwrap();
         let router_ps = spec.spec.node().switch.latency.ps() as f64;
         let added_ps = (latency_ns(card, mode, "torus:2") - latency_ns(card, mode, "pair")) * 1e3;
-        // The control program of a qnix goes round its interfaces, so a packet may wait up to a round more or less.
+        // The control program of a qnix polls its interfaces in turn, so a packet may wait up to a round more or less.
         if card == "spin-discrete" {
             assert_eq!(added_ps.round(), 2.0 * router_ps + 2.0, "{card}");
         } else {
@@ -39,7 +39,7 @@ fn a_neighbour_is_two_routers_further_than_on_a_pair() {
     assert_eq!(latency_ns("spin-discrete", "rdma", "torus:2"), 793.687);
 }
 
-/// Each rank sends to every other, and checks what it receives.
+/// Each rank sends to every other, and checks the received messages.
 async fn exchange(host: Host, size: u64) -> Result<(), Error> {
     let (rank, ranks) = (host.rank(), host.ranks());
     let byte = |from: u32, to: u32| (from * 31 + to + 1) as u8;
@@ -130,7 +130,7 @@ fn a_link_that_gives_up_names_the_packet() {
 
 #[test]
 fn a_failed_router_is_named_with_what_it_did_not_forward() {
-    // Host 0 reaches host 2 through host 1 or host 3: in a ring of five, through host 1.
+    // Host 0 reaches host 2 through host 1 or host 3; in a ring of five, through host 1.
     let nodes = vec![NodeFailure { node: Place::Host(1), at: Time::ZERO }];
     let faults = Faults { nodes, ..Faults::default() };
     let card = cards::load("spin-discrete", &[]).unwrap();
@@ -190,7 +190,7 @@ fn a_router_is_recorded_on_its_host() {
     };
     assert_eq!(of(Resource::SWITCH_PORT).count(), 0);
     for rank in 0..4 {
-        // A packet to each neighbour of two, and those in transit.
+        // A packet to each of two neighbours, and those in transit.
         let mut ports: Vec<u32> = of(Resource::ROUTER_PORT)
             .filter(|usage| usage.node.0 == rank)
             .filter_map(|usage| usage.slice.resource.number())
@@ -199,7 +199,7 @@ fn a_router_is_recorded_on_its_host() {
         ports.dedup();
         assert_eq!(ports, [0, 1, 2], "rank {rank}");
     }
-    // Every packet that a card receives has come out of its router.
+    // Every packet that a card receives has left its router.
     let local: u64 = run.network.switches.iter().map(|router| router.ports[0].sent_packets).sum();
     assert_eq!(local, run.network.hosts.iter().map(|port| port.received_packets).sum::<u64>());
 }

@@ -1,4 +1,4 @@
-//! The benchmark of a torus: what a packet takes by hand, what patterns saturate at, and what is refused.
+//! The benchmark of a torus: a packet's time by hand, the saturation of patterns, and refusals.
 
 use nicety::{Environment, Error, Log};
 use nicety_bench::torus::{self, Report, Request};
@@ -33,21 +33,21 @@ fn on(topology: &str, pattern: &str, load: &str) -> Request {
 
 #[test]
 fn a_packet_by_hand() {
-    // Through both routers at 50 ns each, a link of 33.4 ns, 4096 bytes at 20 ps and, between cards and routers, a
-    // picosecond each. At a load of a thousandth it meets no other.
+    // Through both routers at 50 ns each, a link of 33.4 ns, 4096 bytes at 20 ps and, between cards and routers, a picosecond
+    // each. At a load of a thousandth it meets no other packet.
     let request = Request { duration: Some("2ms".into()), ..on("torus:3", "neighbour", "0.001") };
     let report = measure(&request).unwrap();
     let row = &report.rows[0];
     let alone = 2.0 * 50.0 + 33.4 + 81.92 + 0.002;
     assert!((row.p50_ns - alone).abs() < 1e-9 && row.min_ns == row.p50_ns, "{row:?}");
     assert_eq!((row.hops_mean, row.undelivered_packets), (1.0, 0));
-    // Three nodes, every 81.92 us each, for 2 ms.
+    // Three nodes, each with a packet every 81.92 us, for 2 ms.
     assert!((50..100).contains(&row.packets), "{row:?}");
-    // Three further, in each of three dimensions: 10 routers, 9 links.
+    // Three nodes further in each of three dimensions: 10 routers, 9 links.
     let far = &measure(&on("torus:8x8x8", "tornado", "0.01")).unwrap().rows[0];
     assert!((far.min_ns - (10.0 * 50.0 + 9.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9, "{far:?}");
     assert_eq!(far.hops_mean, 9.0);
-    // Four further in each is the longest route.
+    // The longest route is four nodes further in each dimension.
     let longest = measure(&on("torus:8x8x8", "uniform", "0.01")).unwrap();
     let (saturation, row) = (&longest.saturation[0], &longest.rows[0]);
     assert!((saturation.alone_latency_ns - (13.0 * 50.0 + 12.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9);
@@ -74,14 +74,14 @@ fn a_slow_card_is_measured_for_longer() {
 
 #[test]
 fn credits_limit_short_packets() {
-    // Of 64 bytes at 20 ps: a place of the 8 for a card's own packets is taken for 50 ns in the router, 1.28 ns on
-    // the way out, and 2 ps there and back.
+    // 64 bytes at 20 ps: a card's own packets have 8 places. A packet holds a place for 50 ns in the router and 1.28 ns on the
+    // way out. The link and the credit add 2 ps.
     let report = measure(&Request { packet: 64, ..on("torus:4x4x4", "uniform", "0.1,0.5") }).unwrap();
     let of = report.saturation[0].buffers_fraction.unwrap();
     assert!((of - 8.0 * 1.28 / 51.282).abs() < 1e-9, "{of}");
     let measured = report.saturation[0].measured_saturation_fraction.unwrap();
     assert!((measured - of).abs() < 0.005, "{measured} against {of}");
-    // With as many places as links have, these are the limit: twice 32, each taken for there and back at 33.4 ns too.
+    // With many of these places, the links' places limit: twice 32, each held for a round trip at 33.4 ns, too.
     let links = Request {
         packet: 64,
         overrides: vec!["router.entry=1000".into()],
@@ -172,7 +172,7 @@ fn any_cards_link_and_router_will_do() {
     };
     let report = measure(&request).unwrap();
     assert_eq!(report.rows.iter().map(|row| row.nic.as_str()).collect::<Vec<_>>(), request.nics);
-    // 200 MB/s and 1.25 GB/s, with what these cards' packets have beside their payload.
+    // 200 MB/s and 1.25 GB/s, with the headers of these cards' packets.
     let latencies: Vec<f64> = report.rows.iter().map(|row| row.min_ns).collect();
     assert!(latencies[0] < latencies[2] && latencies[2] < latencies[1], "{latencies:?}");
 }

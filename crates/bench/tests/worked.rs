@@ -19,7 +19,7 @@ fn measure(request: &Request) -> Result<Report, Error> {
     )
 }
 
-/// Twice the latency, in picoseconds: a round trip.
+/// Returns twice the latency, in picoseconds: a round trip.
 fn round_trip_ps(report: &Report) -> f64 {
     report.rows[0].latency_ns.unwrap() * 2_000.0
 }

@@ -1,18 +1,18 @@
-//! Reasons to refuse a call, and ways in which a call that was begun can fail.
+//! Reasons to refuse a call, and failures of a call that has begun.
 
 use crate::{CARD_ADDRESS_BITS, Kind, PAYLOAD_BYTES, Reply, Status, TargetId, Want};
 use std::fmt;
 
-/// Why a call was refused. Nothing has changed when a call is refused.
+/// The reason for a refused call. A refused call changes no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A message of no bytes.
+    /// The message has no bytes.
     ZeroSize,
-    /// More bytes than a direct message holds; how many.
+    /// The message is longer than a direct message can be; its length in bytes.
     DirectTooLong(u64),
-    /// More bytes than a message may have.
+    /// The message is longer than the limit.
     TooLong {
-        /// How many bytes it has.
+        /// The message's length in bytes.
         bytes: u64,
         /// The limit `message_bytes`.
         limit: u32,
@@ -21,12 +21,12 @@ pub enum Error {
     NoSpace {
         /// The exhausted resource.
         what: &'static str,
-        /// The field of [`crate::HostLimits`] or [`crate::CardLimits`] that bounds it.
+        /// The field of [`crate::HostLimits`] or [`crate::CardLimits`] that bounds the resource.
         name: &'static str,
-        /// How many there are.
+        /// The size of the resource.
         limit: u32,
     },
-    /// A limit that no card or host can be made with.
+    /// No card or host can have this limit.
     Limit {
         /// The field of [`crate::CardLimits`].
         name: &'static str,
@@ -39,7 +39,7 @@ pub enum Error {
         what: &'static str,
         /// The number.
         number: u32,
-        /// How many there are, from zero.
+        /// The number of them; they are numbered from zero.
         count: u32,
     },
     /// The thread or context is still blocked in another call.
@@ -51,34 +51,34 @@ pub enum Error {
     },
     /// The channel was closed, is not open yet, or never existed.
     Stale,
-    /// Another thread or context is at this end of the channel already.
+    /// Another thread or context already uses this end of the channel.
     Busy {
-        /// Its activity there.
+        /// The other one's activity there.
         doing: &'static str,
     },
     /// No process of the card is registered under this ID.
     UnknownTarget(TargetId),
     /// The ID is registered already.
     TargetExists(TargetId),
-    /// Memory beyond the card's 40 bits of address.
+    /// The memory is beyond the card's 40 address bits.
     CardAddress {
         /// The first byte.
         address: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
     },
-    /// A selection of nothing.
+    /// The selection has no guard.
     NoGuards,
-    /// A selection that names one channel twice; which guard repeats another.
+    /// The selection names one channel twice; the index of the repeated guard.
     RepeatedGuard(u16),
-    /// Pages that do not have as many bytes as the buffer that was to be pinned.
+    /// The pages do not have the size of the buffer to be pinned.
     Pages {
         /// Bytes of the pages.
         bytes: u64,
         /// Bytes of the buffer.
         buffer: u32,
     },
-    /// A completion of something that was not begun.
+    /// A completion of an action that was not begun.
     NotBegun(&'static str),
 }
 
@@ -141,8 +141,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// How a call that was begun failed. Both ends of an exchange get the same failure, except for a timeout,
-/// which only the waiting end gets.
+/// The failure of a call that had begun. Both ends of an exchange get the same failure, except for a timeout, which only the waiting end
+/// gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// The two ends named different sizes; nothing was moved.
@@ -159,11 +159,11 @@ pub enum Failure {
     },
     /// The other end did not come before the deadline; nothing was moved.
     Timeout,
-    /// A page list failed as often as [`crate::HostLimits::retries`] allows.
+    /// A page list failed more often than [`crate::HostLimits::retries`] allows.
     Dma {
         /// Bytes of the lists that succeeded.
         done: u32,
-        /// Bytes of the rest.
+        /// Bytes that are outstanding.
         outstanding: u32,
     },
     /// The host could not pin the pages of its buffer.
@@ -206,7 +206,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The mismatch between a sender and a receiver, and the receiver's answer.
+/// Returns the mismatch between a sender and a receiver, and the receiver's answer.
 pub(crate) fn mismatch(sent: Want, expected: Want) -> (Failure, Reply) {
     let (failure, status) = if sent.kind() == expected.kind() {
         let (sent, expected) = (sent.bytes(), expected.bytes());

@@ -1,76 +1,75 @@
-//! CSP channels between the threads of a host and the processes of a card, as the NFComms framework has them
-//! (Pennefather, Bradshaw and Irwin, SACJ 31(2), 2019): synchronous messages of at most 56 bytes in mailboxes, and
-//! indirect messages of any size by DMA, over a few managers that serve any number of channels.
+//! CSP channels between the threads of a host and the processes of a card, as in the NFComms framework.
 //!
-//! There is no time, no memory and no bus in here. A driver has one [`Host`], a card one [`Card`]. Each takes
-//! the calls of its programs and the completions of its earlier effects, and answers with effects: the next
-//! actions, each of which takes its time elsewhere. So the same two machines run under a simulated clock,
-//! under every order of events that a test can think of, and under a live driver.
+//! Source: Pennefather, Bradshaw and Irwin, SACJ 31(2), 2019. Messages are synchronous. Direct messages of at most 56 bytes go through
+//! mailboxes, and indirect messages of any size by DMA. A few managers serve any number of channels.
+//!
+//! This crate models no time, memory or bus. A driver has one [`Host`], and a card one [`Card`]. Each accepts the calls of its programs and
+//! the completions of earlier effects. It answers with effects: the next actions, which take time elsewhere. So the same two state machines
+//! run under a simulated clock, in tests under every order of events, and under a live driver.
 //!
 //! # Layers, from the bottom
-//! - [`TargetId`], [`Channel`], [`ThreadId`], [`ContextId`], [`Mailbox`], [`Want`], [`Guard`] (`names.rs`):
-//!   the parties and operands of calls.
-//! - [`Error`]: why a call is refused, with nothing changed. [`Failure`]: how a call that was begun can fail.
+//! - [`TargetId`], [`Channel`], [`ThreadId`], [`ContextId`], [`Mailbox`], [`Want`], [`Guard`] (`names.rs`): the parties and operands of
+//!   calls.
+//! - [`Error`]: the reason for a refused call, which changes nothing. [`Failure`]: the failure of a call that had begun.
 //! - [`Message`] (`message.rs`): the contents of a mailbox, and its 64 bytes.
 //! - [`Host`] (`host/`): the driver's end. [`HostEffect`]: pin, post, unpin, wake.
-//! - [`Card`] (`card/`): the managers and the contexts' calls. [`CardEffect`]: fetch, ask, deliver, collect, DMA,
-//!   push, interrupt, signal.
+//! - [`Card`] (`card/`): the managers and the contexts' calls. [`CardEffect`]: fetch, ask, deliver, collect, DMA, push, interrupt, signal.
 //!
 //! # A channel
-//! A process of the card registers a target; a thread of the host subscribes to its ID, and has a channel,
-//! which joins one with one and carries messages both ways. Each direction has a mailbox, of which both sides
-//! have a copy. The host's copy to the card is written by the driver and fetched by a manager; the host's
-//! copy to the host is pushed by a manager. *Read managers* serve all messages to the card and *write
-//! managers* all messages to the host, the replies to them included.
+//! A process of the card registers a target. A thread of the host subscribes to its ID, and gets a channel, which joins these two and
+//! carries messages in both directions. Each direction has a mailbox, with one copy on the host and one on the card. To the card, the
+//! driver writes the host's copy and a manager fetches it. To the host, a manager pushes the host's copy. *Read managers* serve all
+//! messages to the card, and *write managers* all messages to the host, including replies.
 //!
-//! The two ends meet at the receiver: a message waits in the receiver's mailbox until the receiver comes. So
-//! a selection needs no agreement with other parties, and only receives can be selected from, as in occam.
-//! Both ends must name the same size and the same kind.
+//! The two ends meet at the receiver: a message stays in the receiver's mailbox until the receiver calls. So a selection needs no agreement
+//! with other parties, and may contain only receives, as in occam. Both ends must name the same size and the same kind.
 //!
 //! # A direct message to the card
 //! 1. [`Host::send`]: the driver writes its mailbox and rings ([`HostEffect::Post`]).
-//! 2. A read manager fetches the mailbox ([`CardEffect::Fetch`]). If no reader has come, the message stays in the
-//!    card's mailbox and the manager goes on to other channels; the reader's call will find it.
-//! 3. With the reader there, a manager moves the bytes into the reader's transfer registers
-//!    ([`CardEffect::Deliver`]), signals the reader, pushes the reply ([`CardEffect::Push`]), and raises the
-//!    interrupt.
+//! 2. A read manager fetches the mailbox ([`CardEffect::Fetch`]). Without a reader, the message stays in the card's mailbox until a reader
+//!    calls, and the manager serves other channels.
+//! 3. With a reader, a manager moves the bytes into the reader's transfer registers ([`CardEffect::Deliver`]), signals the reader, pushes
+//!    the reply ([`CardEffect::Push`]), and raises the interrupt.
 //! 4. [`Host::interrupt`] finds the reply and wakes the sender.
 //!
 //! # A direct message to the host
-//! A write manager collects the bytes from the writer ([`CardEffect::Collect`]), pushes them into the host's
-//! mailbox and raises the interrupt. They stay there until a thread receives; then the driver posts the reply,
-//! a manager fetches it, and signals the writer. The thread need not wait for that: the writer has come.
+//! A write manager collects the bytes from the writer ([`CardEffect::Collect`]), pushes them into the host's mailbox and raises the
+//! interrupt. They stay there until a thread receives. Then the driver posts the reply, and a manager fetches it and signals the writer.
+//! The thread does not wait for that.
 //!
 //! # An indirect message
-//! The driver pins the host's pages ([`HostEffect::Pin`]) and posts them, six a list: this is a direct message of
-//! another kind. When it has met its reader, a manager asks that for address and size ([`CardEffect::Ask`]), begins
-//! one DMA a page ([`CardEffect::Dma`]), waits for all, and replies with the bytes done, the bytes outstanding and
-//! a status. The host posts the next six; or the same again, up to [`HostLimits::retries`] times, if a DMA
-//! failed; or gives up, which the card acknowledges. A manager keeps nothing from one list to the next, and asks the
-//! context again for each. After the last list both ends are woken and the pages are
-//! unpinned ([`HostEffect::Unpin`]).
+//! The driver pins the host's pages ([`HostEffect::Pin`]) and posts them in lists of six; a list is a direct message of another kind. When
+//! it has met its reader, a manager
 //!
-//! To the host there is one message more, since the host's addresses must travel first: the card pushes an offer
-//! of so many bytes, and the host answers with lists. A writer that goes on to its next message may write over its
-//! last reply; the host takes the new message for it.
+//! - asks the reader for address and size ([`CardEffect::Ask`]),
+//! - begins one DMA per page ([`CardEffect::Dma`]), and waits for all of them,
+//! - replies with the bytes done, the bytes outstanding and a status.
 //!
-//! A call may have one, in the driver's own unit, and [`Host::tick`] and [`Card::tick`] pass the current
-//! time. It bounds the wait for the other end. A receiver just leaves. A sender's message is at the other
-//! side, so the sender withdraws it and learns the outcome: timed out, or received after all. Both ends
-//! always agree. Once both have come, a transfer runs to its end, which the limit of retries bounds.
+//! The host posts the next list. After a DMA error it posts the same list again, up to [`HostLimits::retries`] times. Then it gives up,
+//! which the card acknowledges. A manager keeps no state between lists, and asks the context again for each. After the last list both ends
+//! are woken and the pages are unpinned ([`HostEffect::Unpin`]).
+//!
+//! A message to the host needs the host's addresses first: the card pushes an offer with the size, and the host answers with lists. A
+//! writer's next message may overwrite its last reply; the host takes the new message as that reply.
+//!
+//! A call may have a deadline, in the driver's own unit. [`Host::tick`] and [`Card::tick`] pass the current time. The deadline bounds the
+//! wait for the other end. A receiver leaves at once. A sender's message is at the other side, so the sender withdraws it, and learns the
+//! outcome: timed out or received. Both ends always agree. A transfer that has begun runs to its end, which the limit of retries bounds.
 //!
 //! # Guarantees
-//! A manager never waits for an end that has not come, so a blocked channel blocks no other, with one manager as
-//! with eight. A channel is served by one manager at a time. `tests/explore.rs` visits every state of small
-//! configurations, in every order in which things can happen, and checks that no run goes on for ever, that none
-//! ends while both ends of a channel wait, that no end goes on before the other has come, that the bytes are the
-//! ones that were sent, and that managers and pages are free in the end.
+//! A manager never waits for an absent end, so a blocked channel blocks no other, with one manager as with eight. One manager at a time
+//! serves a channel. `tests/explore.rs` visits every state of small configurations, under every order of events, and checks:
+//!
+//! - every run ends;
+//! - no run ends while both ends of a channel wait;
+//! - no end goes on before the other has called;
+//! - the received bytes are the sent bytes;
+//! - managers and pages are free in the end.
 //!
 //! # Rules for a driver
-//! - A mailbox is transferred whole, and so are the rings: none is lost, and they get to the card in order.
-//! - [`Card::done`] of a push is called when the bytes are in the host's copy or later, and the interrupt comes after
-//!   that.
-//! - Several interrupts may be served as one; an interrupt too many does no harm.
+//! - A mailbox is transferred whole. No doorbell ring is lost, and rings arrive in order.
+//! - [`Card::done`] of a push is called when the bytes are in the host's copy or later, and the interrupt comes after that.
+//! - One interrupt may serve several; a superfluous interrupt is harmless.
 //!
 //! ```
 //! use nicety_channels::*;
@@ -120,7 +119,7 @@
 //! ```
 //!
 //! # Limits
-//! Selection among sends; several hosts of one card; scattered memory on the card.
+//! No selection among sends; no several hosts of one card; no scattered memory on the card.
 
 mod card;
 mod error;

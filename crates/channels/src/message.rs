@@ -1,6 +1,6 @@
 //! The contents of a mailbox, and its bytes.
 //!
-//! A mailbox is 64 bytes, one cache line, so that no reader ever sees half of one:
+//! A mailbox is 64 bytes, one cache line, so no reader ever sees a torn one:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -9,13 +9,18 @@
 //! | 2 | bytes of the body, 0 to 56 |
 //! | 3 | status of a reply, else 0 |
 //! | 4, 5 | number of the exchange, in this direction of this channel |
-//! | 6, 7 | stamp: how often its writer has written this mailbox |
+//! | 6, 7 | stamp: the number of writes of this mailbox by its writer |
 //! | 8 to 63 | body: the 14 transfer registers of 4 bytes; zero behind the body's bytes |
 //!
-//! Integers are little-endian. A page entry is one word of 8 bytes: the page's number in bits 0 to 39 (so bus
-//! addresses of 52 bits), the offset in the page in 40 to 51, and the number of bytes less one in 52 to 63. A
-//! list has two words of 4 bytes in front, the message's size and the bytes before this list, which leaves room
-//! for six pages.
+//! Integers are little-endian. A page entry is one word of 8 bytes:
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0 to 39 | number of the page, so bus addresses have 52 bits |
+//! | 40 to 51 | offset in the page |
+//! | 52 to 63 | number of bytes less one |
+//!
+//! A list begins with two words of 4 bytes: the message's size, and the number of bytes before this list. That leaves room for six pages.
 
 use crate::TargetId;
 use std::fmt;
@@ -45,10 +50,10 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// No bytes: the payload of everything but the receipt of a direct message.
+    /// The empty payload, of everything but the receipt of a direct message.
     pub const EMPTY: Payload = Payload { bytes: [0; PAYLOAD_BYTES], length: 0 };
 
-    /// A copy of `bytes`, if a direct message holds so many.
+    /// Returns a copy of `bytes`, if they fit in a direct message.
     pub fn new(bytes: &[u8]) -> Option<Payload> {
         let mut payload = Payload { length: bytes.len().try_into().ok()?, ..Payload::EMPTY };
         payload.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -78,11 +83,10 @@ pub struct Page {
 }
 
 impl Page {
-    /// `bytes` bytes at a bus address.
+    /// Returns the part of `bytes` bytes at a bus address.
     ///
     /// # Errors
-    /// [`MessageError::Page`] if there are none, they cross into the next page, or the address has more than
-    /// [`BUS_ADDRESS_BITS`] bits.
+    /// [`MessageError::Page`] if `bytes` is zero, they cross into the next page, or the address has more than [`BUS_ADDRESS_BITS`] bits.
     pub const fn new(address: u64, bytes: u32) -> Result<Page, MessageError> {
         let offset = (address % PAGE_BYTES as u64) as u32;
         if bytes == 0 || bytes > PAGE_BYTES - offset || address >> BUS_ADDRESS_BITS != 0 {
@@ -91,12 +95,12 @@ impl Page {
         Ok(Page { address, bytes: bytes as u16 })
     }
 
-    /// The bus address of the first byte.
+    /// Returns the bus address of the first byte.
     pub const fn address(self) -> u64 {
         self.address
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     pub const fn bytes(self) -> u32 {
         self.bytes as u32
     }
@@ -124,7 +128,7 @@ pub struct PageList {
 }
 
 impl PageList {
-    /// The list of `pages` out of a message of `size` bytes, after `before` of them.
+    /// Returns the list of `pages` of a message of `size` bytes, after its first `before` bytes.
     ///
     /// # Errors
     /// [`MessageError::List`] if there is no page, or more than [`LIST_PAGES`], or more bytes than the message has.
@@ -139,12 +143,12 @@ impl PageList {
         Ok(list)
     }
 
-    /// The pages, in the order of the message's bytes.
+    /// Returns the pages, in the order of the message's bytes.
     pub fn pages(&self) -> &[Page] {
         &self.pages[..self.count as usize]
     }
 
-    /// Bytes of the list's pages.
+    /// Returns the number of bytes of the list's pages.
     pub fn bytes(&self) -> u32 {
         self.pages().iter().map(|p| p.bytes()).sum()
     }
@@ -154,13 +158,13 @@ impl PageList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// The message, or this list of it, is there; the subscription or its end took effect.
+    /// The message or this list of it has arrived; the subscription or its end took effect.
     Ok = 0,
     /// The receiver expects another number of bytes.
     SizeMismatch = 1,
-    /// The receiver expects the other kind.
+    /// The receiver expects the other kind of message.
     KindMismatch = 2,
-    /// The message was withdrawn before the receiver came.
+    /// The message was withdrawn before the receiver called.
     Cancelled = 3,
     /// A DMA of this list failed.
     DmaFailed = 4,
@@ -188,16 +192,16 @@ impl Status {
     ];
 }
 
-/// An answer: to a message, a page list, a withdrawal, a subscription.
+/// An answer to a message, a page list, a withdrawal or a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reply {
     /// The outcome.
     pub status: Status,
-    /// Bytes of the message that are done.
+    /// Bytes of the message that are transferred.
     pub done: u32,
     /// Bytes that are outstanding.
     pub outstanding: u32,
-    /// Bytes the receiver expects; zero unless the sizes differ.
+    /// Bytes that the receiver expects; zero unless the sizes differ.
     pub expected: u32,
 }
 
@@ -210,26 +214,26 @@ impl Reply {
 /// The body of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
-    /// A direct message, either way.
+    /// A direct message, in either direction.
     Direct(Payload),
-    /// A direct message of type 'indirect', from the host: pages to read from, or to write to.
+    /// A page list of an indirect message, from the host: pages to read from, or to write to.
     Pages(PageList),
     /// From the card: an indirect message of this size waits for the host's pages.
     Offer(u32),
     /// The sender of this exchange wants to withdraw.
     Cancel,
-    /// From the host: no more lists of this exchange will come.
+    /// From the host: no more lists of this exchange follow.
     GiveUp,
     /// From the host: join this channel to a target.
     Subscribe(TargetId),
-    /// From the host: no more exchanges will come.
+    /// From the host: no more exchanges follow.
     Close,
-    /// An answer, either way.
+    /// An answer, in either direction.
     Reply(Reply),
 }
 
 impl Body {
-    /// The name for a log.
+    /// Returns the name for a log.
     pub const fn name(&self) -> &'static str {
         match self {
             Body::Direct(_) => "direct message",
@@ -244,42 +248,42 @@ impl Body {
     }
 }
 
-/// A mailbox's content.
+/// The contents of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
     /// Number of the exchange, counted by its sender, wrapping.
     pub exchange: u16,
-    /// Number of the message, counted by its writer, wrapping: a mailbox that is read twice is acted on once.
+    /// Number of the message, counted by its writer, wrapping. By it the reader skips a mailbox that it has read before.
     pub stamp: u16,
     /// The body.
     pub body: Body,
 }
 
-/// Why bytes are not a message.
+/// The reason why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageError {
-    /// A version this code does not speak.
+    /// A version that this code does not support.
     Version(u8),
-    /// No kind of message.
+    /// An unknown kind of message.
     Kind(u8),
-    /// No status, or one where none belongs.
+    /// An unknown status, or a status where the kind has none.
     Status(u8),
-    /// A body that a message of this kind cannot have; its bytes.
+    /// A body length that this kind of message cannot have, in bytes.
     Length(u8),
     /// Bytes behind the body that are not zero.
     Padding,
     /// A size of zero.
     ZeroSize,
-    /// A page entry that does not lie in one page.
+    /// A page entry that crosses its page.
     Page {
         /// The bus address of the first byte.
         address: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
     },
-    /// A list that does not lie in its message.
+    /// A list that exceeds its message.
     List {
-        /// Its pages.
+        /// Its number of pages.
         pages: usize,
         /// Bytes of the message.
         size: u32,
@@ -320,7 +324,7 @@ impl fmt::Display for MessageError {
 impl std::error::Error for MessageError {}
 
 impl Message {
-    /// The mailbox's bytes.
+    /// Returns the mailbox's bytes.
     pub fn encode(&self) -> [u8; MAILBOX_BYTES] {
         let mut bytes = [0; MAILBOX_BYTES];
         let (head, body) = bytes.split_at_mut(HEADER);
@@ -359,10 +363,10 @@ impl Message {
         bytes
     }
 
-    /// The message in a mailbox.
+    /// Decodes the message in a mailbox.
     ///
     /// # Errors
-    /// [`MessageError`] says which bytes are invalid.
+    /// [`MessageError`] names the invalid bytes.
     pub fn decode(bytes: &[u8; MAILBOX_BYTES]) -> Result<Message, MessageError> {
         let [version, kind, length, status, e0, e1, s0, s1, ..] = *bytes;
         if version != VERSION {
@@ -408,12 +412,12 @@ impl Message {
     }
 }
 
-/// Why a mailbox was dropped. A call that waits for it goes on waiting, until its deadline.
+/// The reason why a mailbox was dropped. A call that waits for it continues to wait, until its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// It is no message.
+    /// The bytes are not a message.
     Malformed(MessageError),
-    /// A message that does not belong here now; its name.
+    /// The message is not valid in this state; its name.
     Unexpected(&'static str),
 }
 

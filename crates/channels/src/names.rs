@@ -2,7 +2,7 @@
 
 use crate::Payload;
 
-/// The direction of a message. Each channel has a mailbox for either.
+/// The direction of a message. Each channel has one mailbox per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the host to the card: served by the card's read managers.
@@ -11,17 +11,16 @@ pub enum Direction {
     ToHost,
 }
 
-/// A mailbox, which both sides have: the same name means the host's copy to the host and the card's to the
-/// card.
+/// A mailbox. Both sides have a copy under the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mailbox {
-    /// The channel's number, as in [`Channel::index`].
+    /// The channel's number, from [`Channel::index`].
     pub channel: u16,
     /// Its direction.
     pub direction: Direction,
 }
 
-/// A subscription of the host to one target. Goes stale when it is closed.
+/// A subscription of the host to one target. It becomes stale when it is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel {
     pub(crate) index: u16,
@@ -29,23 +28,23 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Its number, which names its mailboxes; used again after it is closed.
+    /// Returns its number, which names its mailboxes. A later channel may reuse it.
     pub const fn index(self) -> u16 {
         self.index
     }
 
-    /// The channel as one number, for a host program.
+    /// Returns the channel as one number, for a host program.
     pub const fn to_bits(self) -> u32 {
         (self.generation as u32) << 16 | self.index as u32
     }
 
-    /// The channel behind a number from [`Channel::to_bits`]. Any other number is a channel too: a stale one.
+    /// Returns the channel of a number from [`Channel::to_bits`]. Any other number is a stale channel.
     pub const fn from_bits(bits: u32) -> Channel {
         Channel { index: bits as u16, generation: (bits >> 16) as u16 }
     }
 }
 
-/// The card's name for the far end of a channel: the ID that a host subscribes to.
+/// The card's name for the far end of a channel: the ID to which a host subscribes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TargetId(pub u32);
 
@@ -57,7 +56,7 @@ pub struct ThreadId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContextId(pub u16);
 
-/// A manager of the card: the `index`th of those that serve a direction.
+/// A manager of the card: the `index`th manager of its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ManagerId {
     /// [`Direction::ToCard`]: a read manager; [`Direction::ToHost`]: a write manager.
@@ -66,12 +65,12 @@ pub struct ManagerId {
     pub index: u8,
 }
 
-/// Consecutive bytes: of a host thread's virtual memory, or of a memory of the card.
+/// A range of bytes in a host thread's virtual memory, or in a memory of the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
-    /// Where the first byte is. On the card at most 40 bits, see [`crate::CARD_ADDRESS_BITS`].
+    /// The address of the first byte. On the card at most 40 bits, see [`crate::CARD_ADDRESS_BITS`].
     pub address: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u32,
 }
 
@@ -80,12 +79,12 @@ pub struct Buffer {
 pub enum Want {
     /// A direct message of this many bytes.
     Direct(u32),
-    /// An indirect message, into (or out of) this memory.
+    /// An indirect message, into or out of this memory.
     Indirect(Buffer),
 }
 
 impl Want {
-    /// The size of the message in bytes.
+    /// Returns the size of the message in bytes.
     pub const fn bytes(self) -> u32 {
         match self {
             Want::Direct(bytes) => bytes,
@@ -93,7 +92,7 @@ impl Want {
         }
     }
 
-    /// Direct or indirect.
+    /// Returns the kind of the message.
     pub const fn kind(self) -> Kind {
         match self {
             Want::Direct(_) => Kind::Direct,
@@ -102,7 +101,7 @@ impl Want {
     }
 }
 
-/// How a message's bytes travel.
+/// The transport of a message's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// In the mailbox.
@@ -111,8 +110,7 @@ pub enum Kind {
     Indirect,
 }
 
-/// One alternative of a `select`: receive this from there. `E` is [`Channel`] on the host and [`TargetId`] on
-/// the card.
+/// One alternative of a `select`: receive `want` from `from`. `E` is [`Channel`] on the host and [`TargetId`] on the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Guard<E> {
     /// The channel or target.
@@ -124,9 +122,9 @@ pub struct Guard<E> {
 /// The result of a call that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Completion {
-    /// Bytes that passed.
+    /// Bytes transferred.
     pub bytes: u32,
-    /// The bytes of a direct message, at its receiver; empty otherwise.
+    /// The bytes of a direct message at its receiver; empty otherwise.
     pub payload: Payload,
 }
 
@@ -136,5 +134,5 @@ impl Completion {
     }
 }
 
-/// A time from which a call no longer waits for the other end, in the driver's unit; `None` waits for ever.
+/// The time at which a call stops waiting for the other end, in the driver's unit; `None` waits for ever.
 pub type Deadline = Option<u64>;

@@ -1,6 +1,6 @@
-//! Deadlines, in order; nothing is allocated once there has been room for as many.
+//! Deadlines, in order. No allocation takes place once there has been room for as many.
 
-/// The latest first, so that the next one is the last.
+/// In descending order, so that the next deadline is the last entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Timers<Id> {
     due: Vec<(u64, Id)>,
@@ -23,12 +23,12 @@ impl<Id: Copy + Ord> Timers<Id> {
         }
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub fn next(&self) -> Option<u64> {
         self.due.last().map(|(at, _)| *at)
     }
 
-    /// Takes the earliest deadline that has passed at `now`; returns its owner.
+    /// Removes the earliest deadline if it has passed at `now`; returns its owner.
     pub fn expire(&mut self, now: u64) -> Option<Id> {
         self.due.pop_if(|(at, _)| *at <= now).map(|(_, id)| id)
     }

@@ -1,4 +1,4 @@
-//! A message allocates nothing once the two ends have seen one like it.
+//! A message allocates nothing once the two ends have exchanged a similar one.
 
 mod ends;
 
@@ -13,7 +13,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; the count beside it allocates nothing.
+// SAFETY: every call goes to the system's allocator unchanged; the counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Both kinds, both ways, and selections, with deadlines.
+/// Both kinds, in both directions, and selections, with deadlines.
 fn messages(e: &mut Ends, pages: &[Page], size: u32) {
     let (buffer, soon) = (Buffer { address: 0, bytes: size }, Some(9));
     e.host.send(T, e.channel, b"abc", soon, &mut e.h).unwrap();

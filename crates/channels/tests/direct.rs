@@ -1,4 +1,4 @@
-//! Direct messages, step by step: the effects of each end, and when it lets a program go on.
+//! Direct messages, step by step: the effects of each end, and the end of each call.
 
 use crate::ends::*;
 use nicety_channels::*;
@@ -123,7 +123,7 @@ fn a_sender_that_gives_up_withdraws_its_message() {
         Body::Reply(Reply { status: Status::Cancelled, done: 0, outstanding: 0, expected: 0 }),
     );
     e.woken(Err(Failure::Timeout));
-    // The reader that comes now finds nothing.
+    // A reader that calls now finds no message.
     e.card.read(C, ID, 3, Some(20), &mut e.c).unwrap();
     assert!(e.c.is_empty());
     e.card.tick(20, &mut e.c);
@@ -154,7 +154,7 @@ fn a_withdrawal_that_comes_too_late_is_ignored() {
     e.woken(Ok(SENT));
 }
 
-/// Two processes have written, each on a channel, and both mailboxes are in the host's copies; the other channel.
+/// Two processes have written, each on its own channel, and both mailboxes are in the host's copies. Returns the other channel.
 fn two_written(e: &mut Ends) -> Channel {
     let other = second(e);
     for (context, id) in [(0, ID), (1, TargetId(8))] {
@@ -246,7 +246,7 @@ fn channels_that_a_selection_did_not_take_are_free_for_others_at_once() {
     let (down, up) = (Mailbox { channel: 1, ..DOWN }, Mailbox { channel: 1, ..UP });
     e.host.send(T, other, b"abc", None, &mut e.h).unwrap();
     e.posted(READER, down, direct);
-    // It is being delivered; the first channel is another context's now, and stays that.
+    // The message is being delivered; the first channel now belongs to another context, and must keep it.
     e.c.clear();
     e.card.read(ContextId(1), ID, 3, None, &mut e.c).unwrap();
     e.card.done(READER, &mut e.c).unwrap();
@@ -298,7 +298,7 @@ fn managers_serve_channels_in_turn() {
 #[test]
 fn a_thousand_blocked_channels_do_not_hold_up_one() {
     let mut e = Ends::new();
-    // With the channel that is not blocked these are all 1024.
+    // All values are 1024 with the channel that is not blocked.
     for i in 0..1000 {
         let (reader, writer) = (TargetId(1000 + i), TargetId(5000 + i));
         let (thread, context) = (ThreadId(1 + i as u16), ContextId(1 + (i % 400) as u16));

@@ -1,7 +1,7 @@
-//! Small configurations, in every order in which things can happen.
+//! Small configurations, under every order of events.
 //!
-//! Every state is visited. No sequence of steps comes back to a state it has left, so every run ends; and where it
-//! ends, no two ends of a channel both wait, they agree on what passed, and the managers are free.
+//! The exploration visits every state. No sequence of steps returns to an earlier state, so every run ends. In every end state, no channel
+//! has two waiting ends, both ends agree on the transfers, and the managers are free.
 
 use crate::common::*;
 use nicety_channels::Kind::{Direct, Indirect};
@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of an exploration.
 struct Found {
-    /// The states in which nothing can happen any more.
+    /// The states with no possible step.
     ends: Vec<System>,
 }
 
@@ -51,7 +51,7 @@ fn fingerprint(system: &System) -> u128 {
 fn explore(name: &str, scenario: &Scenario, at_least: usize) -> Found {
     let mut frontier = vec![(0u32, System::new(scenario))];
     let mut known = HashMap::from([(fingerprint(&frontier[0].1), 0u32)]);
-    // How each state was first reached, and every step there is.
+    // The first step that reached each state, and all steps.
     let mut came: Vec<(u32, Option<Action>)> = vec![(0, None)];
     let mut steps: Vec<(u32, u32)> = Vec::new();
     let mut ends = Vec::new();
@@ -104,7 +104,7 @@ fn explore(name: &str, scenario: &Scenario, at_least: usize) -> Found {
     Found { ends }
 }
 
-/// Whether states can be put in an order that every step follows (Kahn's algorithm).
+/// Returns whether the states have a topological order (Kahn's algorithm).
 fn is_acyclic(states: usize, steps: &[(u32, u32)]) -> bool {
     let mut into = vec![0u32; states];
     let mut first = vec![0usize; states + 1];
@@ -136,12 +136,12 @@ fn is_acyclic(states: usize, steps: &[(u32, u32)]) -> bool {
 }
 
 impl Found {
-    /// In every order, every program came to its end.
+    /// Checks that every program ended, under every order.
     fn all_end(&self, scenario: &Scenario) {
         assert!(self.ends.iter().all(|end| end.all_ended(scenario)));
     }
 
-    /// The different ways in which the runs ended: the results of threads and contexts, one after the other.
+    /// Returns the different outcomes of the runs: the results of threads and contexts, in order.
     fn results(&self) -> BTreeSet<String> {
         let results = |end: &System| {
             let mut text = String::new();
@@ -271,7 +271,7 @@ fn dma_errors_are_retried_and_then_fail_at_both_ends() {
     }
 }
 
-/// Either end may give up waiting, at any moment. The other has then passed its message, or waits on.
+/// Either end may time out at any moment. The other end has then passed its message, or waits on.
 #[test]
 fn timeouts_at_both_ends() {
     let expected = [
@@ -358,7 +358,7 @@ fn a_selection_on_the_host_takes_any_one_sender_and_leaves_the_others() {
     }
 }
 
-/// Selections and senders that give up, on both sides, with a buffer that may not be pinned.
+/// Selections and senders that time out, on both sides, with a buffer that may fail to pin.
 #[test]
 fn selections_with_timeouts_and_failures_to_pin() {
     let any = || select(&[(0, Direct, 1), (1, Indirect, 2)]);
@@ -391,7 +391,7 @@ fn mismatches_fail_at_both_ends_and_free_the_manager() {
     }
 }
 
-/// The card's processes may come before the host subscribes, and wait at a channel that is closed and opened again.
+/// The card's processes may call before the host subscribes, and wait at a channel that is closed and opened again.
 #[test]
 fn subscribing_closing_and_subscribing_again() {
     let (subscribe, close) = (Op::Subscribe { on: 0 }, Op::Close { on: 0 });
@@ -411,9 +411,9 @@ fn subscribing_closing_and_subscribing_again() {
         )
     };
     let found = explore("closing", &s, 2_000);
-    // The first message always passes: its writer comes before the close, or nothing goes on.
+    // The first message always passes: its writer calls before the close, or no step is possible.
     assert!(found.ends.iter().all(|end| end.contexts[0].results[0] == (0, Ok(1))));
-    // The second passes, or was closed over and the third passes.
+    // The second message passes; or the channel closes over it, and the third passes.
     for end in &found.ends {
         let results = &end.contexts[0].results;
         assert!(matches!(results[1].1, Ok(2) | Err(Failure::Closed)), "{results:?}");
@@ -421,8 +421,7 @@ fn subscribing_closing_and_subscribing_again() {
     assert!(found.results().len() > 3);
 }
 
-/// The last message that a host received is acknowledged before the channel goes, though different managers
-/// do the two.
+/// The last message that a host received is acknowledged before the channel closes, though different managers serve the two.
 #[test]
 fn closing_right_after_a_receive_with_timeouts_in_flight() {
     let programs = vec![vec![
@@ -441,8 +440,7 @@ fn closing_right_after_a_receive_with_timeouts_in_flight() {
     }
 }
 
-/// The only write manager is busy elsewhere while the last acknowledgement waits in the mailbox of a channel that is
-/// being closed.
+/// The only write manager serves another channel while the last acknowledgement is in the mailbox of a closing channel.
 #[test]
 fn closing_waits_for_the_last_acknowledgement() {
     let s = Scenario::new(
@@ -455,7 +453,7 @@ fn closing_waits_for_the_last_acknowledgement() {
     found.assert_results(&["thread 0: 1@0, 0@0; thread 1: 2@0; context 0: 1@0; context 1: 2@0"]);
 }
 
-/// The largest: both ways, both kinds, selection, timeouts and errors on three channels.
+/// The largest configuration: both directions, both kinds, selection, timeouts and errors on three channels.
 #[test]
 fn everything_at_once() {
     let s = Scenario {

@@ -1,10 +1,10 @@
-//! Mailboxes that were never sent, invalid calls, and completions of nothing, in the middle of everything:
-//! refused, dropped or misunderstood, but nothing panics and every effect can be answered.
+//! Forged mailboxes, invalid calls and completions without an action, at any moment. They are refused, dropped or misunderstood, but
+//! nothing panics and every effect can be completed.
 
 use nicety_channels::*;
 use proptest::prelude::*;
 
-/// A step, out of four random numbers.
+/// A step, made of four random numbers.
 type Step = (u8, u8, u8, u16);
 
 struct Fuzz {
@@ -17,7 +17,7 @@ struct Fuzz {
     to_card: Vec<CardEffect>,
 }
 
-/// A message that fits the exchange that another mailbox is about, or one beside it, or no message.
+/// Returns a message for the exchange of the mailbox `like` or for a neighbouring one, or bytes that are no message.
 fn forge(like: &[u8; MAILBOX_BYTES], kind: u8, size: u8, stamp: u16) -> [u8; MAILBOX_BYTES] {
     let exchange = Message::decode(like).map_or(0, |m| m.exchange);
     let exchange = exchange.wrapping_add(stamp % 3).wrapping_sub(1);
@@ -123,7 +123,7 @@ impl Fuzz {
         };
     }
 
-    /// Ends the work of a manager, honestly or with a mailbox that was made up.
+    /// Completes the work of a manager, with the real mailbox or a forged one.
     fn work(&mut self, (_, what, size, at): Step) {
         if self.work.is_empty() {
             return;
@@ -152,7 +152,7 @@ impl Fuzz {
         }
     }
 
-    /// Completions of effects that were not begun, or perhaps were.
+    /// Completes effects that may not have begun.
     fn stray_completion(&mut self, (_, what, size, at): Step) {
         let thread = ThreadId(at % 5);
         let bytes = forge(&[0; MAILBOX_BYTES], what, size, at);

@@ -3,7 +3,7 @@
 use crate::ends::*;
 use nicety_channels::*;
 
-/// Seven pages of 4096 bytes and 100 more, at bus addresses 0x10000, 0x20000, ...
+/// Returns seven pages of 4096 bytes and one of 100 bytes, at bus addresses 0x10000, 0x20000, ...
 fn pages() -> Vec<Page> {
     let length = |i: u64| if i == 8 { 100 } else { 4096 };
     (1..=8).map(|i| Page::new(i * 0x10000, length(i)).unwrap()).collect()
@@ -35,7 +35,7 @@ fn dma(manager: ManagerId, entry: u8, page: u64) -> CardEffect {
     }
 }
 
-/// Checks that the DMAs of a list are asked for, and ends them, those in `bad` with an error.
+/// Checks that the card asks for the DMAs of a list, and completes them; those in `bad` fail.
 fn dmas(e: &mut Ends, manager: ManagerId, first: u64, count: u8, bad: &[u8]) {
     let expected: Vec<_> = (0..count).map(|i| dma(manager, i, first + u64::from(i))).collect();
     assert_eq!(take(&mut e.c), expected);
@@ -45,14 +45,14 @@ fn dmas(e: &mut Ends, manager: ManagerId, first: u64, count: u8, bad: &[u8]) {
     }
 }
 
-/// A list is posted and fetched, and the context asked where its bytes go or come from: for each list anew.
+/// Posts and fetches a list. The card asks the context for its address again for each list.
 fn listed(e: &mut Ends, manager: ManagerId, mailbox: Mailbox, first: usize, count: usize) {
     e.posted(manager, mailbox, list(first, count));
     assert_eq!(take(&mut e.c), [CardEffect::Ask { manager, context: C }]);
     e.card.done(manager, &mut e.c).unwrap();
 }
 
-/// Both ends have called, and the first list to the card has been fetched and its reader asked.
+/// Both ends have called, a manager has fetched the first list to the card, and has asked the reader.
 fn to_card() -> Ends {
     let mut e = Ends::new();
     e.card.read_indirect(C, ID, CARD, None, &mut e.c).unwrap();
@@ -63,7 +63,7 @@ fn to_card() -> Ends {
     e
 }
 
-/// Both ends have called, and the offer to the host has been pushed and answered with the first list.
+/// Both ends have called, the offer to the host has been pushed, and the host has answered with the first list.
 fn to_host() -> Ends {
     let mut e = Ends::new();
     e.card.write_indirect(C, ID, CARD, None, &mut e.c).unwrap();
@@ -108,7 +108,7 @@ fn a_list_that_failed_is_sent_again_whole() {
         listed(&mut e, manager, mailbox, 6, 2);
         dmas(&mut e, manager, 6, 2, &[1]);
         e.pushed(manager, mailbox, reply(Status::DmaFailed, 6 * 4096));
-        // Retries are counted for each list.
+        // Each list has its own count of retries.
         assert_eq!(e.h.remove(0), HostEffect::Retry { thread: T, attempt: 1 });
         listed(&mut e, manager, mailbox, 6, 2);
         dmas(&mut e, manager, 6, 2, &[]);
@@ -144,7 +144,7 @@ fn a_list_that_fails_for_ever_fails_the_call_at_both_ends() {
     }
 }
 
-/// The writer's next offer may be written over the last acknowledgement before the host has seen it.
+/// The writer's next offer may overwrite the last acknowledgement before the host has read it.
 #[test]
 fn the_next_message_of_a_writer_acknowledges_the_one_before() {
     let mut e = to_host();
@@ -167,7 +167,7 @@ fn the_next_message_of_a_writer_acknowledges_the_one_before() {
     assert!(!e.host.is_blocked(T));
 }
 
-/// Before the last list is out, there is nothing that a writer's next offer could acknowledge.
+/// A writer's next offer acknowledges no message before its last list is in flight.
 #[test]
 fn a_next_message_in_the_middle_of_one_is_dropped_and_ends_nothing() {
     let mut e = to_host();
@@ -179,7 +179,7 @@ fn a_next_message_in_the_middle_of_one_is_dropped_and_ends_nothing() {
     let dropped = HostEffect::Drop { mailbox: UP, reason: DropReason::Unexpected("offer") };
     assert_eq!(take(&mut e.h), [dropped]);
     assert!(e.host.is_blocked(T));
-    // The transfer in flight goes on to its end.
+    // The transfer in flight runs to its end.
     e.pushed(WRITER, UP, reply(Status::Ok, 6 * 4096));
     listed(&mut e, WRITER, UP, 6, 2);
     dmas(&mut e, WRITER, 6, 2, &[]);

@@ -1,4 +1,4 @@
-//! Mailboxes as bytes.
+//! The encoding of mailboxes.
 
 use nicety_channels::*;
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ proptest! {
         prop_assert_eq!(Message::decode(&message.encode()), Ok(message));
     }
 
-    /// There is one mailbox for each message: bytes that are taken for one are its own.
+    /// Each message has exactly one encoding: decoded bytes encode to the same bytes.
     #[test]
     fn any_bytes_are_a_message_or_an_error(
         body in body(),
@@ -103,7 +103,7 @@ fn mailboxes_have_these_bytes() {
     assert_eq!(bytes[..20], [1, 8, 12, 4, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
 }
 
-/// Six pages fill the 14 transfer registers to the last, which is why there are six.
+/// Six pages fill the 14 transfer registers completely, so a list has six.
 #[test]
 fn six_pages_fill_a_mailbox() {
     let pages = [Page::new(0, 4096).unwrap(); LIST_PAGES];

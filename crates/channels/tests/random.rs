@@ -1,10 +1,10 @@
-//! Random programs on many channels, in random orders, against a model that knows nothing of mailboxes.
+//! Random programs on many channels, in random orders, against a model without mailboxes.
 
 use crate::common::*;
 use nicety_channels::*;
 use proptest::prelude::*;
 
-/// Rendezvous and nothing else: a message passes when both ends are at the lane.
+/// A model with rendezvous alone: a message passes when both ends are at the lane.
 struct Model {
     places: [Vec<usize>; 2],
     results: [Vec<Vec<Outcome>>; 2],
@@ -43,7 +43,7 @@ impl Model {
         model
     }
 
-    /// A thread and a context that are at the two ends of a lane.
+    /// Returns a thread and a context that are at the two ends of a lane.
     fn pair(&self, scenario: &Scenario) -> Option<(usize, usize)> {
         let at = |side: usize, programs: &[Vec<Op>], process: usize| {
             let op = programs[process].get(self.places[side][process])?;
@@ -76,8 +76,8 @@ fn op(send: bool, on: usize, kind: Kind, bytes: u32, deadline: Deadline) -> Op {
     }
 }
 
-/// Programs in which every lane has one thread and one context, made from exchanges in one order, so that they
-/// can all take place; then a few calls are taken out or exchanged, so that some cannot, or do not fit.
+/// Generates programs in which every lane has one thread and one context. They come from exchanges in one order, so that all can take
+/// place. Then a few calls are removed or swapped, so that some cannot, or do not match.
 fn programs(timeouts: bool) -> impl Strategy<Value = Scenario> {
     let exchanges =
         prop::collection::vec((0..6usize, any::<bool>(), size_and_kind(), any::<[u8; 2]>()), 1..40);
@@ -89,7 +89,7 @@ fn programs(timeouts: bool) -> impl Strategy<Value = Scenario> {
             for (on, to_card, (bytes, kind), deadlines) in exchanges {
                 let (thread, context) = owners[2 * on + usize::from(to_card)];
                 let [host, card] = deadlines.map(|d| (timeouts && d < 64).then_some(u64::from(d)));
-                // A program's place is four bits of the messages' first byte.
+                // Four bits of the messages' first byte hold the index of the call.
                 if threads[thread].len() < 16 && contexts[context].len() < 16 {
                     threads[thread].push(op(to_card, on, kind, bytes, host));
                     contexts[context].push(op(!to_card, on, kind, bytes, card));
@@ -119,7 +119,7 @@ fn programs(timeouts: bool) -> impl Strategy<Value = Scenario> {
     )
 }
 
-/// Makes calls and ends steps in flight in the order that `choices` says, until nothing is left.
+/// Makes calls and completes steps in flight in the order of `choices`, until none are left.
 fn run(scenario: &Scenario, choices: &[u16]) -> Result<System, TestCaseError> {
     let mut system = System::new(scenario);
     let mut choices = choices.iter().cycle();
@@ -140,7 +140,7 @@ fn choices() -> impl Strategy<Value = Vec<u16>> {
 }
 
 proptest! {
-    /// In every order, the messages that pass are those that rendezvous lets pass.
+    /// In every order, exactly the messages that rendezvous allows pass.
     #[test]
     fn programs_do_what_the_model_does(scenario in programs(false), choices in choices()) {
         let system = run(&scenario, &choices)?;
@@ -152,7 +152,7 @@ proptest! {
         }
     }
 
-    /// DMA errors cost retries and nothing else, as long as there are retries.
+    /// DMA errors cost only retries, within the limit of retries.
     #[test]
     fn dma_errors_are_not_seen_by_programs(scenario in programs(false), choices in choices()) {
         let scenario = Scenario { dma_errors: 9, retries: 9, ..scenario };
@@ -166,8 +166,7 @@ proptest! {
         prop_assert!(system.retried <= 9);
     }
 
-    /// With timeouts and with errors, the ends agree, no two processes wait for each other, and managers and
-    /// pages are free.
+    /// With timeouts and with errors, the ends agree, no two processes wait for each other, and managers and pages are free.
     #[test]
     fn nothing_is_left_behind(
         scenario in programs(true),
@@ -180,7 +179,7 @@ proptest! {
         run(&scenario, &choices)?;
     }
 
-    /// A thread and a context select among all that others send them.
+    /// A thread and a context select among all messages sent to them.
     #[test]
     fn selections_take_everything_once(
         kinds in prop::collection::vec((any::<bool>(), size_and_kind()), 2..6),

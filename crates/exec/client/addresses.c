@@ -1,4 +1,4 @@
-/* Tables of addresses. */
+/* Address tables. */
 
 #include "provider.h"
 

@@ -1,4 +1,4 @@
-/* Atomic operations on registered memory: those of Portals, by libfabric's names. */
+/* Atomic operations on registered memory: those of Portals, under libfabric's names. */
 
 #include "provider.h"
 
@@ -18,7 +18,7 @@ static int is_complex(int type) {
     return type == FI_FLOAT_COMPLEX || type == FI_DOUBLE_COMPLEX;
 }
 
-/* Whether cards do this to items of a type. */
+/* Returns whether cards have this operation for items of a type. */
 static int is_done(int kind, int type, int op) {
     enum { MIN, MAX, SUM, PROD, CSWAP_NE = FI_CSWAP + 1 };
     if (!item_bytes(type))
@@ -39,13 +39,13 @@ static int is_done(int kind, int type, int op) {
     }
 }
 
-/* The most items at once; 0 where it is not done. */
+/* Returns the most items of one operation; 0 if it is not supported. */
 static size_t most_items(int kind, int type, int op) {
     if (!nicety_shared || !(nicety_shared->card & CARD_ATOMIC) || !is_done(kind, type, op))
         return 0;
     if (kind == ATOMIC_COMPARE)
         return 1;
-    /* A write is a swap whose result nobody wants. */
+    /* A write is a swap without a result. */
     int has_result = kind == ATOMIC_FETCH || op == FI_ATOMIC_WRITE;
     return (has_result ? nicety_shared->fetch_bytes : nicety_shared->atomic_bytes) / item_bytes(type);
 }
@@ -117,7 +117,7 @@ static uint32_t default_flags(struct fid_ep *ep) {
     return access_flags(endpoint, endpoint->send_flags);
 }
 
-/* Items of an operation are in one place: tx_attr's iov_limit is that of messages, and fi_query_atomic knows of one. */
+/* The items of an operation are contiguous: tx_attr's iov_limit is that of messages, and fi_query_atomic has none. */
 static int is_one(size_t count) {
     return count == 1;
 }

@@ -1,9 +1,8 @@
-/* The calls of a process that is a host's program with channels to its card (go/nicety), and whose goroutines take part in virtual
- * time: numbers, and words at the end of the process's page, NICETY_WORDS of them, behind the reason of a refusal.
+/* Calls of a process with channels to its card (go/nicety), and with goroutines in virtual time. The file has numbers, and the layout of
+ * NICETY_WORDS words at the end of the process's page, behind the reason of a refusal.
  *
- * A call's operation is in `flags`; its arguments are words, and so are its results. Its result is a code. One goroutine runs at a
- * time, and the one that runs makes the call; the reply is to any of them, and the last word says to which. src/channels has the
- * same. */
+ * A call's operation is in `flags`. Its arguments and its results are in the words, and its result is a code. One goroutine runs at a
+ * time, and makes the call. The reply is to any goroutine; the last word has its number. src/channels has the same layout. */
 
 #ifndef NICETY_CHANNELS_H
 #define NICETY_CHANNELS_H
@@ -17,25 +16,25 @@
 #define CHANNEL_ALTERNATIVES 1024
 
 enum {
-    CHANNELS_OPEN = 1,    /* the first call, of goroutine 0 */
-    CHANNELS_LOAD,        /* address, bytes -> program */
-    CHANNELS_START,       /* program, address and bytes of a name, microengine, context, contexts or any, count, arguments -> process */
-    CHANNELS_FINISHED,    /* process -> what it returned */
-    CHANNELS_MEMORY,      /* kind, island, offset, bytes -> address for processes of the card */
-    CHANNELS_READ,        /* kind, island, offset, bytes, address */
-    CHANNELS_WRITE,       /* kind, island, offset, bytes, address */
-    CHANNELS_SUBSCRIBE,   /* target -> channel */
-    CHANNELS_CLOSE,       /* channel */
-    CHANNELS_SEND,        /* channel, ps or any, bytes, contents */
-    CHANNELS_RECEIVE,     /* channel, ps or any, bytes -> nothing, contents */
-    CHANNELS_SEND_IND,    /* channel, ps or any, bytes, address */
-    CHANNELS_RECEIVE_IND, /* channel, ps or any, bytes, address */
-    CHANNELS_SELECT,      /* address, count, ps or any -> index, contents; an alternative is a channel, bytes and an address or 0 */
-    CHANNELS_GO,          /* -> the new goroutine, which runs when it is replied to */
-    CHANNELS_JOIN,        /* goroutine; returns when it has ended */
-    CHANNELS_END,         /* of goroutine 0: returns when all others have ended; others get no reply */
-    CHANNELS_COMPUTE,     /* ps */
-    CHANNELS_SLEEP,       /* ps */
+    CHANNELS_OPEN = 1,    /* the first call, of goroutine 0. */
+    CHANNELS_LOAD,        /* address, bytes -> program. */
+    CHANNELS_START,       /* program, address and bytes of a name, microengine, context, contexts or any, count, arguments -> process. */
+    CHANNELS_FINISHED,    /* process -> its return value. */
+    CHANNELS_MEMORY,      /* kind, island, offset, bytes -> address for processes of the card. */
+    CHANNELS_READ,        /* kind, island, offset, bytes, address. */
+    CHANNELS_WRITE,       /* kind, island, offset, bytes, address. */
+    CHANNELS_SUBSCRIBE,   /* target -> channel. */
+    CHANNELS_CLOSE,       /* channel. */
+    CHANNELS_SEND,        /* channel, ps or any, bytes, contents. */
+    CHANNELS_RECEIVE,     /* channel, ps or any, bytes -> none, contents. */
+    CHANNELS_SEND_IND,    /* channel, ps or any, bytes, address. */
+    CHANNELS_RECEIVE_IND, /* channel, ps or any, bytes, address. */
+    CHANNELS_SELECT,      /* address, count, ps or any -> index, contents; an alternative is a channel, bytes and an address or 0. */
+    CHANNELS_GO,          /* -> the new goroutine, which runs when it gets a reply. */
+    CHANNELS_JOIN,        /* goroutine; returns when it has ended. */
+    CHANNELS_END,         /* of goroutine 0: returns when all others have ended; others get no reply. */
+    CHANNELS_COMPUTE,     /* ps. */
+    CHANNELS_SLEEP,       /* ps. */
     CHANNELS_BARRIER,
 };
 

@@ -1,6 +1,7 @@
-/* Clocks and waits of a process, in the time of the simulation: loaded before the C library, whose functions these replace.
+/* Clocks and waits of a process, in virtual time. The library is loaded before the C library, and these functions replace those of the C
+ * library.
  *
- * Until the process takes part, waits are real, and clocks go on by what has been waited for and by what reading them costs. */
+ * Until the process takes part, waits are real, and clocks advance by the time waited and by the cost of reading them. */
 
 #define _GNU_SOURCE
 
@@ -28,13 +29,13 @@
 #define PS_PER_NS 1000ull
 #define EXPORT __attribute__((visibility("default")))
 
-/* The function that a preloaded one hides. */
+/* The function of the C library behind a preloaded one. */
 #define REAL(name)                                                                                                     \
     static __typeof__(name) *real;                                                                                     \
     if (!real)                                                                                                         \
         *(void **)&real = dlsym(RTLD_NEXT, #name)
 
-/* Time zero on the clocks that do not tell the date. */
+/* Time zero on the clocks without a date. */
 #define MONOTONIC_NS NS_PER_S
 
 static int is_simulated(clockid_t clock) {
@@ -52,7 +53,7 @@ static int is_simulated(clockid_t clock) {
     }
 }
 
-/* Whether waits of the calling thread pass in the simulation. */
+/* Returns whether waits of the calling thread pass in the simulation. */
 static int is_waiter(void) {
     return nicety_attached() && nicety_is_simulated() && !nicety_starts();
 }
@@ -70,7 +71,7 @@ static int is_valid(const struct timespec *time) {
     return time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < (long)NS_PER_S;
 }
 
-/* As many picoseconds as there is room for, at the end of which time ends. */
+/* Returns the picoseconds, limited to 64 bits, where time ends. */
 static uint64_t ps_of(uint64_t ns) {
     return ns < UINT64_MAX / PS_PER_NS ? ns * PS_PER_NS : UINT64_MAX;
 }
@@ -111,8 +112,8 @@ EXPORT time_t time(time_t *into) {
     return now.tv_sec;
 }
 
-/* The simulation has one time of a process, which goes on by what its calls take. A thread that sleeps beside them would have to wake at a
- * time of which nobody tells the others. */
+/* A process has one virtual time, which advances by its calls. A thread that sleeps beside these calls would have to wake at a time that
+ * the others do not know. */
 static void refuse_to_sleep(const char *name) {
     if (!nicety_attached() || nicety_slot->ended || nicety_has_time() || syscall(SYS_gettid) == getpid())
         return;
@@ -160,7 +161,7 @@ EXPORT int nanosleep(const struct timespec *span, struct timespec *left) {
     return errno ? -1 : 0;
 }
 
-/* Of threads.h, which glibc before 2.28 has not. */
+/* Of threads.h, which glibc before 2.28 lacks. */
 int thrd_sleep(const struct timespec *span, struct timespec *left);
 
 EXPORT int thrd_sleep(const struct timespec *span, struct timespec *left) {
@@ -173,8 +174,8 @@ EXPORT int usleep(useconds_t span) {
     return nanosleep(&time, NULL);
 }
 
-/* One process runs at a time, so that nobody of the simulation is yielded to. A thread that has made no call since it yielded last
- * waits for another thread, which may need the CPU. */
+/* One process runs at a time, so there is no other process to yield to. A thread without a call since its last yield waits for another
+ * thread, which may need the CPU. */
 EXPORT int sched_yield(void) {
     static _Thread_local uint64_t last;
     uint64_t calls = nicety_calls();
@@ -192,8 +193,8 @@ EXPORT unsigned sleep(unsigned seconds) {
     return 0;
 }
 
-/* Waits of an attached process: what is there already takes no time; else others go on meanwhile, and where the time that the
- * caller gives has passed, it has passed in the simulation, too. */
+/* Waits of an attached process. A wait for something that is ready takes no time. Otherwise other processes go on, and a timeout that
+ * passes also passes in the simulation. */
 
 #define WAITED(call, ps)                                                                                               \
     int left = nicety_leave();                                                                                         \
@@ -205,7 +206,7 @@ EXPORT unsigned sleep(unsigned seconds) {
     errno = error;                                                                                                     \
     return waited
 
-/* What a wait looks at, really, for so long. */
+/* A real look at files, for a limited time. */
 struct look {
     int (*look)(const struct look *look, const struct timespec *limit);
     union {
@@ -218,8 +219,8 @@ struct look {
     fd_set *sets[3];
 };
 
-/* A wait with a limit passes in the simulation, in parts, before each of which it looks: what others do to its files, which takes no
- * time that is simulated, is seen with the next part. Threads that are not simulated have a real part each time. */
+/* A wait with a limit passes in the simulation in parts, with a look before each part. Changes of files by others take no virtual time,
+ * so the next look sees them. Threads outside the simulation have a real part each time. */
 #define PARTS 10
 #define LONGEST_REAL_PS 10000000000ull
 
@@ -239,7 +240,7 @@ static int wait_in_parts(const struct look *look, uint64_t ps) {
     return look->look(look, &now);
 }
 
-/* Behind the end of the network a wait for files is real: what comes is not the simulation's. */
+/* After the end of the network a wait for files is real, since no event of the simulation can end it. */
 static int waits_in_parts(nfds_t count, const struct timespec *limit) {
     return limit && is_valid(limit) && is_waiter() && (!count || !nicety_slot->ended);
 }
@@ -272,7 +273,7 @@ EXPORT int poll(struct pollfd *files, nfds_t count, int ms) {
     return poll_for(files, count, ms < 0 ? NULL : &limit, NULL);
 }
 
-/* The sets are what is found, unless that is nothing. */
+/* The sets are changed only if something is found. */
 static int look_selected(const struct look *look, const struct timespec *limit) {
     REAL(pselect);
     fd_set found[3], *of[3];
@@ -324,7 +325,7 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
     uint64_t start = nicety_now_ps();
     int found = pselect(count, in, out, other, &span, NULL);
     if (is_valid(&span)) {
-        /* As Linux does: what is left of the limit. */
+        /* Linux leaves the rest of the limit there. */
         uint64_t all = span_ps(&span), spent = nicety_now_ps() - start;
         struct timespec left = spec(all > spent ? (all - spent) / PS_PER_NS : 0);
         *limit = (struct timeval){.tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000};
@@ -334,7 +335,7 @@ EXPORT int select(int count, fd_set *restrict in, fd_set *restrict out, fd_set *
 
 static int look_at_events(const struct look *look, const struct timespec *limit) {
     REAL(epoll_pwait);
-    /* What is shorter than its unit is looked for once. */
+    /* A limit below the unit means one look. */
     return real(look->file, look->events, (int)look->count, (int)(limit->tv_nsec / 1000000), look->mask);
 }
 
@@ -364,7 +365,7 @@ EXPORT int epoll_wait(int file, struct epoll_event *events, int most, int ms) {
     return epoll_pwait(file, events, most, ms, NULL);
 }
 
-/* C libraries from 2.35 on have it. */
+/* In C libraries from 2.35 on. */
 EXPORT int epoll_pwait2(int file, struct epoll_event *events, int most, const struct timespec *limit,
                         const sigset_t *mask) {
     if (limit && !is_valid(limit)) {
@@ -374,7 +375,7 @@ EXPORT int epoll_pwait2(int file, struct epoll_event *events, int most, const st
     return events_for(file, events, most, limit, mask);
 }
 
-/* Whether a read of this file may have to wait. A launcher is spoken to by sockets and pipes. */
+/* Returns whether a read of this file may have to wait. Processes talk to a launcher by sockets and pipes. */
 static int may_wait(int file) {
     if (!is_waiter() || nicety_slot->ended)
         return 0;
@@ -387,7 +388,7 @@ static int may_wait(int file) {
     return waits;
 }
 
-/* The result of a call during which others may go on. */
+/* Makes a call during which others may go on, and returns its result. */
 #define WAITING(wait, call)                                                                                            \
     __typeof__(call) result;                                                                                           \
     int left = (wait) && nicety_leave();                                                                               \
@@ -446,7 +447,7 @@ EXPORT int accept(int file, SOME_ADDRESS from, socklen_t *restrict length) {
     return accept4(file, from, length, 0);
 }
 
-/* It waits where the other end has no room for one more, until that one accepts. */
+/* It waits for room in the other end's backlog, until that end accepts. */
 EXPORT int connect(int file, GIVEN_ADDRESS to, socklen_t length) {
     REAL(connect);
     int error = errno, flags = fcntl(file, F_GETFL);
@@ -454,8 +455,8 @@ EXPORT int connect(int file, GIVEN_ADDRESS to, socklen_t length) {
     WAITING(flags >= 0 && !(flags & O_NONBLOCK) && is_waiter() && !nicety_slot->ended, real(file, to, length));
 }
 
-/* Children are not simulated, and those that end soon take no time: nobody goes on meanwhile, so that it does not matter when this
- * machine has run them. Others go on during one that takes longer, and may have to. */
+/* Children are not simulated. One that ends soon takes no virtual time: no other process goes on, so this machine's speed does not
+ * matter. During a longer one others go on, as they may have to. */
 #define CHILD_LOOKS 1000
 
 EXPORT pid_t waitpid(pid_t child, int *status, int options) {
@@ -466,7 +467,7 @@ EXPORT pid_t waitpid(pid_t child, int *status, int options) {
         pid_t found = real(child, status, options | WNOHANG);
         if (found)
             return found;
-        /* Not the preloaded one. */
+        /* The system call, not the preloaded function. */
         syscall(SYS_nanosleep, &look, NULL);
     }
     errno = error;

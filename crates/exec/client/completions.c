@@ -34,7 +34,7 @@ static size_t entry_bytes(int format) {
     }
 }
 
-/* Room for as many completions more. 0, or an error. */
+/* Reserves room for `more` completions. Returns 0 or an error. */
 static int reserve(struct queue *queue, unsigned more) {
     if (queue->first == queue->count)
         queue->first = queue->count = 0;
@@ -54,13 +54,13 @@ static int reserve(struct queue *queue, unsigned more) {
     return 0;
 }
 
-/* The queue for a completion: that of the receiving or of the sending side of the only endpoint; NULL where that side has counters alone. */
+/* Returns the queue of a completion, on the receiving or the sending side of the only endpoint. It is NULL if that side has only
+ * counters. */
 static struct queue *queue_of(const struct nicety_completion *done) {
     return done->flags & (DONE_RECV | DONE_REMOTE) ? own_endpoint->receives : own_endpoint->sends;
 }
 
-/* All completions of the process come in one sequence, and are kept in the queues that they belong to. Those that have come, or an
- * error. */
+/* Fetches the completions of the process, and sorts them into their queues. Returns the number of completions, or an error. */
 static int fetch(uint32_t call, uint64_t ps) {
     uint64_t args[] = {NICETY_MOST_COMPLETIONS, ps};
     if (!own_endpoint)
@@ -82,7 +82,7 @@ static int fetch(uint32_t call, uint64_t ps) {
 
 static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t *sources) {
     size_t taken = 0, bytes = entry_bytes(queue->format);
-    /* With no room for any it is a look alone. */
+    /* Without room for any, it is only a look. */
     if (!count)
         return queue->first == queue->count ? -EAGAIN : 0;
     while (taken < count && queue->first < queue->count) {
@@ -105,7 +105,7 @@ static ssize_t take(struct queue *queue, char *entries, size_t count, fi_addr_t 
     return taken ? (ssize_t)taken : -EAGAIN;
 }
 
-/* Looks at the queue, for a caller whose stack begins there. */
+/* Looks at the queue, for a caller with this start of its stack. */
 static int look(struct queue *queue, const void *stack) {
     int come = 0;
     if (!own_endpoint || nicety_is_idle())
@@ -117,7 +117,7 @@ static int look(struct queue *queue, const void *stack) {
     return come < 0 ? come : 0;
 }
 
-/* What the caller has in registers that a function has to keep is on the stack below the frame. */
+/* The caller's callee-saved registers are on the stack below the frame. */
 #define CALLERS_STACK() (__builtin_unwind_init(), (const char *)__builtin_frame_address(0) - SAVED_BYTES)
 #ifdef __x86_64__
 #define SAVED_BYTES 40
@@ -142,7 +142,7 @@ static ssize_t queue_sreadfrom(struct fid_cq *cq, void *entries, size_t count, f
     (void)cond;
     struct queue *queue = (struct queue *)cq;
     uint64_t left = ms < 0 ? NICETY_ANY : (uint64_t)ms * 1000000000ull, since = nicety_now_ps();
-    /* What comes for the other queue ends a wait as well: this one waits on. */
+    /* A completion for the other queue ends the call, too: wait on. */
     for (int come = 1; come && queue->first == queue->count;) {
         uint64_t spent = nicety_now_ps() - since;
         come = fetch(CALL_WAIT, ms < 0 ? NICETY_ANY : left > spent ? left - spent : 0);
@@ -179,7 +179,7 @@ static ssize_t queue_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, u
     return 1;
 }
 
-/* Why a card has refused an access, by the number that stands for it in its completion. */
+/* Returns the card's reason for refusing an access, by its number in the completion. */
 static const char *reason_of(int error) {
     static const char *const why[] = {
         [REASON_BOUNDS] = "no registered memory there with this key has all of these bytes",

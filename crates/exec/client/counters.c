@@ -1,4 +1,4 @@
-/* Counters. The simulator counts what has ended, by kind; a counter is the sum of the kinds that it is bound to. */
+/* Counters. The simulator counts ended operations by kind; a counter is the sum of the kinds to which it is bound. */
 
 #include "provider.h"
 
@@ -8,11 +8,11 @@
 struct counter {
     struct fid_cntr cntr;
     uint32_t kinds;
-    /* What the program has set or added beside what was counted. */
+    /* The amounts that the program has set or added, beside the counts. */
     uint64_t value, errors;
-    /* Failures that it has been told of, of those that were counted. */
+    /* Counted failures that the program has read. */
     uint64_t told;
-    /* The calls and looks behind which it was read last. */
+    /* The number of calls and looks at its last read. */
     uint64_t looked;
 };
 
@@ -31,7 +31,7 @@ static uint64_t failures(const struct counter *counter) {
     return sum(counter, nicety_slot->counts.failed);
 }
 
-/* Waits for so much, a new failure, or so long; with no time given it is a look. */
+/* Waits for a count, a new failure, or a time; without a time it is a look. */
 static void await(struct counter *counter, uint64_t wanted, uint64_t ps) {
     uint64_t args[] = {counter->kinds, wanted, failures(counter), ps};
     if (nicety_attached() && !nicety_is_idle() && !nicety_slot->ended)
@@ -39,8 +39,8 @@ static void await(struct counter *counter, uint64_t wanted, uint64_t ps) {
     counter->looked = nicety_calls();
 }
 
-/* What the last reply said is what is so, since time stands still meanwhile, or nothing can come. To read it once more lets time go
- * on. */
+/* The counts of the last reply are current, since time stands still or nothing can arrive. A second read without a call between lets
+ * time advance. */
 static void look(struct counter *counter) {
     if (counter->looked == nicety_calls() && !nicety_look())
         await(counter, counted(counter) + 1, 0);

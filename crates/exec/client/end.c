@@ -1,4 +1,4 @@
-/* With which status the process ends: the simulator is not its parent, and could not know. */
+/* The exit status of the process. The simulator is not its parent, and could not know it. */
 
 #define _GNU_SOURCE
 
@@ -13,7 +13,7 @@
 void nicety_note_end(uint32_t how, int code) {
     if (!nicety_slot || nicety_slot->ended || nicety_slot->end)
         return;
-    /* Children have the memory of this process or a copy, and are others. */
+    /* A child shares this process's memory or has a copy, but is another process. */
     uint32_t own = nicety_slot->pid ? nicety_slot->pid : nicety_slot->loaded;
     if (own != (uint32_t)getpid())
         return;

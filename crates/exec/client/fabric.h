@@ -1,5 +1,5 @@
-/* The binary interface of libfabric's providers, as far as this one has it: types, fields and numbers of libfabric's ABI, version
- * 1.17 to 2.5, by the names of its manual pages (fi_getinfo(3), fi_endpoint(3), fi_cq(3) and others). */
+/* The binary interface of libfabric's providers, as far as this one needs it. Types, fields and numbers are those of libfabric's ABI,
+ * versions 1.17 to 2.5, and names those of its manual pages. These are fi_getinfo(3), fi_endpoint(3), fi_cq(3) and others. */
 
 #ifndef NICETY_FABRIC_H
 #define NICETY_FABRIC_H
@@ -482,7 +482,7 @@ struct fi_ops_atomic {
     int (*readwritevalid)(struct fid_ep *, int type, int op, size_t *count);
     int (*compwritevalid)(struct fid_ep *, int type, int op, size_t *count);
 };
-/* None of which the provider has. */
+/* The provider has none of these. */
 struct fi_ops_collective {
     size_t size;
     ssize_t (*operations[11])(void);

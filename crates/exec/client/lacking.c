@@ -1,5 +1,5 @@
-/* Operations of libfabric that the provider does not have. Programs call them through tables without a look whether there is one, so that
- * none may be missing there. */
+/* Operations of libfabric that the provider does not support. Programs call them through tables without a check, so no entry may be
+ * missing. */
 
 #include "provider.h"
 
@@ -168,7 +168,7 @@ static ssize_t no_collective(void) {
     return -ENOSYS;
 }
 
-/* Of any arguments: barrier, broadcast, alltoall, allreduce, allgather, reduce_scatter, reduce, scatter, gather, msg, barrier2. */
+/* With any arguments: barrier, broadcast, alltoall, allreduce, allgather, reduce_scatter, reduce, scatter, gather, msg, barrier2. */
 struct fi_ops_collective collective_ops = {
     .size = sizeof(struct fi_ops_collective),
     .operations = {no_collective, no_collective, no_collective, no_collective, no_collective, no_collective, no_collective,

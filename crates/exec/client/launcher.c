@@ -1,4 +1,4 @@
-/* Words between MPICH and its launcher that the simulator wants to know. */
+/* Messages between MPICH and its launcher that the simulator needs. */
 
 #define _GNU_SOURCE
 
@@ -37,15 +37,15 @@ void nicety_note_file(int file, const char *text, ssize_t bytes) {
     nicety_note_shared(name);
 }
 
-/* MPICH tells its launcher of an error that ends all, and then ends the process in one way or another while the launcher ends the
- * others. Of MPI_Abort it is noted already. */
+/* Before a fatal error, MPICH sends its launcher an abort. It then ends the process, while the launcher ends the others. MPI_Abort is
+ * already noted then. */
 static void note_error(const void *text, size_t bytes) {
     static const char command[] = "cmd=abort";
-    /* In the second version of the protocol it has its length in front. */
+    /* In the second version of the protocol, its length precedes it. */
     for (size_t before = 0; before <= 6; before += 6) {
         if (bytes < before + strlen(command) || memcmp((const char *)text + before, command, strlen(command)))
             continue;
-        /* The launcher may leave no time for that. */
+        /* The launcher may end the process before a later flush. */
         fflush(NULL);
         if (nicety_attached())
             nicety_note_end(END_ERROR, 0);

@@ -1,4 +1,4 @@
-/* What libfabric is told of: it depends on the card, and on what the program asks for. */
+/* The offers to libfabric, which depend on the card and on the program's hints. */
 
 #include "provider.h"
 
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* libfabric frees all of it, one by one. */
+/* libfabric frees all parts, one by one. */
 struct offer {
     struct fi_info *info;
     struct fi_tx_attr *tx;
@@ -30,7 +30,7 @@ static void drop(struct offer *offer) {
     free(offer->address), free(offer->peer), free(offer->domain_name), free(offer->fabric_name);
 }
 
-/* What the card does: FI_RMA_EVENT only where it is asked for, since then each access has an event. */
+/* Returns the card's capabilities. FI_RMA_EVENT is offered only on request, since each access has an event then. */
 static uint64_t caps_of_card(void) {
     uint32_t card = nicety_shared->card;
     uint64_t caps = CAPS;
@@ -43,7 +43,7 @@ static uint64_t orders_of_card(void) {
     return nicety_shared->card & CARD_ATOMIC ? FI_ORDER_SAS | ATOMIC_ORDER : FI_ORDER_SAS;
 }
 
-/* What a program has to do for registered memory, as it is written for this version. */
+/* Returns the requirements for registered memory that a program of this version has to meet. */
 static int mr_mode(uint32_t version, const struct fi_info *hints) {
     static const int by_address = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     int asked = hints && hints->domain_attr ? hints->domain_attr->mr_mode : 0;
@@ -54,7 +54,7 @@ static int mr_mode(uint32_t version, const struct fi_info *hints) {
     return version < FI_VERSION(1, 5) || asked == FI_MR_SCALABLE ? FI_MR_SCALABLE : 0;
 }
 
-/* Whether the program does that. */
+/* Returns whether the program meets them. */
 static int does(uint32_t version, const struct fi_info *hints) {
     int asked = hints->domain_attr ? hints->domain_attr->mr_mode : 0, needed = mr_mode(version, hints);
     if (!hints->domain_attr)
@@ -66,12 +66,12 @@ static int does(uint32_t version, const struct fi_info *hints) {
 
 /* ---- what is refused ---- */
 
-/* What the last program's question asked for in vain. */
+/* The reason for refusing the program's last request. */
 static char refused[256];
 
 #define REFUSE(...) (snprintf(refused, sizeof refused, __VA_ARGS__), 0)
 
-/* A program whose questions were all in vain ends without a word of why. */
+/* A program with only refused requests ends without a reason of its own. */
 __attribute__((destructor)) static void tell(void) {
     if (*refused && nicety_slot && !nicety_attached())
         fprintf(stderr, "nicety: rank %u: libfabric has offered the program nothing, since it asks for %s\n", nicety_rank(), refused);
@@ -157,10 +157,10 @@ static int is_met(uint32_t version, const struct fi_info *hints) {
 
 /* ---- addresses ---- */
 
-/* How long a service is waited for that no process has named yet. */
+/* Looks for a service that no process has named yet. */
 enum { LOOKS = 30000 };
 
-/* The service that a rank has named as its own. Its pages are read from the file, since a process maps its own alone. */
+/* Returns the service that a rank has named as its own. It reads the rank's pages from the file, since a process maps only its own. */
 static uint32_t service_of(int file, uint32_t rank) {
     uint32_t service = 0;
     off_t at = NICETY_SLOTS + (off_t)NICETY_SLOT_BYTES * rank + (off_t)offsetof(struct nicety_slot, service);
@@ -173,14 +173,14 @@ static int is_number(const char *text, uint64_t *number) {
     return *text >= '0' && *text <= '9' && !*end;
 }
 
-/* nicety:1, as fi_av_straddr(3) has it, or 1. */
+/* Reads nicety:1, as in fi_av_straddr(3), or 1. */
 static int is_rank(const char *node, uint64_t *rank) {
     static const char head[] = NAME ":";
     int has_head = !strncmp(node, head, sizeof head - 1);
     return is_number(has_head ? node + sizeof head - 1 : node, rank);
 }
 
-/* The only process that has named a service as its own. Whether there is one. */
+/* Finds the only process that has named a service as its own. Returns whether there is exactly one. */
 static int has_named(uint64_t port, uint64_t *rank) {
     int found = 0, file = open(getenv("NICETY_EXEC"), O_RDONLY | O_CLOEXEC);
     for (uint32_t each = 0; file >= 0 && each < nicety_shared->ranks; each++)
@@ -193,8 +193,8 @@ static int has_named(uint64_t port, uint64_t *rank) {
     return found == 1;
 }
 
-/* The rank at a name. That of a machine means the process that has named the service as its own, as a server does: all processes are on
- * this machine for those who start them. Before they take part time is that machine's. */
+/* Finds the rank of a name. A machine's name means the process that has named the service as its own, as a server does. All processes
+ * seem to be on this machine. Before they take part, time is that of this machine. */
 static int is_found(const char *node, const char *service, uint64_t *rank) {
     static const struct timespec span = {.tv_nsec = 1000000};
     uint64_t port;
@@ -235,7 +235,7 @@ static int are_addresses_met(const char *node, const char *service, uint64_t fla
     return 1;
 }
 
-/* The capabilities of an endpoint: those that were asked for, with what each implies, or all that the program can use. */
+/* Returns the capabilities of an endpoint: those requested, with their implications, or all that the program can use. */
 static uint64_t caps_for(uint32_t version, const struct fi_info *hints) {
     uint64_t caps = hints ? hints->caps : 0;
     if (!caps) {

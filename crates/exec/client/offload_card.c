@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes come into slots of each rank's memory, one after another, and are copied out of them: so a root need not wait for the
- * others. A long broadcast is one of a slot's bytes after another. A rank is ahead of the slowest by at most as many as there are slots;
- * half of them are on their way while the ranks tell, by a barrier that nobody waits for, that the others are free. */
+/* Bytes arrive in slots of each rank's memory, used in sequence, and are copied out, so a root need not wait for the others. A long
+ * broadcast is a sequence of slots. A rank is at most SLOTS operations ahead of the slowest. Ranks report progress by a barrier without
+ * a wait, while the other half of the slots is in flight. */
 #define SLOTS 8u
 #define SLOT_BYTES 65536u
-/* What is not longer is copied before it is sent, so that the root need not wait until it has left: as the cards' own libraries
- * have it (messages.eager). */
+/* A message up to this length is copied before the send, so the root does not wait for its SEND event. The cards' own libraries do the
+ * same (messages.eager). */
 #define EAGER_BYTES 2048u
 enum { PROGRAM, AHEAD };
 
@@ -26,15 +26,15 @@ void (*card_failed)(const char *what);
 static uint32_t own, ranks;
 static ptl_handle_ni_t ni;
 static ptl_pt_index_t pt;
-/* Of all memory: the second counts what has left. */
+/* Descriptors of all memory; the second one counts sends. */
 static ptl_handle_md_t silent, counted;
 static ptl_handle_ct_t left_ct, reduced_ct, released_ct[COLLECTIVE_BARRIERS], slot_ct[SLOTS];
 static uint64_t left, reduced, released[COLLECTIVE_BARRIERS], received[SLOTS];
 static unsigned char *slots;
 
-/* Operations with a slot, and how many of them all ranks are known to have done. All ranks have the same numbers at the same operation. */
+/* Operations with a slot, and the number of them that all ranks are known to have done. Each operation has the same number on all ranks. */
 static uint64_t operations, done_by_all;
-/* Whether the ranks have said how far they are and not heard from each other yet, and how far that was. */
+/* Whether this rank has reported its progress and has not heard of the others' yet; and the reported progress. */
 static int is_told;
 static uint64_t told;
 
@@ -48,7 +48,7 @@ static void check(int code, const char *what) {
 static void wait_for(ptl_handle_ct_t ct, uint64_t count, const char *what) {
     ptl_ct_event_t value = {0};
     int code = nicety_offload_await(ct, count, &value);
-    /* What has come for MPI may need MPI, as one-sided operations do. Where that takes nothing, it has been taken. */
+    /* Arrived completions may need MPI, as one-sided operations do. If MPI's progress takes no time, they have been handled. */
     for (int tries = 0; code == PTL_CT_NONE_REACHED && tries < 1000; tries++) {
         card_progress();
         code = nicety_offload_await(ct, count, &value);
@@ -67,7 +67,7 @@ static void put(ptl_handle_md_t md, const void *bytes, size_t length, uint32_t t
 
 /* ---- trees ---- */
 
-/* As the handlers have it: how far the first child of a place is. */
+/* Returns the distance to the first child of a place, as in the handlers. */
 static uint32_t first_half(uint32_t place) {
     uint32_t half = 1;
     if (place)
@@ -84,7 +84,7 @@ static uint32_t children(void) {
     return count;
 }
 
-/* Where contributions and arrivals go: to the own card, or at once to the parent's from a rank that has no children. */
+/* Returns the destination of contributions and arrivals: the own card, or for a rank without children the parent's. */
 static uint32_t first_stop(void) {
     return own && !children() ? own & (own - 1) : own;
 }
@@ -107,14 +107,14 @@ static void hear(void) {
         done_by_all = told;
 }
 
-/* The next slot, once all ranks have done what it was used for. */
+/* Returns the next slot, once all ranks are done with its previous operation. */
 static unsigned begin(void) {
     if (operations - done_by_all == SLOTS)
         hear();
     return operations % SLOTS;
 }
 
-/* The bytes of the slot have been taken. */
+/* Ends an operation: the bytes of the slot have been copied. */
 static void end(void) {
     operations++;
     if (operations - done_by_all < SLOTS / 2)
@@ -186,7 +186,7 @@ void card_reduce(const void *from, void *to, size_t bytes, int op, int type) {
         memcpy(to, slots + slot * SLOT_BYTES, bytes);
         check(nicety_offload_copy(bytes), "a copy");
     }
-    /* All ranks have begun this one, so they have done all before. */
+    /* All ranks have begun this operation, so they have done all earlier ones. */
     done_by_all = operations;
     end();
 }
@@ -253,7 +253,7 @@ static int set_up_slots(const char *program) {
     return PTL_OK;
 }
 
-/* Reductions of at most so many bytes, all of one packet or whole packets. */
+/* Prepares reductions of at most `bytes` bytes, of one packet or of whole packets. */
 static int set_up_reductions(const char *program, uint32_t packet_bytes, uint32_t bytes) {
     uint32_t segments = (bytes + packet_bytes - 1) / packet_bytes;
     uint32_t vector = (uint32_t)(sizeof(collective_reduce_t) + segments * sizeof(collective_segment_t) + 15) & ~15u;
@@ -282,7 +282,7 @@ static int set_up(const char *program) {
     ptl_ni_limits_t limits;
     TRY(PtlInit());
     TRY(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, &limits, &ni));
-    /* Programs with Portals take low ones. */
+    /* Programs with Portals use low indices. */
     TRY(PtlPTAlloc(ni, 0, PTL_EQ_NONE, (ptl_pt_index_t)limits.max_pt_index, &pt));
     ptl_md_t memory = {.start = NULL, .length = PTL_SIZE_MAX, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
     TRY(PtlMDBind(ni, &memory, &silent));

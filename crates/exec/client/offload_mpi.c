@@ -23,8 +23,8 @@ static const struct {
 #undef FUNCTION
 };
 
-/* A handle in each of them: MPICH's number, the number of MPI's standard interface (MPI 5.0, appendix A), and the object of Open
- * MPI's that it is the address of. */
+/* A handle in each MPI. It is MPICH's number, the number of MPI's standard interface (MPI 5.0, appendix A), or the address of an object
+ * of Open MPI. */
 enum { MPICH, STANDARD, OPEN_MPI };
 struct name {
     uint32_t mpich, standard;
@@ -52,7 +52,7 @@ static struct name operators[] = {
     [COLLECTIVE_LXOR] = {0x58000009, 0x32, "ompi_mpi_op_lxor", 0},
 };
 
-/* Types without gaps. MPI reduces bytes bit by bit alone, and characters not at all. */
+/* Types without gaps. MPI reduces bytes only bitwise, and characters not at all. */
 enum { CHARACTER, BYTES, SIGNED, UNSIGNED, REAL };
 static struct {
     struct name name;
@@ -93,8 +93,7 @@ enum { INT32 = 7, MIN_OF_ALL = COLLECTIVE_MIN };
 
 static int flavour;
 
-/* An object of Open MPI's: the one that all see, which the program's file may have a copy of in place of the library's, or the
- * library's where nobody sees it. */
+/* Returns an object of Open MPI: the globally visible one, possibly a copy in the program's file, or else the library's. */
 static handle object(const char *name) {
     void *seen = dlsym(RTLD_DEFAULT, name);
     return (handle)(seen ? seen : nicety_mpi_function(name, NULL));
@@ -104,7 +103,7 @@ static void name(struct name *own) {
     own->value = flavour == MPICH ? own->mpich : flavour == STANDARD ? own->standard : object(own->open_mpi);
 }
 
-/* MPICH's handles are the lower half of what is in a register. */
+/* MPICH's handles are the lower half of a register. */
 static int is(handle given, const struct name *own) {
     return own->value && (flavour == MPICH ? (uint32_t)given == own->value : given == own->value);
 }
@@ -241,7 +240,7 @@ void mpi_progress(void) {
     static const int any[][2] = {[MPICH] = {-2, -1}, [STANDARD] = {-1, -2}, [OPEN_MPI] = {-1, -1}};
     int found = 0;
     char status[128];
-    /* One look takes a message off the queue, and Open MPI's one-sided operations see to it in the next. */
+    /* One look takes a message off the queue, and the next one lets Open MPI's one-sided operations handle it. */
     for (int looks = 0; looks < 4; looks++)
         mpi.Iprobe(any[flavour][0], any[flavour][1], mpi_world(), &found, status);
 }

@@ -1,5 +1,5 @@
-/* MPI as this library sees it, whichever it is: MPICH, Open MPI, or a library with MPI's standard binary interface. Handles are
- * what goes into a register: numbers of 32 bits, or addresses. */
+/* MPI for this library: MPICH, Open MPI, or a library with MPI's standard binary interface. Handles are the contents of a register:
+ * numbers of 32 bits, or addresses. */
 
 #ifndef NICETY_OFFLOAD_MPI_H
 #define NICETY_OFFLOAD_MPI_H
@@ -8,7 +8,7 @@
 
 typedef uintptr_t handle;
 
-/* MPI's functions by their second names; those that an older MPI lacks may be NULL. */
+/* MPI's functions by their PMPI names; those that an older MPI lacks may be NULL. */
 struct mpi_functions {
     int (*Bcast)(void *, int, handle, int, handle);
     int (*Bcast_c)(void *, int64_t, handle, int, handle);
@@ -30,33 +30,33 @@ struct mpi_functions {
 };
 extern struct mpi_functions mpi;
 
-/* Finds the MPI of this process. Whether there is one that is known. */
+/* Finds the MPI of this process. Returns whether it is a known one. */
 int mpi_find(void);
 
 handle mpi_world(void);
 int mpi_is_null_communicator(handle comm);
 int mpi_is_null_type(handle type);
 int mpi_is_in_place(const void *buffer);
-/* Whether a communicator has all ranks of MPI_COMM_WORLD, in their order. */
+/* Returns whether a communicator has all ranks of MPI_COMM_WORLD, in their order. */
 int mpi_is_of_all(handle comm);
 
-/* What collectives.h calls an operator or a type, or -1. */
+/* Returns the number of an operator or a type in collectives.h, or -1. */
 int mpi_operator(handle op);
 int mpi_type(handle type);
-/* Whether items of this type lie one behind another, without gaps. */
+/* Returns whether items of this type are contiguous, without gaps. */
 int mpi_is_packed(handle type);
-/* Whether MPI has this operator for this type, and handlers have it. */
+/* Returns whether MPI has this operator for this type, and handlers have it. */
 int mpi_reduces(handle op, handle type);
-/* Bytes of an item, negative if the type is invalid. */
+/* Returns the bytes of an item, negative if the type is invalid. */
 int64_t mpi_type_bytes(handle type);
 
-/* Between an MPI buffer and bytes one behind another. */
+/* Copies between an MPI buffer and contiguous bytes. */
 int mpi_pack(const void *from, int64_t count, handle type, void *bytes, int64_t length, handle comm);
 int mpi_unpack(const void *bytes, int64_t length, void *to, int64_t count, handle type, handle comm);
 
-/* The least of what all ranks give. */
+/* Returns the least of the values of all ranks. */
 int mpi_least(int value);
-/* Takes what has come for MPI. */
+/* Lets MPI handle arrived completions. */
 void mpi_progress(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Portals 4: the interface, and what a process sets up on it. */
+/* Portals 4: the interface, and its set-up by a process. */
 
 #include "portals.h"
 
@@ -46,7 +46,7 @@ int portals_ask(uint32_t op, uint64_t *words, unsigned count) {
     if (code)
         snprintf(reason, sizeof reason, "%s", (char *)words_of() - NICETY_REASON);
     pthread_mutex_unlock(&asking);
-    /* Negative: a fork of the process, which has no interface. */
+    /* Negative: a forked process, which has no interface. */
     return code < 0 ? PTL_NO_INIT : (int)code;
 }
 
@@ -99,7 +99,7 @@ int portals_rank(ptl_process_t process, int any, uint64_t *rank) {
     }
     if (number >= nicety_exec_ranks())
         return portals_refuse(PTL_ARG_INVALID, "there is no such rank");
-    /* A process of another id is nowhere. */
+    /* A process with another id does not exist. */
     if (!logical && process.phys.pid && !(any && process.phys.pid == PTL_PID_ANY))
         return portals_refuse(PTL_ARG_INVALID, "the process of a node has the id 0");
     *rank = number;
@@ -390,7 +390,7 @@ static int entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, const ptl_me_t *me, uint
     return PTL_OK;
 }
 
-/* An interface takes entries of its own kind. */
+/* Returns the kind of entry: an interface takes entries of its own kind. */
 static int kind(int matching) {
     if (inits && opened && portals_matches() != matching)
         return portals_refuse(PTL_ARG_INVALID, matching ? "the interface does not match; it takes list entries"

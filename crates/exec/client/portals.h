@@ -1,7 +1,7 @@
 /* The calls of Portals between a process and the simulator: numbers, and words at the end of the process's page.
  *
- * A call's operation is in `flags`; its arguments are words, and so are its results. Its result is a code of portals4.h.
- * src/portals has the same. */
+ * A call's operation is in `flags`. Its arguments and its results are in the words, and its result is a code of portals4.h. src/portals
+ * has the same layout. */
 
 #ifndef NICETY_PORTALS_H
 #define NICETY_PORTALS_H
@@ -12,7 +12,7 @@
 #include "process.h"
 
 #define CALL_PORTALS 32
-/* Words for arguments and results, and before them a text: why a call was refused. */
+/* Words for arguments and results, and before them the text of a refusal. */
 #define NICETY_WORDS 32
 #define NICETY_REASON 512
 
@@ -65,20 +65,20 @@ enum {
 /* The interface that is open. */
 #define NI_HANDLE (1ull << 60)
 
-/* Whether a handle is the interface's: PTL_OK, or a code. */
+/* Checks that a handle is the interface's. Returns PTL_OK or a code. */
 int portals_check(ptl_handle_ni_t ni);
-/* Refuses a call for this reason. */
+/* Refuses a call for a reason, and returns the code. */
 int portals_refuse(int code, const char *reason);
-/* Makes a call: its code. `words` are its arguments, and then its results; of them there are `count`. */
+/* Makes a call and returns its code. `words` has `count` arguments, and then the results. */
 int portals_ask(uint32_t op, uint64_t *words, unsigned count);
-/* The rank of a process, PTL_RANK_ANY for any: PTL_OK, or a code. */
+/* Computes the rank of a process, PTL_RANK_ANY for any. Returns PTL_OK or a code. */
 int portals_rank(ptl_process_t process, int any, uint64_t *rank);
 ptl_process_t portals_process(uint64_t rank);
-/* Whether a program may name a portal table entry: PTL_OK, or a code. */
+/* Checks that a program may name a portal table entry. Returns PTL_OK or a code. */
 int portals_index(ptl_pt_index_t pt);
-/* Whether match bits count. */
+/* Returns whether match bits count. */
 int portals_matches(void);
-/* Whether waits are given up. */
+/* Returns whether waits are given up. */
 int portals_aborted(void);
 
 #endif

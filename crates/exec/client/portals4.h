@@ -1,14 +1,14 @@
 /* portals4.h: the Portals 4 network programming interface, for programs on simulated hosts (`nicety exec`).
  *
- * Names, types and meanings are those of the Portals 4 specification (Sandia National Laboratories, version 4.1); the
- * specification leaves numbers to the implementation, and these are nicety's. A process is the program of one host, and the
- * interface is the one of the host's card: what a call costs, and when its effects are seen, is in the card's spec.
+ * Names, types and meanings are those of the Portals 4 specification (Sandia National Laboratories, version 4.1). The specification
+ * leaves numbers to the implementation; these are nicety's. A process is the program of one host, and the interface is that of the
+ * host's card. The card's spec has the cost of each call, and the time of its effects.
  *
- * Every function returns PTL_OK, or the code that says why not; nicety_reason() of nicety_exec.h has it in words. A call that
- * is refused has done nothing. Memory is the process's own: the card reads and writes it when the simulated transfer does.
+ * Every function returns PTL_OK, or a code for the reason; nicety_reason() of nicety_exec.h has the reason in words. A refused call has
+ * no effect. Memory is the process's own: the card reads and writes it at the time of the simulated transfer.
  *
- * Not on these cards, and refused: scattered memory (PTL_IOVEC), atomics on long double, PTL_ME_LOCAL_INC_UH_RLENGTH, and an
- * interface beside the one that is open. Handlers are attached with portals4_spin.h. */
+ * These cards refuse scattered memory (PTL_IOVEC), atomics on long double, PTL_ME_LOCAL_INC_UH_RLENGTH, and a second open interface.
+ * Handlers are attached with portals4_spin.h. */
 
 #ifndef PORTALS4_H
 #define PORTALS4_H
@@ -58,8 +58,8 @@ typedef uint32_t ptl_rank_t;
 typedef uint32_t ptl_uid_t;
 typedef uint64_t ptl_sr_value_t;
 
-/* A process: by rank on a logical interface, by node and process id on a physical one. A node is a host, numbered as its
- * rank; its process has the id 0. */
+/* A process: by rank on a logical interface, by node and process id on a physical one. A node is a host, numbered as its rank; its
+ * process has the id 0. */
 typedef union {
     struct {
         ptl_nid_t nid;
@@ -112,29 +112,29 @@ typedef struct {
 typedef enum { PTL_SR_DROP_COUNT, PTL_SR_PERMISSION_VIOLATIONS, PTL_SR_OPERATION_VIOLATIONS } ptl_sr_index_t;
 
 int PtlInit(void);
-/* Waits, outside of virtual time, until all programs have ended: others' messages may still come. */
+/* Waits, outside virtual time, until all programs have ended, since messages of others may still arrive. */
 void PtlFini(void);
-/* All of `desired` is ignored: `actual` is what the card's spec says. One interface is open at a time; opened again with the
- * same options it is the same one. On a card without Portals the reason is printed, too. */
+/* Ignores `desired`; `actual` has the values of the card's spec. One interface is open at a time; opening it again with the same options
+ * returns the same one. On a card without Portals the reason is printed, too. */
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t *desired,
               ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
-/* Frees all that the interface has, but for what operations under way still use. */
+/* Frees all objects of the interface, except those that operations in flight use. */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
-/* Ranks are the hosts', from the start: this map is confirmed, and PTL_IGNORED is for any other. */
+/* Ranks are those of the hosts: this map is confirmed, and any other gets PTL_IGNORED. */
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping, ptl_size_t *actual_map_size);
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id);
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
-/* Has all waits, from now on, return PTL_ABORTED. */
+/* Makes all later waits return PTL_ABORTED. */
 int PtlAbort(void);
 
 /* ---- portal table entries ---- */
 
-/* The first and the last two promise or allow what these cards make no use of. */
+/* The first one and the last two promise or allow optimisations that these cards do not use. */
 #define PTL_PT_ONLY_USE_ONCE (1u << 8)
 #define PTL_PT_ONLY_TRUNCATE (1u << 9)
 #define PTL_PT_FLOWCTRL (1u << 0)
@@ -155,7 +155,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index);
 #define PTL_MD_EVENT_CT_REPLY (1u << 3)
 #define PTL_MD_EVENT_CT_ACK (1u << 4)
 #define PTL_MD_EVENT_CT_BYTES (1u << 5)
-/* These allow what these cards make no use of. */
+/* These allow optimisations that these cards do not use. */
 #define PTL_MD_UNORDERED (1u << 24)
 #define PTL_MD_VOLATILE (1u << 25)
 /* Refused. */
@@ -174,7 +174,7 @@ typedef struct {
     ptl_handle_ct_t ct_handle;
 } ptl_md_t;
 
-/* Memory that is not there is found when the card reads or writes it, and ends the run. */
+/* Unmapped memory is detected when the card reads or writes it, and ends the run. */
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle);
 int PtlMDRelease(ptl_handle_md_t md_handle);
 
@@ -196,7 +196,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle);
 #define PTL_ME_EVENT_CT_OVERFLOW (1u << 13)
 #define PTL_ME_EVENT_CT_BYTES (1u << 14)
 #define PTL_ME_EVENT_FLOWCTRL_DISABLE (1u << 15)
-/* These allow what these cards make no use of. */
+/* These allow optimisations that these cards do not use. */
 #define PTL_ME_MAY_ALIGN (1u << 24)
 #define PTL_ME_IS_ACCESSIBLE (1u << 25)
 /* Refused. */
@@ -240,7 +240,7 @@ typedef struct {
     ptl_size_t min_free;
 } ptl_me_t;
 
-/* An entry is a command, which crosses the bus; these return when the card has answered. */
+/* An entry is a command, which crosses the bus; these functions return after the card's answer. */
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list, void *user_ptr,
                 ptl_handle_me_t *me_handle);
 int PtlMEUnlink(ptl_handle_me_t me_handle);
@@ -345,7 +345,7 @@ typedef struct {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle);
 int PtlEQFree(ptl_handle_eq_t eq_handle);
-/* These return PTL_EQ_DROPPED, once, where events are lost because the queue was full; the next call goes on behind them. */
+/* These return PTL_EQ_DROPPED once if events are lost because the queue was full; the next call continues after them. */
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t *event,
@@ -418,7 +418,7 @@ int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_h
 int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold);
 
-/* Bundles allow a card to begin several operations as one; here each begins by itself. */
+/* Bundles allow a card to begin several operations together; here each begins by itself. */
 int PtlStartBundle(ptl_handle_ni_t ni_handle);
 int PtlEndBundle(ptl_handle_ni_t ni_handle);
 

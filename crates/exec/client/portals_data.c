@@ -122,13 +122,13 @@ int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsign
     return code;
 }
 
-/* Without a trigger, the counter of one is PTL_CT_NONE. */
+/* A call without a trigger has PTL_CT_NONE as its counter. */
 static int change(uint32_t op, ptl_handle_ct_t ct, ptl_ct_event_t by, ptl_handle_ct_t trigger, ptl_size_t threshold) {
     uint64_t words[] = {ct, by.success, by.failure, trigger, threshold};
     return portals_ask(op, words, 5);
 }
 
-/* The trigger of a triggered operation is a counter. */
+/* Checks that the trigger of a triggered operation is a counter. */
 static int triggered(ptl_handle_ct_t trigger) {
     return trigger == PTL_CT_NONE ? portals_refuse(PTL_ARG_INVALID, "a triggered operation has a counter") : PTL_OK;
 }
@@ -210,7 +210,7 @@ static int post(uint32_t kind, struct operation o) {
     return portals_ask(kind, words, sizeof words / sizeof *words);
 }
 
-/* The arguments that a call shares with its triggered sibling. */
+/* The arguments that a call shares with its triggered form. */
 #define TO                                                                                                             \
     .length = length, .target = target_id, .pt = pt_index, .match_bits = match_bits, .remote_offset = remote_offset,   \
     .user_ptr = user_ptr

@@ -20,36 +20,36 @@ struct nicety_slot *nicety_slot;
 
 static _Atomic uint32_t *bell;
 static uint32_t own_rank;
-/* Asked for at each read of a clock: the kernel would take longer than all else. */
+/* Cached for each read of a clock: the system call would take longer than all other steps. */
 static pid_t own_pid;
-/* The process that takes part, once it does: this one, or the one that this is a fork of. */
+/* The process that takes part, once it does: this one, or the one from which this one was forked. */
 static _Atomic pid_t attached_pid;
-/* Whether the time of this thread is the simulation's: that of the main thread, and of threads that have made a call. */
+/* Whether this thread has virtual time: the main thread, and threads that have made a call. */
 static _Thread_local int is_simulated;
 static _Thread_local int phase;
 /* Whether a thread that ends is outside, and whether it has communicated since its phase began. */
 static _Thread_local int is_outside, has_communicated;
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
-/* The CPU time of the calling thread when the last reply came. */
+/* The CPU time of the calling thread at the last reply. */
 static uint64_t cpu_ns;
-/* Calls and looks of all threads; of several that are made at once some may not count. */
+/* Calls and looks of all threads; concurrent ones may be missing. */
 static uint64_t calls;
-/* The clock before the process takes part, and then what it was: a whole number of seconds, so that runs are alike however often
- * a clock was read before. */
+/* The clock before the process takes part, and then its last value then. That is a whole number of seconds, so runs are equal, however
+ * often a clock was read before. */
 static _Atomic uint64_t early_ps;
-/* Memory that is freed when its post is taken, by the place of the post. */
+/* Memory to free when its post is taken, by the place of the post. */
 static void *to_free[NICETY_POSTS];
 
 #define PS_PER_S 1000000000000ull
-/* What reading a clock costs before the process takes part. Libraries that wait for a time as they are loaded (UCX, milliseconds)
- * would look at the clock very often if it cost what it does later. */
+/* The cost of a read of a clock before the process takes part. Some libraries wait for a time while they are loaded (UCX, milliseconds).
+ * At the later cost they would read the clock very often. */
 #define EARLY_READ_PS 10000000ull
 
 static void futex_wake(_Atomic uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Whether the wait was in vain. */
+/* Returns whether the wait timed out. */
 static int futex_wait(_Atomic uint32_t *word, uint32_t value) {
     static const struct timespec limit = {.tv_sec = 1};
     return syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0) && errno == ETIMEDOUT;
@@ -57,12 +57,12 @@ static int futex_wait(_Atomic uint32_t *word, uint32_t value) {
 
 static uint64_t thread_cpu_ns(void) {
     struct timespec now;
-    /* Not the preloaded one. */
+    /* The system call, not the preloaded function. */
     syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The rank that the launcher has given this process: MPICH, Open MPI, PMIx, none. */
+/* The rank from the launcher of this process: MPICH, Open MPI, PMIx, none. */
 static int find_rank(uint32_t *rank) {
     static const char *const names[] = {"NICETY_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
@@ -86,7 +86,7 @@ static void begin_child(void) {
     is_fork = 1;
 }
 
-/* Why a process that does not take part is refused. */
+/* Prints the reason for refusing a process that does not take part. */
 static int refuse(void) {
     static int told;
     if (is_fork && !told++) {
@@ -106,8 +106,8 @@ static void ring_bell(void) {
     futex_wake(bell);
 }
 
-/* The simulator looks after the first process of a rank, which may end before it takes part. It may be a shell that starts the one that
- * does, or that one's helper; where it has gone, the next one takes its place. */
+/* The simulator watches the first process of a rank, which may end before it takes part. It may be a shell that starts the process that
+ * takes part, or a helper. After its end the next process takes its place. */
 static void note_loaded(void) {
     static const struct timespec limit = {.tv_nsec = 50000000};
     uint32_t before = atomic_load(&nicety_slot->loaded);
@@ -115,23 +115,23 @@ static void note_loaded(void) {
         return;
     if ((before && !is_gone(before)) || !atomic_compare_exchange_strong(&nicety_slot->loaded, &before, (uint32_t)own_pid))
         return;
-    /* It is that of the process before. */
+    /* The field has the end of the previous process. */
     nicety_slot->end = END_UNKNOWN;
     ring_bell();
-    /* How it ends is known only of a process that was looked after before. */
+    /* The simulator knows the end of a process only if it has watched it before. */
     uint32_t watched = atomic_load(&nicety_slot->watched);
     if (watched != (uint32_t)own_pid)
         syscall(SYS_futex, &nicety_slot->watched, FUTEX_WAIT, watched, &limit, NULL, 0);
 }
 
-/* A part of the shared pages. Where the machine's pages are larger than these, parts cannot be had without their neighbours. */
+/* Maps a part of the shared pages. On a machine with larger pages, a part cannot be mapped without its neighbours. */
 static char *map_part(int file, off_t offset, size_t bytes, int protection) {
     off_t before = offset & (sysconf(_SC_PAGESIZE) - 1);
     char *start = mmap(NULL, bytes + (size_t)before, protection, MAP_SHARED, file, offset - before);
     return start == MAP_FAILED ? NULL : start + before;
 }
 
-/* NICETY_EXEC is the path of the shared pages. Launchers and other programs without a rank are left alone. */
+/* NICETY_EXEC is the path of the shared pages. Launchers and other programs without a rank are not simulated. */
 __attribute__((constructor)) static void begin(void) {
     const char *path = getenv("NICETY_EXEC");
     if (!path || !find_rank(&own_rank))
@@ -194,7 +194,7 @@ int nicety_is_idle(void) {
     return phase != NICETY_RUNS && !has_communicated;
 }
 
-/* To the next second. */
+/* Rounds up to the next second. */
 static void round_up(void) {
     early_ps = (early_ps / PS_PER_S + 1) * PS_PER_S;
 }
@@ -206,7 +206,7 @@ int nicety_attach(void) {
     if (nicety_attached())
         return 0;
     if (atomic_compare_exchange_strong(&nicety_slot->pid, &none, (uint32_t)own_pid)) {
-        /* That of a process before this one, if it is known. */
+        /* The field may have the end of a process before this one. */
         nicety_slot->end = END_UNKNOWN;
         attached_pid = own_pid;
         is_simulated = 1;
@@ -239,12 +239,12 @@ static void wait_for_turn(void) {
 #endif
     }
     while ((now = atomic_load_explicit(turn, memory_order_acquire)) != TURN_RUN)
-        /* There may be no reply any more. */
+        /* The simulator may have gone without a reply. */
         if (futex_wait(turn, now) && nicety_is_alone())
             _exit(1);
 }
 
-/* Times end at 2^64 ps, which the simulator tells of. */
+/* Times end at 2^64 ps; the simulator reports that. */
 static uint64_t later(uint64_t ps, uint64_t by) {
     return ps < UINT64_MAX - by ? ps + by : UINT64_MAX;
 }
@@ -254,7 +254,7 @@ static uint64_t looks_ps(uint32_t looks) {
     return __builtin_mul_overflow(looks, nicety_shared->look_cost_ps, &ps) ? UINT64_MAX : ps;
 }
 
-/* Counts the time that the calling thread has had a CPU since it was last asked for. */
+/* Adds the CPU time of the calling thread since the last measurement. */
 static void measure(void) {
     if (!nicety_shared->measured)
         return;
@@ -296,7 +296,7 @@ static struct nicety_post *ring_of(void) {
     return (struct nicety_post *)((char *)nicety_slot + NICETY_PAGE);
 }
 
-/* Has what is posted carried out. The caller has the lock. */
+/* Makes the simulator carry out posted calls. The caller has the lock. */
 static void carry_out(void) {
     measure();
     nicety_slot->call = CALL_POSTED;
@@ -344,7 +344,7 @@ int nicety_is_shared(void) {
     return atomic_load_explicit(&users, memory_order_relaxed) > 1;
 }
 
-/* The calling thread uses the network. The order of several is the machine's. */
+/* Records that the calling thread uses the network. This machine decides the order of several threads. */
 static void use(void) {
     static _Thread_local int is_user;
     if (!is_user && (is_user = 1) && atomic_fetch_add(&users, 1) == 1)
@@ -352,7 +352,7 @@ static void use(void) {
                 own_rank);
 }
 
-/* Around what a thread that ends has the simulator do. */
+/* `come` and `go` enclose a call of the simulator by a thread that ends. */
 static void come(void) {
     if (is_outside)
         call_now(CALL_BACK, 0, NULL, 0);
@@ -433,13 +433,13 @@ void nicety_enter(int next) {
     phase = next;
     has_communicated = 0;
     if (phase == NICETY_ENDS && nicety_attached() && !nicety_slot->ended) {
-        /* All that has been spent before counts. */
+        /* All time spent before counts. */
         call_now(CALL_POSTED, 0, NULL, 0);
         go();
     }
 }
 
-/* Whether every rank has closed the network. */
+/* Returns whether every rank has closed the network. */
 static int all_have_ended(void) {
     return atomic_load_explicit(&nicety_shared->ended, memory_order_acquire) >= nicety_shared->ranks;
 }
@@ -449,7 +449,7 @@ void nicety_end_together(void) {
     if (!nicety_attached() || !nicety_slot->ended)
         return;
     while (!all_have_ended() && !nicety_is_alone())
-        /* Not the preloaded one. */
+        /* The system call, not the preloaded function. */
         syscall(SYS_nanosleep, &look, NULL);
 }
 
@@ -457,7 +457,7 @@ void nicety_return(void) {
     nicety_call(CALL_BACK, 0, NULL, 0);
 }
 
-/* What is posted may take time. A signal may have come in the middle of a call. */
+/* Carries out posted calls, which may take time. A signal may have interrupted a call. */
 static void settle(void) {
     if (!nicety_slot->ended && waiting_posts() && !pthread_mutex_trylock(&calling)) {
         int error = errno;

@@ -1,16 +1,16 @@
 /* The parts of the provider that libfabric loads.
  *
- * - addresses.c: an address is a rank, and a table of addresses is a list of ranks;
+ * - addresses.c: address tables; an address is a rank, and a table is a list of ranks;
  * - completions.c: completion queues;
  * - counters.c: counters;
  * - memory.c: registered memory;
  * - messages.c: tagged and untagged messages;
  * - rma.c, atomics.c: accesses to registered memory;
- * - offers.c: what libfabric is told of it;
+ * - offers.c: the offers to libfabric;
  * - provider.c: endpoints, domain and fabric;
- * - lacking.c: what the provider does not have.
+ * - lacking.c: unsupported operations.
  *
- * What is set up is of this process alone; messages and completions are calls of the simulator (process.h). */
+ * Set-up is local to this process; messages and completions are calls of the simulator (process.h). */
 
 #ifndef NICETY_PROVIDER_H
 #define NICETY_PROVIDER_H
@@ -23,15 +23,15 @@
 #define CAPS                                                                                                           \
     (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_LOCAL_COMM |            \
      FI_REMOTE_COMM)
-/* Bits of a tag that are the program's; the others tell kinds of messages apart, and processes of a host. */
+/* The program's bits of a tag; the others separate kinds of messages, and processes of a host. */
 #define TAG_FORMAT ((1ull << nicety_shared->tag_bits) - 1)
 #define RMA_CAPS (FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define ATOMIC_ORDER (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
-/* As much as a command of a card carries with it. */
+/* The most bytes that a command of a card carries. */
 #define INJECT_SIZE 64
 #define QUEUE 65536
 #define MOST_BYTES (1ull << 40)
-/* Of a message or an access. */
+/* Parts of a message or an access. */
 #define MOST_PARTS 8
 
 struct table {
@@ -43,7 +43,7 @@ struct table {
 struct queue {
     struct fid_cq cq;
     int format;
-    /* Completions that the simulator has given, from first to count; the program has not read them. */
+    /* Completions from the simulator, from first to count, that the program has not read. */
     struct nicety_completion *kept;
     unsigned room, first, count;
 };
@@ -53,15 +53,15 @@ struct endpoint {
     struct table *table;
     struct queue *sends, *receives;
     int selective_sends, selective_receives, enabled;
-    /* What its counters count, as flags of their binding. */
+    /* The operations that its counters count, as flags of their binding. */
     uint64_t counted;
-    /* Whether it counts what others do to its memory. */
+    /* Whether it counts accesses of others to its memory. */
     int has_events;
-    /* Whether receives name the sources that they take messages of. */
+    /* Whether receives name the sources of their messages. */
     int is_directed;
     uint64_t send_flags, receive_flags;
     size_t min_multi_recv;
-    /* How many operations may be under way: sends and accesses, and receives. */
+    /* The most operations in flight: sends and accesses, and receives. */
     size_t most_sends, most_receives;
 };
 
@@ -127,35 +127,35 @@ int open_queue(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq
 int open_counter(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr, void *context);
 int query_atomic(struct fid_domain *domain, int type, int op, struct fi_atomic_attr *attr, uint64_t flags);
 
-/* Has a counter count what these flags name. 0, or an error. */
+/* Binds a counter to the operations of these flags. Returns 0 or an error. */
 int bind_counter(const struct endpoint *endpoint, struct fid *counter, uint64_t flags);
 
-/* Registers what was registered before the endpoint was there. 0, or an error. */
+/* Registers memory that was registered before the endpoint existed. Returns 0 or an error. */
 int register_early(void);
 
-/* A single buffer of what is in several places: one to be freed, if there are several. 0, or an error. */
+/* Gathers several places in a single buffer, to be freed if there are several. Returns 0 or an error. */
 int gather(const struct iovec *parts, size_t count, const void **bytes, size_t *length, void **copy);
 
-/* Whether there is room for one more operation of this call: -FI_EAGAIN otherwise. */
+/* Returns whether there is room for one more operation of this call; if not, the caller returns -FI_EAGAIN. */
 int has_room(const struct endpoint *endpoint, uint32_t call);
 
-/* The flags of an access's call. */
+/* Returns the flags of an access's call. */
 uint32_t access_flags(const struct endpoint *endpoint, uint64_t flags);
 
-/* Whether an access may be tried at all, and the rank that it is to: 0, or an error. */
+/* Checks an access, and finds its target rank. Returns 0 or an error. */
 int check_access(const struct endpoint *endpoint, fi_addr_t peer, uint64_t key, uint32_t rights, uint64_t *rank);
 
-/* Tells what there is (fi_getinfo(3)). */
+/* Lists the offers (fi_getinfo(3)). */
 int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
             struct fi_info **info);
 
-/* Whether there is such a wait object; says so where there is none. */
+/* Returns whether a wait object is supported, and prints a message if it is not. */
 int is_wait_known(const char *what, int object);
 
-/* The rank behind an address: 0, or -EINVAL. */
+/* Finds the rank of an address. Returns 0 or -EINVAL. */
 int rank_of(const struct endpoint *endpoint, fi_addr_t address, uint64_t *rank);
 
-/* The address of a rank, or FI_ADDR_UNSPEC. */
+/* Returns the address of a rank, or FI_ADDR_UNSPEC. */
 fi_addr_t address_of(const struct table *table, uint64_t rank);
 
 #endif

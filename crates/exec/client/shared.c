@@ -1,4 +1,4 @@
-/* Shared memory with a name that a process makes: noted, so that the simulator removes what one that crashes has left. */
+/* Named shared memory of a process: its names are noted, so that the simulator can remove it after a crash. */
 
 #define _GNU_SOURCE
 
@@ -25,7 +25,7 @@ void nicety_note_shared(const char *name) {
         if (*place)
             continue;
         memcpy(place + 1, name + 1, bytes);
-        /* With this it is a name. */
+        /* The store of the first byte makes the name valid. */
         __atomic_store_n(place, *name, __ATOMIC_RELEASE);
         atomic_fetch_add(&nicety_slot->names, 1);
         break;
@@ -63,7 +63,7 @@ EXPORT int shm_unlink(const char *name) {
     return error;
 }
 
-/* A semaphore is shared memory of this name. */
+/* Notes a semaphore, which is shared memory of this name. */
 static int semaphore(const char *name, char *own, size_t bytes) {
     return nicety_slot && snprintf(own, bytes, "/sem.%s", *name == '/' ? name + 1 : name) < (int)bytes;
 }

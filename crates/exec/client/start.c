@@ -1,6 +1,6 @@
-/* MPI_Init and MPI_Finalize in front of MPI's own. Open MPI waits for its launcher there by looking at its queue and sleeping, as
- * often as the machine has time for, so that none of that counts. Other MPIs wait in reads of sockets, which clock.c has. With each MPI,
- * the ranks end together. */
+/* MPI_Init and MPI_Finalize in front of MPI's own. Open MPI waits there for its launcher, by looks and sleeps that depend on the
+ * machine's speed, so these do not count. Other MPIs wait in reads of sockets, which clock.c handles. With each MPI, the ranks end
+ * together. */
 
 #define _GNU_SOURCE
 
@@ -17,7 +17,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #define MOST_LIBRARIES 4096
 
-/* A function of a library that is loaded, by the library's name, or NULL. */
+/* Returns a function of a loaded library, by the library's name, or NULL. */
 static void *in(const char *library, const char *name) {
     void *file = *library ? dlopen(library, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     void *found = file ? dlsym(file, name) : NULL;
@@ -40,7 +40,7 @@ static int note(struct dl_phdr_info *info, size_t bytes, void *into) {
     return 0;
 }
 
-/* A program may have loaded MPI for itself, as Python does: then it is in no library that all see. */
+/* A program may have loaded MPI itself, as Python does: then MPI is in a library without global visibility. */
 void *nicety_mpi_function(const char *name, void *hiding) {
     void *found = dlsym(RTLD_NEXT, name);
     if (found)
@@ -119,7 +119,7 @@ EXPORT int MPI_Finalize(void) {
     return code;
 }
 
-/* The communicator is a number or an address. It ends all processes, of which the launcher may end others first. */
+/* The communicator is a number or an address. The call ends all processes; the launcher may end others first. */
 EXPORT int MPI_Abort(uintptr_t communicator, int code);
 
 int MPI_Abort(uintptr_t communicator, int code) {
@@ -127,12 +127,12 @@ int MPI_Abort(uintptr_t communicator, int code) {
     if (!own)
         *(void **)&own = nicety_mpi_behind("MPI_Abort", (void *)MPI_Abort);
     nicety_note_end(END_ABORT, code);
-    /* As exit does, for which there may be no time any more. */
+    /* As exit does, since the launcher may end the process before. */
     fflush(NULL);
     return own(communicator, code);
 }
 
-/* Processes that the program starts have no host. Handles are of different types in each MPI, and are not looked at here. */
+/* Processes that the program starts have no host. The types of handles differ between MPIs, and are not used here. */
 static int refuse(const char *name) {
     if (nicety_slot) {
         fprintf(stderr, "nicety: rank %u calls %s, and the processes that it would start have no host; start all by nicety exec -n\n",

@@ -1,9 +1,9 @@
-/* Calls of MPI that wait, in front of MPI's own: which of their looks are followed by others for certain.
+/* Calls of MPI that wait, in front of MPI's own: they find the looks that are certain to repeat.
  *
- * A call that waits looks at its queue again and again until something has come. Where two of its looks follow each other, with nothing
- * of the network and no clock between, and with the same contents of its stack and registers, what it does from the second one on
- * is what it did from the first one on: it looks again, until something has come. So the simulator may carry these looks out at once, each
- * at its cost. Other looks, such as those of MPI_Test, are carried out one by one, as what follows them is the program's own. */
+ * A waiting call looks at its queue again and again until something has arrived. Two of its looks may follow each other without network
+ * events or clock reads between, and with the same contents of stack and registers. Then the call repeats the same steps until something
+ * arrives. So the simulator may carry out these looks at once, each at its cost. Other looks, such as those of MPI_Test, are carried out
+ * one by one, since the program decides about the next step. */
 
 #define _GNU_SOURCE
 
@@ -14,22 +14,22 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-/* Of the stack of a call, more than MPIs use. */
+/* Bytes of a call's stack; MPIs use less. */
 #define MOST_BYTES (64 << 10)
 
-/* The frame of the outermost call that waits, of this thread. */
+/* The frame of this thread's outermost waiting call. */
 static _Thread_local const char *outermost;
 /* Its stack at a look that found nothing. */
 static _Thread_local struct {
     char *bytes;
     const char *first;
     size_t count;
-    /* What the process had done then, and of how many looks one is compared next. */
+    /* The calls and clock reads of the process at that look; the looks so far, and the number of the next one to compare. */
     uint64_t calls, clock_reads;
     unsigned looks, next;
 } seen;
 
-/* Whether nothing has happened since the last look but that. */
+/* Returns whether only a look has happened since the last look. */
 static int is_next_look(void) {
     return seen.looks && seen.calls == nicety_calls() && seen.clock_reads == nicety_slot->clock_reads;
 }
@@ -60,7 +60,7 @@ int nicety_repeats(const void *stack) {
         return 0;
     if (seen.first == first && seen.count == count && !memcmp(seen.bytes, first, count))
         return 1;
-    /* It may come to repeat itself later: two looks in a row are compared ever more seldom. */
+    /* It may repeat later, so looks are compared at increasing distances. */
     seen.next = seen.looks + 1;
     if (seen.looks & (seen.looks - 1))
         seen.next = 2 * seen.looks;
@@ -74,8 +74,8 @@ void nicety_looked(int found) {
     seen.clock_reads = nicety_slot ? nicety_slot->clock_reads : 0;
 }
 
-/* All arguments of MPI's functions are numbers and addresses, each of which takes a register or a place of the stack; none has more than
- * 12. Those that a function does not have are passed as they are found, and not looked at. */
+/* All arguments of MPI's functions are numbers and addresses, and each takes a register or a place of the stack. No function has more
+ * than 12 arguments. A function with fewer gets further words as they are, and ignores them. */
 typedef uintptr_t word;
 #define WORDS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l
 typedef int mpi_function(WORDS);
@@ -105,7 +105,7 @@ static int waits(mpi_function *own, WORDS) {
             *(void **)&own = nicety_mpi_behind("MPI_" #name, (void *)MPI_##name);                                      \
         return waits(own, a, b, c, d, e, f, g, h, i, j, k, l);                                                         \
     }
-/* Of these each look is one of the card. */
+/* Each look of these calls is one of the card. */
 #define PROBES(name)                                                                                                   \
     EXPORT int MPI_##name(WORDS);                                                                                      \
     int MPI_##name(WORDS) {                                                                                            \
@@ -118,7 +118,7 @@ static int waits(mpi_function *own, WORDS) {
         probes = before;                                                                                               \
         return code;                                                                                                   \
     }
-/* As well as with long counts. */
+/* A function, and its form with long counts. */
 #define BOTH(name) WAITS(name) WAITS(name##_c)
 
 BOTH(Send)

@@ -1,4 +1,4 @@
-/* What the processes of a rank print goes into pipes of the simulator, past a launcher that does not read all of it where it ends them. */
+/* Output of a rank's processes goes into pipes of the simulator. A launcher does not read all of it if it ends the processes. */
 
 #define _GNU_SOURCE
 
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Has a standard stream that the launcher reads be that of this path. Another one, such as a terminal, stays as it is. */
+/* Redirects a standard stream that the launcher reads to this path. Another one, such as a terminal, stays unchanged. */
 static void divert(int stream, const char *path) {
     struct stat status;
     if (fstat(stream, &status) || !(S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
@@ -20,8 +20,8 @@ static void divert(int stream, const char *path) {
     close(file);
 }
 
-/* NICETY_WORDS has two paths, with a colon between. The first process of a rank takes them: what others have is as that one has
- * wanted it, such as a shell that redirects a program. */
+/* NICETY_WORDS has two paths, separated by a colon. The first process of a rank takes them, and its children inherit its streams, also
+ * if it is a shell that redirects a program. */
 __attribute__((constructor)) static void begin(void) {
     const char *paths = getenv("NICETY_WORDS"), *second = paths ? strchr(paths, ':') : NULL;
     char first[64];

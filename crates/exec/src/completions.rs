@@ -1,4 +1,4 @@
-//! What has ended for a process: completions that it has not taken, and what its counters count.
+//! Completions that a process has not taken, and the values of its counters.
 
 use crate::protocol::{Completion, Counts, Kind, MOST_COMPLETIONS};
 use crate::schedule::Log;
@@ -11,14 +11,14 @@ use std::rc::Rc;
 pub(crate) struct Completions {
     rank: u32,
     turns: Rc<Turns>,
-    /// What the processes do, if that is wanted.
+    /// The log of the processes' operations, if requested.
     log: Option<Rc<Log>>,
-    /// Completions that the process has not taken, and when each came.
+    /// Completions that the process has not taken, with their times.
     done: RefCell<VecDeque<(Time, Completion)>>,
-    /// What has ended, and what had before the last change, which was at this time.
+    /// The counts, and the time of their last change with the counts before it.
     counts: Cell<Counts>,
     before: Cell<Option<(Time, Counts)>>,
-    /// Since when its counters or its memory have changed after its last reply: a process that looks may look for that.
+    /// The time at which its counters or memory first changed since its last reply: a look may be for either.
     news: Cell<Option<Time>>,
     failed: RefCell<Option<Error>>,
 }
@@ -37,30 +37,30 @@ impl Completions {
         })
     }
 
-    /// What a schedule of what the processes do is told, if there is one.
+    /// Writes to the log, if there is one.
     pub(crate) fn logged<T>(&self, tell: impl FnOnce(&Log) -> T) -> Option<T> {
         self.log.as_deref().map(tell)
     }
 
-    /// Why bytes of the process cannot be reached.
+    /// Returns the error of an inaccessible range of the process's memory.
     pub(crate) fn unreachable(&self, what: &str, place: (u64, u64), error: &std::io::Error) -> Error {
         self.turns.unreachable(self.rank, what, place, error)
     }
 
-    /// A completion is there for the process: of an operation of the schedule, if there is one.
+    /// Adds a completion for the process, with its operation in the log, if any.
     pub(crate) fn complete(&self, completion: Completion, op: Option<u32>) {
         self.logged(|log| log.completes(self.rank, op));
         self.done.borrow_mut().push_back((self.now(), completion));
         self.turns.notify(self.rank);
     }
 
-    /// A look for a message has found none: that is no news to anybody else.
+    /// Adds the completion of a look that found no message; it does not notify anybody.
     pub(crate) fn found_none(&self, completion: Completion) {
         self.logged(|log| log.completes(self.rank, None));
         self.done.borrow_mut().push_back((self.now(), completion));
     }
 
-    /// Something that counters count has ended.
+    /// Counts the end of an operation.
     pub(crate) fn count(&self, kind: Kind, succeeded: bool) {
         let mut counts = self.counts.get();
         if !self.has_just_counted() {
@@ -70,23 +70,23 @@ impl Completions {
         of_kind[kind as usize] += 1;
         self.counts.set(counts);
         match kind {
-            // Who waits for one looks for its completion, or for a counter.
+            // A process waits for one of these by its completion or a counter.
             Kind::Send | Kind::Recv => self.turns.notify(self.rank),
-            // These may end without a completion, and be looked for between looks for completions.
+            // These may end without a completion, and a process may look for them by other means.
             _ => self.change(),
         }
     }
 
-    /// The memory of the process has changed.
+    /// Records a change of the process's memory.
     pub(crate) fn change(&self) {
         if self.news.get().is_none() {
             self.news.set(Some(self.now()));
         }
-        // A wait for a count goes on until all of it has come.
+        // A wait for a count continues until the count is reached.
         self.turns.notify(self.rank);
     }
 
-    /// Something that went on beside the process has failed: that ends its program.
+    /// Records a failure beside the process, which ends its program.
     pub(crate) fn fail(&self, error: Error) {
         self.failed.borrow_mut().get_or_insert(error);
         self.turns.notify(self.rank);
@@ -100,25 +100,25 @@ impl Completions {
         self.turns.now(self.rank)
     }
 
-    /// Whether something is there for the process.
+    /// Returns whether there is news for the process.
     pub(crate) fn is_woken(&self) -> bool {
         !self.done.borrow().is_empty() || self.news.get().is_some() || self.failed.borrow().is_some()
     }
 
-    /// Whether a look that ends now finds something: it came before. So a look does not depend on the order of what happens at one
-    /// instant, and one whose end is skipped finds the same.
+    /// Returns whether a look that ends now finds something, which must be older than this instant. So a look does not depend on the order
+    /// of events at one instant, and a look that ends early finds the same.
     pub(crate) fn is_found(&self) -> bool {
         let (first, now) = (self.done.borrow().front().map(|(came, _)| *came), self.now());
         [first, self.news.get()].into_iter().flatten().any(|came| came < now)
             || self.failed.borrow().is_some()
     }
 
-    /// Whether counters have changed at this instant.
+    /// Returns whether counters have changed at this instant.
     fn has_just_counted(&self) -> bool {
         self.before.get().is_some_and(|(changed, _)| changed == self.now())
     }
 
-    /// What counters had before this instant.
+    /// Returns the counts before this instant.
     fn counts_before(&self) -> Counts {
         match self.before.get() {
             Some((changed, before)) if changed == self.now() => before,
@@ -126,12 +126,12 @@ impl Completions {
         }
     }
 
-    /// Whether a look at counters that ends now finds that they have reached a sum, or passed one of failures.
+    /// Returns whether a look at counters that ends now finds a sum reached, or a limit of failures passed.
     pub(crate) fn has_counted_before(&self, sum: (u64, u64, u64)) -> bool {
         self.have_counted(&self.counts_before(), sum)
     }
 
-    /// Whether counters have reached a sum, or passed one of failures.
+    /// Returns whether counters have reached a sum, or passed a limit of failures.
     pub(crate) fn has_counted(&self, sum: (u64, u64, u64)) -> bool {
         self.have_counted(&self.counts.get(), sum)
     }
@@ -148,12 +148,12 @@ impl Completions {
         sum(&counts.done) >= done || sum(&counts.failed) > failed || self.failed.borrow().is_some()
     }
 
-    /// Completions for the process.
+    /// Takes completions for the process.
     pub(crate) fn take(&self, most: u64) -> Vec<Completion> {
         self.take_while(most, |_| true)
     }
 
-    /// Completions for a look of the process that ends now.
+    /// Takes completions for a look of the process that ends now.
     pub(crate) fn take_found(&self, most: u64) -> Vec<Completion> {
         let now = self.now();
         self.take_while(most, |came| came < now)
@@ -167,7 +167,7 @@ impl Completions {
         done.drain(..count).map(|(_, completion)| completion).collect()
     }
 
-    /// Tells the process what has ended, for a reply: behind a look, before this instant.
+    /// Writes the counts for a reply; after a look, those before this instant.
     pub(crate) fn tell(&self, is_look: bool) {
         let counts = if is_look { self.counts_before() } else { self.counts.get() };
         self.turns.pages.set_counts(self.rank, &counts);

@@ -1,27 +1,27 @@
 //! The CPU on which the simulator and the processes of a run take turns.
 //!
-//! Only one of them runs at a time, so that a second CPU is no use to them, and to wake whoever sleeps on another CPU takes
-//! several times as long as a switch on the same one. They are kept together while turns are short; a process that computes for
-//! long may go elsewhere.
+//! Only one of them runs at a time, so a second CPU does not help. A wake-up on another CPU takes several times as long as a switch on the
+//! same one. So they are kept on one CPU while turns are short; a process that computes for long may move.
 //!
-//! Where there are as many CPUs as processes it is quicker still if the simulator and the process whose turn it is look for each other, each on a CPU
-//! of its own. Where other work takes those CPUs, looks are in vain, and they are kept together as well.
+//! With as many CPUs as processes it is faster still if the simulator and the running process spin, each on a CPU of its own. If
+//! other work takes those CPUs, spinning fails, and they are kept on one CPU as well.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// After so long the kernel may find another CPU for the simulator, for so long; processes follow it.
+/// After `STAYS` the kernel may move the simulator to another CPU for `MOVES`; processes follow it.
 const STAYS: Duration = Duration::from_millis(500);
 const MOVES: Duration = Duration::from_millis(5);
 
-/// So many waits in vain, more than a sixteenth of all, and looks are given up for some time; at the next trial a few are enough.
+/// Each failed wait adds `IN_VAIN`, and each successful one subtracts 1. Above `MOST_IN_VAIN`, with more than a sixteenth failed, spinning
+/// stops for `GIVEN_UP`; the next trial starts at `TRIAL`, where a few failures are enough.
 const IN_VAIN: u32 = 16;
 const MOST_IN_VAIN: u32 = 32 * IN_VAIN;
 const TRIAL: u32 = MOST_IN_VAIN - 8 * IN_VAIN;
 const GIVEN_UP: Duration = Duration::from_secs(2);
 
-/// Whether turns are waited for by looking.
+/// Whether waits for a turn spin.
 pub(crate) struct Looking {
     is_possible: bool,
     in_vain: Cell<u32>,
@@ -33,7 +33,7 @@ impl Looking {
         Looking { is_possible, in_vain: Cell::new(0), given_up: Cell::new(None) }
     }
 
-    /// A wait for a turn has ended, before the one who waited fell asleep or not. Whether they look from now on, if that changes.
+    /// Records the end of a wait for a turn, and whether the waiter fell asleep. Returns whether waits spin from now on, if that changes.
     pub(crate) fn waited(&self, slept: bool) -> Option<bool> {
         if !self.is_possible {
             return None;
@@ -67,7 +67,7 @@ fn of_thread(pid: libc::pid_t) -> Option<Set> {
 }
 
 fn set_thread(pid: libc::pid_t, set: &Set) {
-    // SAFETY: the set lives as long as the call. That the process has ended is noticed elsewhere.
+    // SAFETY: the set lives as long as the call. The end of the process is detected elsewhere.
     unsafe { libc::sched_setaffinity(pid, size_of::<Set>(), std::ptr::from_ref(set)) };
 }
 
@@ -80,14 +80,14 @@ fn only(cpu: usize) -> Set {
     }
 }
 
-/// The CPU of a run, for the thread that simulates.
+/// The CPU of a run, for the simulator's thread.
 pub(crate) struct Together {
-    /// Where that thread may be when the run is over.
+    /// The CPUs of that thread after the run.
     all: Option<Set>,
     is_wanted: Cell<bool>,
     cpu: Cell<Option<usize>>,
     since: Cell<Instant>,
-    /// The CPU to which each process is kept, by rank.
+    /// The CPU to which each process is bound, by rank.
     ranks: Vec<Cell<Option<usize>>>,
 }
 
@@ -102,7 +102,7 @@ impl Together {
         }
     }
 
-    /// Before a process runs on.
+    /// Binds a process to the CPU before it runs on.
     pub(crate) fn bring(&self, rank: u32, pid: u32) {
         let Some(all) = &self.all else { return };
         if !self.is_wanted.get() {
@@ -123,7 +123,7 @@ impl Together {
         }
     }
 
-    /// Whether they are kept together from now on.
+    /// Sets whether they are kept on one CPU from now on.
     pub(crate) fn want(&self, is_wanted: bool) {
         self.is_wanted.set(is_wanted);
         if let (Some(all), false) = (&self.all, is_wanted) {
@@ -132,7 +132,7 @@ impl Together {
         }
     }
 
-    /// A process computes for long.
+    /// Releases a process that computes for long.
     pub(crate) fn release(&self, rank: u32, pid: u32) {
         if let (Some(all), Some(_)) = (&self.all, self.ranks[rank as usize].take()) {
             set_thread(pid as libc::pid_t, all);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn who_looks_in_vain_gives_up_and_tries_again() {
         let looking = Looking::new(true);
-        // As many as are borne where every sixteenth is in vain.
+        // Failures that are tolerated: each is offset by sixteen successes.
         for number in 0..100_000 {
             assert_eq!(looking.waited(number % 17 == 0), None);
         }

@@ -1,4 +1,4 @@
-//! Why a run ended: which of its processes, and how.
+//! The reason why a run ended: the process and its failure.
 
 use crate::pages::End;
 use crate::requests::Launcher;
@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 impl Turns {
-    /// Why all have been ended, if a process or its MPI has asked for that.
+    /// Returns the error after a process or its MPI asked to end all processes.
     pub(crate) fn aborted(&self) -> Option<Error> {
         let why = |rank| match self.pages.end_of(rank) {
             Some(End::Abort(code)) => Some(format!(
@@ -23,12 +23,12 @@ impl Turns {
         (0..self.pages.ranks()).find_map(why).map(Error::Program)
     }
 
-    /// Whether a process that has not closed the network failed and exited.
+    /// Returns whether a process failed and exited without closing the network.
     fn failed(&self, rank: u32) -> bool {
         matches!(self.pages.end_of(rank), Some(End::Exit(1..)))
     }
 
-    /// How a process ended, as far as that is known.
+    /// Returns the exit status of a process, if known.
     fn status_of(&self, rank: u32) -> Option<ExitStatus> {
         match self.pages.end_of(rank) {
             Some(End::Exit(status)) => Some(ExitStatus::from_raw(status << 8)),
@@ -36,22 +36,22 @@ impl Turns {
         }
     }
 
-    /// The signal that ended a process, if one did, as far as that is known.
+    /// Returns the signal that ended a process, if any is known.
     pub(crate) fn signal_of(&self, rank: u32) -> Option<i32> {
         self.status_of(rank).and_then(|status| status.signal())
     }
 
-    /// Whether a process that has ended did so by exiting, and not by a signal.
+    /// Returns whether a process ended by exit, and not by a signal.
     pub(crate) fn has_exited(&self, rank: u32) -> bool {
         self.status_of(rank).is_some_and(|status| status.code().is_some())
     }
 
-    /// Whether a signal ended a process that launchers do not end processes by.
+    /// Returns whether a signal ended a process, other than the signals that launchers use.
     fn has_crashed(&self, rank: u32) -> bool {
         self.signal_of(rank).is_some_and(|signal| !matches!(signal, libc::SIGKILL | libc::SIGTERM))
     }
 
-    /// The process that has ended all, where one was found dead: a launcher ends the others, by SIGKILL or SIGTERM.
+    /// Returns the process that caused the end, if `found` is dead: a launcher ends the others by SIGKILL or SIGTERM.
     fn first(&self, found: u32) -> u32 {
         let is_gone = |rank| {
             self.processes.is_gone(rank, &self.pages) || self.processes.has_ended_early(rank, &self.pages)
@@ -62,12 +62,12 @@ impl Turns {
         failed.or_else(|| ranks.find(has_crashed)).unwrap_or(found)
     }
 
-    /// A fork of a process of a rank that has asked for the network.
+    /// Returns a forked process of a rank that has asked for the network.
     fn fork(&self) -> Option<(u32, u32)> {
         (0..self.pages.ranks()).find_map(|rank| self.pages.fork_of(rank).map(|pid| (rank, pid)))
     }
 
-    /// Why bytes of a process cannot be reached.
+    /// Returns the error of an inaccessible range of a process's memory.
     pub(crate) fn unreachable(
         &self,
         rank: u32,
@@ -105,7 +105,7 @@ impl Turns {
         ))
     }
 
-    /// Processes have started another MPI than their launcher's.
+    /// Returns the error if processes have started another MPI than their launcher's.
     fn mixed(&self) -> Option<Error> {
         let (rank, (own, library)) =
             (0..self.pages.ranks()).find_map(|rank| Some((rank, self.pages.other_mpi(rank)?)))?;
@@ -121,7 +121,7 @@ impl Turns {
         )))
     }
 
-    /// A text in which the waits of processes that poll begin with the first of their looks. The kernel has seen the last one.
+    /// Returns a text in which the waits of polling processes begin with their first look. The kernel has recorded the last one.
     fn with_begins(&self, text: &str) -> String {
         let begin = |line: &str| {
             let (head, wait) = line.split_once("program 'rank ")?;
@@ -135,7 +135,7 @@ impl Turns {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The error of a run, or one that says more: that processes never took part.
+    /// Returns the error of a run, or a better one if processes never took part.
     pub(crate) fn explain(&self, error: Error) -> Error {
         if error == Error::Interrupted {
             return error;
@@ -180,7 +180,7 @@ impl Turns {
             1 => format!("not rank {first}"),
             several => format!("not {several} ranks, the first of them rank {first},"),
         };
-        // A program that fails before, or a launcher that refuses to start anything, says so itself.
+        // A program that fails earlier, or a launcher that refuses to start anything, prints its own error.
         if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
             return Error::Input(format!(
                 "the program ended with {status}, of which what it or its launcher printed may say why; {who} has opened an endpoint of \
@@ -195,7 +195,7 @@ impl Turns {
     }
 }
 
-/// A process has written over what it shares with the simulator.
+/// Returns the error of a process that has overwritten memory shared with the simulator.
 pub(crate) fn written_over(rank: u32) -> Error {
     Error::Program(format!(
         "the process of rank {rank} has written over memory that it shares with the simulation: it stores through a stray pointer, or \
@@ -211,7 +211,7 @@ pub(crate) fn stopped(rank: u32) -> Error {
     ))
 }
 
-/// The name of a signal that ends programs, in brackets.
+/// Returns the name of a signal that ends programs, in brackets.
 const fn name_of(signal: i32) -> &'static str {
     match signal {
         libc::SIGABRT => " (SIGABRT)",

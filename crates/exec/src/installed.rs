@@ -1,5 +1,5 @@
-//! What a C program with Portals is compiled and linked with: headers, and the library that is loaded into processes under the
-//! name that the linker looks for.
+//! Headers and the library for C programs with Portals. The library is the one that is loaded into processes, under the name that the
+//! linker expects.
 
 use crate::launch::install;
 use nicety::Error;
@@ -15,7 +15,7 @@ const HEADERS: [(&str, &str); 3] = [
 ];
 const NAME: &str = "libportals.so";
 
-/// Puts headers into the folder `include` of a folder, and the library into `lib`, where they are not there yet.
+/// Installs the headers in the subfolder `include`, and the library in `lib`, unless they exist already.
 ///
 /// # Errors
 /// The folder cannot be written.

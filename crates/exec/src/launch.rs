@@ -1,4 +1,4 @@
-//! Programs as processes: how they are started, which of them are there, and how they end.
+//! Programs as processes: their start, their state, and their end.
 
 use crate::offload::Offload;
 use crate::pages::Pages;
@@ -19,20 +19,21 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What is loaded into processes.
+/// The library that is loaded into processes.
 const LIBRARY: (&str, &[u8]) = ("libnicety-fi", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-fi.so")));
-/// What is loaded before it where collective operations are offloaded.
+/// The library loaded before it if collective operations are offloaded.
 const OFFLOAD: (&str, &[u8]) =
     ("libnicety-offload", include_bytes!(concat!(env!("OUT_DIR"), "/libnicety-offload.so")));
-/// How long processes have to end after they are asked to.
+/// The time that processes have to end after a request to end.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a process may take from one program to the next.
+/// The time that a process may take from one program to the next.
 const BEGINS: Duration = Duration::from_millis(10);
-/// How long a launcher has to end by itself when a process has died. Open MPI's passes on what processes have printed meanwhile.
+/// Returns the time that a launcher has to end by itself after a process has died. Open MPI's forwards the output of processes in that
+/// time.
 const fn ends_itself(launcher: Launcher) -> Duration {
     Duration::from_secs(if matches!(launcher, Launcher::Openmpi) { 4 } else { 1 })
 }
-/// How often processes are looked for that are left, each time those that others have started meanwhile.
+/// The most searches for leftover processes. Each may find processes that were started since.
 const SWEEPS: u32 = 20;
 
 /// The processes of a run. They end with it.
@@ -40,9 +41,9 @@ pub(crate) struct Processes {
     launcher: Launcher,
     /// The launcher, or without one the processes by rank.
     children: RefCell<Vec<Started>>,
-    /// The processes that are looked after, by number.
+    /// The watched processes, by number.
     known: RefCell<BTreeMap<u32, OwnedFd>>,
-    /// What they print, where their launcher does not pass it on.
+    /// Their output, if their launcher does not forward it.
     words: RefCell<Option<Words>>,
     /// The launcher's program.
     pub(crate) mpiexec: String,
@@ -54,36 +55,36 @@ struct Started {
 }
 
 impl Started {
-    /// How it ended, if it has: the system forgets it then.
+    /// Returns its exit status, once. The system forgets it then.
     fn ended(&mut self) -> Option<ExitStatus> {
         self.status = self.status.or_else(|| self.child.try_wait().unwrap_or(None));
         self.status
     }
 }
 
-/// What is to be started.
+/// The program to start.
 pub(crate) struct Program<'p> {
     pub(crate) launcher: Launcher,
     /// The launcher's program.
     pub(crate) mpiexec: &'p str,
     pub(crate) command: &'p [String],
-    /// A folder for the library, which stays there for further runs.
+    /// The library's folder, which is kept for further runs.
     pub(crate) folder: &'p Path,
-    /// Whether what processes print goes to the standard error stream.
+    /// Whether the output of processes goes to the standard error stream.
     pub(crate) to_stderr: bool,
-    /// What is offloaded, if anything is.
+    /// The offloaded operations, if any.
     pub(crate) offload: Option<&'p Offload>,
 }
 
-/// Tells the libraries that this build loads into processes from those of others: a hash of them, in hexadecimal. For the names of
-/// folders, so that builds of one version do not write over each other's.
+/// Returns a hash of the libraries that this build loads into processes, in hexadecimal. It is part of folder names, so that builds of one
+/// version do not overwrite each other's libraries.
 pub fn build() -> String {
     let mut hasher = DefaultHasher::new();
     [LIBRARY, OFFLOAD].hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
-/// Puts the library into a folder, if it is not there yet.
+/// Installs the library in a folder, unless it exists already.
 pub(crate) fn install(folder: &Path) -> io::Result<PathBuf> {
     put(folder, LIBRARY)
 }
@@ -103,7 +104,7 @@ fn put(folder: &Path, (name, bytes): (&str, &[u8])) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The variables that ranks get, and launchers do not.
+/// Returns the variables of ranks, which launchers do not get.
 fn variables(
     pages: &Pages,
     libraries: &[PathBuf],
@@ -138,7 +139,7 @@ fn variables(
     all
 }
 
-/// A command, whose processes are a group of their own.
+/// Returns a command with a process group of its own.
 fn command(program: &Program<'_>, words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).process_group(0);
@@ -186,10 +187,10 @@ fn commands(
     }
 }
 
-/// The status of a process that has ended, and of whose end nobody has taken note.
+/// Returns the status of an ended process that its parent has not reaped.
 fn zombie(pid: u32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name: the state is the third field, and the status the 52nd.
+    // After the name: the state is the third field, and the status the 52nd.
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
     if fields[0] != "Z" {
         return None;
@@ -197,7 +198,7 @@ fn zombie(pid: u32) -> Option<i32> {
     fields.get(52 - 3)?.parse().ok()
 }
 
-/// The status of a process of whose end its parent has taken note, where the kernel keeps it.
+/// Returns the status of a reaped process, if the kernel keeps it.
 fn reaped(process: &OwnedFd) -> Option<i32> {
     /// As in linux/pidfd.h: the first version of `struct pidfd_info`.
     #[repr(C)]
@@ -217,8 +218,8 @@ fn reaped(process: &OwnedFd) -> Option<i32> {
     (error == 0 && info.mask & EXIT != 0).then_some(info.exit_code)
 }
 
-/// Removes the folder that an `mpiexec` of Open MPI with this number has left: `ompi.HOST.USER/pid.NUMBER`, and that around it if
-/// nothing else is in it.
+/// Removes the folder that an `mpiexec` of Open MPI with this number has left, `ompi.HOST.USER/pid.NUMBER`, and the folder above it if that
+/// is empty.
 fn remove_session(mpiexec: u32) {
     let places = ["TMPDIR", "TEMP", "TMP"].into_iter().find_map(std::env::var_os);
     let places = places.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
@@ -236,12 +237,12 @@ fn remove_session(mpiexec: u32) {
     }
 }
 
-/// The variable that all processes of a run have, with those that they start.
+/// Returns the variable that all processes of a run and their children have.
 fn of_run(pages: &Pages) -> String {
     format!("NICETY_EXEC={}", pages.path())
 }
 
-/// Whether a process was started with these variables.
+/// Returns whether a process was started with these variables.
 fn has_variables(pid: u32, variables: &[String]) -> bool {
     let all = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     variables.iter().all(|variable| all.split(|byte| *byte == 0).any(|each| each == variable.as_bytes()))
@@ -249,17 +250,17 @@ fn has_variables(pid: u32, variables: &[String]) -> bool {
 
 fn kill(process: &OwnedFd) {
     let none = std::ptr::null::<libc::siginfo_t>();
-    // SAFETY: the descriptor is open, and there is nothing else to be read.
+    // SAFETY: the descriptor is open, and the call reads nothing else.
     unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, none, 0) };
 }
 
-/// The processes of this machine, by number.
+/// Returns the processes of this machine, by number.
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// A process, by its number; none if it has ended.
+/// Opens a process by its number; `None` if it has ended.
 fn open(pid: u32) -> Option<OwnedFd> {
     // SAFETY: the call takes numbers alone.
     let file = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -267,8 +268,7 @@ fn open(pid: u32) -> Option<OwnedFd> {
     (file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file as i32) })
 }
 
-/// Ends all processes that those of a run have left, whoever their parents and whatever their sessions are: each has the environment
-/// of the run.
+/// Ends all leftover processes of a run, with any parent and session. The environment of the run identifies them.
 fn sweep(pages: &Pages, except: &[u32]) {
     let (run, own) = ([of_run(pages)], std::process::id());
     for _ in 0..SWEEPS {
@@ -280,7 +280,7 @@ fn sweep(pages: &Pages, except: &[u32]) {
             return;
         }
         left.iter().for_each(kill);
-        // They have to be gone: their memory and their files with them.
+        // Waits until they are gone, with their memory and files.
         let end = |process: &OwnedFd| {
             let mut look = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one entry, which lives as long as the call.
@@ -304,7 +304,7 @@ impl Processes {
             |error| Error::Program(format!("pipes for what processes print cannot be made: {error}"));
         let mut words = match program.launcher {
             Launcher::Mpich => Some(Words::new(program.to_stderr).map_err(no_pipes)?),
-            // The processes have what this one has; Open MPI's, terminals of its own.
+            // The processes use this process's streams; Open MPI's have terminals of its own.
             Launcher::Openmpi | Launcher::None => None,
         };
         let mut commands = commands(program, pages, &libraries, words.as_ref());
@@ -328,7 +328,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// Whether the process of a rank has taken part and is gone.
+    /// Returns whether the process of a rank has taken part and is gone.
     pub(crate) fn is_gone(&self, rank: u32, pages: &Pages) -> bool {
         pages.process(rank).is_some_and(|pid| self.has_ended(pid))
     }
@@ -344,7 +344,7 @@ impl Processes {
         unsafe { libc::poll(&raw mut look, 1, 0) == 1 }
     }
 
-    /// Whether the process of a rank, or what was to start it, has ended before it took part.
+    /// Returns whether the process of a rank, or the one that was to start it, ended before it took part.
     pub(crate) fn has_ended_early(&self, rank: u32, pages: &Pages) -> bool {
         if pages.process(rank).is_some() {
             return false;
@@ -360,8 +360,8 @@ impl Processes {
         }
     }
 
-    /// Whether a process of a rank is there, by the environment that it was started with: one that has ended may have been the helper of
-    /// a program that has not loaded the library, or have left what takes part to another one.
+    /// Returns whether a process of a rank exists, by its initial environment. An ended one may have been a helper without the library, or
+    /// may have started the process that takes part.
     pub(crate) fn has_others(&self, rank: u32, pages: &Pages) -> bool {
         let own = match self.launcher {
             Launcher::Mpich => "PMI_RANK",
@@ -370,23 +370,23 @@ impl Processes {
         };
         let of_rank = [of_run(pages), format!("{own}={rank}")];
         let look = || all().any(|pid| has_variables(pid, &of_rank));
-        // A process that begins another program has no environment for a moment.
+        // During an exec, a process briefly has no environment.
         look() || {
             std::thread::sleep(BEGINS);
             look()
         }
     }
 
-    /// Whether the process of a rank is stopped, as by SIGSTOP. One that a debugger holds is not.
+    /// Returns whether the process of a rank is stopped, as by SIGSTOP. A process held by a debugger is not.
     pub(crate) fn is_stopped(&self, rank: u32, pages: &Pages) -> bool {
         let Some(pid) = pages.process(rank) else { return false };
         let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Behind the program's name, which may have brackets in it.
+        // After the program's name, which may contain brackets.
         status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
-    /// How the process of a rank ended, where the system tells: until the launcher has taken note of its end, and from Linux 6.15 on
-    /// behind that.
+    /// Returns the exit status of the process of a rank, if the system has it. That is until the launcher has reaped it, and from Linux
+    /// 6.15 on also after that.
     pub(crate) fn status_of(&self, rank: u32, pages: &Pages) -> Option<ExitStatus> {
         let started = |children: &[Started]| match self.launcher {
             Launcher::None => children.get(rank as usize).map(|started| started.child.id()),
@@ -405,7 +405,7 @@ impl Processes {
         })
     }
 
-    /// How the program ended, once all that was started has: the first failure, if there is one.
+    /// Returns the exit status of the program, once all started processes have ended: the first failure, if any.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
         let mut first = ExitStatus::from_raw(0);
         for started in self.children.borrow_mut().iter_mut() {
@@ -417,7 +417,7 @@ impl Processes {
         Some(first)
     }
 
-    /// Waits for the end of all, for some time.
+    /// Waits for the end of all, for a limited time.
     fn wait(&self, limit: Duration) {
         let until = Instant::now() + limit;
         while self.ended().is_none() && Instant::now() < until {
@@ -425,20 +425,20 @@ impl Processes {
         }
     }
 
-    /// Ends all that still runs. Whether the launcher was asked to end, so that what it says about that is of no use.
+    /// Ends all running processes. Returns whether the launcher was asked to end, so that its message about that is of no use.
     pub(crate) fn stop(&self, pages: &Pages) -> bool {
-        // A launcher that is to end waits for one that is stopped.
+        // A launcher that has to end waits for stopped processes.
         for rank in (0..pages.ranks()).filter(|&rank| self.is_stopped(rank, pages)) {
             self.kill(rank, pages);
         }
-        // A launcher ends the others by itself when one has died, and Open MPI's does not bear a signal meanwhile.
+        // After a process has died a launcher ends the others by itself. Open MPI's must not get a signal in that time.
         let has_died = |rank| self.is_gone(rank, pages) || self.has_ended_early(rank, pages);
         if self.launcher != Launcher::None && (0..pages.ranks()).any(has_died) {
             self.wait(ends_itself(self.launcher));
         }
         let is_asked = self.ended().is_none();
         if is_asked {
-            // A launcher's helpers have groups of their own, and outlive it where it has no time to end them.
+            // A launcher's helpers have groups of their own, and outlive it if it has no time to end them.
             let helpers = self.descendants();
             self.signal(libc::SIGTERM);
             self.wait(GRACE);
@@ -455,12 +455,12 @@ impl Processes {
         is_asked
     }
 
-    /// Reads the rest of what processes have printed, when all have ended. Returns what the launcher has printed about their end.
+    /// Reads the remaining output of processes, after all have ended. Returns the launcher's output about their end.
     pub(crate) fn finish(&self) -> String {
         self.words.take().map(Words::finish).unwrap_or_default()
     }
 
-    /// Kills the process of a rank, if it is there.
+    /// Kills the process of a rank, if it exists.
     fn kill(&self, rank: u32, pages: &Pages) {
         if let Some(pid) =
             pages.process(rank).or_else(|| pages.loaded(rank)).filter(|&pid| !self.has_ended(pid))
@@ -470,8 +470,8 @@ impl Processes {
         }
     }
 
-    /// Removes what processes have left which have ended badly: shared memory, as MPICH makes some for each, the file of its launcher,
-    /// and the folder of Open MPI's, which has its number.
+    /// Removes leftovers of processes that failed. MPICH leaves shared memory of each process, and a file of its launcher; Open MPI a
+    /// folder with the number of its launcher.
     pub(crate) fn clean(&self, pages: &Pages, launcher: Launcher) {
         if launcher == Launcher::Openmpi {
             self.children.borrow().iter().for_each(|started| remove_session(started.child.id()));
@@ -490,26 +490,26 @@ impl Processes {
         }
     }
 
-    /// Ends what processes of ranks have left that have all ended, where a launcher waits for it, as it has files of theirs. What is of the
-    /// launcher's own tree, such as a shell around the program, goes on.
+    /// Ends leftover children of ended ranks, if a launcher waits for them because they hold its files open. Processes of the launcher's
+    /// own tree, such as a shell around the program, continue.
     pub(crate) fn end_left(&self, pages: &Pages) {
         if (0..pages.ranks()).all(|rank| self.is_gone(rank, pages)) {
             sweep(pages, &self.tree());
         }
     }
 
-    /// The processes that those that run have started, and they in turn.
+    /// Returns all descendants of the running processes.
     fn descendants(&self) -> Vec<OwnedFd> {
         let own = self.children.borrow().iter().filter(|started| started.status.is_none()).count();
         self.tree()[own..].iter().filter_map(|&pid| open(pid)).collect()
     }
 
-    /// The processes that run, before those that they have started, and they in turn.
+    /// Returns the running processes, followed by their descendants.
     fn tree(&self) -> Vec<u32> {
         let parents: Vec<(u32, u32)> = all()
             .filter_map(|pid| {
                 let status = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-                // Behind the name: state, parent.
+                // After the name: state, parent.
                 Some((pid, status.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?))
             })
             .collect();

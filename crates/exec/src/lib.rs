@@ -1,30 +1,30 @@
-//! Real programs on modelled cards: each process of a program is the program of a host, and what it sends goes through the
-//! host's card, in virtual time.
+//! Real programs on modelled cards: each process of a program is the program of a host. Its messages go through the host's card, in virtual
+//! time.
 //!
-//! A library is loaded into each process (`client/`, in C): a provider of libfabric, through which MPI and others send and receive,
-//! and clocks and waits that follow virtual time. It makes its calls over shared memory.
+//! A library is loaded into each process (`client/`, in C). It has a libfabric provider, through which MPI and others communicate, and
+//! clocks and waits in virtual time. It makes its calls over shared memory.
 //!
-//! - `protocol.rs`, `pages.rs`: what processes and the simulation share;
-//! - `memory.rs`: the memory of a process, where the bytes of messages are;
-//! - `places.rs`: which host a process is on, and how messages of several processes of a host are told apart;
-//! - `launch.rs`: how processes are started and end;
-//! - `words.rs`: what they print;
-//! - `installed.rs`: what programs with Portals are compiled with;
-//! - `cpu.rs`: where they run;
-//! - `spent.rs`: what processes spend their time with;
-//! - `turns.rs`: which of them runs, and when time goes on;
-//! - `looks.rs`: looks that find nothing, and when processes wait for each other;
-//! - `ends.rs`: why a run ended;
+//! - `protocol.rs`, `pages.rs`: the memory that processes and the simulator share;
+//! - `memory.rs`: the memory of a process, which holds the bytes of messages;
+//! - `places.rs`: the host of each process, and the tags that separate messages of several processes of a host;
+//! - `launch.rs`: start and end of processes;
+//! - `words.rs`: their output;
+//! - `installed.rs`: headers and library for programs with Portals;
+//! - `cpu.rs`: the CPUs of processes;
+//! - `spent.rs`: the shares of a process's time;
+//! - `turns.rs`: the process with the turn, and the progress of time;
+//! - `looks.rs`: looks that find nothing, and deadlocks of processes;
+//! - `ends.rs`: the reason why a run ended;
 //! - `rank`: the calls of a process, carried out by a host and its card;
-//! - `notes.rs`: what cards tell of messages, in the words of their processes;
-//! - `window.rs`: how many messages are under way;
-//! - `completions.rs`: what has ended for a process;
+//! - `notes.rs`: messages in the cards' notes, in terms of the program;
+//! - `window.rs`: the limit of messages in flight;
+//! - `completions.rs`: completions of a process;
 //! - `rma`: its registered memory, and its accesses to that of others;
-//! - `portals`: those of them that are of Portals 4;
-//! - `channels`: those of processes whose goroutines have channels to the card;
+//! - `portals`: calls of Portals 4;
+//! - `channels`: calls of goroutines with channels to the card;
 //! - `offload.rs`: collective operations of MPI that cards execute;
-//! - `trial.rs`: up to which length cards reduce quicker than MPI;
-//! - `schedule.rs`: what processes did, as a schedule.
+//! - `trial.rs`: the length up to which cards reduce faster than MPI;
+//! - `schedule.rs`: a schedule of the processes' operations.
 
 #[cfg(target_os = "linux")]
 mod channels;
@@ -70,7 +70,7 @@ mod words;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod trial;
 
-// Its reports have a schema everywhere; only Linux fills them in.
+// Every system has the schema of its reports; only Linux can fill them in.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod offload;
 mod requests;
@@ -82,7 +82,7 @@ pub use launch::build;
 pub use offload::{Offloaded, Passed, Plan, Planned, RankOffload, plan};
 pub use requests::{Launcher, Rank, Report, Request, run, schemas};
 
-/// Puts what programs with Portals are compiled with into a folder.
+/// Installs headers and library for programs with Portals in a folder.
 ///
 /// # Errors
 /// This is not Linux.
@@ -91,7 +91,7 @@ pub fn install_for_programs(_: &std::path::Path) -> Result<(), nicety::Error> {
     Err(nicety::Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
 }
 
-/// Nothing tells builds apart where none has libraries for processes.
+/// Builds without libraries for processes need no hash.
 #[cfg(not(target_os = "linux"))]
 pub fn build() -> String {
     String::new()

@@ -1,38 +1,39 @@
-//! Looks that find nothing: a look takes what it takes, and what processes do between two of them is their own.
+//! Looks that find nothing. A *look* is one non-blocking check for completions, with a cost; the time between two looks is the process's
+//! own.
 //!
-//! Where nothing is under way but looks, only processes themselves can change anything. Those that are outside come back then: who looks
-//! waits for them at that instant. Otherwise, and where all processes look, each look counts. Beyond `patience` of them, by all processes and
-//! without anything for any of them between, they are taken to look until something comes. Who reads a clock may wait for a time.
+//! If only looks are in progress, only the processes themselves can change anything. Processes that are outside come back then: a look
+//! waits for them at that instant. Otherwise, and if all processes look, each look counts. After more than `patience` looks of all
+//! processes, with no event between, the processes wait until something arrives. A process that reads a clock may wait for a time.
 
 use crate::protocol::turn;
 use crate::turns::{State, Turns};
 use nicety::Time;
 use nicety_kernel::{describe, race};
 
-/// Events of a card that looks for a message, beside the look's own: what may be one of these shows nothing.
+/// Events of a card's look for a message, beside the look's own. Pending events within this number prove nothing.
 const OF_CARD: usize = 3;
-/// Looks of a process, with nothing but sleeps between, behind which a sleep of it is taken to be a part of them.
+/// Looks of a process, with only sleeps between, after which a sleep counts as a part of its looks.
 const SLEEPY: u64 = 1000;
-/// Looks that one of a call that waits counts as, where only such calls are left.
+/// Looks that one look of a waiting call counts as, if only such calls are left.
 pub(crate) const OF_WAITS: u64 = 100;
-/// Waits in vain for those who are outside before who looks waits less often.
+/// Failed waits for outside processes, after which looks wait less often.
 const WAITS: u32 = 20;
 /// The most looks between two of these waits, as a power of two.
 const MOST_BETWEEN: u32 = 12;
 
-/// Looks in vain of all processes, one after another.
+/// Failed looks of all processes in sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InVain {
-    /// Since something else has happened, or a clock was read, while nobody was outside.
+    /// Looks since another event or a read of a clock, without any process outside.
     looks: u64,
-    /// Since something else has happened.
+    /// Looks since another event.
     streak: u64,
-    /// That number of them behind which who looks waits for those who are outside, and how often that was in vain.
+    /// The number of looks at which a look waits for outside processes, and the number of failed waits so far.
     wait_at: u64,
     waits: u32,
 }
 
-/// Looks between two waits for those who are outside, behind so many of these in vain.
+/// Returns the looks between two waits for outside processes, after `waits` failed waits.
 fn between(waits: u32) -> u64 {
     match waits.saturating_sub(WAITS) {
         0 => 0,
@@ -41,13 +42,13 @@ fn between(waits: u32) -> u64 {
 }
 
 impl Turns {
-    /// Something else than looks happens.
+    /// Records an event other than a look.
     pub(crate) fn stirs(&self) {
         let InVain { waits, .. } = self.in_vain.get();
         self.in_vain.set(InVain { waits, wait_at: between(waits), ..InVain::default() });
     }
 
-    /// Those who are outside have come back, or not.
+    /// Records whether outside processes have come back.
     pub(crate) fn met(&self, have_come: bool) {
         let mut all = self.in_vain.get();
         if have_come {
@@ -59,7 +60,7 @@ impl Turns {
         self.in_vain.set(all);
     }
 
-    /// Processes were let go that wait for something that is not under way, to look once more. Whether there is patience for that.
+    /// Counts looks of processes that were released without an event to look once more. Returns whether patience is left.
     pub(crate) fn is_patient(&self, looks: u64) -> bool {
         let mut all = self.in_vain.get();
         if !self.is_any_outside() {
@@ -69,17 +70,17 @@ impl Turns {
         all.looks <= self.patience
     }
 
-    /// A clock was read: who looks may wait for a time.
+    /// Records a read of a clock: the process may wait for a time.
     pub(crate) fn has_time(&self) {
         self.in_vain.set(InVain { looks: 0, ..self.in_vain.get() });
     }
 
-    /// Whether a process is outside that may come back before the others end.
+    /// Returns whether a process is outside that may come back before the others end.
     fn is_any_outside(&self) -> bool {
         self.in_state(State::Outside).into_iter().any(|rank| self.pages.turn(rank) != turn::ENDS)
     }
 
-    /// Where nothing is to come: the looks that a process may count itself before what follows from them is looked at.
+    /// Returns the looks that a process may count by itself if nothing is in flight, before the simulator has to act.
     pub(crate) fn looks_left(&self) -> u64 {
         let all = self.in_vain.get();
         match self.is_any_outside() {
@@ -88,7 +89,7 @@ impl Turns {
         }
     }
 
-    /// A process begins to look for something: that is an event, unless it has to wait for a core.
+    /// Records that a process begins to look. That is an event, unless it waits for a core.
     pub(crate) fn looks(&self, rank: u32) {
         self.with(rank, |own| {
             let is_event = own.host.has_noise() || own.host.has_free_cores(1);
@@ -96,12 +97,12 @@ impl Turns {
         });
     }
 
-    /// A process has its card look for a message.
+    /// Records that a process's card looks for a message.
     pub(crate) fn card_looks(&self, rank: u32) {
         self.with(rank, |own| own.state.set(State::CardLooks));
     }
 
-    /// A process begins to sleep: as a part of its looks where it has done nothing else for long.
+    /// Records that a process sleeps: as a part of its looks if it has done nothing else for long.
     pub(crate) fn sleeps(&self, rank: u32) {
         self.with(rank, |own| {
             if own.vain.get() >= SLEEPY {
@@ -110,7 +111,7 @@ impl Turns {
         });
     }
 
-    /// A process has its reply, behind which there is more for it, or not.
+    /// Records that a process runs after its reply, and whether there is news for it.
     pub(crate) fn runs(&self, rank: u32, is_woken: bool) {
         self.with(rank, |own| {
             own.state.set(State::Taken);
@@ -118,8 +119,8 @@ impl Turns {
         });
     }
 
-    /// Whether nothing is under way but looks of other processes, and nobody has what he looks for; none where that is not known. A look
-    /// is one event, and one by a card a few.
+    /// Returns whether only looks of other processes are in progress, and none finds anything; `None` if unknown. A look is one event, and
+    /// a card's look a few.
     pub(crate) fn is_quiet(&self, rank: u32) -> Option<bool> {
         let [others, by_card] = [State::Looks, State::CardLooks].map(|state| {
             let mut all = self.in_state(state);
@@ -135,7 +136,7 @@ impl Turns {
         (pending <= looks).then_some(true)
     }
 
-    /// Whether all others look, wait or have ended: what happens is the network's.
+    /// Returns whether all others look, wait or have ended, so that all events are the network's.
     fn do_others_look(&self, rank: u32) -> bool {
         [State::Taken, State::Held]
             .into_iter()
@@ -143,8 +144,8 @@ impl Turns {
             && !self.is_any_outside()
     }
 
-    /// So many looks of a process were in vain, since this time. Where others have to do something first, it waits until they have; and
-    /// beyond all patience until something `comes` for it, or for ever where nothing will.
+    /// Records `looks` failed looks of a process since `since`. If others have to act first, the process waits for them. Without patience
+    /// left it waits until something `comes`, or for ever.
     pub(crate) async fn looked_in_vain(
         &self,
         (rank, since): (u32, Time),
@@ -169,7 +170,7 @@ impl Turns {
         let mut all = self.in_vain.get();
         all.streak += looks;
         self.in_vain.set(all);
-        // Each of them has looked since something happened last, where as many have looked some times.
+        // After this many looks, each looking process has looked since the last event.
         let looking = [State::Looks, State::CardLooks].map(|state| self.in_state(state).len() as u64);
         let each_has = all.streak > 4 * (looking.iter().sum::<u64>() + 1);
         let waits = match self.is_any_outside() {

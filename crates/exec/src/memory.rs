@@ -1,8 +1,8 @@
-//! The memory of a process, read and written by the simulator.
+//! The simulator's reads and writes of a process's memory.
 
 use std::io;
 
-/// The most bytes that the kernel is asked for at once.
+/// The most bytes of one system call.
 const AT_ONCE: usize = 1 << 30;
 
 fn parts(own: *mut u8, remote: u64, bytes: usize) -> (libc::iovec, libc::iovec) {
@@ -10,7 +10,7 @@ fn parts(own: *mut u8, remote: u64, bytes: usize) -> (libc::iovec, libc::iovec) 
     (own, libc::iovec { iov_base: remote as usize as *mut libc::c_void, iov_len: bytes })
 }
 
-/// Goes on until all is done, or something fails.
+/// Repeats a system call until all bytes are done, or one fails.
 fn all(bytes: usize, mut some: impl FnMut(usize, usize) -> isize) -> io::Result<()> {
     let mut done = 0;
     while done < bytes {
@@ -33,9 +33,9 @@ pub(crate) fn read(pid: u32, address: u64, into: &mut [u8]) -> io::Result<()> {
     })
 }
 
-/// The bytes of a process from an address on, behind so many zeros.
+/// Returns the bytes of a process from an address on, after `zeros` zero bytes.
 pub(crate) fn bytes(pid: u32, zeros: usize, address: u64, bytes: u64) -> io::Result<Vec<u8>> {
-    // A length that is none is no reason to ask for so much memory.
+    // An invalid length must not allocate memory.
     if bytes > 0 {
         read(pid, address.saturating_add(bytes - 1), &mut [0])?;
     }

@@ -1,4 +1,4 @@
-//! What cards tell of messages, in the words of their processes: a card's tags have more bits than a program's, and its messages more bytes.
+//! Messages in the notes of cards, in terms of the program: a card's tags have more bits than a program's, and its messages more bytes.
 
 use crate::places::{MOST_ON_HOST, Places};
 use crate::rank::{DATA_BYTES, HAS_DATA, UNTAGGED, tags};
@@ -9,7 +9,7 @@ const TAG: &str = ", tag ";
 const PAIR: &str = ", pair ";
 const NOTE: &str = "  note: ";
 
-/// An error of a run, in the words of its processes.
+/// Returns an error of a run in terms of its processes.
 pub(crate) fn explained(error: Error, places: Places) -> Error {
     match error {
         Error::Deadlock(text) => Error::Deadlock(readable(&text, places)),
@@ -19,7 +19,7 @@ pub(crate) fn explained(error: Error, places: Places) -> Error {
     }
 }
 
-/// Has messages in a text named as the program does, where they are as the card has them: `104 bytes from rank 0, tag 2305843009213694012`.
+/// Replaces a card's messages in a text by the program's. The card's form is `104 bytes from rank 0, tag 2305843009213694012`.
 pub(crate) fn readable(text: &str, places: Places) -> String {
     text.split('\n').map(|line| readable_line(line, places)).collect::<Vec<_>>().join("\n")
 }
@@ -49,7 +49,7 @@ fn readable_line(line: &str, places: Places) -> String {
     format!("{before}{bytes}{BYTES}{rank}{tag_text}{}", &line[end..])
 }
 
-/// Sends of a pair of processes that wait: `at rank 0, 2 sends to rank 1, pair 3, wait`.
+/// Replaces a line about waiting sends of a pair of processes: `at rank 0, 2 sends to rank 1, pair 3, wait`.
 fn held_up(line: &str, places: Places) -> Option<String> {
     let (from, rest) = number(line.strip_prefix(NOTE)?.strip_prefix("at rank ")?)?;
     let (sends, to) = rest.split_once(" to rank ")?;
@@ -62,12 +62,12 @@ fn held_up(line: &str, places: Places) -> Option<String> {
     Some(format!("{NOTE}at rank {from}{sends} to rank {to}{rest}"))
 }
 
-/// Where the bytes of a message are named, its host, its tag, and where that ends.
+/// Finds a message in a line: the start of its bytes, its host, its tag, and the end.
 fn message(line: &str) -> Option<(usize, u32, u64, usize)> {
     let at = line.find(BYTES)?;
     let (host, rest) = number(&line[at + BYTES.len()..])?;
     let (tag, after) = number(rest.strip_prefix(TAG)?)?;
-    // A rank of the program, of which a host has a few.
+    // A rank of the program; a host has a few ranks.
     let host = u32::try_from(host).ok().filter(|host| host.checked_mul(MOST_ON_HOST).is_some())?;
     Some((at, host, tag, line.len() - after.len()))
 }

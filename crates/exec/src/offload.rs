@@ -1,7 +1,7 @@
-//! Collective operations of MPI that cards execute by themselves: which, on which cards, and what became of each call.
+//! Collective operations of MPI that cards execute: the operations, the cards, and the disposition of each call.
 //!
-//! A library in front of MPI (`client/offload*.c`) decides call by call, and counts in the page that its process shares with the
-//! simulation.
+//! A library in front of MPI (`client/offload*.c`) decides for each call, and counts in the page that its process shares with the
+//! simulator.
 
 use crate::requests::{Launcher, Request};
 use nicety::cards::{self, Card};
@@ -13,17 +13,17 @@ use serde::Serialize;
 
 /// Names of operations, in the order of `client/offload_base.h`.
 pub(crate) const COLLECTIVES: [&str; 3] = ["bcast", "barrier", "allreduce"];
-/// Reasons for which a call was left to MPI, likewise.
+/// Reasons for leaving a call to MPI, in the same way.
 pub(crate) const REASONS: [&str; 9] =
     ["communicator", "datatype", "operator", "length", "empty", "arguments", "alone", "set-up", "cost"];
-/// The only one that MPI may be quicker at, and how it is named where it is offloaded all the same.
+/// The only operation that MPI may execute faster. The name to offload it in any case has a suffix.
 const REDUCTION: &str = "allreduce";
 const ALWAYS: &str = "allreduce=always";
 /// Their handlers, in the library.
 const SOURCE: &str = "collectives.c";
-/// Where a rank's counts are in its page.
+/// The offset of a rank's counts in its page.
 pub(crate) const AT: usize = 3008;
-/// The shortest items of packets: those of reductions are not cut.
+/// The shortest items of packets: items of reductions are not cut.
 const ITEM_BYTES: u64 = 16;
 
 /// The counts of a process.
@@ -37,7 +37,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// What one process reports.
+    /// Returns the report of one process.
     pub(crate) fn of_rank(&self) -> RankOffload {
         RankOffload {
             set_up_ns: Ns { ps: self.set_up_ps },
@@ -47,29 +47,29 @@ impl Counts {
     }
 }
 
-/// What one process did of what was to be offloaded.
+/// The offload counts of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecRankOffload")]
 pub struct RankOffload {
-    /// The part of MPI_Init in which handlers and match entries were put on the card, and all ranks agreed.
+    /// The part of MPI_Init that put handlers and match entries on the card, and agreed with all ranks.
     pub set_up_ns: Ns,
     /// Collective calls that the cards executed.
     pub offloaded_calls: u64,
-    /// Those that were left to MPI.
+    /// Collective calls that were left to MPI.
     pub passed_calls: u64,
 }
 
-/// What is offloaded in a run.
+/// The offloaded operations of a run.
 pub(crate) struct Offload {
     names: String,
     program: String,
     packet_bytes: u64,
-    /// Bytes up to which the card reduces a vector, by operator and type; none where it always does.
+    /// The largest vector in bytes that the card reduces, by operator and type; `None` if it reduces all.
     limits: Option<crate::trial::Limits>,
 }
 
 impl Offload {
-    /// What is offloaded, if anything is.
+    /// Returns the offloaded operations, if any.
     ///
     /// # Errors
     /// As [`plan`]; the handlers are not compiled.
@@ -92,7 +92,7 @@ impl Offload {
         Ok(Some(Offload { names: names.join(","), program, packet_bytes, limits }))
     }
 
-    /// What its library is told.
+    /// Returns the environment variables for its library.
     pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let mut all = vec![
             ("NICETY_OFFLOAD", self.names.clone()),
@@ -106,7 +106,7 @@ impl Offload {
         all
     }
 
-    /// What became of the calls of all processes.
+    /// Returns the dispositions of the calls of all processes.
     pub(crate) fn report(&self, ranks: &[Counts]) -> Vec<Offloaded> {
         let sum = |of: &dyn Fn(&Counts) -> u64| ranks.iter().map(of).sum();
         let all =
@@ -127,12 +127,12 @@ impl Offload {
     }
 }
 
-/// Whether reductions are offloaded whatever they cost.
+/// Returns whether reductions are offloaded at any cost.
 fn is_always(request: &Request) -> bool {
     request.offload.iter().flatten().any(|name| name == ALWAYS)
 }
 
-/// Tries reductions on as many hosts as the run has, or some of them, without its noise and faults.
+/// Tries reductions on the hosts of the run, or some of them, without its noise and faults.
 fn limits(
     request: &Request,
     card: (&str, &Card),
@@ -144,7 +144,7 @@ fn limits(
         .map_err(|error| Error::Input(format!("offload: {}: {error}", request.offload_program)))?;
     let quiet = Environment { interrupt: environment.interrupt.clone(), ..Environment::default() };
     let config = request.cards.config(request.ranks, card, &quiet)?;
-    // A network for all ranks may be too large to try: a star has the same links.
+    // A network for all ranks may be too large for a trial: a star has the same links.
     let topology = if hosts < request.ranks { nicety::Topology::Star } else { config.topology };
     let mut config = nicety::ClusterConfig { nodes: hosts, topology, noise: None, ..config };
     config.faults = nicety::Faults::default();
@@ -152,7 +152,7 @@ fn limits(
     crate::trial::limits(config, program, spec.packet_payload, request.launcher == Launcher::Mpich)
 }
 
-/// What became of the calls of a collective operation, of all processes.
+/// The disposition of the calls of a collective operation, over all processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecOffloaded")]
 pub struct Offloaded {
@@ -164,7 +164,7 @@ pub struct Offloaded {
     pub offloaded_bytes: u64,
     /// Calls that were left to MPI.
     pub passed_calls: u64,
-    /// Why they were.
+    /// The reasons.
     pub passed: Vec<Passed>,
 }
 
@@ -172,9 +172,9 @@ pub struct Offloaded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecPassed")]
 pub struct Passed {
-    /// communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length: longer than the card's
-    /// memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the card had no room, or MPI was not started by
-    /// MPI_Init; cost: MPI is quicker, as a trial before the run has shown.
+    /// communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length: longer than the card's
+    /// memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the card had no room, or MPI was not started by
+    /// MPI_Init. cost: MPI is faster, by a trial before the run.
     pub reason: &'static str,
     /// The calls.
     pub calls: u64,
@@ -183,7 +183,7 @@ pub struct Passed {
 /// The handlers to compile for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// The programs: one, or none where nothing is offloaded.
+    /// The programs: one, or none without offloading.
     pub compile: Vec<Planned>,
 }
 
@@ -196,10 +196,10 @@ pub struct Planned {
     pub isa: String,
 }
 
-/// The handlers to compile for a run.
+/// Returns the handlers to compile for a run.
 ///
 /// # Errors
-/// What is to be offloaded is no collective operation that can be; the card cannot be read, or has no handlers that could.
+/// An operation is not a collective that can be offloaded; the card cannot be read, or has no handlers for it.
 pub fn plan(request: &Request) -> Result<Plan, Error> {
     if names(request)?.is_empty() {
         return Ok(Plan { compile: Vec::new() });
@@ -209,7 +209,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { compile: vec![Planned { source: SOURCE, isa: spec.hpu.isa.clone() }] })
 }
 
-/// What is to be offloaded, each once and in the order of all.
+/// Returns the operations to offload, each once and in the order of all.
 fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
     let Some(asked) = &request.offload else { return Ok(Vec::new()) };
     let list = format!("name one or several of {}, with commas between them", COLLECTIVES.join(", "));
@@ -237,7 +237,7 @@ fn names(request: &Request) -> Result<Vec<&'static str>, Error> {
     Ok(COLLECTIVES.into_iter().filter(is_asked).collect())
 }
 
-/// Whether a card runs the handlers of collective operations.
+/// Returns whether a card runs the handlers of collective operations.
 fn runs_handlers(card: &Card) -> bool {
     card.spec.of::<SpinSpec>().is_ok_and(|spec| spec.hpu.pspin.is_none())
 }
@@ -269,7 +269,7 @@ mod tests {
     const HEADER: &str = include_str!("../client/offload_base.h");
     const PLACE: &str = include_str!("../client/offload_base.c");
 
-    /// The names of the header that begin so, in their order, without the last, which is their number.
+    /// Returns the names of the header with this prefix, in their order, without the last, which is their number.
     fn names_of(prefix: &str) -> Vec<String> {
         let block = HEADER.split("enum {").find(|block| block.trim_start().starts_with(prefix)).unwrap();
         let words = block.split('}').next().unwrap().lines().flat_map(|line| {

@@ -17,20 +17,20 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How processes are timed, and what they may use.
+/// The timing of processes, and their resources.
 pub(crate) struct Timing {
-    /// Whether the time of their CPUs counts, and by which factor.
+    /// The factor of CPU time, if that counts.
     pub(crate) measured: Option<f64>,
     pub(crate) clock_cost_ps: u64,
-    /// Of a look at an empty queue.
+    /// The cost of a look at an empty queue.
     pub(crate) look_cost_ps: u64,
-    /// Bits of tags that are the program's.
+    /// Bits of tags for the program.
     pub(crate) tag_bits: u32,
-    /// What starts processes.
+    /// The launcher of the processes.
     pub(crate) launcher: Launcher,
 }
 
-/// How a process has ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// By MPI_Abort, with this code.
@@ -41,7 +41,7 @@ pub(crate) enum End {
     Error,
 }
 
-/// What a process is told when it runs on.
+/// The simulator's reply to a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reply<'r> {
     pub(crate) now_ps: u64,
@@ -50,14 +50,14 @@ pub(crate) struct Reply<'r> {
     pub(crate) quiet: Quiet,
 }
 
-/// A time before which nothing can come for a process, and how many looks until then it may count itself.
+/// A time before which nothing can arrive for a process, and the looks that it may count by itself until then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Quiet {
     pub(crate) until_ps: u64,
     pub(crate) looks: u32,
 }
 
-/// What the card of all hosts does with registered memory of programs.
+/// The operations of the hosts' card on registered memory of programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Abilities {
     /// Bits of [`card`](crate::protocol::card).
@@ -67,20 +67,20 @@ pub(crate) struct Abilities {
     pub(crate) fetch_bytes: u32,
 }
 
-/// The date at time zero of a run: the same in each, so that runs are alike. 2026-01-01.
+/// The date at time zero of a run, 2026-01-01: always the same, so that runs are equal.
 const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
-/// Looks at a turn before it is slept on, where there is a CPU for the looker: some microseconds.
+/// Spins at a turn before sleeping, if there is a CPU for that: some microseconds.
 const SPINS: u32 = 4000;
 
-/// Bytes of the mapping.
+/// Returns the bytes of the mapping.
 const fn size(ranks: u32) -> usize {
     SLOTS + SLOT_BYTES * ranks as usize
 }
 
-/// What the simulator knows of a rank's pages, to notice that the process has written over them.
+/// The simulator's copy of a rank's state, to detect that the process has overwritten its pages.
 #[derive(Default)]
 struct Known {
-    /// The process that takes part, once there is one.
+    /// The process that takes part, once it does.
     pid: Cell<u32>,
     now_ps: Cell<u64>,
     taken: Cell<u32>,
@@ -89,14 +89,14 @@ struct Known {
     names: Cell<u32>,
 }
 
-/// The mapping. It has no name in any file system, and is gone with the last process that has it.
+/// The mapping. It has no name in any file system, and ends with the last process that has it.
 pub(crate) struct Pages {
     file: File,
     start: NonNull<u8>,
     ranks: u32,
     spins: Cell<u32>,
     known: Vec<Known>,
-    /// The first rank that has been found to have written over what it shares.
+    /// The first rank found to have overwritten its pages.
     damaged: Cell<Option<u32>>,
 }
 
@@ -126,7 +126,7 @@ impl Pages {
         }
         let start = NonNull::new(start.cast::<u8>()).expect("the kernel maps nothing at address zero");
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        // The simulator looks on a CPU of its own; of the processes the one looks whose call is being carried out.
+        // The simulator spins on a CPU of its own; the process with the current call spins on another.
         let spins = if cpus > 1 && ranks as usize <= cpus { SPINS } else { 0 };
         let header = Header {
             magic: MAGIC,
@@ -150,8 +150,7 @@ impl Pages {
                 Launcher::None => mpi::UNKNOWN,
             },
         };
-        // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are
-        // valid.
+        // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are valid.
         unsafe { start.cast::<Header>().write(header) };
         let known = (0..ranks).map(|_| Known::default()).collect();
         let pages = Pages { file, start, ranks, spins: Cell::new(spins), known, damaged: Cell::new(None) };
@@ -159,7 +158,7 @@ impl Pages {
         Ok(pages)
     }
 
-    /// The path under which processes of this user find it while the simulator runs.
+    /// Returns the path under which processes of this user find it while the simulator runs.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -169,11 +168,11 @@ impl Pages {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: the first page has a header since it was made; what others write to are its atomics.
+        // SAFETY: the first page has held a header since its creation; others write only to its atomics.
         unsafe { self.start.cast::<Header>().as_ref() }
     }
 
-    /// Where the pages of a rank begin.
+    /// Returns the start of a rank's pages.
     fn start_of(&self, rank: u32) -> NonNull<u8> {
         assert!(rank < self.ranks);
         // SAFETY: the pages of all ranks are behind the first two.
@@ -181,7 +180,7 @@ impl Pages {
     }
 
     fn slot(&self, rank: u32) -> &Slot {
-        // SAFETY: a rank's first page is there, any bytes of which are a slot; all that others write are atomics and cells.
+        // SAFETY: a rank's first page is there, and any bytes are a slot; others write only to atomics and cells.
         unsafe { self.start_of(rank).cast::<Slot>().as_ref() }
     }
 
@@ -194,8 +193,7 @@ impl Pages {
         unsafe { self.start.add(BELL).cast().as_ref() }
     }
 
-    /// Whether a process has written over what it shares with the simulator, as far as that can be seen: what the simulator has written is
-    /// otherwise, or a turn is none.
+    /// Returns whether a process has visibly overwritten its pages: the simulator's values have changed, or a turn is invalid.
     pub(crate) fn is_damaged(&self, rank: u32) -> bool {
         let (header, slot, known) = (self.header(), self.slot(rank), self.known(rank));
         let pid = known.pid.get();
@@ -212,17 +210,17 @@ impl Pages {
         is_damaged
     }
 
-    /// The first rank that was found to have written over what it shares.
+    /// Returns the first rank found to have overwritten its pages.
     pub(crate) fn damaged(&self) -> Option<u32> {
         self.damaged.get()
     }
 
-    /// A rank has closed the network.
+    /// Counts a rank that has closed the network.
     pub(crate) fn ended(&self) {
         self.header().ended.fetch_add(1, Ordering::Release);
     }
 
-    /// The MPI that a process has started, where it is not its launcher's, and its library.
+    /// Returns the MPI that a process has started if it is not its launcher's, and its library.
     pub(crate) fn other_mpi(&self, rank: u32) -> Option<(Launcher, String)> {
         let slot = self.slot(rank);
         let launcher = match slot.library.load(Ordering::Acquire) {
@@ -234,7 +232,7 @@ impl Pages {
     }
 
     fn ring(&self, rank: u32) -> &[Post; POSTS as usize] {
-        // SAFETY: a rank's other pages are there, any bytes of which are posts; all that others write are atomics and cells.
+        // SAFETY: a rank's other pages are there, and any bytes are posts; others write only to atomics and cells.
         unsafe { self.start_of(rank).add(PAGE).cast().as_ref() }
     }
 
@@ -242,7 +240,7 @@ impl Pages {
         self.slot(rank).turn.load(Ordering::Acquire)
     }
 
-    /// The process of a rank, once it takes part.
+    /// Returns the process of a rank, once it takes part.
     pub(crate) fn process(&self, rank: u32) -> Option<u32> {
         let known = &self.known(rank).pid;
         if known.get() == 0 {
@@ -251,23 +249,23 @@ impl Pages {
         Some(known.get()).filter(|&pid| pid != 0)
     }
 
-    /// The first process of a rank that has the library, as far as one has, whether it takes part or not.
+    /// Returns the first process of a rank with the library, if any, whether it takes part or not.
     pub(crate) fn loaded(&self, rank: u32) -> Option<u32> {
         Some(self.slot(rank).loaded.load(Ordering::Acquire)).filter(|&pid| pid != 0)
     }
 
-    /// Whether turns are waited for by looking, as there are CPUs for that.
+    /// Returns whether waits for turns spin, given enough CPUs.
     pub(crate) fn spins(&self) -> bool {
         self.spins.get() > 0
     }
 
-    /// Has turns waited for by looking, or asleep.
+    /// Sets whether waits for turns spin or sleep.
     pub(crate) fn set_spins(&self, looks: bool) {
         self.spins.set(if looks { SPINS } else { 0 });
         self.header().spins.store(self.spins.get(), Ordering::Relaxed);
     }
 
-    /// Tells that process that it is looked after.
+    /// Records that a process is watched.
     pub(crate) fn watch(&self, rank: u32, pid: u32) {
         let watched = &self.slot(rank).watched;
         if watched.swap(pid, Ordering::Release) != pid {
@@ -275,22 +273,22 @@ impl Pages {
         }
     }
 
-    /// Whether any rank has a process that takes part.
+    /// Returns whether any rank has a process that takes part.
     pub(crate) fn has_processes(&self) -> bool {
         (0..self.ranks).any(|rank| self.process(rank).is_some())
     }
 
-    /// Whether all ranks have processes that take part.
+    /// Returns whether all ranks have processes that take part.
     pub(crate) fn have_all_processes(&self) -> bool {
         (0..self.ranks).all(|rank| self.process(rank).is_some())
     }
 
-    /// How often a process has read a clock.
+    /// Returns the number of clock reads of a process.
     pub(crate) fn clock_reads(&self, rank: u32) -> u64 {
         self.slot(rank).clock_reads.load(Ordering::Relaxed)
     }
 
-    /// The call of a process that has made one, and the time that it has spent on its own before.
+    /// Returns the current call of a process, and the time that it has spent on its own before it.
     pub(crate) fn call(&self, rank: u32) -> (Call, u64) {
         let slot = self.slot(rank);
         self.note_names(rank);
@@ -300,11 +298,10 @@ impl Pages {
         (call, slot.spent_ps.load(Ordering::Relaxed))
     }
 
-    /// The oldest call that a process has posted and that was not taken, and the time that it had spent on its own before, since its last
-    /// reply.
+    /// Returns the oldest posted call that was not taken, and the process's own time before it since its last reply.
     ///
     /// # Errors
-    /// There are more of them than the ring has places.
+    /// There are more posted calls than the ring has places.
     pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
         let slot = self.slot(rank);
         let taken = slot.taken.load(Ordering::Relaxed);
@@ -325,14 +322,14 @@ impl Pages {
         Ok(Some((call, post.spent_ps.load(Ordering::Relaxed))))
     }
 
-    /// It was carried out.
+    /// Marks the oldest posted call as carried out.
     pub(crate) fn take(&self, rank: u32) {
         let known = &self.known(rank).taken;
         known.set(known.get().wrapping_add(1));
         self.slot(rank).taken.store(known.get(), Ordering::Release);
     }
 
-    /// Says what has ended, for a process whose turn it is not.
+    /// Writes the counts for a process that does not have the turn.
     pub(crate) fn set_counts(&self, rank: u32, counts: &Counts) {
         let [done, failed] = &self.slot(rank).counts;
         let set = |to: &[AtomicU64], from: &[u64]| {
@@ -342,18 +339,18 @@ impl Pages {
         set(failed, &counts.failed);
     }
 
-    /// The looks that a process has counted since its last reply.
+    /// Returns the looks that a process has counted since its last reply.
     pub(crate) fn looks(&self, rank: u32) -> u32 {
         self.slot(rank).looks.load(Ordering::Relaxed)
     }
 
-    /// Names of shared memory that a process has made and not removed, and of its launcher's file.
+    /// Returns names of shared memory that a process has made and not removed, and of its launcher's file.
     pub(crate) fn shared(&self, rank: u32) -> Vec<CString> {
         self.note_names(rank);
         self.known(rank).shared.borrow().clone()
     }
 
-    /// Keeps the names that a process has noted, as it may write over them.
+    /// Keeps a copy of the names that a process has noted, since it may overwrite them.
     fn note_names(&self, rank: u32) {
         let (slot, known) = (self.slot(rank), self.known(rank));
         let version = slot.names.load(Ordering::Acquire);
@@ -366,7 +363,7 @@ impl Pages {
         known.names.set(version);
     }
 
-    /// How a process has ended, if it says so itself.
+    /// Returns the end of a process, if it has reported that itself.
     pub(crate) fn end_of(&self, rank: u32) -> Option<End> {
         let slot = self.slot(rank);
         let how = slot.end.load(Ordering::Acquire);
@@ -379,18 +376,18 @@ impl Pages {
         }
     }
 
-    /// The number of a fork of a process that has asked for the network, and was refused.
+    /// Returns the number of a forked process that has asked for the network, and was refused.
     pub(crate) fn fork_of(&self, rank: u32) -> Option<u32> {
         Some(self.slot(rank).fork.load(Ordering::Acquire)).filter(|&pid| pid != 0)
     }
 
-    /// Says how many operations of a process have not ended.
+    /// Writes the number of operations of a process that have not ended.
     pub(crate) fn set_under_way(&self, rank: u32, counts: [u32; 2]) {
         let under_way = &self.slot(rank).under_way;
         under_way.iter().zip(counts).for_each(|(to, from)| to.store(from, Ordering::Relaxed));
     }
 
-    /// A process whose call waits need not look for its reply.
+    /// Makes a process with a waiting call sleep instead of spin for its reply.
     pub(crate) fn send_to_sleep(&self, rank: u32) {
         let turn = &self.slot(rank).turn;
         let _ = turn.compare_exchange(turn::CALL, turn::SLEEP, Ordering::Relaxed, Ordering::Relaxed);
@@ -410,14 +407,14 @@ impl Pages {
         let count = completions.len().min(MOST_COMPLETIONS);
         slot.completions.store(count as u32, Ordering::Relaxed);
         for (cell, completion) in slot.completion.iter().zip(completions) {
-            // SAFETY: the process waits for its turn, and does not look at its page before.
+            // SAFETY: the process waits for its turn, and does not read its page before.
             unsafe { cell.get().write(*completion) };
         }
         slot.turn.store(turn::RUN, Ordering::Release);
         wake(&slot.turn);
     }
 
-    /// The words at the end of a rank's page, which calls of Portals and channels have.
+    /// Returns the words at the end of a rank's page, for calls of Portals and channels.
     fn end(&self, rank: u32) -> NonNull<[AtomicU64; WORDS]> {
         // SAFETY: within the rank's first page.
         unsafe { self.start_of(rank).add(PAGE - 8 * WORDS).cast() }
@@ -435,14 +432,14 @@ impl Pages {
         words.iter().zip(values).for_each(|(word, value)| word.store(*value, Ordering::Relaxed));
     }
 
-    /// What a process has counted of the collective operations that it offloads.
+    /// Returns the counts of a process for its offloaded collective operations.
     pub(crate) fn offload(&self, rank: u32) -> offload::Counts {
         const { assert!(offload::AT + size_of::<offload::Counts>() + REASON + 8 * WORDS <= PAGE) };
         // SAFETY: within the rank's first page, aligned, and any bytes are counts; the process has ended, or waits for its turn.
         unsafe { self.start_of(rank).add(offload::AT).cast().read_volatile() }
     }
 
-    /// Says why a call is refused.
+    /// Writes the reason for refusing a call.
     pub(crate) fn set_reason(&self, rank: u32, why: &str) {
         let why = &why.as_bytes()[..why.len().min(REASON - 1)];
         // SAFETY: the text lies before the words, in the rank's page, and the process waits for its turn.
@@ -453,12 +450,12 @@ impl Pages {
         }
     }
 
-    /// The number of times that processes have rung.
+    /// Returns the number of times that processes have rung the bell.
     pub(crate) fn rung(&self) -> u32 {
         self.bell().load(Ordering::Acquire)
     }
 
-    /// Waits until a process rings again, or for some time. Whether it had to sleep.
+    /// Waits until a process rings again, or for a limited time. Returns whether it slept.
     pub(crate) fn wait(&self, rung: u32, limit: Duration) -> bool {
         for _ in 0..self.spins.get() {
             if self.rung() != rung {
@@ -491,12 +488,12 @@ fn wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
 }
 
-/// The bytes of a text that ends with a zero, or fills its place.
+/// Returns the bytes of a text that ends with a zero, or fills its place.
 fn text(bytes: &[AtomicU8]) -> Vec<u8> {
     bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0).collect()
 }
 
-/// A rank, or any.
+/// Returns a rank, or `None` for any.
 pub(crate) fn rank_or_any(number: u64) -> Option<u32> {
     (number != ANY).then_some(number as u32)
 }

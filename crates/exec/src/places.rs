@@ -1,26 +1,26 @@
-//! Where ranks are: one on each host, or several, and how their messages are told apart there.
+//! The placement of ranks, one or several on each host, and the tags that separate their messages.
 //!
-//! Processes of a host share its card's library of messages, which knows hosts alone. So tags have the number of the sender on its host
-//! and that of the receiver on its own, above the bits that are the program's.
+//! Processes of a host share its card's message library, which knows only hosts. So tags contain the number of the sender on its host and
+//! that of the receiver on its own, above the program's bits.
 
 use nicety::{Error, Pairs, Tags};
 
-/// Bits of a message's tag beside those that tell kinds of messages apart.
+/// Bits of a message's tag, without the bits for the kind of message.
 pub(crate) const TAG_BITS: u32 = 61;
-/// The most processes of a host: MPICH's tags have 55 bits, which leaves three for each of both numbers.
+/// The most processes of a host: MPICH's tags have 55 bits, which leaves three for each of the two numbers.
 pub(crate) const MOST_ON_HOST: u32 = 8;
 
-/// So many ranks on each host, one host after another.
+/// The number of ranks on each host; consecutive ranks fill one host after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     on_host: u32,
-    /// Of a process's number on its host.
+    /// Bits of a process's number on its host.
     bits: u32,
 }
 
 impl Places {
     /// # Errors
-    /// There are not so many on a host.
+    /// A host cannot have as many.
     pub(crate) fn new(ranks: u32, on_host: u32) -> Result<Places, Error> {
         if !(1..=MOST_ON_HOST).contains(&on_host) {
             return Err(Error::Input(format!(
@@ -35,37 +35,37 @@ impl Places {
         Ok(Places { on_host, bits: on_host.next_power_of_two().ilog2() })
     }
 
-    /// Whether hosts have several.
+    /// Returns whether hosts have several ranks.
     pub(crate) const fn are_shared(self) -> bool {
         self.on_host > 1
     }
 
-    /// How many ranks are on a host.
+    /// Returns the number of ranks on a host.
     pub(crate) const fn on_host(self) -> u32 {
         self.on_host
     }
 
-    /// How many hosts so many ranks take.
+    /// Returns the number of hosts for `ranks` ranks.
     pub(crate) const fn hosts(self, ranks: u32) -> u32 {
         ranks.div_ceil(self.on_host)
     }
 
-    /// The host of a rank.
+    /// Returns the host of a rank.
     pub(crate) const fn host(self, rank: u32) -> u32 {
         rank / self.on_host
     }
 
-    /// Its number there.
+    /// Returns its number there.
     const fn number(self, rank: u32) -> u64 {
         (rank % self.on_host) as u64
     }
 
-    /// Bits of tags that are the program's.
+    /// Returns the number of tag bits for the program.
     pub(crate) const fn tag_bits(self) -> u32 {
         TAG_BITS - 2 * self.bits
     }
 
-    /// Those bits of a tag.
+    /// Returns the program's bits of a tag.
     pub(crate) const fn own(self, tag: u64) -> u64 {
         tag & ((1 << self.tag_bits()) - 1)
     }
@@ -78,12 +78,12 @@ impl Places {
         self.number(rank) << (self.tag_bits() + self.bits)
     }
 
-    /// The tag of a message from one rank to another, of which the program gave its bits.
+    /// Returns the tag of a message from one rank to another, given the program's bits.
     pub(crate) const fn between(self, from: u32, to: u32, tag: u64) -> u64 {
         self.own(tag) | self.sender(from) | self.receiver(to)
     }
 
-    /// The tags of messages from one rank, or any, to another, of which the program named some.
+    /// Returns the tags of messages from one rank, or any, to another, given the program's tags.
     pub(crate) fn wanted(self, from: Option<u32>, to: u32, tags: Tags) -> Tags {
         let senders = ((1 << self.bits) - 1) << self.tag_bits();
         Tags {
@@ -92,19 +92,19 @@ impl Places {
         }
     }
 
-    /// The pairs of processes of two hosts, of which a number is the sender's below the receiver's.
+    /// Returns the pairs of processes of two hosts; in a pair's number the sender's is below the receiver's.
     pub(crate) const fn pairs(self) -> Pairs {
         Pairs { first: self.tag_bits(), bits: 2 * self.bits }
     }
 
-    /// The ranks of a pair of processes of two hosts: the sender's and the receiver's.
+    /// Returns the ranks of a pair of processes of two hosts: the sender's and the receiver's.
     pub(crate) const fn ranks(self, hosts: [u32; 2], pair: u32) -> (u32, u32) {
         let [from, to] = hosts;
         let number = pair & ((1 << self.bits) - 1);
         (from * self.on_host + number, to * self.on_host + (pair >> self.bits))
     }
 
-    /// The rank that sent a message with this tag, from a host.
+    /// Returns the rank that sent a message with this tag, from a host.
     pub(crate) const fn source(self, host: u32, tag: u64) -> u32 {
         let number = (tag >> self.tag_bits()) & ((1 << self.bits) - 1);
         host * self.on_host + number as u32

@@ -1,4 +1,4 @@
-//! What a process and the simulator share, in Rust: the layout of `client/protocol.h`, which says what it means.
+//! The memory that a process and the simulator share: the layout of `client/protocol.h`, which explains it.
 
 use crate::portals::op;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
 pub(crate) const VERSION: u32 = 6;
 pub(crate) const PAGE: usize = 4096;
-/// Where the bell is, and where the first rank's pages begin.
+/// Offsets of the bell and of the first rank's pages.
 pub(crate) const BELL: usize = PAGE;
 pub(crate) const SLOTS: usize = 2 * PAGE;
 /// Bytes of a rank.
@@ -22,9 +22,9 @@ const SHARED_BYTES: usize = 96;
 const LIBRARY_BYTES: usize = 192;
 /// More bytes than a process has addresses for.
 const MOST_BYTES: u64 = 1 << 48;
-/// How a file begins that MPICH's launcher makes.
+/// Prefix of a file that MPICH's launcher makes.
 pub(crate) const LAUNCHER_FILE: &str = "/tmp/hydra_hwloc_xmlfile_";
-/// The most arguments of a call that is posted.
+/// The most arguments of a posted call.
 pub(crate) const ARGS: usize = 14;
 
 pub(crate) mod turn {
@@ -61,7 +61,7 @@ pub(crate) mod done {
     pub(crate) const REMOTE: u32 = 128;
 }
 
-/// What the card does.
+/// Abilities of the card.
 pub(crate) mod card {
     pub(crate) const RMA: u32 = 1;
     pub(crate) const ATOMIC: u32 = 2;
@@ -75,7 +75,7 @@ pub(crate) mod right {
     pub(crate) const WRITE: u64 = 2;
 }
 
-/// Why an access was refused.
+/// The reason why an access was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Bounds = 1024,
@@ -83,7 +83,7 @@ pub(crate) enum Reason {
     Other,
 }
 
-/// What counters count.
+/// The operations that counters count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Send,
@@ -94,10 +94,10 @@ pub(crate) enum Kind {
     RemoteWrite,
 }
 
-/// Number of those.
+/// Number of kinds.
 pub(crate) const KINDS: usize = 6;
 
-/// What has ended, by kind.
+/// Numbers of ended operations, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) done: [u64; KINDS],
@@ -146,7 +146,7 @@ pub(crate) mod mpi {
     pub(crate) const OPENMPI: u32 = 2;
 }
 
-/// A call that waits in the ring.
+/// A call in the ring.
 #[repr(C)]
 pub(crate) struct Post {
     pub(crate) call: AtomicU32,
@@ -182,7 +182,7 @@ pub(crate) struct Slot {
     pub(crate) loaded: AtomicU32,
     pub(crate) watched: AtomicU32,
     pub(crate) shared: [[AtomicU8; SHARED_BYTES]; SHARED],
-    /// Of processes for each other.
+    /// For the process's own use.
     _service: AtomicU32,
     pub(crate) names: AtomicU32,
     pub(crate) library: AtomicU32,
@@ -191,7 +191,7 @@ pub(crate) struct Slot {
     pub(crate) under_way: [AtomicU32; 2],
 }
 
-/// How a process has ended, as far as it says so itself.
+/// The end of a process, as it reports it.
 pub(crate) mod end {
     pub(crate) const ABORT: u32 = 1;
     pub(crate) const EXIT: u32 = 2;
@@ -219,7 +219,7 @@ pub(crate) struct Receive {
     pub(crate) tag: u64,
     pub(crate) ignore: u64,
     pub(crate) context: u64,
-    /// A buffer for many messages with less room than this takes no more.
+    /// A buffer for many messages is full when less room than this is left.
     pub(crate) least: u64,
     pub(crate) flags: u32,
 }
@@ -237,7 +237,7 @@ pub(crate) struct Access {
     pub(crate) flags: u32,
 }
 
-/// An atomic operation beside its access: what libfabric numbers its kind, type and operator, and addresses.
+/// An atomic operation, beside its access: libfabric's numbers of its kind, type and operator, and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Operation {
     pub(crate) kind: u8,
@@ -262,9 +262,9 @@ pub(crate) struct Registration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) kinds: u64,
-    /// The sum that is reached.
+    /// The sum to reach.
     pub(crate) done: u64,
-    /// The sum of failures that is passed.
+    /// The sum of failures to exceed.
     pub(crate) failed: u64,
     pub(crate) ps: u64,
 }
@@ -292,7 +292,7 @@ pub(crate) enum Call {
     },
     Back,
     End,
-    /// What is posted has been carried out.
+    /// Posted calls have been carried out.
     Posted,
     Write(Access),
     Read(Access),
@@ -306,12 +306,12 @@ pub(crate) enum Call {
     Portals(u32),
     /// Of channels: its operation.
     Channels(u32),
-    /// None of these: the process has another version of the library, or has written over it.
+    /// Unknown: the process has another version of the library, or has overwritten the number.
     Unknown(u32),
 }
 
 impl Call {
-    /// Whether it looks for something that may not be there.
+    /// Returns whether it looks for something that may not be there.
     pub(crate) const fn is_look(&self) -> bool {
         match self {
             Call::Poll { .. } | Call::Peek(_) => true,
@@ -321,7 +321,7 @@ impl Call {
         }
     }
 
-    /// Whether it has no reply, so that it may be posted.
+    /// Returns whether it has no reply, so that it may be posted.
     pub(crate) const fn is_post(&self) -> bool {
         matches!(
             self,
@@ -335,7 +335,8 @@ impl Call {
         )
     }
 
-    /// Whether ranks of a run of so many, and bytes, are ones that there may be: others come of a process that has written over the call.
+    /// Returns whether the ranks, in a run of `ranks`, and the bytes are possible. Others come from a process that has overwritten the
+    /// call.
     pub(crate) fn is_plausible(&self, ranks: u32) -> bool {
         let is_rank = |rank: u64| rank < u64::from(ranks);
         match self {
@@ -351,7 +352,7 @@ impl Call {
         }
     }
 
-    /// The call of this number.
+    /// Returns the call of this number.
     pub(crate) fn of(number: u32, flags: u32, args: [u64; ARGS]) -> Call {
         let [a, b, c, d, e, f, g, h, i, j, ..] = args;
         let access = Access { address: a, bytes: b, rank: c, key: d, remote: e, data: f, context: g, flags };

@@ -1,4 +1,4 @@
-//! What is asked, and what is reported, as JSON.
+//! Requests and reports, as JSON.
 
 use crate::offload::{Offloaded, RankOffload};
 use nicety::record::{Level, Recording};
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// How the processes of a program are started.
+/// The launcher of a program's processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Launcher {
@@ -22,7 +22,7 @@ pub enum Launcher {
     None,
 }
 
-/// Run a program on simulated hosts: each of its processes is one.
+/// Run a program on simulated hosts, with one host for each process.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExecOptions")]
@@ -30,11 +30,11 @@ pub struct Request {
     /// The program, and its arguments.
     #[schemars(extend("format" = "derived"))]
     pub program: Vec<String>,
-    /// How many processes of it run.
+    /// Processes of the program.
     #[serde(default = "one")]
     #[schemars(extend("format" = "derived"))]
     pub ranks: u32,
-    /// How many processes are on each host: they share its card, its bus and its CPUs.
+    /// Processes on each host: they share its card, its bus and its CPUs.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 8), extend("metavar" = "K"))]
     pub ranks_per_node: u32,
@@ -44,26 +44,26 @@ pub struct Request {
     /// The hosts' network.
     #[serde(flatten)]
     pub cards: OnCards,
-    /// What starts the processes.
+    /// The launcher of the processes.
     #[schemars(extend("format" = "derived"))]
     pub launcher: Launcher,
     /// The launcher's program.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub mpiexec: String,
-    /// What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
+    /// The cost of a process's CPU time: none; measured, as it is; or a factor of that.
     #[serde(default = "none")]
     #[schemars(extend("metavar" = "none|measured|SCALE"))]
     pub compute: String,
-    /// What it costs to read a clock.
+    /// The cost of reading a clock.
     #[serde(default = "clock_cost")]
     #[schemars(extend("metavar" = "TIME"))]
     pub clock_cost: String,
-    /// What it costs to look at an empty completion queue.
+    /// The cost of a look at an empty completion queue.
     #[serde(default = "clock_cost")]
     #[schemars(extend("metavar" = "TIME"))]
     pub poll_cost: String,
-    /// Looks at empty queues, by all processes and with nothing else between, after which they are taken to wait for each other.
+    /// Looks at empty queues by all processes, with no other event between, after which the processes count as waiting for each other.
     #[serde(default = "patience")]
     #[schemars(range(min = 1))]
     pub patience: u64,
@@ -71,19 +71,20 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "FILE", "format" = "path"))]
     pub goal: Option<String>,
-    /// Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (where MPI is not quicker), or allreduce=always.
+    /// Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (where MPI is not faster), or
+    /// allreduce=always.
     #[serde(default)]
     #[schemars(extend("metavar" = "NAMES", "example" = "bcast,barrier"))]
     pub offload: Option<Vec<String>>,
-    /// The compiled handlers for that.
+    /// The compiled handlers for these operations.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub offload_program: String,
-    /// Whether what processes print goes to the standard error stream.
+    /// Whether the output of processes goes to the standard error stream.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub to_stderr: bool,
-    /// A folder for what is loaded into processes.
+    /// A folder for the libraries that are loaded into processes.
     #[schemars(extend("format" = "derived"))]
     pub folder: String,
 }
@@ -108,7 +109,7 @@ fn clock_cost() -> String {
     "25ns".to_owned()
 }
 
-/// What a program's processes did.
+/// The report of a run of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecReport")]
 pub struct Report {
@@ -118,29 +119,29 @@ pub struct Report {
     pub program: Vec<String>,
     /// The card of all hosts.
     pub nic: String,
-    /// What reproduces the run.
+    /// The inputs that reproduce the run.
     pub manifest: Manifest,
-    /// What the time of a process's CPU cost.
+    /// The cost of a process's CPU time.
     pub compute: String,
-    /// What started the processes.
+    /// The launcher of the processes.
     pub launcher: Launcher,
-    /// How many processes were on each host.
+    /// Processes on each host.
     pub ranks_per_node: u32,
-    /// The status that the program, or what started it, ended with: of several the first that is not 0.
+    /// The exit status of the program or its launcher: among several, the first that is not 0.
     pub status: i32,
     /// The processes, by rank.
     pub ranks: Vec<Rank>,
-    /// When the last process closed the network.
+    /// The time at which the last process closed the network.
     pub max_finish_ns: Ns,
-    /// What became of collective operations that were to be offloaded, if any were.
+    /// The dispositions of the calls of offloaded collective operations, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<Vec<Offloaded>>,
-    /// What was written of what the program did, if that was asked for.
+    /// The schedule that was written of the program, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
 }
 
-/// A schedule of what a program did.
+/// A schedule of a program's operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecGoal")]
 pub struct Goal {
@@ -148,19 +149,19 @@ pub struct Goal {
     pub file: String,
     /// Operations of all ranks.
     pub operations: u64,
-    /// Messages that nobody had received at the end, and which are left out.
+    /// Messages without a receive at the end, which are omitted.
     pub unreceived: u64,
-    /// Accesses to registered memory, which a schedule does not have.
+    /// Accesses to registered memory, which a schedule cannot have.
     pub accesses: u64,
 }
 
-/// What one process did.
+/// The report of one process.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ExecRank")]
 pub struct Rank {
     /// Its rank.
     pub rank: u32,
-    /// When it closed the network.
+    /// The time at which it closed the network.
     pub finish_ns: Ns,
     /// Messages that it sent, and its accesses to registered memory.
     pub sends: u64,
@@ -168,24 +169,24 @@ pub struct Rank {
     pub sent_bytes: u64,
     /// Messages that it received.
     pub receives: u64,
-    /// Its calls of the network, polls included.
+    /// Its network calls, including polls.
     pub calls: u64,
-    /// Of the time until it closed the network, that between its calls: what was measured, and what clocks cost.
+    /// Its time between calls, until it closed the network: measured CPU time, and the cost of clocks.
     pub computing_ns: Ns,
-    /// That for which it slept.
+    /// Its time asleep.
     pub sleeping_ns: Ns,
-    /// That of its calls, but for looks at queues and waits.
+    /// Its time in calls, except looks at queues and waits.
     pub calling_ns: Ns,
-    /// That of looks at queues.
+    /// Its time in looks at queues.
     pub looking_ns: Ns,
-    /// That for which it waited for what the network brings.
+    /// Its time in waits for the network.
     pub waiting_ns: Ns,
-    /// That for which it waited for something that is not simulated.
+    /// Its time in waits outside the simulation.
     pub outside_ns: Ns,
-    /// The signal that ended its process after it had closed the network, if one did, where the system tells.
+    /// The signal that ended its process after it had closed the network, if any is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// What it did of what was to be offloaded, if anything was.
+    /// Its offload counts, if operations were offloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<RankOffload>,
 }
@@ -194,13 +195,13 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is none.
+    /// The text is no request.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the request of a program")
     }
 }
 
-/// The JSON schemas of the report and of the request, each behind those of what it is made of, by name.
+/// Returns the JSON schemas of the report and of the request by name, each after the schemas that it uses.
 pub fn schemas() -> Vec<(String, serde_json::Value)> {
     use schemars::generate::SchemaSettings;
     let mut reports = SchemaSettings::draft2020_12().for_serialize().into_generator();
@@ -216,12 +217,11 @@ pub fn schemas() -> Vec<(String, serde_json::Value)> {
     made
 }
 
-/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when; `said` what the launcher has printed about
-/// the end of processes, which it is called with at most once.
+/// Runs a program. `recorded` gets the activities of hosts and network, with their times. `said` gets the launcher's output about the end
+/// of processes, and is called at most once.
 ///
 /// # Errors
-/// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
-/// other.
+/// An option is invalid; the program cannot be started, never uses the network, or ends early; its processes wait for each other.
 #[cfg(not(target_os = "linux"))]
 pub fn run(
     _: &Request,
@@ -232,12 +232,11 @@ pub fn run(
     Err(Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
 }
 
-/// Runs a program. `recorded` gets what each part of the hosts and the network did, and when; `said` what the launcher has printed about
-/// the end of processes, which it is called with at most once.
+/// Runs a program. `recorded` gets the activities of hosts and network, with their times. `said` gets the launcher's output about the end
+/// of processes, and is called at most once.
 ///
 /// # Errors
-/// An option is none; the program cannot be started, never uses the network, or ends in the middle; its processes wait for each
-/// other.
+/// An option is invalid; the program cannot be started, never uses the network, or ends early; its processes wait for each other.
 #[cfg(target_os = "linux")]
 pub fn run(
     request: &Request,
@@ -310,7 +309,7 @@ pub fn run(
         })
         .collect();
     let outcome = cluster.run_with(&mut || turns.idle());
-    // Memory that a card could not reach explains what its process then waited for.
+    // Memory that a card could not reach explains the later wait of its process.
     let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
     let outcome = reached.into_iter().collect::<Result<(), Error>>().and(outcome);
     let status = match &outcome {
@@ -376,7 +375,7 @@ pub fn run(
     })
 }
 
-/// Writes the schedule of what a program did.
+/// Writes the schedule of a program's operations.
 #[cfg(target_os = "linux")]
 fn write(file: &str, log: &crate::schedule::Log, environment: &Environment<'_>) -> Result<Goal, Error> {
     let written = log.finish().ok_or_else(|| {
@@ -399,7 +398,7 @@ fn write(file: &str, log: &crate::schedule::Log, environment: &Environment<'_>) 
 
 #[cfg(target_os = "linux")]
 impl Request {
-    /// The factor of the time of CPUs; none where it costs nothing.
+    /// Returns the factor of CPU time; `None` if it costs nothing.
     fn scale(&self) -> Result<Option<f64>, Error> {
         match self.compute.as_str() {
             "none" => Ok(None),

@@ -1,41 +1,41 @@
-//! What processes did, as a schedule: their messages, what they computed between them, and what waited for what.
+//! A schedule of processes' operations: their messages, their computations, and the dependencies.
 //!
-//! A process goes on behind a call as soon as the operation has started, and behind a look at its completions when the operations have
-//! ended that these are of. Which message a receive got is known, so that each pair of them has a tag of its own.
+//! A process continues after a call as soon as the operation has started. After a look at its completions it depends on the ends of the
+//! completed operations. The message of each receive is known, so each pair of send and receive has a tag of its own.
 
 use nicety_goal::{Builder, Kind, MOST_OPERATIONS, Op, Schedule};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The schedule in the making.
+/// The schedule under construction.
 pub(crate) struct Log(RefCell<Made>);
 
 struct Made {
     ranks: Vec<Own>,
-    /// Messages that no receive has got yet, by sender, receiver and the program's tag.
+    /// Messages without a receive, by sender, receiver and the program's tag.
     sent: BTreeMap<(u32, u32, u64), VecDeque<Sent>>,
     /// The next tag between a sender and a receiver.
     tags: BTreeMap<(u32, u32), u32>,
-    /// Accesses to registered memory, which no schedule has.
+    /// Accesses to registered memory, which a schedule cannot have.
     accesses: u64,
 }
 
 #[derive(Default)]
 struct Own {
     ops: Vec<Logged>,
-    /// An operation, one that waits for it, and whether for its start.
+    /// An operation, its dependent, and whether that waits for the start.
     waits: Vec<(u32, u32, bool)>,
-    /// Where the process is: behind this operation, or behind its start.
+    /// The position of the process: after this operation, or after its start.
     place: Option<(u32, bool)>,
-    /// Operations of which the process has completions since.
+    /// Operations with completions that the process has taken since.
     ended: Vec<u32>,
-    /// Operations whose completions the process has not taken, in their order.
+    /// Operations with completions that the process has not taken, in order.
     complete: VecDeque<Option<u32>>,
-    /// Picoseconds that are no whole nanosecond.
+    /// The rest below a whole nanosecond, in picoseconds.
     rest: u64,
 }
 
-/// An operation; one that is never matched is none.
+/// An operation; without a match it is omitted.
 #[derive(Clone, Copy)]
 struct Logged {
     op: Op,
@@ -48,12 +48,12 @@ struct Sent {
     tag: u32,
 }
 
-/// A schedule of what processes did.
+/// A complete schedule of processes' operations.
 pub(crate) struct Written {
     pub(crate) schedule: Schedule,
-    /// Messages that nobody received.
+    /// Messages without a receive.
     pub(crate) unreceived: u64,
-    /// Accesses to registered memory, which are not in it.
+    /// Accesses to registered memory, which it omits.
     pub(crate) accesses: u64,
 }
 
@@ -63,7 +63,7 @@ impl Log {
         Log(RefCell::new(Made { ranks, sent: BTreeMap::new(), tags: BTreeMap::new(), accesses: 0 }))
     }
 
-    /// A process computed.
+    /// Records a computation.
     pub(crate) fn computes(&self, rank: u32, ps: u64) {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
         let spent = own.rest.saturating_add(ps);
@@ -74,7 +74,7 @@ impl Log {
         }
     }
 
-    /// A process sends a message, with the program's tag.
+    /// Records a send, with the program's tag.
     pub(crate) fn sends(&self, (rank, to): (u32, u32), program_tag: u64, bytes: u64) -> u32 {
         let made = &mut *self.0.borrow_mut();
         let next = made.tags.entry((rank, to)).or_default();
@@ -85,17 +85,17 @@ impl Log {
         op
     }
 
-    /// A process accesses registered memory of another.
+    /// Records an access to registered memory of another process.
     pub(crate) fn accesses(&self) {
         self.0.borrow_mut().accesses += 1;
     }
 
-    /// A process posts a receive.
+    /// Records a posted receive.
     pub(crate) fn posts(&self, rank: u32) -> u32 {
         self.0.borrow_mut().ranks[rank as usize].starts(Op::new(Kind::Recv, 0, 0, 0))
     }
 
-    /// A process posts a buffer for many messages, for [`Log::posts_behind`].
+    /// Records a buffer for many messages, for [`Log::posts_behind`].
     pub(crate) fn posts_many(&self, rank: u32) -> u32 {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
         let op = own.push(Op::new(Kind::Calc, 0, 0, 0), true);
@@ -103,7 +103,7 @@ impl Log {
         op
     }
 
-    /// A receive of a buffer for many messages.
+    /// Records a receive of a buffer for many messages.
     pub(crate) fn posts_behind(&self, rank: u32, many: u32) -> u32 {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
         let op = own.add(Op::new(Kind::Recv, 0, 0, 0), false);
@@ -111,7 +111,7 @@ impl Log {
         op
     }
 
-    /// A receive got a message. Of several with one tag it is the first one of that length: a short one may end first.
+    /// Records the message of a receive. Of several with one tag it is the first of that length: a short one may end first.
     pub(crate) fn got(&self, (rank, op): (u32, u32), (from, program_tag): (u32, u64), bytes: u64) {
         let made = &mut *self.0.borrow_mut();
         let Some(sent) = made.sent.get_mut(&(from, rank, program_tag)) else { return };
@@ -122,18 +122,18 @@ impl Log {
         (own.op.size, own.op.peer, own.op.tag, own.is_matched) = (bytes, from, sent.tag, true);
     }
 
-    /// The completion of an operation is there for the process.
+    /// Records a completion for the process.
     pub(crate) fn completes(&self, rank: u32, op: Option<u32>) {
         self.0.borrow_mut().ranks[rank as usize].complete.push_back(op);
     }
 
-    /// The process takes completions.
+    /// Records that the process takes completions.
     pub(crate) fn takes(&self, rank: u32, count: usize) {
         let own = &mut self.0.borrow_mut().ranks[rank as usize];
         own.ended.extend(own.complete.drain(..count).flatten());
     }
 
-    /// The schedule; none where a rank has more operations than one can have.
+    /// Returns the schedule; `None` if a rank has too many operations.
     pub(crate) fn finish(&self) -> Option<Written> {
         let mut made = self.0.borrow_mut();
         let unreceived = made.sent.values().map(|sent| sent.len() as u64).sum();
@@ -143,7 +143,7 @@ impl Log {
                 return None;
             }
             for logged in &own.ops {
-                // What waits for it goes on at once.
+                // Its dependents continue at once.
                 let op = if logged.is_matched { logged.op } else { Op::new(Kind::Calc, 0, 0, 0) };
                 builder.push(op)?;
             }
@@ -159,13 +159,13 @@ impl Log {
 }
 
 impl Own {
-    /// Adds an operation that waits for nothing yet.
+    /// Adds an operation without dependencies.
     fn add(&mut self, op: Op, is_matched: bool) -> u32 {
         self.ops.push(Logged { op, is_matched });
         self.ops.len() as u32 - 1
     }
 
-    /// Adds an operation where the process is.
+    /// Adds an operation at the process's position.
     fn push(&mut self, op: Op, is_matched: bool) -> u32 {
         let op = self.add(op, is_matched);
         self.waits.extend(self.place.map(|(before, on_start)| (before, op, on_start)));
@@ -223,7 +223,7 @@ mod tests {
             log.sends((0, 1), 5, bytes);
         }
         let posted = [log.posts(1), log.posts(1)];
-        // The short one is there first.
+        // The short one arrives first.
         log.got((1, posted[1]), (0, 5), 8);
         log.got((1, posted[0]), (0, 5), 100);
         let schedule = log.finish().unwrap().schedule;

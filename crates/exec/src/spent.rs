@@ -1,24 +1,24 @@
-//! What a process spends its time with.
+//! The shares of a process's time.
 
 use nicety::{Duration, Time};
 
 /// A part of a process's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Between its calls: what is measured, and what clocks cost.
+    /// Between its calls: measured CPU time, and the cost of clocks.
     Computes,
     Sleeps,
-    /// In calls of the network, but for looks and waits.
+    /// In calls of the network, except looks and waits.
     Calls,
     /// Looks at queues.
     Looks,
-    /// Waits for what the network brings.
+    /// Waits for the network.
     Waits,
-    /// Waits for something that is not simulated.
+    /// Waits outside the simulation.
     Outside,
 }
 
-/// All parts so far: each instant belongs to one of them, as a lap ends where the next one begins.
+/// All shares so far. Each instant belongs to one of them, since a lap ends where the next one begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     last: Time,
@@ -26,7 +26,7 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// What has passed since the last lap was this.
+    /// Assigns the time since the last lap to a part.
     pub(crate) fn lap(&mut self, part: Part, now: Time) {
         self.parts[part as usize] += now.since(self.last);
         self.last = now;

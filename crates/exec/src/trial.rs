@@ -1,9 +1,9 @@
-//! Up to which length cards reduce vectors quicker than MPI does by messages: both are tried on the cards of a run, before it.
+//! The length up to which cards reduce vectors faster than MPI's messages do, from a trial of both on the cards of a run.
 //!
-//! The card's way is that of `client/offload_card.c`, with the same handlers. MPI's is recursive doubling, or a reduce-scatter and an allgather
-//! (Rabenseifner), by the card's messages; what hosts calculate is free. MPICH 5.0 takes the latter where each host of a power of two has an item
-//! at least, as its times show; of another MPI it is the quicker one. Each is tried once for a length, all hosts at a time. Lengths double from
-//! the shortest on, up to the last at which the card is quicker.
+//! The card's way is that of `client/offload_card.c`, with the same handlers. MPI's way is recursive doubling, or a reduce-scatter and an
+//! allgather (Rabenseifner), by the card's messages; calculations of hosts are free. MPICH 5.0 takes the latter if each host of a power of
+//! two has at least one item, as its times show. For another MPI the faster of both counts. Each way is tried once per length, on all hosts
+//! at a time. Lengths double from the shortest on, up to the last one at which the card is faster.
 
 use nicety::portals::{AckRequest, CtHandle, List, Md, MdHandle, MdOptions, Me, MeOptions, PutRequest};
 use nicety::{Buffer, Cluster, ClusterConfig, Error, HandlerNames, Host, NodeId, Portals, Time};
@@ -17,25 +17,25 @@ pub(crate) const TYPES: usize = 10;
 /// Bytes of the longest vector.
 const MOST: u64 = 65536;
 const SHORTEST: u64 = 8;
-/// Hosts that are tried; with more both ways have as many steps more.
+/// The most hosts of a trial; more hosts add as many steps to both ways.
 pub(crate) const MOST_HOSTS: u32 = 16;
 /// Match bits of `collectives.h`.
 const REDUCE: u64 = 0x300;
 const SLOT: u64 = 0x400;
 
-/// Lengths up to which the card is quicker, by operator and type; 0 where it never is.
+/// The largest length at which the card is faster, by operator and type; 0 if there is none.
 pub(crate) type Limits = [[u64; TYPES]; OPERATORS];
 
-/// Operators that take as long as this one: sums and bitwise ones, products, minimum and maximum, logical ones.
+/// Operators with the same time as the first one: sums and bitwise ones, products, minimum and maximum, logical ones.
 const SAME: [(usize, &[usize]); 4] = [(0, &[4, 5, 6]), (1, &[]), (2, &[3]), (7, &[8, 9])];
-/// Types that take as long as this one.
+/// Types with the same time as the first one.
 const ALIKE: [(usize, &[usize]); 6] = [(0, &[1]), (2, &[3]), (4, &[5]), (6, &[7]), (8, &[]), (9, &[])];
 /// Bytes of an item of each type.
 const ITEM_BYTES: [u64; TYPES] = [1, 1, 2, 2, 4, 4, 8, 8, 4, 8];
-/// From this type on there are no bitwise and logical operators.
+/// Types from this one on have no bitwise and logical operators.
 const FLOAT: usize = 8;
 
-/// What all hosts know.
+/// The state that all hosts share.
 struct Trial {
     program: Vec<u8>,
     packet_bytes: u64,
@@ -173,7 +173,7 @@ impl Own {
         Ok(())
     }
 
-    /// The longest time of all hosts for a step.
+    /// Records a step's time, to find the longest of all hosts.
     fn note(&self, step: Step, start: Time) {
         let took = self.host.now().ps() - start.ps();
         let mut all = self.trial.took.borrow_mut();
@@ -181,7 +181,7 @@ impl Own {
         *most = took.max(*most);
     }
 
-    /// The longest vector that the card reduces quicker.
+    /// Returns the longest vector that the card reduces faster.
     async fn limit(&mut self, op: usize, datatype: usize) -> Result<u64, Error> {
         let mut limit = 0;
         for bytes in lengths() {
@@ -229,7 +229,7 @@ impl Own {
         Ok(())
     }
 
-    /// Those beyond a power of two give their vectors to others first, and get the result at the end.
+    /// Ranks beyond a power of two give their vectors to others first, and get the result at the end.
     async fn fold(&self, bytes: u64, is_end: bool) -> Result<bool, Error> {
         let (rank, all) = (self.host.rank(), 1 << self.trial.hosts.ilog2());
         let whole = self.vector.slice(0, bytes)?;
@@ -273,7 +273,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A `collective_reduce_t`, as `set_up_reductions` in `client/offload_card.c` makes it.
+/// Returns a `collective_reduce_t`, as `set_up_reductions` in `client/offload_card.c` makes it.
 fn reduce_state((rank, hosts): (u32, u32), packet_bytes: u64) -> Vec<u8> {
     let segments = MOST.div_ceil(packet_bytes);
     let vector = (32 + 8 * segments + 15) & !15;

@@ -1,8 +1,8 @@
-//! Whose turn it is: the processes, or the simulation between them.
+//! The order of turns: one process, or the simulation between them.
 //!
-//! A process runs while virtual time stands still, and one after another: the simulation goes on when it has made its next call.
-//! A process that is *outside*, because it starts, ends, or waits for something that is not simulated, does not hold up the
-//! others; it comes back at an instant at which nothing else is left to happen, so that runs of one seed are alike.
+//! A process runs while virtual time stands still. Processes run one after another, and the simulation goes on after the next call of the
+//! running one. A process is *outside* if it starts, ends, or waits outside the simulation. It does not delay the others, and comes back at
+//! an instant without further events, so runs of one seed are equal.
 
 use crate::cpu::{Looking, Together};
 use crate::ends::{stopped, written_over};
@@ -20,17 +20,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a bell is waited for before other things are looked at.
+/// The wait for the bell between two checks of other things.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long all who are outside have to be in a wait before others go on: those who poll, and at the start those who would
-/// communicate first.
+/// The time that all outside processes must have waited before others go on: polling ones, and at the start those that would communicate
+/// first.
 const SETTLED: Duration = Duration::from_millis(50);
 const SETTLED_FIRST: Duration = Duration::from_secs(1);
-/// How long a process may be stopped.
+/// The time that a process may be stopped.
 pub(crate) const STOPPED: Duration = Duration::from_secs(5);
-/// Looks at the end of a launcher, behind which processes are looked for that the program has left.
+/// Checks for the end of a launcher between two searches for leftover processes.
 const LEFT_EVERY: u64 = 100;
-/// How long processes have to take part.
+/// The time that processes have to take part.
 const START: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum State {
     Taken,
     /// It is outside.
     Outside,
-    /// It would communicate before others have started.
+    /// It waits for the start of others before it communicates.
     Held,
     /// It looks at an empty queue before others have started.
     LooksEarly,
@@ -47,9 +47,9 @@ pub(crate) enum State {
     Looks,
     /// Its card looks for a message.
     CardLooks,
-    /// Its look was in vain, and others have to do something first.
+    /// Its look failed, and others have to act first.
     Parked,
-    /// It waits until something comes.
+    /// It waits until something arrives.
     Polls,
     /// It has ended.
     Ended,
@@ -59,37 +59,37 @@ pub(crate) struct Rank {
     pub(crate) host: Host,
     spent: Cell<Spent>,
     pub(crate) state: Cell<State>,
-    /// Something is there for it that it was not told of.
+    /// There is news for it since its last reply.
     pub(crate) woken: Cell<bool>,
-    /// Its looks in vain, with nothing but sleeps between.
+    /// Its failed looks, with only sleeps between.
     pub(crate) vain: Cell<u64>,
-    /// Something has changed for it.
+    /// Notified at news for it.
     signal: Signal,
-    /// Its poll has nothing to wait for any more.
+    /// Its poll has nothing left to wait for.
     pub(crate) released: Cell<bool>,
-    /// When the first of its looks was that were all in vain, where it polls.
+    /// The time of the first of its failed looks, while it polls.
     polls_since: Cell<Time>,
     pub(crate) clock_reads: Cell<u64>,
-    /// When it was last seen whether it is stopped, and since when it is.
+    /// The time of the last check whether it is stopped, and since when it is.
     stopped: Cell<(Option<Instant>, Option<Instant>)>,
-    /// Since when it is known that its process has ended before it took part.
+    /// The time since which its process is known to have ended before it took part.
     ended_early: Cell<Option<Instant>>,
 }
 
-/// What was sent with a message for its receiver's completion.
+/// Data sent with a message for its receiver's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct With {
     pub(crate) data: u32,
-    /// Bytes of that in front of the message's own, and of both.
+    /// Bytes of the data in front of the message's own, and of both.
     pub(crate) head: u64,
     pub(crate) length: u64,
 }
 
-/// What a process does next.
+/// The next step of a process.
 pub(crate) enum Next {
-    /// It calls, and has spent so many picoseconds before.
+    /// A call, and the picoseconds that it has spent before.
     Call(Call, u64),
-    /// It waits for something that is not simulated: at its end for that of all others.
+    /// A wait outside the simulation; at its end, for the end of all others.
     Outside { ends: bool },
 }
 
@@ -99,19 +99,19 @@ pub(crate) struct Turns {
     ranks: RefCell<Vec<Rank>>,
     together: Together,
     looking: Looking,
-    /// The process that has called last, and looks for its reply.
+    /// The process with the last call, which spins for its reply.
     called: Cell<Option<u32>>,
-    /// The data of messages with some that no receive has brought yet, by sender, receiver and tag, in their order: a card that tells of an
-    /// early message tells of its header, and this is in front of its bytes.
+    /// The data of messages that no receive has copied yet, by sender, receiver and tag, in order. A card reports an early message by its
+    /// header, and the data is in front of its bytes.
     data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<With>>>,
-    /// Looks in vain, and how many are borne: a program that makes progress on its own looks at its queue in between, too.
+    /// Failed looks, and their limit: a program that makes progress by itself looks at its queue from time to time, too.
     pub(crate) in_vain: Cell<InVain>,
     pub(crate) patience: u64,
     /// Whether all have taken part.
     is_complete: Cell<bool>,
-    /// Since when others are waited for that have not.
+    /// The start of the wait for others to take part.
     started: Cell<Option<Instant>>,
-    /// The first process that has died, if one was found dead.
+    /// The first process found dead, if any.
     pub(crate) died: Cell<Option<u32>>,
     interrupt: Option<Arc<AtomicBool>>,
 }
@@ -169,7 +169,7 @@ impl Turns {
         self.with(rank, |own| own.host.now())
     }
 
-    /// What a process has done since the last time that this was told.
+    /// Assigns a process's time since the last lap to a part.
     pub(crate) fn lap(&self, rank: u32, part: Part) {
         self.with(rank, |own| {
             let mut spent = own.spent.get();
@@ -178,7 +178,7 @@ impl Turns {
         });
     }
 
-    /// What a process has spent its time with.
+    /// Returns the shares of a process's time.
     pub(crate) fn spent(&self, rank: u32) -> Spent {
         self.with(rank, |own| own.spent.get())
     }
@@ -187,7 +187,7 @@ impl Turns {
         self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// The next step of a process whose turn it is; virtual time stands still.
+    /// Returns the next step of a process with the turn; virtual time stands still.
     pub(crate) fn next(&self, rank: u32) -> Result<Next, Error> {
         loop {
             let rung = self.pages.rung();
@@ -195,7 +195,7 @@ impl Turns {
                 return Err(written_over(rank));
             }
             match self.pages.turn(rank) {
-                // Where turns are short the kernel would look at it very late.
+                // With short turns the kernel would check it very late.
                 turn::CALL if self.is_interrupted() => return Err(Error::Interrupted),
                 turn::CALL => {
                     self.called.set(self.pages.spins().then_some(rank));
@@ -223,7 +223,7 @@ impl Turns {
         }
     }
 
-    /// The next of the calls that a process has posted, and the time that it had spent on its own before, since its last reply.
+    /// Returns the next posted call of a process, and its own time before the call since its last reply.
     pub(crate) fn post(&self, rank: u32) -> Result<Option<(Call, u64)>, Error> {
         let ranks = self.pages.ranks();
         let post = self.pages.post(rank)?;
@@ -236,7 +236,7 @@ impl Turns {
         Ok(post)
     }
 
-    /// A process does something: a look changes nothing, and a sleep neither.
+    /// Records a call of a process: a look or a sleep changes nothing.
     fn calls(&self, rank: u32, call: &Call) {
         if !call.is_look() && !matches!(call, Call::Sleep { .. }) {
             self.stirs();
@@ -244,7 +244,7 @@ impl Turns {
         }
     }
 
-    /// A process has run for long: whether it still does.
+    /// Checks on a process that has run for long.
     fn look_after(&self, rank: u32) -> Result<(), Error> {
         if self.is_interrupted() {
             return Err(Error::Interrupted);
@@ -261,7 +261,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Whether a process has been stopped for long.
+    /// Returns whether a process has been stopped for long.
     fn is_stopped(&self, rank: u32) -> bool {
         self.with(rank, |own| {
             let (seen, mut since) = own.stopped.get();
@@ -276,7 +276,7 @@ impl Turns {
 
     /// Lets a process run on.
     pub(crate) fn reply(&self, rank: u32, reply: &Reply<'_>) {
-        // Where turns are looked for, there are CPUs for the simulator and one process.
+        // If waits for turns spin, there are CPUs for the simulator and one process.
         if let Some(other) = self.called.take().filter(|&other| other != rank) {
             self.pages.send_to_sleep(other);
         }
@@ -286,7 +286,7 @@ impl Turns {
         self.pages.reply(rank, reply);
     }
 
-    /// A process that is outside comes back.
+    /// Waits for an outside process to come back.
     pub(crate) async fn back(&self, rank: u32) -> Result<(), Error> {
         let what = match self.pages.turn(rank) {
             turn::ENDS => "the end of the others, in MPI_Finalize",
@@ -318,8 +318,8 @@ impl Turns {
             || self.never_comes(rank)
     }
 
-    /// Whether no process of a rank takes part any more. Where none does, the program may be one without the network, of which that
-    /// is told when all have ended; but others may wait for this one before they take part.
+    /// Returns whether no process of a rank takes part any more. If no rank has one, the program may not use the network, which is reported
+    /// after all have ended. But others may wait for this process before they take part.
     fn never_comes(&self, rank: u32) -> bool {
         if !self.processes.has_ended_early(rank, &self.pages) {
             return false;
@@ -333,13 +333,13 @@ impl Turns {
         (is_certain || since.elapsed() >= SETTLED_FIRST) && !self.processes.has_others(rank, &self.pages)
     }
 
-    /// Whether all have started; no time passes before.
+    /// Returns whether all have started; no time passes before.
     pub(crate) fn have_started(&self) -> bool {
         self.is_complete.get()
     }
 
-    /// A process communicates: at the start when all others do, too, or wait for something else. A look finds nothing before that; it may end
-    /// earlier, as it may be one of a process that waits for another in a way of its own before that one starts.
+    /// Starts the communication of a process, once all others communicate, too, or wait outside. A look finds nothing before that. It may
+    /// end earlier, since its process may wait outside the simulation for another one to start.
     pub(crate) async fn starts(&self, rank: u32, is_look: bool) {
         let state = if is_look { State::LooksEarly } else { State::Held };
         self.with(rank, |own| own.released.set(false));
@@ -350,17 +350,18 @@ impl Turns {
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
-    /// A message with data is sent.
+    /// Records a message with data.
     pub(crate) fn sent(&self, path: (u32, u32, u64), with: With) {
         self.data.borrow_mut().entry(path).or_default().push_back(with);
     }
 
-    /// What was sent with the oldest message of this length that is not received.
+    /// Returns the data of the oldest message of this length that is not received.
     pub(crate) fn first_with(&self, path: (u32, u32, u64), length: u64) -> Option<With> {
         self.data.borrow().get(&path)?.iter().find(|with| with.length == length).copied()
     }
 
-    /// That message is received. A shorter one of the same path may be there before a longer one that was sent first.
+    /// Removes and returns the data of a received message. A shorter one of the same path may arrive before a longer one that was sent
+    /// first.
     pub(crate) fn received(&self, path: (u32, u32, u64), length: u64) -> Option<With> {
         let mut all = self.data.borrow_mut();
         let sent = all.get_mut(&path)?;
@@ -372,7 +373,7 @@ impl Turns {
         with
     }
 
-    /// A process waits for something that may come: returns when it has, or when nothing else is left to happen.
+    /// Waits for something that may arrive: returns when it has, or when no event is left.
     pub(crate) async fn polls(
         &self,
         (rank, since): (u32, Time),
@@ -386,7 +387,7 @@ impl Turns {
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
-    /// Whether a wait of a process was ended because nothing else was left to happen.
+    /// Returns whether a wait of a process was ended because no event was left.
     pub(crate) fn is_released(&self, rank: u32) -> bool {
         self.with(rank, |own| own.released.get())
     }
@@ -399,13 +400,13 @@ impl Turns {
         self.enter(rank, state, "").0
     }
 
-    /// Since when a process has polled, if it does.
+    /// Returns the time since which a process polls, if it does.
     pub(crate) fn polls_since(&self, rank: u32) -> Option<Time> {
         let polls = |own: &Rank| matches!(own.state.get(), State::Polls | State::Parked);
         self.with(rank, |own| polls(own).then(|| own.polls_since.get()))
     }
 
-    /// Something has come for a process.
+    /// Notifies a process of news.
     pub(crate) fn notify(&self, rank: u32) {
         self.stirs();
         let signal = self.with(rank, |own| {
@@ -424,7 +425,7 @@ impl Turns {
         self.pages.ended();
     }
 
-    /// How the program ended: the status of what was started. Waits for it.
+    /// Waits for the end of the program, and returns the status of what was started.
     pub(crate) fn status(&self) -> Result<i32, Error> {
         let mut looks = 0_u64;
         loop {
@@ -454,8 +455,8 @@ impl Turns {
         (0..).zip(&*ranks).filter(|(_, own)| own.state.get() == state).map(|(rank, _)| rank).collect()
     }
 
-    /// Nothing is left to happen: waits for processes that are outside, or lets those go on that poll. Whether there is anything to
-    /// go on with.
+    /// Called when no event is left: waits for outside processes, or releases polling ones. Returns whether there is anything to go on
+    /// with.
     pub(crate) fn idle(&self) -> bool {
         let (mut since, entered) = (Instant::now(), Instant::now());
         let began = self.started.get().filter(|_| !self.is_complete.get()).unwrap_or(entered);
@@ -465,7 +466,7 @@ impl Turns {
             let (outside, early) = (self.in_state(State::Outside), self.in_state(State::LooksEarly));
             let held = [self.in_state(State::Held), early.clone()].concat();
             if self.died.get().is_some() {
-                // Those who are outside may wait for it.
+                // Outside processes may wait for it.
                 return false;
             }
             if outside.is_empty() {
@@ -475,14 +476,14 @@ impl Turns {
             let is_running = |rank: &u32| {
                 !matches!(self.pages.turn(*rank), turn::OUTSIDE | turn::ENDS) && !self.has_come(*rank)
             };
-            // They do not come back before those who poll have ended.
+            // They come back only after the polling processes have ended.
             let all_end = outside.iter().all(|&rank| self.pages.turn(rank) == turn::ENDS);
             let is_first = !self.is_complete.get();
             let quiet = if is_first { SETTLED_FIRST } else { SETTLED };
             let settled = !outside.iter().any(is_running) && (all_end || since.elapsed() >= quiet);
             let launched = self.processes.ended().is_none();
             let late = settled || !launched || began.elapsed() >= START;
-            // Who has come first waits for the others, so that runs are alike.
+            // The first process to come waits for the others, so that runs are equal.
             let all_have = come.len() == outside.len() || self.pages.have_all_processes();
             let has_lost = outside.iter().any(|&rank| self.never_comes(rank));
             if self.is_interrupted() || (!come.is_empty() && (late || all_have || has_lost)) {
@@ -504,7 +505,7 @@ impl Turns {
             if !launched && come.is_empty() {
                 return false;
             }
-            // Looks find nothing yet, whoever comes first.
+            // Looks find nothing yet, in any order of arrival.
             let looks = come.into_iter().filter(|&rank| is_first && self.pages.call(rank).0.is_look());
             let early = [early, looks.collect()].concat();
             if !early.is_empty() && entered.elapsed() >= SETTLED {
@@ -518,14 +519,14 @@ impl Turns {
         }
     }
 
-    /// All have started, or do not: those who wait for that go on.
+    /// Ends the wait for the start of all: releases the processes that wait for it.
     fn complete(&self, held: &[u32]) -> bool {
         self.is_complete.set(true);
         held.iter().for_each(|&rank| self.signal(rank).notify_all());
         !held.is_empty()
     }
 
-    /// Lets those go on who poll in vain, unless nothing else has happened for long.
+    /// Releases processes that poll in vain, unless no other event has happened for long.
     fn release(&self) -> bool {
         let polling = self.polling();
         let mut clocks = false;
@@ -536,7 +537,7 @@ impl Turns {
         if clocks {
             self.has_time();
         }
-        // Of calls that wait it is known what they do next.
+        // The next steps of waiting calls are known.
         let weight = if self.in_state(State::Parked).is_empty() { OF_WAITS } else { 1 };
         let goes_on = !polling.is_empty() && self.is_patient(weight * polling.len() as u64);
         if goes_on {
@@ -545,7 +546,7 @@ impl Turns {
         goes_on
     }
 
-    /// Those who wait for something that may come.
+    /// Returns the processes that wait for something that may arrive.
     fn polling(&self) -> Vec<u32> {
         [State::Polls, State::Parked].into_iter().flat_map(|state| self.in_state(state)).collect()
     }

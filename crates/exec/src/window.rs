@@ -1,8 +1,8 @@
-//! How many messages of a process may be under way, on cards whose descriptors, match entries and unexpected headers end.
+//! The limit of messages in flight, on cards with bounded descriptors, match entries and unexpected headers.
 //!
-//! A library that goes on to send where the receiver's card has no room for one more header loses the message. So each process counts what
-//! it has sent to each other, and what it has received of each: behind half a window the receiver tells the sender by a message of its
-//! own, and a sender with a whole window in front of it waits for that. Sends that wait go on in their order.
+//! A library loses the message if it sends while the receiver's card has no room for another header. So each process counts its messages to
+//! and from each other process. After half a window the receiver sends a grant, a message of its own. A sender with a whole window in
+//! flight waits for the grant. Waiting sends continue in order.
 
 use crate::places::Places;
 use crate::rank::{Program, UNTAGGED};
@@ -12,26 +12,26 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Tags of a library's own messages, which untagged ones of a program do not have.
+/// The tag of a library's own messages, which a program's untagged messages do not have.
 const GRANT: u64 = UNTAGGED | 1;
-/// The smallest window. With more hosts than this divides the unexpected headers for, hosts share them, as in MPI libraries: not all send at once.
+/// The smallest window. With many hosts the windows may exceed the unexpected headers, as in MPI libraries: not all hosts send at once.
 const LEAST: u64 = 512;
-/// Descriptors and entries that are left to registered memory and the library.
+/// Descriptors and entries reserved for registered memory and the library.
 const RESERVED: u32 = 64;
 
 /// The card's resources for the messages of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limits {
-    /// Messages to another process that it has not said to have received.
+    /// Messages to another process that it has not yet granted.
     window: u64,
-    /// Sends that have a descriptor.
+    /// Sends with a descriptor.
     sends: usize,
-    /// Receives that have an entry.
+    /// Receives with an entry.
     receives: usize,
 }
 
 impl Limits {
-    /// None on cards whose library waits by itself.
+    /// Returns `None` on cards with a library that waits by itself.
     fn of(host: &Host, places: Places) -> Option<Limits> {
         let limits = host.portals().ok()?.ni_limits();
         let (hosts, own) = (u64::from(host.ranks()), places.on_host());
@@ -51,14 +51,14 @@ impl Limits {
 #[derive(Default)]
 struct Sent {
     sends: u64,
-    /// How many of them it may have been, by what the other has told.
+    /// The number of messages that the other process has granted.
     granted: u64,
     waiting: VecDeque<Signal>,
-    /// Whether its messages about that are received.
+    /// Whether its grants are received.
     is_heard: bool,
 }
 
-/// The messages of a process that are under way.
+/// The messages of a process in flight.
 pub(crate) struct Window {
     limits: Option<Limits>,
     sent: RefCell<BTreeMap<u32, Sent>>,
@@ -82,22 +82,22 @@ impl Window {
         }
     }
 
-    /// Whether receives have all entries.
+    /// Returns whether receives use all entries.
     pub(crate) fn is_full(&self) -> bool {
         self.limits.is_some_and(|limits| self.receiving.get() >= limits.receives)
     }
 
-    /// A receive takes an entry.
+    /// Takes an entry for a receive.
     pub(crate) fn receives(&self) {
         self.receiving.set(self.receiving.get() + 1);
     }
 
-    /// It has it no more.
+    /// Returns the entry of a receive.
     pub(crate) fn received(&self) {
         self.receiving.set(self.receiving.get().saturating_sub(1));
     }
 
-    /// A send begins: the signal that it waits for, if it has to wait for the other process.
+    /// Begins a send. Returns a signal if it has to wait for the other process.
     fn begin(&self, to: u32, host: &Host, window: u64) -> Option<Signal> {
         let mut sent = self.sent.borrow_mut();
         let own = sent.entry(to).or_default();
@@ -110,7 +110,7 @@ impl Window {
         Some(signal)
     }
 
-    /// Another process has received `more` messages.
+    /// Records that another process has received `more` messages.
     fn grant(&self, to: u32, more: u64, window: u64) {
         let mut sent = self.sent.borrow_mut();
         let own = sent.entry(to).or_default();
@@ -122,7 +122,7 @@ impl Window {
         }
     }
 
-    /// A send has a descriptor no more.
+    /// Returns the descriptor of a send.
     pub(crate) fn sent(&self) {
         match self.for_descriptor.borrow_mut().pop_front() {
             Some(next) => next.notify_all(),
@@ -150,7 +150,7 @@ impl Program {
         Ok(())
     }
 
-    /// Receives what another process tells, once half of the window is used.
+    /// Receives another process's grants, once half of the window is used.
     fn hear(self: &Rc<Self>, to: u32, window: u64) {
         {
             let mut sent = self.window.sent.borrow_mut();
@@ -172,7 +172,7 @@ impl Program {
         });
     }
 
-    /// A message of another process has been received: tells that one behind half a window.
+    /// Records a received message of another process, and sends a grant after half a window.
     pub(crate) fn has_received(self: &Rc<Self>, from: u32) {
         let Some(limits) = self.window.limits else { return };
         let count = {

@@ -1,8 +1,8 @@
-//! What processes and their launcher print.
+//! Output of processes and their launcher.
 //!
-//! A launcher that ends processes does not always read what they have printed before (MPICH's, in a fifth of aborts). So processes under
-//! MPICH write into pipes of the simulator's own (`client/words.c`), which are read to their ends, and the launcher has pipes for what
-//! it prints itself: the banner about a process that ended badly is kept for the end of the run.
+//! A launcher that ends processes does not always read their earlier output (MPICH's does not in a fifth of aborts). So processes under
+//! MPICH write into pipes of the simulator (`client/words.c`), which are read to their ends. The launcher's own output goes through pipes,
+//! too: its banner about a failed process is kept for the end of the run.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
@@ -15,30 +15,30 @@ use std::time::{Duration, Instant};
 /// The start of Hydra's banner, which follows an empty line, and the banner's second line.
 const RULE: &[u8] = b"=====================================================";
 const BANNER: &[u8] = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES";
-/// How long the end of a pipe is waited for when all processes have ended.
+/// The wait for the end of a pipe after all processes have ended.
 const DRAINS: Duration = Duration::from_secs(2);
-/// How long what may be the beginning of a banner is kept.
+/// The time for which a possible start of a banner is kept.
 const UNDECIDED_MS: i32 = 100;
 /// Bytes of a pipe.
 const PIPE_BYTES: i32 = 1 << 20;
 
 /// The pipes of a run, and the threads that read them.
 pub(crate) struct Words {
-    /// The ends that processes open by their paths: for stdout and stderr.
+    /// The ends that processes open by their paths, for stdout and stderr.
     ends: Vec<PipeWriter>,
     path: String,
-    /// Each thread tells once that its pipe has ended, and what it has kept.
+    /// Each thread sends the kept bytes once, at the end of its pipe.
     tell: Sender<Vec<u8>>,
     ended: Receiver<Vec<u8>>,
     readers: usize,
 }
 
-/// A standard stream of this process, in which nothing is kept back.
+/// A standard stream of this process, without a buffer.
 #[derive(Clone, Copy)]
 struct Stream(i32);
 
 impl Stream {
-    /// Whether all could be written. Where a reader has gone, what processes print is lost, as without a simulation.
+    /// Writes all bytes. Returns whether that succeeded. If the reader has gone, the output of processes is lost, as without a simulation.
     fn write(self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             // SAFETY: the slice is alive; a descriptor that is closed is an error.
@@ -58,7 +58,7 @@ impl Stream {
     }
 }
 
-/// Whether a file is ready within so many milliseconds; without a limit where that is negative.
+/// Returns whether a file is ready within `limit_ms` milliseconds; a negative limit is no limit.
 fn is_ready(file: i32, events: i16, limit_ms: i32) -> bool {
     let mut look = libc::pollfd { fd: file, events, revents: 0 };
     // SAFETY: one entry, which lives as long as the call.
@@ -66,13 +66,13 @@ fn is_ready(file: i32, events: i16, limit_ms: i32) -> bool {
 }
 
 impl Words {
-    /// The pipes of a program's processes.
+    /// Makes the pipes of a program's processes.
     pub(crate) fn new(to_stderr: bool) -> io::Result<Words> {
         let (tell, ended) = channel();
         let (mut ends, mut paths) = (Vec::new(), Vec::new());
         for into in streams(to_stderr) {
             let (reader, writer) = io::pipe()?;
-            // SAFETY: the call takes numbers alone. Where it fails, the pipe is as long as it was.
+            // SAFETY: the call takes numbers alone. If it fails, the pipe keeps its length.
             unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
             paths.push(format!("/proc/{}/fd/{}", std::process::id(), writer.as_raw_fd()));
             ends.push(writer);
@@ -82,12 +82,12 @@ impl Words {
         Ok(Words { ends, path: paths.join(":"), tell, ended, readers })
     }
 
-    /// What tells processes of their pipes.
+    /// Returns the environment's value by which processes find their pipes.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Has a launcher print into pipes.
+    /// Makes a launcher print into pipes.
     pub(crate) fn of_launcher(&mut self, command: &mut Command, to_stderr: bool) -> io::Result<()> {
         let [out, err] = streams(to_stderr);
         for (into, is_out) in [(out, true), (err, false)] {
@@ -104,7 +104,7 @@ impl Words {
         Ok(())
     }
 
-    /// All processes have ended: reads the rest of what they have printed. Returns what the launcher has printed about their end.
+    /// Reads the remaining output of processes, after all have ended. Returns the launcher's output about their end.
     pub(crate) fn finish(self) -> String {
         drop(self.ends);
         let until = Instant::now() + DRAINS;
@@ -123,7 +123,7 @@ fn streams(to_stderr: bool) -> [Stream; 2] {
     [Stream(if to_stderr { 2 } else { 1 }), Stream(2)]
 }
 
-/// Passes on what comes out of a pipe, in a thread of its own. Of a launcher's, a banner and what follows is kept.
+/// Forwards the output of a pipe, in a thread of its own. From a launcher's banner on, its output is kept.
 fn forward(reader: PipeReader, into: Stream, is_launcher: bool, ended: Sender<Vec<u8>>) {
     thread::spawn(move || {
         let mut file = File::from(OwnedFd::from(reader));
@@ -152,15 +152,15 @@ fn forward(reader: PipeReader, into: Stream, is_launcher: bool, ended: Sender<Ve
     });
 }
 
-/// The output of a launcher that may be the start of a banner, or is one.
+/// A launcher's output that is or may be the start of a banner.
 ///
-/// The end of a line is passed on at once: another stream's line would otherwise come between the line and its end.
+/// The end of a line is forwarded at once: otherwise another stream's line would come between the line and its end.
 #[derive(Default)]
 struct Held {
-    /// From the start of a line on.
+    /// Bytes from the start of a line on.
     bytes: Vec<u8>,
     is_banner: bool,
-    /// Whether a line has begun that was passed on.
+    /// Whether the current line has been forwarded in part.
     is_within_line: bool,
 }
 
@@ -169,13 +169,13 @@ impl Held {
         !self.is_banner && !self.bytes.is_empty()
     }
 
-    /// It is no banner.
+    /// Gives up the kept bytes: they are no banner.
     fn give_up(&mut self) -> Vec<u8> {
         self.is_within_line = self.bytes.last().map_or(self.is_within_line, |byte| *byte != b'\n');
         std::mem::take(&mut self.bytes)
     }
 
-    /// More has come. Returns the bytes to pass on.
+    /// Adds bytes. Returns the bytes to forward.
     fn take(&mut self, more: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(more);
         if self.is_banner {
@@ -201,7 +201,7 @@ impl Held {
     }
 }
 
-/// Whether a banner begins at the start of this line, with or without its empty line; none if more has to come.
+/// Returns whether a banner begins at the start of this line, with or without its empty line; `None` if more bytes are needed.
 fn begins(bytes: &[u8]) -> Option<bool> {
     let bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
     let compared = bytes.len().min(RULE.len());

@@ -1,5 +1,5 @@
-/* A process that makes wild calls of channels, by the pages that it shares with the simulation: channels.c SEED. It prints what it was
- * told. */
+/* A process that makes random calls of channels, through the pages that it shares with the simulator: channels.c SEED. It prints the
+ * replies. */
 
 #include "channels.h"
 #include "portals.h"
@@ -54,13 +54,13 @@ int main(int count, char **given) {
     uint32_t told[5] = {0}, codes = 0;
     for (int i = 0; i < 3000; i++) {
         uint32_t op = (uint32_t)(dice() % (CHANNELS_BARRIER + 3));
-        /* These wait for others, of which one waits for this. */
+        /* These wait for other goroutines, and one of those waits for this one. */
         if (op == CHANNELS_JOIN || op == CHANNELS_END || op == CHANNELS_GO)
             continue;
         const uint64_t values[] = {dice() % 4, dice() % 5000, NICETY_ANY, (uintptr_t)memory, 64, dice() << 32, 1};
         for (unsigned at = 0; at < NICETY_WORDS; at++)
             words[at] = values[dice() % 7];
-        /* Time has an end. */
+        /* Virtual time ends at 2^64 ps. */
         if (op == CHANNELS_SLEEP || op == CHANNELS_COMPUTE)
             words[0] = dice() % 1000;
         int64_t code = call(op);

@@ -1,4 +1,4 @@
-//! Calls of channels that are no program's.
+//! Calls of channels that no program makes.
 
 use nicety::{Environment, Error};
 use nicety_exec::{Report, Request, run};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The program that makes them, compiled.
+/// Returns the compiled program that makes them.
 fn wild() -> &'static str {
     static WILD: OnceLock<String> = OnceLock::new();
     WILD.get_or_init(|| {

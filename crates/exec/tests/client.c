@@ -1,4 +1,4 @@
-/* A program that speaks to the provider as libfabric does: its first argument says what it does. */
+/* A program that uses the provider as libfabric does; its first argument names the test. */
 
 #include "../client/fabric.h"
 
@@ -16,7 +16,7 @@
 static struct fid_ep *ep;
 static struct fid_cq *cq;
 static uint64_t rank;
-/* Operations of the endpoint that may be under way; 0 for as many as there may be. */
+/* The most operations of the endpoint in flight; 0 for the provider's maximum. */
 static size_t room;
 
 #define CHECK(what)                                                                                                    \
@@ -108,7 +108,7 @@ static void echo(void) {
     }
 }
 
-/* Which receive takes which message: by source, by tag, by bits of a tag, in the order of receives; tagged and untagged apart. */
+/* Matching of receives and messages: by source, by tag, by bits of a tag, in the order of receives; tagged and untagged apart. */
 static void match(void) {
     static uint64_t in[5];
     uint64_t words[] = {10, 11, 12, 13, 14};
@@ -137,13 +137,13 @@ static void match(void) {
     }
 }
 
-/* More operations than the endpoint has room for: each is to be tried again. Rank 1 looks at its queue in between, and rank 0 does not,
- * so that what it tries again lets time go on. */
+/* More operations than the endpoint has room for: each is retried. Rank 1 looks at its queue between, and rank 0 does not, so its
+ * retries let time advance. */
 static void full(void) {
     enum { ALL = 100 };
     static unsigned char bytes[ALL][4096];
     int refused = 0, left = ALL;
-    /* All receives that have room are posted before the first message comes. */
+    /* All receives with room are posted before the first message arrives. */
     if (rank == 0)
         usleep(20);
     for (int at = 0; at < ALL; at++) {
@@ -168,7 +168,7 @@ static void full(void) {
         CHECK(bytes[at][0] == at && bytes[at][4095] == at);
 }
 
-/* More calls than wait in a ring, without a look between them: bytes that are written over at once, and bytes from several places. */
+/* More calls than a ring holds, without a look between: bytes that are overwritten at once, and bytes from several places. */
 static void burst(void) {
     enum { MESSAGES = 200, PARTS = 3 };
     static uint64_t in[MESSAGES][PARTS];
@@ -247,7 +247,7 @@ static void many(void) {
     }
 }
 
-/* A receive that is given up takes no message: the next one does, whether it is posted by then or later. */
+/* A cancelled receive takes no message: the next one does, whether it is posted before or later. */
 static void cancel(void) {
     uint64_t word = 7, in[4] = {0};
     if (rank == 0) {
@@ -272,14 +272,14 @@ static void cancel(void) {
     usleep(2000);
     CHECK(!ep->tagged->recv(ep, &in[3], 8, NULL, 0, 3, 0, &in[3]));
     CHECK(next().op_context == &in[3] && in[3] == 8);
-    /* Too late: it is received. */
+    /* Too late: the message is received. */
     CHECK(!ep->tagged->recv(ep, &in[0], 8, NULL, 0, 3, 0, &in[0]));
     usleep(2000);
     CHECK(!ep->ops->cancel(&ep->fid, &in[0]));
     CHECK(next().op_context == &in[0] && in[0] == 9);
 }
 
-/* Looks for early messages: those that are discarded are gone, those that are claimed wait for who has claimed them. */
+/* Probes for early messages: discarded ones are gone, and claimed ones wait for their claimant. */
 static void discard(void) {
     if (rank == 0) {
         for (uint64_t word = 0; word < 5; word++)
@@ -325,7 +325,7 @@ static uint64_t now_ns(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Clocks agree, cost what they cost, and go on by what is slept. */
+/* Clocks agree, have their cost, and advance by sleeps. */
 static void clocks(void) {
     usleep(1);
     uint64_t first = now_ns(CLOCK_MONOTONIC), second = now_ns(CLOCK_MONOTONIC);
@@ -339,7 +339,7 @@ static void clocks(void) {
     CHECK(nanosleep(&span, NULL) == -1 && errno == EINVAL);
     while (now_ns(CLOCK_MONOTONIC) < before + 3600100000000u)
         ;
-    /* To post a receive takes the library 65 ns, which the next look at a clock shows; a send goes on beside the process. */
+    /* Posting a receive takes the library 65 ns, which the next read of a clock shows; a send proceeds beside the process. */
     char in[8];
     before = now_ns(CLOCK_MONOTONIC);
     for (int i = 0; i < 3; i++)
@@ -349,7 +349,7 @@ static void clocks(void) {
         printf("%llu\n", (unsigned long long)now_ns(CLOCK_MONOTONIC));
 }
 
-/* Waits 20 ms for a byte that does not come: whether it took so long. */
+/* Waits 20 ms for a byte that does not come, and checks the time. */
 static void *waits(void *file) {
     struct pollfd look = {.fd = *(int *)file, .events = POLLIN};
     uint64_t before = now_ns(CLOCK_MONOTONIC);
@@ -358,7 +358,7 @@ static void *waits(void *file) {
     return NULL;
 }
 
-/* Another thread than the one that uses the network has the time of this machine, on clocks and in waits. */
+/* A thread that does not use the network has the time of this machine, in clocks and in waits. */
 static void threads(void) {
     int ends[2];
     CHECK(!pipe(ends));
@@ -383,7 +383,7 @@ static void *in(void *mpi, const char *name) {
     return found;
 }
 
-/* Calls that wait, as far as their names say, and look 100 times while rank 0 sleeps. */
+/* Calls that MPI's names mark as waiting, and that look 100 times while rank 0 sleeps. */
 static void look_often(void) {
     static const char *const names[] = {"MPI_Barrier", "MPI_Bcast"};
     if (rank == 0) {
@@ -399,7 +399,7 @@ static void look_often(void) {
     }
 }
 
-/* An MPI that waits for its launcher as it starts and ends; between, rank 0 sends to rank 1, which may wait for one message more. */
+/* An MPI that waits for its launcher at its start and its end. Between, rank 0 sends to rank 1, which may wait for one message more. */
 static void waits_for_launcher(const char *library, const char *folder, int looks, int for_more) {
     void *mpi = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
     CHECK(mpi);

@@ -1,4 +1,4 @@
-//! Programs in C that speak to the provider as libfabric does, on simulated hosts.
+//! Programs in C that use the provider as libfabric does, on simulated hosts.
 #![cfg(target_os = "linux")]
 
 mod channels;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What a file of this folder compiles to.
+/// Compiles a file of this folder, and returns the path.
 fn compiled(source: &str, name: &str, options: &[&str]) -> String {
     let into = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let status = Command::new("cc")
@@ -26,19 +26,19 @@ fn compiled(source: &str, name: &str, options: &[&str]) -> String {
     into.to_str().expect("a plain path").to_owned()
 }
 
-/// The program.
+/// Returns the compiled program.
 fn client() -> &'static str {
     static CLIENT: OnceLock<String> = OnceLock::new();
     CLIENT.get_or_init(|| compiled("client.c", "exec-client", &[]))
 }
 
-/// An MPI that starts and ends as Open MPI does.
+/// Returns an MPI that starts and ends as Open MPI does.
 fn waiting_mpi() -> &'static str {
     static LIBRARY: OnceLock<String> = OnceLock::new();
     LIBRARY.get_or_init(|| compiled("waiting_mpi.c", "libexec-waiting.so", &["-O2", "-shared", "-fPIC"]))
 }
 
-/// Runs it on so many hosts.
+/// Runs it on `ranks` hosts.
 fn runs(nic: &str, what: &str, ranks: u32) -> Result<Report, Error> {
     runs_with(nic, &[what, &ranks.to_string()], ranks)
 }
@@ -47,7 +47,7 @@ fn runs_with(nic: &str, words: &[&str], ranks: u32) -> Result<Report, Error> {
     runs_on(nic, words, ranks, 1)
 }
 
-/// Runs it with so many processes on a host.
+/// Runs it with `on_host` processes per host.
 fn runs_on(nic: &str, words: &[&str], ranks: u32, on_host: u32) -> Result<Report, Error> {
     let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/exec");
     let program: Vec<_> = [client()].into_iter().chain(words.iter().copied()).collect();
@@ -176,7 +176,7 @@ fn other_threads_wait_in_the_time_of_the_machine() {
     assert_eq!(runs("spin-discrete", "threads", 1).unwrap().status, 0);
 }
 
-/// Runs an MPI that waits for its launcher as it starts and ends, which is here a folder.
+/// Runs an MPI that waits for its launcher, here a folder, at its start and its end.
 fn waits_for_launcher(what: &str, number: u32) -> Result<Report, Error> {
     let folder = format!("{}/waits-{what}-{number}-{}", env!("CARGO_TARGET_TMPDIR"), std::process::id());
     std::fs::create_dir(&folder).unwrap();
@@ -192,7 +192,7 @@ fn what_a_launcher_is_waited_for_takes_no_time() {
     for again in 1..4 {
         assert_eq!(waits_for_launcher("waits", again).unwrap().ranks, first.ranks);
     }
-    // Rank 2 does nothing, and the others end when the message has come, after 30 us: no sleep of theirs is in it.
+    // Rank 2 is idle, and the others end after the message, at 30 us: no sleep of theirs is in that time.
     let ended: Vec<u64> = first.ranks.iter().map(|rank| rank.finish_ns.ps / 1_000_000).collect();
     assert_eq!(ended[2], 0);
     assert!(ended[..2].iter().all(|us| (30..33).contains(us)), "{ended:?}");
@@ -247,7 +247,7 @@ fn a_program_without_the_network_is_refused() {
     assert_eq!(error, Error::Input("a program has 1 to 1024 processes, not 0".to_owned()));
 }
 
-/// A program with Portals, compiled as `nicety cc --host` does.
+/// Returns a program with Portals, compiled as `nicety cc --host` does.
 fn portals() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {

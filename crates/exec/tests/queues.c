@@ -1,5 +1,5 @@
-/* A program with a completion queue for each side of its endpoint, as most programs of libfabric have them: its first argument says what it
- * does, the second how many ranks there are. What has to hold is in fi_cq(3), fi_endpoint(3), fi_msg(3) and fi_getinfo(3). */
+/* A program with a completion queue for each side of its endpoint, as most programs of libfabric have. Its first argument names the
+ * test, and the second is the number of ranks. The requirements are in fi_cq(3), fi_endpoint(3), fi_msg(3) and fi_getinfo(3). */
 
 #include "../client/fabric.h"
 
@@ -74,7 +74,7 @@ static void close_all(void) {
     CHECK(!ep->fid.ops->close(&ep->fid) && !sent->fid.ops->close(&sent->fid) && !received->fid.ops->close(&received->fid));
 }
 
-/* The next completion of a queue. */
+/* Returns the next completion of a queue. */
 static struct fi_cq_tagged_entry next(struct fid_cq *cq) {
     struct fi_cq_tagged_entry entry = {0};
     ssize_t read;
@@ -96,7 +96,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Each side has its own completions, in their order, however long nobody reads those of the other: more than come with one look. */
+/* Each side has its own completions, in order, even if the other side's are not read: more than one look returns. */
 static void apart(void) {
     enum { MESSAGES = 70 };
     static uint64_t out[MESSAGES], in[MESSAGES], answer;
@@ -129,7 +129,7 @@ static void apart(void) {
     has_none(received);
 }
 
-/* An error goes to the queue of its side, and a wait to the end that it says, though something comes for the other queue. */
+/* An error goes to the queue of its side. A wait lasts until its limit, even if a completion for the other queue arrives. */
 static void waits(void) {
     static char in[8], out[64];
     struct fi_cq_tagged_entry done;
@@ -154,7 +154,7 @@ static void waits(void) {
     CHECK(next(received).op_context == in);
 }
 
-/* Counters tell what queues do not, and there need be no queues. */
+/* Counters count without queues, and an endpoint may have no queues. */
 static void counts(int has_queues) {
     enum { MESSAGES = 30 };
     static char in[MESSAGES][100], out[100];
@@ -178,7 +178,7 @@ static void counts(int has_queues) {
     }
 }
 
-/* Two buffers in turn, each of which takes as many messages as fit, of lengths that use it up or leave less than the least. */
+/* Two buffers in turn. Each takes as many messages as fit; the lengths use it up, or leave less than the minimum. */
 static void many(void) {
     enum { BUFFER = 6400, ROUNDS = 6 };
     static const size_t lengths[] = {100, 64, 6400, 1500, 3200};
@@ -214,8 +214,8 @@ static void many(void) {
     }
 }
 
-/* A message that does not fit what is left of a buffer takes the rest of it; then it is the turn of the next receive, of one message or
- * of many, in the order of all; a buffer may be taken back; its end is told although completions are not asked for. */
+/* A message that does not fit takes the rest of a buffer. Then the next receive follows, for one message or for many, in the order of
+ * all. A buffer may be cancelled. Its end is reported even without completions. */
 static void behind(void) {
     static char first[100], single[50], then[100], out[80], last[1];
     struct fi_cq_tagged_entry done;
@@ -236,14 +236,14 @@ static void behind(void) {
     msg.msg_iov = &parts[1], msg.context = single;
     CHECK(!ep->msg->recvmsg(ep, &msg, FI_COMPLETION));
     CHECK(!ep->tagged->inject(ep, out, 1, 0, 9));
-    /* The first fits, the second is cut: 40 of its bytes. */
+    /* The first message fits, and the second is cut to 40 bytes. */
     while (received->ops->read(received, &done, 1) == -EAGAIN)
         ;
     CHECK(received->ops->readerr(received, &error, 0) == 1 && error.err == 265 && error.len == 40 && error.olen == 20);
     CHECK(error.op_context == first && error.buf == first + 60 && error.flags & FI_MULTI_RECV && first[59] == 0 && first[60] == 1);
     done = next(received);
     CHECK(done.op_context == single && done.len == 50 && single[49] == 2);
-    /* Two more have come, and wait for a receive. */
+    /* Two more have arrived, and wait for a receive. */
     usleep(1000);
     msg.msg_iov = &parts[2], msg.context = then;
     CHECK(!ep->msg->recvmsg(ep, &msg, FI_MULTI_RECV | FI_COMPLETION));
@@ -257,7 +257,7 @@ static void behind(void) {
     CHECK(received->ops->readerr(received, &error, 0) == 1 && error.err == ECANCELED && error.op_context == then);
 }
 
-/* Messages as long as a buffer for many takes, and a longer one. */
+/* Messages as long as a buffer for many accepts, and a longer one. */
 static void long_ones(void) {
     enum { MOST = 1 << 20, BUFFER = 3 * MOST };
     static char in[BUFFER], out[MOST + 5], last[1];
@@ -280,7 +280,7 @@ static void long_ones(void) {
     CHECK(error.flags & FI_MULTI_RECV && error.len >= MOST && in[2 * MOST - 1] == 6);
 }
 
-/* Accesses to the memory of another are of the sending side; what comes of them with data is of the receiving one. */
+/* Accesses to another's memory belong to the sending side; their data arrives on the receiving side. */
 static void accesses(int has_atomics) {
     static uint64_t memory[8], out[2] = {5, 6}, old, places[2];
     struct fid_mr *region;
@@ -308,7 +308,7 @@ static void accesses(int has_atomics) {
     }
 }
 
-/* A process is named by its rank, or as the one that has a port. */
+/* A process has a name by its rank, or by its port. */
 static void names(void) {
     struct fi_info *info;
     char own[32], other[32];
@@ -322,7 +322,7 @@ static void names(void) {
     CHECK(!provider->getinfo(VERSION, NULL, NULL, 0, &hints, &info) && *(uint64_t *)info->dest_addr == 1 - rank);
     for (const char *const *wrong = (const char *[]){"nicety:2", "7", "host", NULL}; *wrong; wrong++)
         CHECK(provider->getinfo(VERSION, *wrong, *wrong[0] == 'h' ? "http" : NULL, 0, NULL, &info) == -ENODATA);
-    /* The one with the port names it late. */
+    /* The owner of the port names it late. */
     if (rank == 0) {
         struct timespec span = {.tv_nsec = 200000000};
         nanosleep(&span, NULL);
@@ -332,7 +332,7 @@ static void names(void) {
     }
 }
 
-/* A server looks at its queue while it waits in a way of its own, here by a file, for a client that starts only then. */
+/* A server looks at its queue while it waits outside, here for a file, for a client that starts only then. */
 static void late(const char *path) {
     struct timespec span = {.tv_nsec = 1000000};
     struct fi_cq_tagged_entry done;
@@ -355,14 +355,14 @@ static void late(const char *path) {
     CHECK(!ep->tagged->inject(ep, &word, 8, 0, 1));
 }
 
-/* A table of operations: its bytes, and that many places but for the first. */
+/* Checks a table of operations: its size in bytes, and that no entry is missing. */
 static void is_full(const void *table) {
     const size_t *words = table;
     for (size_t place = 1; place < words[0] / sizeof *words; place++)
         CHECK(words[place]);
 }
 
-/* Programs call what a table has without a look at it. */
+/* Programs call entries of a table without a check. */
 static void tables(void) {
     struct fi_info *info = info_for(FI_MSG);
     struct fid_fabric *fabric;
@@ -381,7 +381,7 @@ static void tables(void) {
     CHECK(ep->cm->shutdown(ep, 0) == -ENOSYS && av->ops->insertsvc(av, "x", "1", NULL, 0, NULL) == -ENOSYS);
 }
 
-/* Files and threads of the system know nothing of what comes here. */
+/* The system's files and threads get no events from the simulation. */
 static void objects(void) {
     struct fid_cq *cq;
     struct fid_cntr *counter;

@@ -1,5 +1,5 @@
-/* A program that accesses registered memory as libfabric does: its first argument says how, the second what its card is: portals, rdma
- * or none. Ranks tell each other of their regions by messages. */
+/* A program that accesses registered memory as libfabric does. Its first argument names the test, and the second the card's kind:
+ * portals, rdma or none. Ranks exchange their regions by messages. */
 
 #include "../client/fabric.h"
 
@@ -18,7 +18,7 @@ static struct fid_cntr *counter;
 static uint64_t rank, ranks;
 static int is_portals;
 
-/* Where a rank's memory is, as others name it. */
+/* The memory of a rank, as others name it. */
 static struct place {
     uint64_t address, key;
 } places[MOST_RANKS];
@@ -49,7 +49,7 @@ static struct fi_cq_tagged_entry next(void) {
     }
 }
 
-/* The error of the next completion. */
+/* Returns the error of the next completion. */
 static struct fi_cq_err_entry failure(void) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error;
@@ -69,7 +69,7 @@ static void receive_from(uint64_t from, uint64_t tag, void *bytes, size_t length
     CHECK(next().op_context == bytes);
 }
 
-/* All ranks are there: nothing else may complete meanwhile. */
+/* Waits for all ranks; no other operation may complete meanwhile. */
 static void barrier(void) {
     char none;
     for (uint64_t other = 1; other < ranks; other++)
@@ -103,7 +103,7 @@ static void open_all(uint64_t more) {
     CHECK(!ep->fid.ops->bind(&ep->fid, &cq->fid, FI_SEND | FI_RECV | FI_SELECTIVE_COMPLETION));
     CHECK(!ep->fid.ops->bind(&ep->fid, &counter->fid, FI_READ | FI_WRITE));
     CHECK(ep->fid.ops->bind(&ep->fid, &counter->fid, FI_REMOTE_WRITE) == (more & FI_RMA_EVENT ? 0 : -ENOSYS));
-    /* Messages have completions by default here, and accesses as they say. */
+    /* Messages have completions by default here, and accesses on request. */
     uint64_t flags = FI_SEND | FI_COMPLETION;
     CHECK(!ep->fid.ops->control(&ep->fid, FI_SETOPSFLAG, &flags));
     flags = FI_RECV | FI_COMPLETION;
@@ -149,7 +149,7 @@ static void close_all(struct fid_mr *mr) {
     CHECK(!ep->fid.ops->close(&ep->fid));
 }
 
-/* Rank 0 writes and reads memory of rank 1, which does nothing but look. */
+/* Rank 0 writes and reads memory of rank 1, which only looks at its queue. */
 static void access_all(void) {
     static unsigned char out[BYTES], in[BYTES];
     struct fid_mr *early = NULL;
@@ -171,7 +171,7 @@ static void access_all(void) {
     }
     if (rank == 0) {
         CHECK(counter->ops->read(counter) == done);
-        /* What is injected may be written over at once; several parts are one access. */
+        /* Injected bytes may be overwritten at once; several parts are one access. */
         uint64_t words[3] = {1, 2, 3}, back[4] = {0};
         CHECK(!ep->rma->inject(ep, words, 24, 1, places[1].address, places[1].key));
         memset(words, 0, sizeof words);
@@ -183,20 +183,20 @@ static void access_all(void) {
         CHECK(!ep->rma->readv(ep, backs, NULL, 2, 1, places[1].address, places[1].key, backs));
         CHECK(next().op_context == backs);
         CHECK(back[3] == 1 && back[0] == 4 && back[1] == 5 && back[2] == 0);
-        /* No more has to be injected than fits, and the lengths of both ends are one. */
+        /* Injecting more bytes than fit fails, and both ends must have the same length. */
         CHECK(ep->rma->inject(ep, out, 65, 1, places[1].address, places[1].key) == -EMSGSIZE);
         struct fi_rma_iov short_one = {places[1].address, 8, places[1].key};
         struct fi_msg_rma msg = {&backs[1], NULL, 1, 1, &short_one, 1, NULL, 0};
         CHECK(ep->rma->writemsg(ep, &msg, 0) == -EINVAL && ep->rma->readmsg(ep, &msg, 0) == -EINVAL);
         CHECK(ep->rma->write(ep, out, 8, NULL, 99, 0, places[1].key, NULL) == -EINVAL);
-        /* Data for the other's queue, behind which its bytes are there. */
+        /* Data for the other's queue, after which the bytes are in memory. */
         for (size_t at = 0; at < BYTES; at++)
             out[at] = (unsigned char)(at * 7 + 1);
         CHECK(!ep->rma->writedata(ep, out, BYTES, NULL, 0xfeedbeef, 1, places[1].address, places[1].key, out));
         CHECK(next().op_context == out);
         CHECK(!ep->rma->injectdata(ep, "x", 1, 7, 1, places[1].address, places[1].key));
         CHECK(!counter->ops->wait(counter, done + 5, -1));
-        /* It has ended when its bytes may be written over, which is before they are there. */
+        /* The write ends when its bytes may be overwritten, before they arrive. */
         CHECK(!write_to(1, out, BYTES, 0, FI_COMPLETION | FI_INJECT_COMPLETE, out));
         CHECK(next().op_context == out);
     } else {
@@ -214,12 +214,12 @@ static void access_all(void) {
     close_all(early);
 }
 
-/* What must not be done is not done, and the initiator is told. */
+/* Forbidden accesses have no effect, and the initiator gets an error. */
 static void bounds(void) {
     static uint64_t closed[8], unread[8] = {42}, unwritten[8];
     open_all(0);
     struct fid_mr *mr = register_memory(window, 64, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
-    /* Of two keys that are the same one is refused, where the program chooses them. */
+    /* Of two equal keys the second is refused, if the program chooses them. */
     struct fid_mr *again;
     if (is_portals)
         CHECK(domain->mr->reg(&domain->fid, window, 8, FI_REMOTE_READ, 0, 1, 0, &again, NULL) == -266 /* FI_ENOKEY */);
@@ -246,7 +246,7 @@ static void bounds(void) {
         };
         for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             struct place to = wrong[i].place;
-            /* The card of the second kind checks addresses; keys are its library's, which knows rights. */
+            /* Cards with RDMA check addresses; the library checks keys, which have the rights. */
             if (!is_portals && i == 8)
                 continue;
             ssize_t posted = wrong[i].reads
@@ -264,7 +264,7 @@ static void bounds(void) {
         }
         CHECK(word == 7);
         CHECK(counter->ops->read(counter) == 0 && counter->ops->readerr(counter) == errors);
-        /* The last byte is inside; and an error is told of without a completion, too. */
+        /* The last byte is inside. An error is also reported without a completion. */
         places[1] = others[0];
         CHECK(!write_to(1, &word, 1, 63, FI_COMPLETION, NULL));
         next();
@@ -287,7 +287,7 @@ static void bounds(void) {
 enum { MIN, MAX, SUM, PROD, LOR, LAND, BOR, BAND, LXOR, BXOR, READ, WRITE, CSWAP, CSWAP_NE, CSWAP_LE, CSWAP_LT, CSWAP_GE, CSWAP_GT, MSWAP };
 enum { INT32 = 4, UINT64 = 7, DOUBLE = 9 };
 
-/* Each operation by rank 0 on memory of rank 1, with its value before and behind. */
+/* Each operation by rank 0 on memory of rank 1, with the values before and after. */
 static void each_atomic(void) {
     static const struct {
         int op;
@@ -335,7 +335,7 @@ static void atomics(void) {
     CHECK(!domain->ops->query_atomic(domain, DOUBLE, SUM, &attr, 0) && attr.size == 8 && attr.count == 512);
     CHECK(!domain->ops->query_atomic(domain, UINT64, CSWAP, &attr, FI_COMPARE_ATOMIC) && attr.count == 1);
     CHECK(!domain->ops->query_atomic(domain, UINT64, READ, &attr, FI_FETCH_ATOMIC) && attr.count == 512);
-    /* Long double, bits of fractions, an order of complex numbers, a comparison that is no such operation, a tagged one. */
+    /* Long double, bits of fractions, an order of complex numbers, an invalid comparison, a tagged operation. */
     CHECK(domain->ops->query_atomic(domain, 12, SUM, &attr, 0) == -EOPNOTSUPP);
     CHECK(domain->ops->query_atomic(domain, DOUBLE, BOR, &attr, 0) == -EOPNOTSUPP);
     CHECK(domain->ops->query_atomic(domain, 11, MIN, &attr, FI_FETCH_ATOMIC) == -EOPNOTSUPP);
@@ -351,7 +351,7 @@ static void atomics(void) {
     if (rank == 0)
         each_atomic();
     barrier();
-    /* All ranks draw numbers from rank 0 at once: none twice. */
+    /* All ranks draw numbers from rank 0 at once: no number occurs twice. */
     enum { DRAWS = 20 };
     window[0] = rank == 0 ? 0 : window[0];
     barrier();
@@ -382,7 +382,7 @@ static void atomics(void) {
     close_all(mr);
 }
 
-/* What others do to a rank's memory is counted, where that is asked for, and a wait for it ends. */
+/* Accesses of others to a rank's memory are counted on request, and a wait for the count ends. */
 static void counts(void) {
     struct fid_cntr *reads;
     open_all(FI_RMA_EVENT | FI_ATOMIC);
@@ -404,7 +404,7 @@ static void counts(void) {
         CHECK(!counter->ops->add(counter, 2) && counter->ops->read(counter) == 102);
         CHECK(!counter->ops->wait(counter, 102, 0));
     } else {
-        /* Its own counter has both its accesses and those of others. */
+        /* The endpoint's own counter has its own accesses and those of others. */
         while (counter->ops->read(counter) < 4)
             ;
         CHECK(window[0] == 10 && window[2] == 5);
@@ -414,7 +414,7 @@ static void counts(void) {
     close_all(mr);
 }
 
-/* A rank that looks for nothing but a word of its memory, between looks at its queue. */
+/* A rank that looks only at a word of its memory, between looks at its queue. */
 static void watched(void) {
     open_all(0);
     struct fid_mr *mr = register_memory(window, 64, FI_REMOTE_WRITE, 9);
@@ -428,7 +428,7 @@ static void watched(void) {
     close_all(mr);
 }
 
-/* More accesses than a card has room for, without a look between them. */
+/* More accesses than a card has room for, without a look between. */
 static void burst(void) {
     open_all(0);
     struct fid_mr *mr = register_memory(window, sizeof window, FI_REMOTE_READ | FI_REMOTE_WRITE, 9);
@@ -445,7 +445,7 @@ static void burst(void) {
     close_all(mr);
 }
 
-/* What a card offers, to programs of both ways to register memory. */
+/* A card's offers, to programs with either way to register memory. */
 static void offers(const char *card) {
     struct fi_provider *own = provider();
     struct fi_info *info;
@@ -462,7 +462,7 @@ static void offers(const char *card) {
     modes.mr_mode = by_address;
     CHECK(own->getinfo(FI_VERSION(2, 5), NULL, NULL, 0, &hints, &info) == (has_rma ? 0 : -ENODATA));
     CHECK(!has_rma || (info->caps & rma) == rma);
-    /* As programs for the first versions say it. */
+    /* The form of programs for the first versions. */
     modes.mr_mode = FI_MR_BASIC;
     CHECK(own->getinfo(FI_VERSION(1, 4), NULL, NULL, 0, &hints, &info) == (has_rma && !has_atomics ? 0 : -ENODATA));
     modes.mr_mode = FI_MR_SCALABLE;
@@ -471,7 +471,7 @@ static void offers(const char *card) {
     CHECK(own->getinfo(FI_VERSION(1, 4), NULL, NULL, 0, &hints, &info) == (has_atomics ? 0 : -ENODATA));
     hints.caps = FI_RMA | FI_RMA_EVENT;
     CHECK(own->getinfo(FI_VERSION(1, 4), NULL, NULL, 0, &hints, &info) == (has_atomics ? 0 : -ENODATA));
-    /* Without a way to register memory there is the rest. */
+    /* Without registered memory the other capabilities are offered. */
     hints.caps = 0, modes.mr_mode = 0;
     CHECK(!own->getinfo(FI_VERSION(2, 5), NULL, NULL, 0, &hints, &info));
     CHECK(!(info->caps & FI_RMA) == !has_atomics && info->caps & FI_TAGGED);
@@ -482,7 +482,7 @@ static void offers(const char *card) {
     CHECK(!own->fabric(info->fabric_attr, &fabric, NULL) && !fabric->ops->domain(fabric, info, &domain, NULL));
     CHECK(!domain->ops->cq_open(domain, &queue, &cq, NULL) && !domain->ops->av_open(domain, &table, &av, NULL));
     CHECK(!domain->ops->endpoint(domain, info, &ep, NULL));
-    /* Memory that is registered before the endpoint is there is registered with it. */
+    /* Memory registered before the endpoint exists is registered with it later. */
     struct fid_mr *mr;
     CHECK(!domain->mr->reg(&domain->fid, window, 64, FI_REMOTE_READ, 0, 5, 0, &mr, NULL));
     CHECK(!ep->fid.ops->bind(&ep->fid, &av->fid, 0) && !ep->fid.ops->bind(&ep->fid, &cq->fid, FI_SEND | FI_RECV));

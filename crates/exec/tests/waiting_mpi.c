@@ -1,5 +1,5 @@
-/* As Open MPI starts and ends: it waits for the other processes by looking at its queue and sleeping, as often as the machine has
- * time for. The program says what opens and closes its endpoint, what a look is, and a folder in which processes tell each other. */
+/* Starts and ends as Open MPI does: it waits for the other processes by looks and sleeps that depend on the machine's speed. The program
+ * sets the functions to open and close its endpoint and to look, and a folder by which processes communicate. */
 
 #define _GNU_SOURCE
 
@@ -32,14 +32,14 @@ int MPI_Init(int *count, char ***words) {
     (void)count, (void)words;
     struct timespec now;
     waiting_open();
-    /* Some come later than others, and read clocks more often. */
+    /* Some arrive later than others, and read clocks more often. */
     for (unsigned reads = waiting_rank * 7 + (unsigned)getpid() % 5; reads; reads--)
         clock_gettime(CLOCK_MONOTONIC, &now);
     wait_for_all("start");
     return 0;
 }
 
-/* Calls that look so often, whether anything comes or not: the number of looks that are left is in a register, or on the stack. */
+/* Calls with a fixed number of looks, with or without arrivals: the number of looks left is in a register, or on the stack. */
 int MPI_Barrier(void *unused) {
     (void)unused;
     for (int looks = 0; looks < 100; looks++)

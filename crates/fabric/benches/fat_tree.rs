@@ -1,6 +1,6 @@
-//! Delivered packets a second through a fat tree of 1024 hosts, from port to port of cards: a random permutation, 2 MB
-//! a flow in packets of 4 KiB. Prints `name  value  unit` lines; the figures are medians, and a second is one of CPU time,
-//! so that other work on the machine does not count.
+//! Delivered packets per second, from card port to card port, through a fat tree of 1024 hosts. Traffic is a random
+//! permutation with flows of 2 MB in packets of 4 KiB. Prints `name  value  unit` lines. The figures are medians per
+//! second of CPU time, so other work on the machine does not count.
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
@@ -61,7 +61,7 @@ fn permutation(rng: &mut Rng) -> Vec<u32> {
     to
 }
 
-/// Packets a second and switches passed a second.
+/// Packets and switch traversals per second.
 fn measure(topology: &str) -> (f64, f64) {
     let mut world: World<Symbol> = World::new(Config { seed: 1, ..Config::default() });
     let hosts: Vec<NodeId> = (0..HOSTS).map(|_| world.add_node()).collect();

@@ -1,5 +1,5 @@
-//! Delivered packets a second through a switch of 36 ports, from port to port of cards: all to all in turns, and 35
-//! into one. Prints `name  value  unit` lines; the figures are medians.
+//! Delivered packets per second through a switch of 36 ports, from card port to card port: all to all in turns, and
+//! 35-to-1 incast. Prints `name  value  unit` lines; the figures are medians.
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
@@ -53,7 +53,7 @@ async fn listen(port: Rc<Port>) {
     }
 }
 
-/// Packets and events a second.
+/// Packets and events per second.
 fn measure(senders: u32, to: impl Fn(u32, u64) -> u32 + Copy + 'static) -> (f64, f64) {
     let mut world: World<Symbol> = World::new(Config::default());
     let hosts: Vec<NodeId> = (0..HOSTS).map(|_| world.add_node()).collect();

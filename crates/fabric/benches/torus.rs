@@ -1,6 +1,6 @@
-//! The cost of a packet's passage through a router on tori of 64 to 4096 hosts, and of a millisecond of the largest: uniform
-//! traffic in packets of 4 KiB over links of 5 GB/s, at half of the load that saturates them. Prints `name  value  unit` lines; a second is
-//! one of CPU time, so that other work on the machine does not count.
+//! The cost of a packet's passage through a router on tori of 64 to 4096 hosts, and of a simulated millisecond of the
+//! largest torus. Traffic is uniform, in packets of 4 KiB over links of 5 GB/s, at half of the saturation load. Prints
+//! `name  value  unit` lines. A second is CPU time, so other work on the machine does not count.
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
@@ -61,18 +61,18 @@ async fn listen(port: Rc<Port>) {
 struct Measured {
     seconds: f64,
     packets: u64,
-    /// Routers passed.
+    /// Router traversals.
     passed: u64,
 }
 
-/// A torus of this many hosts in each of three dimensions, so long.
+/// Runs a torus with `side` hosts in each of three dimensions until `end`.
 fn measure(side: u32, end: Time) -> Measured {
     let hosts = side.pow(3);
     let mut world: World<Symbol> = World::new(Config { seed: 1, ..Config::default() });
     let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
     let torus = Torus::new(&[side; 3]).expect("a torus");
     let (ports, network) = Topology::Torus(torus).build(&mut world, &ids, &SPEC).expect("the hosts fit");
-    // A link carries side / 8 packets for each that a host sends; a host sends no faster than its own link.
+    // A link carries side / 8 packets per packet that a host sends, and a host sends no faster than its own link.
     let busy = GAP.cover(PACKET + SPEC.link.header);
     let saturated = busy.ps() * u64::from(side.max(8)) / 8;
     let mean = Duration::from_ps(2 * saturated);
@@ -97,7 +97,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The most memory that this process had, in MB, where the system says so.
+/// The peak memory of this process in MB, where the system reports it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -105,7 +105,7 @@ fn peak_memory() -> Option<u64> {
 }
 
 fn main() {
-    // As many packets' passages in each, about two million.
+    // About two million packet passages in each size.
     let sides = [(4, 26_000_000), (8, 1_900_000), (16, 125_000)];
     let mut costs = vec![Vec::new(); sides.len()];
     for _ in 0..ROUNDS {

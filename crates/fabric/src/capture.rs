@@ -1,8 +1,8 @@
-//! The packets that links carried, kept for a file.
+//! Captured packets of links, for a file.
 //!
-//! Each direction of a link between two nodes has a [`Tap`] where packets enter it, if the network is
-//! [captured](crate::Network::capture). A node's taps share a budget of memory, so that what is kept does not depend on
-//! shards; the packets after the first that does not fit are counted.
+//! In a [captured](crate::Network::capture) network, each direction of a link between two nodes has a [`Tap`] where
+//! packets enter it. The taps of a node share a budget of memory, so the captured packets do not depend on shards.
+//! Packets after the first that exceeds the budget are only counted.
 
 use crate::faults::{LostPacket, Place};
 use crate::transit::Transit;
@@ -12,65 +12,66 @@ use std::cell::{Cell, RefCell};
 use std::iter;
 use std::rc::Rc;
 
-/// Most bytes of header and payload that are kept of a packet: the longest that tools read.
+/// The most bytes of header and payload kept per packet: the longest that tools read.
 const LONGEST: u64 = 1 << 18;
 
-/// What became of a packet on a link.
+/// The disposition of a packet on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// It does not arrive.
+    /// Whether it does not arrive.
     pub lost: bool,
-    /// Why it was dropped, if it was: among the packets that a node has dropped.
+    /// The cause of a drop, for a packet that a node has dropped.
     pub dropped: Option<Cause>,
-    /// Bits were flipped. Its bytes are the damaged ones, except on a link that checks packets, which has them as they were sent.
+    /// Whether bits were flipped. The captured bytes are the damaged ones, but on a link that checks packets the sent
+    /// ones.
     pub damaged: bool,
-    /// It was on the link before: the link has sent it again, or the network has duplicated it.
+    /// Whether it is a resent or duplicated packet.
     pub again: bool,
     /// Its delay beyond the link's latency.
     pub late: Duration,
 }
 
 impl Fate {
-    /// A packet that was dropped.
+    /// The disposition of a dropped packet.
     const fn of_drop(cause: Cause) -> Fate {
         Fate { lost: false, dropped: Some(cause), damaged: false, again: false, late: Duration::ZERO }
     }
 }
 
-/// A packet that a link carried.
+/// A captured packet.
 #[derive(Clone, Debug)]
 pub struct Captured<'c> {
-    /// When its first byte went out.
+    /// The time at which its first byte left.
     pub time: Time,
-    /// Its route and its name.
+    /// Its route and identity.
     pub label: Label,
     /// Its flow control on this link.
     pub channel: Channel,
-    /// What became of it.
+    /// Its disposition.
     pub fate: Fate,
     /// The header.
     pub header: &'c [u8],
-    /// The payload up to its first phantom byte; not more than 256 KiB with the header.
+    /// The payload up to its first phantom byte; at most 256 KiB with the header.
     pub payload: &'c [u8],
     /// Length of the whole payload in bytes.
     pub length: u64,
-    /// What it says, if it is no packet but a pause frame, whose header is the frame of IEEE 802.1Qbb.
+    /// The contents of a pause frame; none for a packet. The header is then the frame of IEEE 802.1Qbb.
     pub pause: Option<Pause>,
 }
 
-/// The packets that one direction of a link carried, or that a node has dropped.
+/// The captured packets of one direction of a link, or the packets dropped by a node.
 #[derive(Clone, Debug)]
 pub struct CapturedLink {
-    /// The node where it begins.
+    /// The node at its start.
     pub from: Place,
-    /// The node where it ends.
+    /// The node at its end.
     pub to: Place,
-    /// Whether these are the packets that the node `from` has dropped, and no link's.
+    /// Whether these are packets dropped by the node `from`, not those of a link.
     pub dropped: bool,
-    /// The port of the card at one of its ends, or that has dropped them, where the capture tells apart
-    /// [the ports of a card](crate::Network::capture).
+    /// The port of the card at one end of the link, or the port that dropped the packets. Set only if the capture
+    /// distinguishes [the ports of a card](crate::Network::capture).
     pub port: Option<CardPort>,
-    /// Packets that were not kept, because the node's budget of memory was used up.
+    /// Packets that exceeded the node's budget of memory.
     pub left_out: u64,
     rows: Vec<Row>,
     bytes: Vec<u8>,
@@ -79,26 +80,26 @@ pub struct CapturedLink {
 /// A port of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CardPort {
-    /// Where the card is.
+    /// The card's node.
     pub card: Place,
     /// The port's number.
     pub number: u32,
 }
 
-/// The ports of a card of which all are in use: a switch inside of it joins them, and each leads to another host.
+/// The ports of a card with all ports in use: a switch inside the card joins them, and each leads to another host.
 pub(crate) struct CardPorts {
     card: Option<NodeId>,
     /// The hosts behind its ports.
     others: Vec<NodeId>,
-    /// Hosts of the network, the card's among them.
+    /// Hosts of the network, including the card's.
     hosts: u32,
 }
 
-/// The packets that a node drops: those from or to one node, or all others.
+/// A tap for dropped packets: those from or to one node, or all others.
 pub(crate) type DropTap = (Option<NodeId>, Rc<Tap>);
 
 impl CardPorts {
-    /// Of this host's card, or none, in a network of these hosts.
+    /// Returns the ports of this host's card, or none, in a network of these hosts.
     pub(crate) fn of(card: Option<NodeId>, hosts: impl ExactSizeIterator<Item = NodeId>) -> CardPorts {
         let count = hosts.len() as u32;
         let others = match card {
@@ -108,18 +109,18 @@ impl CardPorts {
         CardPorts { card, others, hosts: count }
     }
 
-    /// Whether it is the card of this host.
+    /// Whether the card is at this host.
     pub(crate) fn is_at(&self, node: NodeId) -> bool {
         self.card == Some(node)
     }
 
-    /// The port that leads to a host.
+    /// Returns the port that leads to a host.
     fn to(&self, node: NodeId) -> Option<CardPort> {
         let number = self.others.iter().position(|other| *other == node)? as u32;
         Some(CardPort { card: Place::of(self.card?, self.hosts), number })
     }
 
-    /// The tap of a link that ends at a host, with the port's name where it is that of a port.
+    /// Labels the tap of a link that ends at a host, if the link belongs to a port.
     pub(crate) fn name(&self, end: NodeId, tap: Rc<Tap>) -> Rc<Tap> {
         if let Some(port) = self.to(end) {
             tap.is_of(port);
@@ -127,7 +128,8 @@ impl CardPorts {
         tap
     }
 
-    /// The taps for what a node drops: one for each port where it is the card, or the switch inside of it, and one for all else.
+    /// Returns the taps for the drops of a node. The card, and the switch inside it, have one per port and one for the
+    /// rest.
     pub(crate) fn drops(&self, node: NodeId, left: &Rc<Cell<u64>>) -> Vec<DropTap> {
         let tap = || Tap::of_drops(Place::of(node, self.hosts), left.clone());
         let is_inside = self.is_at(node) || node.0 >= self.hosts;
@@ -137,7 +139,7 @@ impl CardPorts {
     }
 }
 
-/// A packet, whose bytes are those of the link from `start` on.
+/// A packet. Its bytes begin at `start` in the bytes of the link.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     time: Time,
@@ -152,22 +154,22 @@ struct Row {
 }
 
 impl CapturedLink {
-    /// How many packets were kept.
+    /// Number of captured packets.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// The packets that it has carried, those left out among them.
+    /// Packets that it has carried, including those left out.
     pub fn packets(&self) -> u64 {
         self.len() as u64 + self.left_out
     }
 
-    /// Whether the link has carried nothing.
+    /// Whether the link has carried no packet.
     pub fn is_empty(&self) -> bool {
         self.packets() == 0
     }
 
-    /// When the first byte of a packet went out, by its number.
+    /// Returns the time at which the first byte of packet `number` left.
     ///
     /// # Panics
     /// When there is no such packet.
@@ -175,7 +177,7 @@ impl CapturedLink {
         self.rows[number].time
     }
 
-    /// A packet, by its number: they are in the order in which they were given to the link.
+    /// Returns packet `number`, in the order in which the link received them.
     ///
     /// # Panics
     /// When there is no such packet.
@@ -186,9 +188,9 @@ impl CapturedLink {
     }
 }
 
-/// Keeps the packets that one direction of a link carries.
+/// Captures the packets of one direction of a link.
 pub(crate) struct Tap {
-    /// Bytes of memory that the node's taps may still take.
+    /// Bytes of memory left for the taps of the node.
     left: Rc<Cell<u64>>,
     link: RefCell<CapturedLink>,
 }
@@ -207,7 +209,7 @@ impl Tap {
         Tap { left, link: RefCell::new(link) }
     }
 
-    /// The link is that of a port of a card: the switch at one of its ends is inside of that.
+    /// Assigns the link to a port of a card: the switch at one of its ends is inside the card.
     pub(crate) fn is_of(&self, port: CardPort) {
         let link = &mut *self.link.borrow_mut();
         link.port = Some(port);
@@ -218,19 +220,19 @@ impl Tap {
         }
     }
 
-    /// A tap for the packets that a node drops.
+    /// Makes a tap for the drops of a node.
     pub(crate) fn of_drops(at: Place, left: Rc<Cell<u64>>) -> Rc<Tap> {
         let tap = Tap::new((at, at), left);
         tap.link.borrow_mut().dropped = true;
         Rc::new(tap)
     }
 
-    /// A packet's first byte goes out at `time`.
+    /// Captures a packet that leaves at `time`.
     pub(crate) fn keep(&self, packet: &Transit, time: Time, fate: Fate) {
         self.keep_packet(packet.packet(), packet.channel, time, fate);
     }
 
-    /// A packet is dropped.
+    /// Captures a dropped packet.
     pub(crate) fn keep_dropped(&self, packet: &Packet, lost: LostPacket) {
         self.keep_packet(packet, packet.channel, lost.time, Fate::of_drop(lost.cause));
     }
@@ -261,7 +263,7 @@ impl Tap {
         self.push(row, iter::once(header).chain(real()));
     }
 
-    /// A pause frame's first byte goes out at `time`, from one node of so many hosts to the other.
+    /// Captures a pause frame that leaves at `time`.
     #[cold]
     pub(crate) fn keep_pause(&self, pause: Pause, time: Time, fate: Fate) {
         let frame = pause.frame(self.link.borrow().from);
@@ -285,12 +287,12 @@ impl Tap {
         self.push(row, iter::once(&frame[..]));
     }
 
-    /// Adds a row, whose bytes are the first of these.
+    /// Adds a row with the first bytes of `parts`.
     fn push<'b>(&self, row: Row, parts: impl Iterator<Item = &'b [u8]>) {
         let link = &mut *self.link.borrow_mut();
         let Some(left) = self.left.get().checked_sub((size_of::<Row>() + row.header + row.kept) as u64)
         else {
-            // Shorter packets after it would leave gaps that no reader sees.
+            // The capture ends here: with shorter packets after this one it would have invisible gaps.
             self.left.set(0);
             link.left_out += 1;
             return;
@@ -304,7 +306,7 @@ impl Tap {
         link.rows.push(Row { start, ..row });
     }
 
-    /// Takes what was kept.
+    /// Takes the captured packets.
     pub(crate) fn take(&self) -> CapturedLink {
         let link = &mut *self.link.borrow_mut();
         let empty = CapturedLink { rows: Vec::new(), bytes: Vec::new(), left_out: 0, ..*link };

@@ -1,21 +1,18 @@
-//! Fat trees: folded Clos networks of equal switches, in which every switch below the top has as many links up as it
-//! has places for links down.
+//! Fat trees: folded Clos networks of equal switches. Each switch below the top has as many uplinks as downlink ports.
 //!
-//! With k ports a switch and h = k/2, a *subtree* of level l holds h^(l+1) hosts: level 0 is a switch with h
-//! of them, and level l joins h subtrees of level l - 1. It has h^l switches at its top, which are told apart
-//! by their *plane*. Going up from plane p of level l by its link u leads to plane p + u h^l of level l + 1,
-//! and going down from plane p leads to plane p mod h^(l-1) of the subtree below: the path up determines the
-//! path down. Switches of the highest level have all k ports down, so a tree of L levels holds 2 h^L hosts.
+//! Let k be the ports of a switch and h = k/2. A *subtree* of level l holds h^(l+1) hosts. Level 0 is a switch with h
+//! hosts, and level l joins h subtrees of level l - 1. A subtree has h^l switches at its top, numbered by *plane*.
+//! Uplink u of plane p of level l leads to plane p + u h^l of level l + 1. A downlink of plane p leads to plane p mod
+//! h^(l-1) of the subtree below, so the path up determines the path down. Switches of the highest level have all k
+//! ports down, so a tree of L levels holds 2 h^L hosts.
 //!
-//! Hosts take the places in order, and switches that no packet can reach are not built: a switch without
-//! hosts below it, and levels above one where a single subtree holds all hosts. Every switch built has all
-//! its links up, so there are always at least as many links between two levels as hosts below: full bisection
-//! bandwidth, whatever the number of hosts.
+//! Hosts take the places in order. Switches that no packet can reach are not built: switches without hosts below, and
+//! levels above one with a single subtree for all hosts. Every built switch has all its uplinks. Between two levels
+//! there are therefore at least as many links as hosts below: full bisection bandwidth for any number of hosts.
 //!
-//! A packet goes up until its destination is below, and then down, and never up again. A packet going up
-//! waits for buffers further up or on the path down, one going down for buffers further down, and at the end
-//! of every path is a card: no cycle of waiting can form, so a fat tree cannot deadlock, however small its
-//! buffers.
+//! A packet goes up until its destination is below, then down, and never up again. A packet going up waits for buffers
+//! further up or on the path down, and one going down for buffers further down. Every path ends at a card. No cycle of
+//! waiting can form, so a fat tree cannot deadlock, however small its buffers.
 
 use crate::ethernet::Plan;
 use crate::link::planned_link;
@@ -29,19 +26,19 @@ use nicety_types::NodeId;
 use std::fmt;
 use std::rc::Rc;
 
-/// Most ports that a switch can have, as in the specification.
+/// The most ports of a switch, as in the specification.
 const MOST_PORTS: u32 = 4096;
-/// Most levels: with more than two ports, far fewer hold 2^32 hosts.
+/// The most levels: with more than two ports, far fewer levels hold 2^32 hosts.
 const MOST_LEVELS: u32 = 32;
 
-/// How a switch of a fat tree chooses among its links up, all of which lead to the destination.
+/// The choice among a switch's uplinks, which all lead to the destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UpRouting {
-    /// By the destination alone: at level l, link (d / h^l) mod h for destination d. Every destination has
-    /// its own path down, so flows to different destinations never share a link down.
+    /// By the destination alone: at level l, link (d / h^l) mod h for destination d. Every destination has its own path
+    /// down, so flows to different destinations never share a downlink.
     #[default]
     DModK,
-    /// By a hash of source and destination: flows are spread, and packets of a flow stay in order.
+    /// By a hash of source and destination: flows are spread, and the packets of a flow stay in order.
     Hash,
     /// By a hash of source, destination and message: messages are spread. Packets of a message stay in order, but
     /// messages between two nodes can overtake each other.
@@ -49,10 +46,10 @@ pub enum UpRouting {
 }
 
 impl UpRouting {
-    /// All of them.
+    /// All routings.
     pub const ALL: &'static [UpRouting] = &[UpRouting::DModK, UpRouting::Hash, UpRouting::HashMessage];
 
-    /// The name, as it is written on the command line.
+    /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             UpRouting::DModK => "d-mod-k",
@@ -62,18 +59,17 @@ impl UpRouting {
     }
 }
 
-/// A fat tree, without hosts yet. The default takes its ports from the card's specification of switches, as many levels
+/// A fat tree, without hosts yet. By default it has the ports of the card's specification of switches, as many levels
 /// as the hosts need, and [`UpRouting::DModK`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FatTree {
-    /// Ports of each switch, and levels, where they are chosen.
+    /// Ports of each switch, and levels; none by default.
     size: Option<(u16, Option<u8>)>,
     up: UpRouting,
 }
 
 impl FatTree {
-    /// A fat tree of switches with so many `ports`, and so many `levels` of them: as many as it takes where none are
-    /// named.
+    /// A fat tree of switches with `ports` ports and `levels` levels, or as many levels as the hosts need.
     ///
     /// # Errors
     /// When there is no such tree.
@@ -90,12 +86,12 @@ impl FatTree {
         })
     }
 
-    /// The same tree with another routing up.
+    /// Returns the same tree with another routing up.
     pub fn routed(self, up: UpRouting) -> FatTree {
         FatTree { up, ..self }
     }
 
-    /// Whether all packets from one host to another go the same way.
+    /// Whether all packets from one host to another take the same path.
     pub(crate) fn keeps_order(self) -> bool {
         self.up != UpRouting::HashMessage
     }
@@ -105,8 +101,7 @@ impl FatTree {
         self.up
     }
 
-    /// Parses the part behind `fat-tree`: `:PORTS`, `:LEVELS`, `:ROUTING`, each of them or none, in this
-    /// order.
+    /// Parses the part after `fat-tree`: `:PORTS`, `:LEVELS`, `:ROUTING`. Each is optional, in this order.
     pub(crate) fn parse(text: &str) -> Result<FatTree, TopologyError> {
         let wrong = |why: String| {
             let shown: String = text.chars().take(32).collect();
@@ -117,7 +112,7 @@ impl FatTree {
         };
         let mut fields = text.split(':').skip(1).peekable();
         let mut number = |what: &str| {
-            // A number begins like one; other words are routings.
+            // A field that begins like a number is one; other words are routings.
             let numeric = |field: &&str| field.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
             match fields.next_if(numeric) {
                 None => Ok(None),
@@ -151,7 +146,7 @@ impl FatTree {
         }
     }
 
-    /// The places of the hosts in it.
+    /// Returns the shape of the tree with these hosts.
     pub(crate) fn shape(self, hosts: usize, spec: &SwitchSpec) -> Result<Shape, TopologyError> {
         let wrong = |text| Err(TopologyError::new(text));
         let (ports, levels) = match self.size {
@@ -191,7 +186,7 @@ impl FatTree {
             }
             (Some(needed), levels) => {
                 let last = levels.unwrap_or(needed) - 1;
-                // Levels above the first subtree that holds all hosts would never see a packet.
+                // Levels above the first with one subtree for all hosts would never see a packet.
                 let top = (0..last).find(|&l| half.saturating_pow(l + 1) >= hosts as u64).unwrap_or(last);
                 Ok(Shape { half, hosts: hosts as u64, top })
             }
@@ -215,7 +210,7 @@ impl FatTree {
             let planes = shape.planes(level) as usize;
             levels.push(hosts.chunks(below).flat_map(|hosts| beside(world, hosts, planes)).collect());
         }
-        // Of each switch: its links down, in the order of the switches or hosts below, and then its links up.
+        // Of each switch: its downlinks, in the order of the switches or hosts below, then its uplinks.
         let mut ends: Vec<Vec<Vec<LinkEnd>>> =
             levels.iter().map(|switches| switches.iter().map(|_| Vec::new()).collect()).collect();
         let mut ports = Vec::with_capacity(hosts.len());
@@ -282,7 +277,7 @@ fn check_ports(ports: u32) -> Result<(), TopologyError> {
     }
 }
 
-/// Ranks of nodes, by node.
+/// Returns the ranks of nodes, by node.
 fn ranks(hosts: &[(NodeId, LinkSpec)]) -> Rc<[u32]> {
     let mut ranks = vec![u32::MAX; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
     for (rank, host) in (0..).zip(hosts) {
@@ -307,13 +302,13 @@ impl fmt::Display for FatTree {
     }
 }
 
-/// A fat tree with its hosts.
+/// The shape of a fat tree with its hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Half of a switch's ports.
     half: u64,
     hosts: u64,
-    /// The highest level that is built, from 0.
+    /// The highest level built, from 0.
     top: u32,
 }
 
@@ -323,44 +318,43 @@ impl Shape {
         2 * self.half
     }
 
-    /// How many hosts a subtree of this level has places for; at the top, as many as there can be.
+    /// Number of hosts below a subtree of this level; at the top, the maximum for the tree.
     fn below(self, level: u32) -> u64 {
         if level == self.top { u64::MAX } else { self.half.saturating_pow(level + 1) }
     }
 
-    /// The switch of a host, by rank.
+    /// Returns the leaf switch of a host, by rank.
     pub(crate) fn leaf(self, rank: u64) -> u64 {
         rank / self.below(0)
     }
 
-    /// How many switches a subtree of this level has at its top.
+    /// Number of switches at the top of a subtree of this level.
     fn planes(self, level: u32) -> u64 {
         self.half.pow(level)
     }
 
-    /// How many switches there are at this level.
+    /// Number of switches at this level.
     fn switches(self, level: u32) -> u64 {
         self.hosts.div_ceil(self.below(level)) * self.planes(level)
     }
 
-    /// The subtree of the next level that a subtree is in.
+    /// Returns the subtree of the next level that contains a subtree.
     fn parent(self, level: u32, subtree: u64) -> u64 {
         if level + 1 == self.top { 0 } else { subtree / self.half }
     }
 }
 
-/// The routing of one switch: down by the destination's place, up as the tree has it.
+/// The routing of one switch: down by the destination's place, up by the tree's rule.
 struct Way {
     /// Ranks of nodes, by node.
     ranks: Rc<[u32]>,
-    /// The first rank below, and how many there are places for.
+    /// The first rank below, and the number of places there.
     first: u64,
     below: u64,
-    /// How many ranks are behind each link down; also the value of the digit of a rank that this level routes
-    /// by.
+    /// Number of ranks behind each downlink; also the value of the rank's digit that this level routes by.
     stride: u64,
     half: u64,
-    /// How many links down there are.
+    /// Number of downlinks.
     down: u64,
     level: u32,
     up: UpRouting,
@@ -374,7 +368,7 @@ impl Way {
             UpRouting::Hash => mix(pair),
             UpRouting::HashMessage => mix(mix(pair) ^ packet.message.sequence),
         };
-        // Every level hashes anew, or flows that have met at one would stay together.
+        // Every level hashes anew, or flows that met at one level would stay together.
         let drawn = mix(hash ^ u64::from(self.level));
         ((u128::from(drawn) * u128::from(self.half)) >> 64) as u64
     }
@@ -395,8 +389,7 @@ impl Routing for Way {
     }
 }
 
-/// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input flips half of
-/// the bits.
+/// The output function of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit of the input flips half of the bits.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -410,7 +403,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_splitmix64() {
-        // Its first two outputs from seed 0.
+        // The first two outputs from seed 0.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(mix(0x9e37_79b9_7f4a_7c15), 0x6e78_9e6a_a1b9_65f4);
     }

@@ -1,4 +1,4 @@
-//! A virtual channel at a port of a switch: its input buffer; its queue before the output, and the credits there.
+//! A virtual channel at a switch port: its input buffer, its output queue, and the output's credits.
 
 use crate::Symbol;
 use crate::transit::{Span, Transit};
@@ -7,40 +7,40 @@ use nicety_types::Time;
 
 /// A virtual channel of an output.
 pub(crate) struct Lane {
-    /// Packets that have no credit yet, or wait behind one that has none.
+    /// Packets without a credit, and those behind them.
     queue: Queue,
-    /// Free slots at the far end; more may have been freed since they were last counted.
+    /// Known free slots at the far end. More may have become free since the last count.
     credits: u32,
     /// Slots at the far end.
     slots: u32,
-    /// The credits for them.
+    /// The credits for these slots.
     freed: Units<Symbol>,
 }
 
 /// A packet that has been routed.
 pub(crate) struct Waiting {
-    /// Accounted for until its first byte would leave a free switch. Its channel is that of the output.
+    /// Its time is accounted for until its first byte leaves an idle switch. Its channel is that of the output.
     pub(crate) packet: Transit,
-    /// The port it came in by, and its channel there.
+    /// Its input port, and its channel there.
     pub(crate) from: (u32, u8),
-    /// Its times on leaving a free switch.
+    /// Its times of leaving an idle switch.
     pub(crate) span: Span,
 }
 
 impl Lane {
-    /// A channel with so many slots at the far end, all free.
+    /// A channel with this number of slots at the far end, all free.
     pub(crate) fn new(slots: u32, freed: Units<Symbol>) -> Lane {
         Lane { queue: Queue::EMPTY, credits: slots, slots, freed }
     }
 
-    /// Prefetches the returned credits, where the next packet needs them.
+    /// Prefetches the returned credits, if the next packet needs them.
     pub(crate) fn prepare(&self) {
         if self.credits == 0 {
             self.freed.prefetch();
         }
     }
 
-    /// Whether there is a credit for a packet that comes now.
+    /// Whether there is a credit for a packet that arrives now.
     pub(crate) fn has_credit(&mut self) -> bool {
         if self.credits == 0 {
             self.count_credits();
@@ -58,7 +58,7 @@ impl Lane {
         self.credits -= 1;
     }
 
-    /// Keeps a packet until there is a credit for it.
+    /// Queues a packet until there is a credit for it.
     pub(crate) fn wait(&mut self, waiting: Waiting, memory: &mut Memory) {
         if self.queue.is_empty() {
             self.freed.wait();
@@ -66,7 +66,7 @@ impl Lane {
         memory.push(&mut self.queue, waiting);
     }
 
-    /// The next packet that there is a credit for; where there is none, its arrival will be an event.
+    /// Takes the next packet for which there is a credit. Without one, the arrival of a credit becomes an event.
     pub(crate) fn next(&mut self, memory: &mut Memory) -> Option<Waiting> {
         if self.credits == 0 && !self.queue.is_empty() {
             self.freed.wait();
@@ -98,9 +98,9 @@ impl Queue {
     }
 }
 
-/// Waiting packets, in memory that all queues of a switch share: few of them have packets at a time.
+/// Queued packets, in memory shared by all queues of a switch: few queues have packets at a time.
 pub(crate) struct Memory {
-    /// Each with the one behind it in its queue, or with the next that is free.
+    /// Each with its successor in its queue, or in the free list.
     slots: Vec<(Option<Waiting>, u32)>,
     free: u32,
 }
@@ -138,24 +138,24 @@ impl Memory {
     }
 }
 
-/// The buffer of a virtual channel of an input, and the counts of what came. It fills whole lines of the processor's caches.
+/// The buffer of a virtual channel of an input, and its counters. It fills whole cache lines.
 #[repr(align(64))]
 pub(crate) struct InputBuffer {
     size: u32,
     used: u32,
-    /// When the packets that have their time of sending will have left; the others are not among them. In
-    /// order: they get their times in nearly that order.
+    /// Departure times of packets with a known time of sending; other packets have no entry. They are in order, as
+    /// packets get their times in nearly that order.
     leaving: Few<Time, 8>,
-    /// Packets that came, those of the control channel in the first buffer.
+    /// Received packets. The first buffer includes those of the control channel.
     pub(crate) packets: u64,
     /// Their bytes on the wire, headers included.
     pub(crate) bytes: u64,
-    /// The most packets that were in the buffer at once.
+    /// The peak occupancy in packets.
     pub(crate) peak: u32,
 }
 
 impl InputBuffer {
-    /// An empty buffer of so many slots.
+    /// An empty buffer of this number of slots.
     pub(crate) fn new(size: u32) -> InputBuffer {
         InputBuffer { size, used: 0, leaving: Few::new(), packets: 0, bytes: 0, peak: 0 }
     }
@@ -165,13 +165,13 @@ impl InputBuffer {
         self.used -= self.leaving.take_while(|left| left <= now) as u32;
     }
 
-    /// A packet comes that needs no slot.
+    /// Counts an arriving packet that needs no slot.
     pub(crate) fn pass(&mut self, bytes: u64) {
         self.packets += 1;
         self.bytes += bytes;
     }
 
-    /// A packet comes and takes a slot.
+    /// Counts an arriving packet, and takes a slot.
     pub(crate) fn take(&mut self, bytes: u64, now: Time) {
         self.pass(bytes);
         self.leave(now);
@@ -180,18 +180,18 @@ impl InputBuffer {
         self.peak = self.peak.max(self.used);
     }
 
-    /// Whether nothing is in it by `now`.
+    /// Whether it is empty at `now`.
     pub(crate) fn is_empty(&mut self, now: Time) -> bool {
         self.leave(now);
         self.used == 0
     }
 
-    /// Prefetches the places of the packets that leave next and last, where they are not near this.
+    /// Prefetches the entries of the next and the last departure, if they are not close to this.
     pub(crate) fn prepare(&self) {
         self.leaving.prefetch();
     }
 
-    /// A packet in it will have left at `left`.
+    /// Records that a packet in it leaves at `left`.
     pub(crate) fn leaves(&mut self, left: Time) {
         self.leaving.insert(left);
     }

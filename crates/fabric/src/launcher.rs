@@ -4,8 +4,8 @@ use crate::Symbol;
 use nicety_kernel::{Channel, Sim, WireRx, WireTx, World};
 use nicety_types::{Duration, NodeId};
 
-/// A node beside the cluster that knows when every program has reached a barrier. Like all nodes it
-/// communicates with the hosts by wire only, so barriers are the same however nodes are spread over shards.
+/// A node beside the cluster that detects when every program has reached a barrier. Like all nodes it communicates with
+/// the hosts only by wire, so barriers do not depend on the assignment of nodes to shards.
 pub struct Launcher;
 
 /// A host's connection to the launcher.
@@ -17,14 +17,15 @@ pub struct Barrier {
 }
 
 impl Launcher {
-    /// Adds a launcher for `hosts` to the world, in the shard of the first; one way to or from it takes `latency`.
+    /// Adds a launcher for `hosts` to the world, in the shard of the first. `latency` is the time of one way to or from
+    /// it.
     pub fn install(world: &mut World<Symbol>, hosts: &[NodeId], latency: Duration) -> Vec<Barrier> {
         let node = match hosts {
             [first, ..] => world.add_node_beside(*first),
             [] => world.add_node(),
         };
         let sim = world.sim(node);
-        // A host reaches the next barrier only after it has left this one, so one place for each is enough.
+        // A host reaches the next barrier only after it has left this one, so one slot per host is enough.
         let arrivals = std::rc::Rc::new(Channel::new(&sim, hosts.len().max(1)));
         let mut releases = Vec::with_capacity(hosts.len());
         let mut barriers = Vec::with_capacity(hosts.len());
@@ -61,7 +62,7 @@ impl Launcher {
 }
 
 impl Barrier {
-    /// Waits until every program of the cluster has come here.
+    /// Waits until every program of the cluster has reached this barrier.
     pub async fn wait(&self) {
         self.reached.send(self.sim.now() + self.latency, Symbol::Barrier);
         self.released.recv().await;

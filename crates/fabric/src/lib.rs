@@ -1,18 +1,18 @@
 //! The network: links and switches that carry packets between nodes.
 //!
-//! - [`Packet`] is the only thing that ever passes between nodes, by value. Its header and payload are real bytes, and
-//!   all that a receiver reads; its [`Label`] is for the network and for records.
-//! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer at
-//!   the other end. [`pair`] is both at once.
+//! - [`Packet`] is the only thing that passes between nodes, by value. Its header and payload are real bytes, and the
+//!   receiver reads nothing else. Its [`Label`] is for the network and for records.
+//! - [`link`] joins two nodes. [`Port`] is a card's end of a link: serialisation, latency, and credits for the buffer
+//!   at the other end. [`pair`] is both at once.
 //! - [`LinkProtocol`] is for links with bit errors: a checksum of each packet, and resending.
-//! - [`Switch`] has ends of links as its ports, and sends packets on by its [`Routing`].
-//! - [`FlowControl`] says what keeps buffers from overflowing: credits, as above; nothing, so that switches drop packets; or
-//!   pauses (IEEE 802.1Qbb).
+//! - [`Switch`] has link ends as ports, and forwards packets by its [`Routing`].
+//! - [`FlowControl`] prevents buffer overflow: credits, as above; pauses (IEEE 802.1Qbb); or none, and switches drop
+//!   packets.
 //! - [`Faults`] are injected on links, by chance or by script.
-//! - [`Topology`] joins hosts, by switches or without, into a [`Network`]; [`FatTree`] is one of several levels, a [`Ring`]
-//!   closes a circle, and a [`Torus`] has a router at every host.
-//! - [`Network::capture`] keeps the packets that links carry.
-//! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside anything measured.
+//! - [`Topology`] joins hosts, with or without switches, into a [`Network`]. A [`FatTree`] has several levels, a
+//!   [`Ring`] is a cycle of switches, and a [`Torus`] has a router at every host.
+//! - [`Network::capture`] captures the packets of links.
+//! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside the measurement.
 
 mod capture;
 mod ethernet;

@@ -1,4 +1,4 @@
-//! Links: two wires between two nodes, and each end's view of the other.
+//! Links: two wires between two nodes, and the state of each end.
 
 use crate::capture::{Fate, Tap};
 use crate::ethernet::{Pause, Plan};
@@ -11,51 +11,51 @@ use nicety_types::{Account, Duration, NodeId, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// When a packet is given to the node at the end of a link.
+/// The instant at which the node at the end of a link receives a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// When its last byte has arrived: a card works from its packet buffer.
     Whole,
-    /// When its first byte has arrived: a switch forwards it while it comes.
+    /// When its first byte has arrived: a switch forwards it while it arrives.
     Head,
 }
 
-/// The node at an end of a link, seen from the other end.
+/// The node at one end of a link, as the other end sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Terminal {
     /// The node.
     pub node: NodeId,
-    /// Packets that its buffer for each virtual channel of this link holds.
+    /// Capacity in packets of its buffer for each virtual channel of this link.
     pub buffer: u32,
-    /// When it is given a packet.
+    /// The instant at which it receives a packet.
     pub delivery: Delivery,
 }
 
-/// One direction of a link, seen from where it begins.
+/// One direction of a link, at its start.
 pub(crate) struct Line {
-    /// Takes packets, and the credits for slots of the first virtual channel's buffer at this end.
+    /// For packets, and for credits of the first virtual channel's buffer at this end.
     wire: WireTx<Symbol>,
-    /// Take the credits of the other virtual channels.
+    /// For the credits of the other virtual channels.
     further: Box<[WireTx<Symbol>]>,
     delivery: Delivery,
-    /// Whether it is inside a node, where no fault strikes.
+    /// Whether it is inside a node, where faults do not apply.
     inner: bool,
-    /// Where its packets are watched, or the network injects faults.
+    /// The tap and the faults, if it has any.
     watch: Option<Box<Watch>>,
-    /// Where the link has a protocol that sends again.
+    /// The link's protocol, if it resends.
     resending: Option<Box<Resending>>,
 }
 
-/// What meets every packet of a line; few have any.
+/// The tap and the faults of a line. Few lines have any.
 #[derive(Default)]
 struct Watch {
     faults: Option<Rc<Injector>>,
-    /// Keeps its packets for a capture.
+    /// Captures its packets.
     tap: Option<Rc<Tap>>,
 }
 
 impl Watch {
-    /// A packet's first byte goes out at `time`.
+    /// Captures a packet that leaves at `time`.
     fn keep(&self, packet: &Transit, time: Time, fate: Fate) {
         if let Some(tap) = &self.tap {
             tap.keep(packet, time, fate);
@@ -63,20 +63,20 @@ impl Watch {
     }
 }
 
-/// The use that a packet makes of its link.
+/// A packet's use of its link.
 #[derive(Clone, Copy)]
 pub(crate) struct Use {
     /// Bytes on the wire.
     pub(crate) bytes: u64,
-    /// How long they take when they lie complete in a buffer.
+    /// Their time on the wire when they lie complete in a buffer.
     pub(crate) occupied: Duration,
 }
 
-/// A packet that was given to the wire.
+/// The result of sending a packet.
 pub(crate) struct Sent {
-    /// A copy where it is duplicated, to be sent by [`Line::repeat`].
+    /// A copy, if it is duplicated. [`Line::repeat`] sends it.
     pub(crate) again: Option<Box<Transit>>,
-    /// Where the link's protocol keeps the serialiser longer.
+    /// The further use of the serialiser by the link's protocol.
     pub(crate) held: Option<Held>,
 }
 
@@ -84,18 +84,18 @@ impl Sent {
     const DONE: Sent = Sent { again: None, held: None };
 }
 
-/// The serialiser's further use by a packet.
+/// A packet's further use of the serialiser.
 pub(crate) struct Held {
-    /// When the last transmission began.
+    /// Start of the last transmission.
     pub(crate) begin: Time,
-    /// When the next packet may begin.
+    /// Earliest start of the next packet.
     pub(crate) until: Time,
-    /// How often the packet was sent again.
+    /// Number of resends of the packet.
     pub(crate) resent: u32,
 }
 
 impl Line {
-    /// The direction away from this end, and the wires by which things come to it.
+    /// Returns the direction away from this end, and the wires that lead to it.
     pub(crate) fn of(end: LinkEnd) -> (Line, Incoming) {
         let LinkEnd { sim, spec, far, outgoing: wire, incoming, further, inner, .. } = end;
         let (further, credits): (Vec<_>, Vec<_>) = further.into_iter().unzip();
@@ -107,7 +107,7 @@ impl Line {
         (line, Incoming { packets: incoming, credits })
     }
 
-    /// The flight time.
+    /// The propagation delay.
     pub(crate) fn latency(&self) -> Duration {
         self.wire.min_latency()
     }
@@ -117,12 +117,12 @@ impl Line {
         self.wire.to()
     }
 
-    /// Its two ends in a network of so many hosts, `from` being the near one; none where it is inside a node.
+    /// Its two ends in a network of `hosts` hosts, with `from` as the near one; none if it is inside a node.
     pub(crate) fn direction(&self, from: NodeId, hosts: u32) -> Option<(Place, Place)> {
         (!self.inner).then(|| (Place::of(from, hosts), Place::of(self.wire.to(), hosts)))
     }
 
-    /// Injects faults, where `faults` has any for it.
+    /// Injects the faults that `faults` has for it.
     pub(crate) fn inject(&mut self, faults: &Faults, from: NodeId, hosts: u32) -> Option<Rc<Injector>> {
         let (from, to) = self.direction(from, hosts)?;
         let bit_errors = self.resending.as_ref().is_some_and(|resending| resending.has_bit_errors());
@@ -133,24 +133,24 @@ impl Line {
         faults
     }
 
-    /// Keeps its packets in as much memory as `left` says; nothing where it is inside a node.
+    /// Captures its packets in the `left` bytes of memory, except inside a node.
     pub(crate) fn capture(&mut self, left: &Rc<Cell<u64>>, from: NodeId, hosts: u32) -> Option<Rc<Tap>> {
         let tap = Rc::new(Tap::new(self.direction(from, hosts)?, left.clone()));
         self.watch.get_or_insert_default().tap = Some(tap.clone());
         Some(tap)
     }
 
-    /// Whether packets are neither watched nor sent again: what becomes of each is known beforehand.
+    /// Whether packets are neither watched nor resent: the fate of each is known in advance.
     pub(crate) fn is_plain(&self) -> bool {
         self.watch.is_none() && self.resending.is_none()
     }
 
-    /// Whether a packet may be duplicated, and its copy be delivered.
+    /// Whether a packet may be duplicated, and the copy delivered.
     pub(crate) fn duplicates(&self) -> bool {
         self.resending.is_none() && self.faults().is_some_and(Injector::duplicates)
     }
 
-    /// Gives a packet to the wire, to come out as `span` says.
+    /// Puts a packet on the wire. It arrives at the times of `span`.
     pub(crate) fn send(&self, mut packet: Transit, mut span: Span, wire: Use) -> Sent {
         if let Some(resending) = &self.resending {
             return self.send_checked(resending, packet, span, wire);
@@ -178,7 +178,7 @@ impl Line {
         Sent { again: intact.filter(|_| again), held: None }
     }
 
-    /// The same on a link that sends again what is damaged or lost.
+    /// The same on a link that resends damaged or lost packets.
     #[cold]
     fn send_checked(&self, resending: &Resending, mut packet: Transit, mut span: Span, wire: Use) -> Sent {
         let latency = self.wire.min_latency();
@@ -207,7 +207,7 @@ impl Line {
         Sent { again: None, held }
     }
 
-    /// Sends a pause frame, which takes the wire for so long from `start` on. Damaged it is no better than lost.
+    /// Sends a pause frame, which takes the wire for `took` from `start` on. A damaged frame counts as lost.
     pub(crate) fn pause(&self, pause: Pause, start: Time, took: Duration) {
         let verdict = self.faults().map(|faults| (faults, faults.judge_checked(start)));
         let bad = verdict.filter(|(_, verdict)| verdict.lost.is_some() || verdict.damaged);
@@ -220,14 +220,14 @@ impl Line {
         self.wire.send(start + took + self.wire.min_latency(), Symbol::Pause(pause));
     }
 
-    /// A packet never comes, whose last byte would at `tail`.
+    /// Reports a lost packet. Its last byte would have arrived at `tail`.
     fn lose(&self, packet: &Transit, tail: Time) {
         if let Channel::Data(channel) = packet.channel {
             self.wire.send(tail, Symbol::Lost(channel));
         }
     }
 
-    /// Gives the copy of a packet to the wire.
+    /// Puts the copy of a packet on the wire.
     pub(crate) fn repeat(&self, packet: Transit, span: Span) -> Sent {
         if let Some(watch) = &self.watch {
             if let Some(faults) = &watch.faults {
@@ -243,7 +243,7 @@ impl Line {
         self.watch.as_ref()?.faults.as_deref()
     }
 
-    /// When the first byte goes out of a packet that comes out as `span` says.
+    /// The time at which the first byte leaves, for a packet that arrives at the times of `span`.
     fn start(&self, span: Span) -> Time {
         Time::from_ps(span.head.ps() - self.wire.min_latency().ps())
     }
@@ -261,45 +261,45 @@ impl Line {
         wire.send_unit(when + wire.min_latency());
     }
 
-    /// The wire that takes the credits of a virtual channel.
+    /// The wire for the credits of a virtual channel.
     pub(crate) fn credits(&self, channel: u8) -> &WireTx<Symbol> {
         channel.checked_sub(1).map_or(&self.wire, |further| &self.further[usize::from(further)])
     }
 }
 
-/// The wires that come to an end of a link.
+/// The wires that lead to one end of a link.
 pub(crate) struct Incoming {
-    /// Brings packets, and the credits of the first virtual channel.
+    /// For packets, and for the credits of the first virtual channel.
     pub(crate) packets: WireRx<Symbol>,
-    /// Bring the credits of the other virtual channels.
+    /// For the credits of the other virtual channels.
     pub(crate) credits: Vec<WireRx<Symbol>>,
 }
 
-/// A node's end of a link, to be made into a port of a card or of a switch.
+/// A node's end of a link, from which a port of a card or switch is made.
 pub struct LinkEnd {
     pub(crate) sim: Sim,
     /// The transmit path.
     pub(crate) spec: LinkSpec,
-    /// Of received packets.
+    /// Framing of received packets.
     pub(crate) framing_in: Framing,
     /// The node at the far end.
     pub(crate) far: Terminal,
-    /// Packets that this end's buffer for each virtual channel holds.
+    /// Capacity in packets of this end's buffer for each virtual channel.
     pub(crate) buffer: u32,
     pub(crate) outgoing: WireTx<Symbol>,
     pub(crate) incoming: WireRx<Symbol>,
-    /// For the credits of each virtual channel but the first, whose credits are between its packets.
+    /// Wires for the credits of each virtual channel but the first, which has its credits between its packets.
     pub(crate) further: Vec<(WireTx<Symbol>, WireRx<Symbol>)>,
-    /// Whether the link is inside a node, where no fault strikes.
+    /// Whether the link is inside a node, where faults do not apply.
     pub(crate) inner: bool,
-    /// Of a network without credits.
+    /// The plan of a network without credits.
     pub(crate) plan: Option<Plan>,
 }
 
-/// Joins two nodes by a link, both directions with the latency, gap and header of `spec`.
+/// Joins two nodes by a link with the latency, gap and header of `spec` in both directions.
 ///
 /// # Panics
-/// When the latency is zero, a buffer holds nothing or there is no virtual channel.
+/// When the latency is zero, a buffer has no slot or there is no virtual channel.
 pub fn link(world: &mut World<Symbol>, a: Terminal, b: Terminal, spec: LinkSpec) -> (LinkEnd, LinkEnd) {
     link_between(world, (a, spec), (b, spec))
 }
@@ -315,8 +315,8 @@ pub(crate) fn planned_link(
     (LinkEnd { plan, ..a }, LinkEnd { plan, ..b })
 }
 
-/// Joins two nodes that differ: each direction has the latency, gap and header of the end that sends, and the
-/// buffer of the other.
+/// Joins two different nodes: each direction has the latency, gap and header of its sender, and the buffer of its
+/// receiver.
 ///
 /// # Panics
 /// As [`link`], and when the ends have different numbers of virtual channels.
@@ -353,7 +353,7 @@ pub fn link_between(
     (near, end(b, of_b, a, Framing::of(&of_a), (b_to_a, b_from_a), further_b))
 }
 
-/// Joins a node's card to its router, inside the node: both ends of the link are the node's.
+/// Joins a node's card to its router inside the node: the node has both ends of the link.
 ///
 /// # Panics
 /// As [`link`].
@@ -367,7 +367,7 @@ pub(crate) fn inner_link(
     (LinkEnd { inner: true, ..card }, LinkEnd { inner: true, ..router })
 }
 
-/// A port's cable that ends in the port itself.
+/// A cable from a port to itself.
 ///
 /// # Panics
 /// As [`link`].

@@ -7,46 +7,46 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The counts of a port, an end of a link, so far.
+/// The counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStatistics {
-    /// Packets that came in.
+    /// Received packets.
     pub received_packets: u64,
     /// Their bytes on the wire, headers included.
     pub received_bytes: u64,
-    /// Packets that went out, or have their time of sending.
+    /// Packets sent or scheduled to be sent.
     pub sent_packets: u64,
     /// Their bytes on the wire, headers included.
     pub sent_bytes: u64,
-    /// How often packets went out again, since they had been lost or damaged on the link.
+    /// Number of resends after loss or damage on the link.
     pub resent_packets: u64,
-    /// How long the outgoing direction has been occupied.
+    /// Busy time of the outgoing direction.
     pub busy: Duration,
-    /// How long packets that were ready to go out by this port waited for it or for credits, all of them
-    /// added up; behind packets of their own message, too.
+    /// Total time that packets ready to leave by this port waited for it or for credits. Includes the time behind
+    /// packets of their own message.
     pub queued: Duration,
-    /// The most packets there were at once in this port's input buffer; in that of one virtual channel where a switch's
-    /// port has several.
+    /// Peak occupancy of this port's input buffer in packets. For a switch port with several virtual channels, the
+    /// highest of their peaks.
     pub peak_buffer: u32,
 }
 
-/// The counts of a switch's ports.
+/// The counters of a switch's ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchStatistics {
     /// The switch; for a router, the host's node.
     pub node: NodeId,
-    /// How many levels of switches are below it.
+    /// Number of switch levels below it.
     pub level: u32,
-    /// Its number among the switches of its level, by their subtrees.
+    /// Its number among the switches of its level, in the order of subtrees.
     pub index: u32,
-    /// The names of a router's ports: `local`, `x+`, `x-` and so on. None for a switch, whose ports have numbers.
+    /// The names of a router's ports: `local`, `x+`, `x-` and so on. Empty for a switch, as its ports have numbers.
     pub names: Arc<[&'static str]>,
-    /// Its ports, by number: links down in the order of the nodes below, and behind them links up.
+    /// Its ports, by number: downlinks in the order of the nodes below, then uplinks.
     pub ports: Vec<PortStatistics>,
 }
 
 impl SwitchStatistics {
-    /// A port's name in the network: `LEVEL/INDEX/PORT`, or `RANK/NAME` for a router's.
+    /// Returns a port's name in the network: `LEVEL/INDEX/PORT`, or `RANK/NAME` for a router's.
     pub fn port_name(&self, port: usize) -> String {
         match self.names.get(port) {
             Some(name) => format!("{}/{name}", self.index),
@@ -55,22 +55,21 @@ impl SwitchStatistics {
     }
 }
 
-/// The counts of the network's ports.
+/// The counters of the network's ports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkStatistics {
     /// The cards' ports, by rank.
     pub hosts: Vec<PortStatistics>,
-    /// The switches, or the hosts' routers; none where hosts are joined directly.
+    /// The switches, or the hosts' routers; empty if hosts are joined directly.
     pub switches: Vec<SwitchStatistics>,
-    /// The use of ports where there are no credits: those of hosts by rank, and of switches in their order.
+    /// The ports of a network without credits: those of hosts by rank, then of switches in their order.
     pub queues: Vec<QueueStatistics>,
-    /// The effects of faults, for each direction of a link that can have any.
+    /// The faults of each direction of a link that can have any.
     pub faults: Vec<FaultStatistics>,
 }
 
 impl NetworkStatistics {
-    /// How many times a packet has crossed a link, all packets together; a router is inside its host's node, and no link
-    /// is between them.
+    /// Total number of links crossed by packets. A router is inside its host's node, with no link between.
     pub fn hops(&self) -> u64 {
         let sent = |ports: &[PortStatistics]| ports.iter().map(|port| port.sent_packets).sum::<u64>();
         let is_router = |switch: &SwitchStatistics| !switch.names.is_empty();

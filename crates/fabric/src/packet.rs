@@ -6,10 +6,10 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// The most bytes of header a packet carries.
+/// The most bytes of a packet's header.
 const HEADER_CAPACITY: usize = 96;
 
-/// The real bytes of a packet's header, as the card's protocol wrote them.
+/// The real bytes of a packet's header, as written by the card's protocol.
 #[derive(Clone, Copy)]
 pub struct HeaderBytes {
     len: u8,
@@ -25,7 +25,7 @@ impl HeaderBytes {
         HeaderBytes::emitted(header.len(), |bytes| bytes.copy_from_slice(header))
     }
 
-    /// A header of `len` bytes, as `emit` writes it over zeros.
+    /// Makes a header of `len` bytes: `emit` writes over zeros.
     ///
     /// # Panics
     /// When it is longer than 96 bytes.
@@ -35,7 +35,7 @@ impl HeaderBytes {
         HeaderBytes { len: len as u8, bytes }
     }
 
-    /// The header with `more` behind it.
+    /// Returns the header with `more` appended.
     ///
     /// # Panics
     /// When both together are longer than 96 bytes.
@@ -47,15 +47,15 @@ impl HeaderBytes {
         whole
     }
 
-    /// Takes the last `len` bytes off: a layer's own part, which it has read.
+    /// Removes the last `len` bytes: the part of a layer that has read it.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// When the header has fewer bytes.
     pub fn strip(&mut self, len: usize) {
         self.len = u8::try_from(usize::from(self.len) - len).expect("shorter than before");
     }
 
-    /// Flips the bits `mask` of byte `at`, as a bad wire does.
+    /// Flips the bits `mask` of byte `at`.
     ///
     /// # Panics
     /// When there is no such byte.
@@ -105,30 +105,30 @@ impl fmt::Debug for HeaderBytes {
 /// The flow control of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Channel {
-    /// The virtual channel of this number: it takes a slot of that channel's buffer on every link, and a credit for it, so
-    /// it waits for no slot of another channel.
+    /// The virtual channel of this number. On every link the packet takes a slot of that channel's buffer, with a
+    /// credit for it. It never waits for a slot of another channel.
     Data(u8),
-    /// It needs no slot, so it never waits for data that waits for it: an acknowledgement, which is consumed
-    /// where it arrives. It takes its turn on every link like any other.
+    /// Needs no slot, so it never waits for data that waits for it: an acknowledgement, consumed where it arrives. It
+    /// takes its turn on every link like other packets.
     Control,
 }
 
-/// The label on a packet: its route, for the network, and its name in records. A card that receives it reads none of
-/// this, but the bytes of the header, which hold all that it needs.
+/// The label of a packet: its route, for the network, and its identity in records. A receiving card reads only the
+/// bytes of the header, which are sufficient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// The node it is for.
+    /// The destination.
     pub destination: NodeId,
-    /// The message it is part of, and with it the node that sent it. Routes may depend on both.
+    /// The packet's message, and with it the source. Routes may depend on both.
     pub message: MessageId,
-    /// Where its payload begins in the message's, in bytes.
+    /// Offset of the payload in the message, in bytes.
     pub offset: u64,
 }
 
 /// A packet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Packet {
-    /// Its route and its name.
+    /// Its route and identity.
     pub label: Label,
     /// Its flow control.
     pub channel: Channel,
@@ -141,36 +141,35 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Another packet like it; its payload is the same memory.
+    /// Returns a copy that shares the payload's memory.
     pub fn share(&self) -> Packet {
         Packet { payload: self.payload.clone(), path: self.path.clone(), ..*self }
     }
 
-    /// Whether it needs no slot in buffers.
+    /// Whether it needs no buffer slot.
     pub fn is_control(&self) -> bool {
         self.channel == Channel::Control
     }
 }
 
-/// The symbols that pass over a wire. Units on it are credits: a packet buffer slot is free again at the end
-/// that sent one.
+/// The symbols on a wire. Units on a wire are credits: a slot of the packet buffer is free again at their sender.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Symbol {
     /// A packet, whole.
     Packet(Parcel),
     /// The first byte of a packet, entering a switch.
     Head {
-        /// The packet, whose time is accounted for until its first byte has arrived.
+        /// The packet, with its time accounted for until its first byte has arrived.
         packet: Transit,
         /// When its last byte arrives.
         tail: Time,
-        /// The stage that the time from first to last byte belongs to.
+        /// The stage of the time from first to last byte.
         slowest: Stage,
     },
-    /// A lost packet of this virtual channel, which takes no slot.
+    /// A lost packet of this virtual channel. It takes no slot.
     Lost(u8),
     /// A pause frame, whole.
     Pause(Pause),
-    /// The launcher's: a program has reached a barrier, or may leave it.
+    /// From or to the launcher: a program has reached a barrier, or may leave it.
     Barrier,
 }

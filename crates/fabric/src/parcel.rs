@@ -1,5 +1,4 @@
-//! Packets in recycled memory: wires and switches hold a pointer, so that a packet's bytes stay in place from
-//! end to end.
+//! Packets in recycled memory. Wires and switches hold a pointer, so a packet's bytes stay in place from end to end.
 
 use crate::Packet;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,17 +6,17 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// How many boxes a thread keeps for packets to come: about 8 MiB.
+/// Number of free boxes that a thread keeps: about 8 MiB.
 const POOLED: usize = (8 << 20) / size_of::<Packet>();
 
-/// Memory for a packet; a pointer to it, so that it stays where it is.
+/// Memory for a packet, behind a pointer so that it stays in place.
 type Memory = Box<Option<Packet>>;
 
 thread_local! {
     static POOL: RefCell<Vec<Memory>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A packet in a box that is used again.
+/// A packet in a recycled box.
 pub struct Parcel(Option<Memory>);
 
 impl Parcel {
@@ -33,7 +32,7 @@ impl Parcel {
         }
     }
 
-    /// The packet itself.
+    /// Returns the packet.
     pub fn open(mut self) -> Packet {
         self.0.as_mut().and_then(|pooled| pooled.take()).expect(FULL)
     }
@@ -66,7 +65,7 @@ impl Drop for Parcel {
     fn drop(&mut self) {
         let Some(mut pooled) = self.0.take() else { return };
         *pooled = None;
-        // A thread that is ending has no pool any more; its boxes are simply freed.
+        // A thread that is ending has no pool any more. Its boxes are simply freed.
         let _ = POOL.try_with(|pool| {
             let pool = &mut *pool.borrow_mut();
             if pool.len() < POOLED {

@@ -16,28 +16,28 @@ use std::rc::Rc;
 /// The specification of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec {
-    /// Flight time; at least a picosecond, since it is the lookahead between nodes.
+    /// Propagation delay; at least a picosecond, since it is the lookahead between nodes.
     pub latency: Duration,
     /// Time per byte on the wire.
     pub gap: Gap,
     /// Bytes of header and framing on the wire for each packet.
     pub header: u64,
-    /// Packets that the buffer at the receiving end holds, for each virtual channel.
+    /// Capacity in packets of the receiving end's buffer, for each virtual channel.
     pub buffer: u32,
-    /// How many virtual channels there are, at least one.
+    /// Number of virtual channels, at least one.
     pub channels: u8,
     /// Word stuffing, checksum and resending.
     pub protocol: LinkProtocol,
 }
 
 impl LinkSpec {
-    /// Time of the serialiser for a packet of so many bytes: with its header and the words stuffed between.
+    /// Serialisation time of a packet with this payload, including its header and the stuffed words.
     pub fn serialisation(&self, payload: u64) -> Duration {
         self.gap.cover(Framing::of(self).bytes(payload))
     }
 }
 
-/// A packet's turn on a link; dropped without a launch, its credit is released.
+/// A packet's turn on a link. Dropping it without a launch releases its credit.
 pub struct Turn {
     flight: Flight,
     channel: Channel,
@@ -45,12 +45,12 @@ pub struct Turn {
     credit: Option<Permit>,
     /// When the credit was granted.
     granted: Time,
-    /// How long the packet was ready and waited.
+    /// The time that the ready packet waited.
     waited: Duration,
 }
 
 impl Turn {
-    /// The same turn for a packet that lies complete in a buffer, at the instant up to which `path` accounts.
+    /// The same turn for a packet that lies complete in a buffer at the end of `path`.
     pub fn resting(self, path: Path) -> Turn {
         Turn { flight: Flight::resting(path), ..self }
     }
@@ -58,14 +58,14 @@ impl Turn {
 
 /// A node's end of a link, both directions.
 ///
-/// A packet starts only with a credit for a slot of the buffer at the other end; the receiver returns it as a
+/// A packet starts only with a credit for a slot of the buffer at the other end. The receiver returns the credit as a
 /// symbol on its own direction of the link, which takes the link's latency and no bandwidth.
 ///
-/// A link has virtual channels, each with a buffer and credits of its own: a packet waits for no slot of another
-/// channel. They share the serialiser, which takes packets in the order in which they are launched.
+/// Each virtual channel of a link has its own buffer and credits, so a packet never waits for a slot of another
+/// channel. The channels share the serialiser, which takes packets in the order of launch.
 pub struct Port {
     sim: Sim,
-    /// Packets that the buffer at this end holds.
+    /// Capacity in packets of the buffer at this end.
     buffer: u32,
     transmit: Rc<Transmit>,
     /// Of the first virtual channel.
@@ -73,18 +73,18 @@ pub struct Port {
     /// The other virtual channels.
     further: Vec<Further>,
     incoming: Incomings,
-    /// Packets in this end's buffers, with those that have left by `leaving` and have not been counted.
+    /// Packets in this end's buffers. It includes packets that have left by `leaving` and are not yet counted.
     in_buffer: Cell<u32>,
-    /// When slots will be free that have been given up beforehand.
+    /// Times at which slots, freed in advance, become free.
     leaving: RefCell<Few<Time, 8>>,
-    /// When the packet began that was launched last.
+    /// Start of the last launched packet.
     begun: Cell<Time>,
     recorder: Recorder,
 }
 
-/// The receiving side of a port.
+/// The receive side of a port.
 enum Incomings {
-    /// Brings packets and credits.
+    /// Packets and credits.
     Wire(WireRx<Symbol>),
     /// Of a network without credits.
     Station(Rc<Station>),
@@ -93,9 +93,9 @@ enum Incomings {
 /// The transmit path of a port.
 pub(crate) struct Transmit {
     spec: LinkSpec,
-    /// Of packets sent and received.
+    /// Framing of sent and of received packets.
     framing: [Framing; 2],
-    /// The least bytes of a packet on the wire.
+    /// The minimum size of a packet on the wire, in bytes.
     least: u64,
     link: RefCell<Stream>,
     outgoing: RefCell<Line>,
@@ -118,22 +118,22 @@ impl Transmit {
         self.outgoing.borrow().to()
     }
 
-    /// Bytes on the wire of a packet with this payload that goes out.
+    /// Bytes on the wire of a sent packet with this payload.
     fn bytes(&self, payload: u64) -> u64 {
         self.framing[0].bytes(payload).max(self.least)
     }
 
-    /// Bytes on the wire of a packet with this payload that has come.
+    /// Bytes on the wire of a received packet with this payload.
     pub(crate) fn received(&self, payload: u64) -> u64 {
         self.framing[1].bytes(payload).max(self.least)
     }
 
-    /// Counts a packet of so many bytes that has come, with so many in the buffer then.
+    /// Counts a received packet of `bytes` bytes, and the buffer's occupancy with it.
     pub(crate) fn meter(&self, bytes: u64, in_buffer: u32) {
         self.meter.received(bytes, in_buffer);
     }
 
-    /// Sends a pause frame, behind the packet that is being sent.
+    /// Sends a pause frame behind the packet in transmission.
     pub(crate) fn pause(&self, pause: Pause, now: Time) {
         let took = self.spec.gap.cover(LEAST);
         let start = self.link.borrow_mut().occupy(now, took);
@@ -141,7 +141,7 @@ impl Transmit {
     }
 }
 
-/// A virtual channel beside the first, whose credits have wires of their own.
+/// A virtual channel other than the first, with separate wires for its credits.
 struct Further {
     /// For slots at the far end.
     credits: Credits,
@@ -149,7 +149,7 @@ struct Further {
 }
 
 impl Further {
-    /// A channel with so many slots at the far end.
+    /// A channel with this number of slots at the far end.
     fn new(sim: &Sim, slots: u32, incoming: WireRx<Symbol>) -> Further {
         let (credits, incoming) = (Credits::new(sim, u64::from(slots)), Rc::new(incoming));
         sim.spawn(take_credits(credits.clone(), incoming.clone()));
@@ -157,7 +157,7 @@ impl Further {
     }
 }
 
-/// Takes the credits that come while packets wait for them.
+/// Takes arriving credits while packets wait for them.
 async fn take_credits(credits: Credits, incoming: Rc<WireRx<Symbol>>) {
     loop {
         if credits.waiting() > 0 {
@@ -195,7 +195,7 @@ impl Port {
             }
             Some(plan) => {
                 let station = Station::new(&sim, transmit.clone(), plan, buffer);
-                // The wire keeps the handler; no credits come by it.
+                // The wire keeps the handler. No credits arrive by it.
                 drop(packets.handle(station.clone(), 0));
                 Incomings::Station(station)
             }
@@ -214,19 +214,19 @@ impl Port {
         }
     }
 
-    /// Has packets and the use of the link recorded, where such rows are kept.
+    /// Records packets and the link's use, if such rows are recorded.
     pub fn record(&mut self, recorder: &Recorder) {
         self.transmit.link.borrow_mut().record(recorder, Resource::LINK);
         self.recorder = recorder.clone();
     }
 
-    /// Has what packets touch here [kept near](Sim::keep_near).
+    /// Keeps the memory that packets touch here [near](Sim::keep_near).
     pub fn keep_near(&self) {
         self.sim.keep_near(self);
         self.sim.keep_near(&*self.transmit);
     }
 
-    /// Packets that the buffer at this end of the link holds, for each virtual channel.
+    /// Capacity in packets of the buffer at this end of the link, for each virtual channel.
     pub fn buffer(&self) -> u32 {
         self.buffer
     }
@@ -236,23 +236,23 @@ impl Port {
         self.transmit.free()
     }
 
-    /// Time of the serialiser for a packet with so much payload.
+    /// Serialisation time of a packet with this payload.
     pub fn serialisation(&self, payload: u64) -> Duration {
         self.transmit.spec.gap.cover(self.transmit.bytes(payload))
     }
 
-    /// How long the serialiser has been occupied.
+    /// Busy time of the serialiser.
     pub fn busy(&self) -> Duration {
         self.transmit.link.borrow().busy()
     }
 
-    /// Packets sent and received so far.
+    /// Numbers of packets sent and received so far.
     pub fn packets(&self) -> (u64, u64) {
         let statistics = self.statistics();
         (statistics.sent_packets, statistics.received_packets)
     }
 
-    /// The port's counts so far.
+    /// The port's counters so far.
     pub fn statistics(&self) -> PortStatistics {
         self.transmit.meter.read()
     }
@@ -261,7 +261,7 @@ impl Port {
         self.transmit.meter.clone()
     }
 
-    /// The receiving side, in a network without credits.
+    /// The receive side in a network without credits.
     pub(crate) fn station(&self) -> Option<Rc<Station>> {
         match &self.incoming {
             Incomings::Wire(_) => None,
@@ -269,7 +269,7 @@ impl Port {
         }
     }
 
-    /// The wire by which packets and credits come.
+    /// The wire for packets and credits.
     fn wire(&self) -> &WireRx<Symbol> {
         match &self.incoming {
             Incomings::Wire(wire) => wire,
@@ -277,8 +277,8 @@ impl Port {
         }
     }
 
-    /// Waits until a packet of this `flight` may start: a credit for the buffer at the other end, its first
-    /// byte, the serialiser. One sender at a time; [`Port::launch`] follows at the same instant.
+    /// Waits until a packet of this `flight` may start: for a credit for the buffer at the other end, its first byte,
+    /// and the serialiser. One sender at a time. [`Port::launch`] follows at the same instant.
     pub async fn turn(&self, flight: Flight) -> Turn {
         self.turn_on(0, flight).await
     }
@@ -307,12 +307,12 @@ impl Port {
         Turn { flight, channel, credit: Some(credit), granted, waited: self.sim.now().since(ready) }
     }
 
-    /// The turn of a packet of the first virtual channel right behind the one that was launched last, which may be later than now:
-    /// so a sender that nobody else can come in front of need not wait for each of its packets. It is the turn that
-    /// [`Port::turn`] would give if it were called as that packet began.
+    /// Returns the turn of a packet of the first virtual channel right behind the last launched one, perhaps in the
+    /// future. With it a sender without competitors need not wait for each of its packets. The turn equals that of
+    /// [`Port::turn`], called at the start of that packet.
     ///
-    /// None where no credit is left, or where what becomes of a packet is not known before its time: packets may be lost,
-    /// damaged, sent again or watched, or there are no credits. [`Port::turn`], at [`Port::begun`], is the way then.
+    /// Returns none without a credit, or if a packet's fate is not known in advance. That is so if packets may be lost,
+    /// damaged, resent or watched, and without credits. Call [`Port::turn`] at [`Port::begun`] then.
     pub fn turn_behind(&self, flight: &Flight) -> Option<Turn> {
         if matches!(self.incoming, Incomings::Station(_)) || !self.transmit.outgoing.borrow().is_plain() {
             return None;
@@ -324,12 +324,12 @@ impl Port {
         Some(Turn { flight: flight.clone(), channel: Channel::Data(0), credit, granted, waited })
     }
 
-    /// When the packet begins, or has begun, that was launched last.
+    /// Start of the last launched packet, past or future.
     pub fn begun(&self) -> Time {
         self.begun.get()
     }
 
-    /// The credits of a virtual channel, and the wire by which they come.
+    /// The credits of a virtual channel, and their wire.
     fn credits(&self, channel: u8) -> (&Credits, &WireRx<Symbol>) {
         match channel.checked_sub(1) {
             None => (&self.credits, self.wire()),
@@ -340,7 +340,7 @@ impl Port {
         }
     }
 
-    /// A free credit. Returned credits are counted only when there is none left.
+    /// Takes a free credit. Returned credits are counted only if no other is left.
     fn try_credit(&self, channel: u8) -> Option<Permit> {
         let (credits, incoming) = self.credits(channel);
         credits.try_acquire(1).or_else(|| {
@@ -361,8 +361,8 @@ impl Port {
         Turn { flight, channel, credit, granted: asked, waited: self.sim.now().since(ready) }
     }
 
-    /// The same in a network without credits, where packets of all channels are alike. It is boxed, so that senders with
-    /// credits are no larger for it.
+    /// The same in a network without credits, where all channels are alike. The future is boxed, so that senders with
+    /// credits stay small.
     async fn station_turn(&self, station: &Station, channel: Channel, flight: Flight) -> Turn {
         let ready = self.sim.now().max(flight.head);
         station.turn(flight.head).await;
@@ -370,17 +370,17 @@ impl Port {
         Turn { flight, channel, credit: None, granted, waited: granted.since(ready) }
     }
 
-    /// Puts a packet on the link whose turn it is. Returns the path up to the instant at which its last byte is handed
-    /// to the link.
+    /// Puts a packet on the link at its turn. Returns the path up to the instant at which its last byte is handed to
+    /// the link.
     ///
     /// # Panics
-    /// When the packet is of another channel than the turn.
+    /// When the packet's channel is not that of the turn.
     pub fn launch(&self, packet: impl Into<Parcel>, turn: Turn) -> Path {
         self.launch_parcel(packet.into(), turn)
     }
 
-    /// Puts a packet with so much payload on the link that nobody at the far end takes: its bytes have the link, and that is all.
-    /// Returns when the last one is handed to the link.
+    /// Puts a packet with this payload on the link for no receiver: its bytes only occupy the link. Returns the instant
+    /// at which the last byte is handed to the link.
     pub fn launch_to_nobody(&self, payload: u64, turn: Turn) -> Time {
         let transmit = &*self.transmit;
         let bytes = transmit.bytes(payload);
@@ -423,7 +423,7 @@ impl Port {
         handed
     }
 
-    /// The network duplicates a packet, if there is a slot for the copy at the other end.
+    /// Duplicates a packet, if there is a slot for the copy at the other end.
     fn repeat(&self, packet: Transit, granted: Time, flight: Flight) {
         if let (Channel::Data(channel), Incomings::Wire(_)) = (packet.channel, &self.incoming) {
             let Some(credit) = self.try_credit(channel) else { return };
@@ -437,28 +437,28 @@ impl Port {
         transmit.outgoing.borrow().repeat(packet.retraced(crossed.path), span);
     }
 
-    /// Injects faults on the transmit path, where `faults` has any for it, in a network of so many hosts.
+    /// Injects the faults that `faults` has for the transmit path, in a network of `hosts` hosts.
     pub(crate) fn inject(&mut self, faults: &Faults, hosts: u32) -> Option<Rc<Injector>> {
         self.transmit.outgoing.borrow_mut().inject(faults, self.sim.node(), hosts)
     }
 
-    /// Keeps the packets of the transmit path in as much memory as `left` says.
+    /// Captures the packets of the transmit path in the `left` bytes of memory.
     pub(crate) fn capture(&mut self, left: &Rc<Cell<u64>>, hosts: u32) -> Option<Rc<Tap>> {
         self.transmit.outgoing.borrow_mut().capture(left, self.sim.node(), hosts)
     }
 
-    /// The node whose end it is.
+    /// The node of this end.
     pub(crate) fn node(&self) -> NodeId {
         self.sim.node()
     }
 
-    /// The two ends of the transmit path; none where it is inside the node.
+    /// The two ends of the transmit path; none if it is inside the node.
     pub(crate) fn direction(&self, hosts: u32) -> Option<(Place, Place)> {
         self.transmit.outgoing.borrow().direction(self.sim.node(), hosts)
     }
 
-    /// The next packet that has come, whole. Takes the credits that come between packets. One of the control channel has
-    /// no slot to be freed.
+    /// Returns the next received packet, whole, and takes the credits between packets. A control packet has no slot to
+    /// free.
     pub async fn receive(&self) -> Parcel {
         let incoming = match &self.incoming {
             Incomings::Wire(wire) => wire,
@@ -511,11 +511,12 @@ impl Port {
         self.transmit.outgoing.borrow().credit(channel, self.sim.now());
     }
 
-    /// As [`Port::free_slot`], for a slot that will be free at `time`, so that nothing has to happen then. Not in a network without
-    /// credits, nor where that time is now: false is returned, nothing is done, and the slot is to be freed at that time.
+    /// As [`Port::free_slot`], for a slot that becomes free at `time`, without an event at that time. Returns false in
+    /// a network without credits, or if `time` is now. Then nothing has happened, and the caller frees the slot at that
+    /// time.
     #[must_use = "the slot may still have to be freed"]
     pub fn free_slot_at(&self, time: Time) -> bool {
-        // Of what happens now, the order decides which packets find the slot taken.
+        // At the current time, the order of events decides which packets find the slot taken.
         let is_known = matches!(self.incoming, Incomings::Wire(_)) && time > self.sim.now();
         if is_known {
             self.leaving.borrow_mut().insert(time);
@@ -528,7 +529,7 @@ impl Port {
 /// Joins two nodes by a link, both directions alike.
 ///
 /// # Panics
-/// When the latency is zero or the buffer holds nothing.
+/// When the latency is zero or the buffer has no slot.
 pub fn pair(world: &mut World<Symbol>, a: NodeId, b: NodeId, spec: LinkSpec) -> (Port, Port) {
     let end = |node| Terminal { node, buffer: spec.buffer, delivery: Delivery::Whole };
     let (a, b) = link(world, end(a), end(b), spec);

@@ -1,10 +1,10 @@
 //! The protocol of a link: word stuffing, a checksum of each packet, and resending (go-back-N).
 //!
-//! The far end checks each packet. It answers a damaged one with a NAK, and the sender begins again with it; a lost one is not
-//! acknowledged, and the sender begins again after its timeout. Packets that it has sent meanwhile are discarded by the far
-//! end, which takes them in the order of their numbers, and are sent again. So for all that happens behind the damaged packet,
-//! it has held the wire from its first transmission until the last one has gone out: that is how it is computed, in one step. A duplicate
-//! is known by its number and discarded, and a late packet holds up those behind it.
+//! The far end checks each packet, and answers a damaged one with a NAK. The sender then resends from that packet on. A
+//! lost packet is not acknowledged, and the sender resends after a timeout. The far end takes packets in the order of
+//! their numbers. It discards packets sent after the faulty one, and they are sent again. For the packets behind, the
+//! faulty one has therefore held the wire from its first transmission to the end of the last. The model computes this
+//! in one step. A duplicate is recognised by its number and discarded, and a late packet delays those behind it.
 
 use crate::LinkSpec;
 use crate::capture::{Fate, Tap};
@@ -14,22 +14,22 @@ use nicety_kernel::{Rng, Sim};
 use nicety_types::{Duration, LinkId, Time};
 use std::cell::RefCell;
 
-/// The protocol of a link beside its header.
+/// The protocol of a link, apart from its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProtocol {
-    /// Bytes of control words that are stuffed into the stream behind every [`LinkProtocol::stuffing_every`] bytes.
+    /// Bytes of control words stuffed into the stream after every [`LinkProtocol::stuffing_every`] bytes.
     pub stuffing: u64,
     /// Bytes of packets between control words, at least one.
     pub stuffing_every: u64,
-    /// Checksum and resending; none on a link that takes what comes.
+    /// Checksum and resending; none on a link that accepts damaged packets.
     pub resend: Option<Resend>,
 }
 
 impl LinkProtocol {
-    /// Nothing of it.
+    /// No protocol.
     pub const NONE: LinkProtocol = LinkProtocol { stuffing: 0, stuffing_every: 1, resend: None };
 
-    /// Whether bits may be hit on the link.
+    /// Whether bit errors can occur on the link.
     pub(crate) fn has_bit_errors(&self) -> bool {
         self.resend.is_some_and(|resend| !resend.bit_errors.is_zero())
     }
@@ -38,15 +38,15 @@ impl LinkProtocol {
 /// A checksum of each packet, and resending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resend {
-    /// How often a packet is sent again before it is lost.
+    /// Number of resends before a packet counts as lost.
     pub retries: u32,
-    /// From a packet's last byte until it is sent again where no answer comes.
+    /// Time from a packet's last byte to its resend without an answer.
     pub timeout: Duration,
-    /// How many bits are hit.
+    /// The bit error rate.
     pub bit_errors: BitErrorRate,
 }
 
-/// The probability of a bit to be hit, in units of 2^-63.
+/// The probability of an error per bit, in units of 2^-63.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BitErrorRate(u64);
 
@@ -54,10 +54,10 @@ pub struct BitErrorRate(u64);
 const ONE: u64 = 1 << 63;
 
 impl BitErrorRate {
-    /// No bit is ever hit.
+    /// No bit errors.
     pub const ZERO: BitErrorRate = BitErrorRate(0);
 
-    /// This fraction, to the nearest 2^-63.
+    /// The fraction `numerator / denominator`, rounded to 2^-63.
     ///
     /// # Panics
     /// When it is more than 1 or its denominator is zero.
@@ -71,9 +71,9 @@ impl BitErrorRate {
         self.0 == 0
     }
 
-    /// The probability, in units of 2^-63, that so many bytes are hit: 1 - (1 - rate)^bits.
+    /// The probability of an error in `bytes` bytes, in units of 2^-63: 1 - (1 - rate)^bits.
     fn of_bytes(self, bytes: u64) -> u64 {
-        // Whole numbers, so that it is the same on every machine.
+        // In whole numbers, so that the result is the same on every machine.
         let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 63) as u64;
         let (mut intact, mut power, mut bits) = (ONE, ONE - self.0, u128::from(bytes) * 8);
         while bits > 0 {
@@ -87,10 +87,10 @@ impl BitErrorRate {
     }
 }
 
-/// Bytes on the wire beside a packet's payload.
+/// Bytes on the wire besides a packet's payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framing {
-    // Few bytes: every port of every switch has them.
+    // Small fields: every port of every switch has them.
     header: u32,
     stuffing: u32,
     every: u32,
@@ -118,7 +118,7 @@ impl Framing {
 /// The sending end of a link with resending.
 pub(crate) struct Resending {
     resend: Resend,
-    /// One way; a NAK takes the same back.
+    /// The latency of one way. A NAK takes the same back.
     latency: Duration,
     strikes: RefCell<Strikes>,
 }
@@ -126,21 +126,21 @@ pub(crate) struct Resending {
 /// The draws of bit errors.
 struct Strikes {
     rng: Rng,
-    /// The last length that was asked for, and its probability.
+    /// The last length, and its probability.
     known: (u64, u64),
 }
 
-/// A packet's course over the link.
+/// A packet's transmissions on the link.
 pub(crate) struct Course {
-    /// When its last transmission began.
+    /// Start of the last transmission.
     pub(crate) begin: Time,
-    /// When the last byte of that had gone out.
+    /// End of its last byte on the wire.
     pub(crate) end: Time,
-    /// When the next packet may begin.
+    /// Earliest start of the next packet.
     pub(crate) free: Time,
-    /// How often it was sent again.
+    /// Number of resends.
     pub(crate) resent: u32,
-    /// How much later than the last byte's flight it comes; none if it never does.
+    /// Delay beyond the last byte's flight; none if the packet is lost.
     pub(crate) late: Option<Duration>,
 }
 
@@ -154,8 +154,8 @@ impl Resending {
         !self.resend.bit_errors.is_zero()
     }
 
-    /// The course of a packet of so many bytes on the wire, whose first transmission takes the wire from `begin` to
-    /// `end`, and each further one for `again`.
+    /// Returns the course of a packet of `bytes` bytes on the wire. Its first transmission takes the wire from `begin`
+    /// to `end`, and each further one takes `again`.
     pub(crate) fn course(
         &self,
         packet: &mut Transit,

@@ -1,7 +1,7 @@
-//! A ring of switches, each with a link to the next one and to the one before.
+//! A ring of switches, each with links to the next and the previous one.
 //!
-//! Packets take the shorter way round, clockwise where both are as long. Nothing breaks the circle: packets in it can wait for
-//! each other for ever, with credits and with pauses alike. That is what the topology is for.
+//! Packets take the shorter way round, clockwise if both are equal. Nothing breaks the cycle: packets in it can wait
+//! for each other for ever, both with credits and with pauses. The topology exists to show this.
 
 use crate::ethernet::Plan;
 use crate::link::planned_link;
@@ -15,7 +15,7 @@ use nicety_types::NodeId;
 use std::fmt;
 use std::rc::Rc;
 
-/// Most switches of a ring.
+/// The most switches of a ring.
 const MOST: u32 = 4096;
 
 /// A ring of switches, without hosts yet.
@@ -25,10 +25,10 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of so many switches.
+    /// A ring of `switches` switches.
     ///
     /// # Errors
-    /// When it has fewer than three or more than 4096.
+    /// When there are fewer than three or more than 4096.
     pub fn new(switches: u32) -> Result<Ring, TopologyError> {
         match switches {
             3..=MOST => Ok(Ring { switches: switches as u16 }),
@@ -39,7 +39,7 @@ impl Ring {
         }
     }
 
-    /// Parses the part behind `ring`: `:SWITCHES`.
+    /// Parses the part after `ring`: `:SWITCHES`.
     pub(crate) fn parse(text: &str) -> Result<Ring, TopologyError> {
         let number = text.strip_prefix(':').filter(|text| !text.starts_with('+'));
         match number.and_then(|text| text.parse().ok()) {
@@ -53,7 +53,7 @@ impl Ring {
         }
     }
 
-    /// The switch of a host, by rank: hosts are spread over the switches in their order.
+    /// Returns the switch of a host, by rank: hosts are spread over the switches in their order.
     pub(crate) fn switch_of(self, rank: usize, hosts: usize) -> usize {
         rank * usize::from(self.switches) / hosts
     }
@@ -63,7 +63,7 @@ impl Ring {
         hosts.div_ceil(usize::from(self.switches)) + 2
     }
 
-    /// Whether so many hosts can be joined.
+    /// Checks that `hosts` hosts can be joined.
     pub(crate) fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
         let (links, ports) = (self.links(hosts), spec.ports as usize);
         if hosts < 2 {
@@ -97,7 +97,7 @@ impl Ring {
             |at: usize| Terminal { node: nodes[at], buffer: spec.switch.buffer, delivery: Delivery::Head };
         let mut ends: Vec<Vec<_>> = nodes.iter().map(|_| Vec::new()).collect();
         let mut ports = Vec::with_capacity(hosts.len());
-        // By node: the switch of a host, and its port there.
+        // By node: a host's switch, and its port there.
         let mut places = vec![None; hosts.iter().map(|host| host.0.0 as usize + 1).max().unwrap_or(0)];
         for (rank, host) in hosts.iter().enumerate() {
             let at = self.switch_of(rank, hosts.len());
@@ -133,11 +133,11 @@ impl fmt::Display for Ring {
 
 /// The routing of one switch.
 struct Way {
-    /// By node: its switch, and its port there; none for nodes that packets are not for.
+    /// By node: its switch, and its port there; none for nodes that receive no packets.
     places: Rc<[Option<(usize, usize)>]>,
     here: usize,
     count: usize,
-    /// How many hosts are at this switch: the ports behind theirs are to the next switch and to the one before.
+    /// Number of hosts at this switch. The ports after theirs lead to the next and to the previous switch.
     below: usize,
 }
 

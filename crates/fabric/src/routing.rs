@@ -3,43 +3,42 @@
 use crate::Transit;
 use nicety_types::NodeId;
 
-/// The way of a packet out of a switch.
+/// A packet's way out of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The port.
     pub port: usize,
-    /// The virtual channel of the port's link; a control packet has none, and takes no notice.
+    /// The virtual channel of the port's link; ignored for a control packet.
     pub channel: u8,
-    /// The mark for the next switch, which finds it as [`Transit::mark`].
+    /// The mark for the next switch, which reads it as [`Transit::mark`].
     pub mark: u8,
 }
 
 impl Route {
-    /// By this port, on the first virtual channel, without a mark.
+    /// A route by this port, on the first virtual channel, without a mark.
     pub const fn by(port: usize) -> Route {
         Route { port, channel: 0, mark: 0 }
     }
 }
 
-/// A switch's routing. It sees the packet alone, so the same packet takes the same path in every run.
+/// A switch's routing. It depends on the packet alone, so the same packet takes the same path in every run.
 pub trait Routing {
-    /// The way out of `packet`, which came in by port `from`.
+    /// Returns the route of `packet`, which arrived at port `from`.
     ///
     /// # Panics
-    /// When it is for a node that cannot be reached: cards refuse to send to ranks that do not exist.
+    /// When the destination cannot be reached: cards refuse to send to ranks that do not exist.
     fn route(&self, packet: &Transit, from: usize) -> Route;
 }
 
 /// One port for each destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoutingTable {
-    /// By node; `None` for nodes that packets are not for.
+    /// By node; `None` for nodes that receive no packets.
     ports: Vec<Option<u16>>,
 }
 
 impl RoutingTable {
-    /// A table from destinations to their ports. A later port of the same destination replaces an earlier
-    /// one.
+    /// Makes a table from destinations to their ports. A later entry of a destination replaces an earlier one.
     ///
     /// # Panics
     /// When a port's number is above 65 535.

@@ -1,21 +1,22 @@
 //! A switch: virtual cut-through with a buffer at each input and a queue before each output.
 //!
-//! - A packet's head is routed `latency` after it has come in, and its bytes follow as they come: a free
-//!   switch delays a packet by its latency and nothing else.
-//! - An output sends one packet at a time, in the order in which their heads came in. Of heads that come in at the same
+//! - A packet's head is routed `latency` after its arrival, and its bytes follow as they arrive. An idle switch thus
+//!   delays a packet by its latency and nothing else.
+//! - An output sends one packet at a time, in the order in which heads arrived. Of heads that arrive at the same
 //!   instant, that of the link with the smaller number is first, as everywhere.
-//! - The packets of an input that wait for different outputs wait in different queues (virtual output
-//!   queues), so there is no head-of-line blocking between outputs. But they share the input's buffer: an
-//!   input whose packets for one busy output fill it takes no other packet either (back-pressure).
-//! - A packet leaves an output only with a credit for the buffer at the far end. Its own slot is free when
-//!   its last byte has left, and its credit takes the latency of the incoming link.
+//! - The packets of an input for different outputs wait in different queues (virtual output queues), so there is no
+//!   head-of-line blocking between outputs. But they share the input's buffer. When packets for one busy output fill
+//!   it, the input takes no other packet either (back-pressure).
+//! - A packet leaves an output only with a credit for the buffer at the far end. Its own slot is free when its last
+//!   byte has left, and its credit takes the latency of the incoming link.
 //!
-//! - A link may have virtual channels: each has its own buffer at the input, and its own queue and credits at the output,
-//!   and the routing chooses among them. Channels share the serialiser, in the order in which packets have heads and credits.
+//! A link may have virtual channels. Each has its own buffer at the input, and its own queue and credits at the output.
+//! The routing chooses the channel. Channels share the serialiser, in the order in which packets have both head and
+//! credit.
 //!
-//! A queue has no overtaking, so a packet that has its credit has its time, too: the switch gives it to the
-//! wire at once, with the instants at which it will begin and end. A packet costs one event, and a credit one
-//! where a packet waits for it: otherwise credits are collected only when those at hand have been used.
+//! A queue has no overtaking, so a packet with a credit has fixed times. The switch puts it on the wire at once, with
+//! the instants of its start and end. A packet costs one event, and a credit costs one only if a packet waits for it.
+//! Otherwise credits are collected only when the known ones are used up.
 
 use crate::capture::Tap;
 use crate::ethernet;
@@ -36,24 +37,24 @@ use std::sync::Arc;
 /// The specification of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchSpec {
-    /// From the arrival of a packet's head at an input to its routed head at an output.
+    /// From the arrival of a packet's head at an input to the routed head at an output.
     pub latency: Duration,
-    /// How many ports there are.
+    /// Number of ports.
     pub ports: u32,
-    /// Packets that the input buffer of each port holds.
+    /// Capacity in packets of the input buffer of each port.
     pub buffer: u32,
 }
 
-/// A switch of the network; it works by itself, and this handle reads its state.
+/// A switch of the network. It works by itself, and this handle reads its state.
 pub struct Switch {
     inside: Rc<dyn Works>,
     level: u32,
     index: u32,
-    /// The names of a router's ports; a switch has numbers.
+    /// The names of a router's ports; a switch has numbers instead.
     names: Arc<[&'static str]>,
 }
 
-/// A switch at work, with credits or without.
+/// A working switch, with or without credits.
 pub(crate) trait Works {
     /// Its node.
     fn sim(&self) -> &Sim;
@@ -61,13 +62,13 @@ pub(crate) trait Works {
     /// Its outputs, by port.
     fn outputs(&self) -> RefMut<'_, [Output]>;
 
-    /// Whether nothing is in it, and the credits that it spends are back.
+    /// Whether it holds no packets, and its spent credits are back.
     fn is_idle(&self) -> bool;
 
-    /// The counts of its ports so far.
+    /// The counters of its ports so far.
     fn statistics(&self) -> Vec<PortStatistics>;
 
-    /// The same as a switch without credits, if it is one.
+    /// The switch without credits, if it is one.
     fn ethernet(&self) -> Option<&ethernet::Inside> {
         None
     }
@@ -80,27 +81,27 @@ struct Inside {
     ports: RefCell<Ports>,
 }
 
-/// The ports of a switch, each an input and an output. Rows of what a packet needs at its input, at its output and at both
-/// stand apart, so that it touches little memory.
+/// The ports of a switch, each an input and an output. The data for inputs, for outputs and for both are in separate
+/// arrays, so that a packet touches little memory.
 struct Ports {
     /// By port.
     outputs: Vec<Output>,
-    /// The virtual channels of outputs, by port and channel; none where a link has fewer than others.
+    /// The virtual channels of outputs, by port and channel; none for a link with fewer channels than others.
     lanes: Vec<Option<Lane>>,
-    /// Those of inputs.
+    /// The virtual channels of inputs.
     buffers: Vec<InputBuffer>,
-    /// Rows of each port in `lanes` and in `buffers`.
+    /// Number of rows per port in `lanes` and in `buffers`.
     channels: usize,
-    /// Of the packets in the queues of lanes.
+    /// The packets in the queues of lanes.
     memory: Memory,
 }
 
-/// A port's way out, without its virtual channels. It fills whole lines of the processor's caches.
+/// A port's output, without its virtual channels. It fills whole cache lines.
 #[repr(align(64))]
 pub(crate) struct Output {
     pub(crate) line: Line,
     pub(crate) gap: Gap,
-    /// Of packets sent and received.
+    /// Framing of sent and of received packets.
     pub(crate) framing: [Framing; 2],
     /// The current and the last sender.
     pub(crate) occupancy: Occupancy<Trace>,
@@ -110,21 +111,21 @@ pub(crate) struct Output {
     resent_packets: u64,
 }
 
-/// How the switch calls an incoming wire: the port, and the virtual channel whose credits come by it.
+/// The switch's number for an incoming wire, from its port and the virtual channel of its credits.
 fn number(port: u32, channel: u8) -> u32 {
     u32::from(channel) << 24 | port
 }
 
-/// Port and virtual channel of an incoming wire.
+/// The port and virtual channel of an incoming wire.
 fn port_of(number: u32) -> (usize, u8) {
     ((number & 0x00ff_ffff) as usize, (number >> 24) as u8)
 }
 
 impl Switch {
-    /// Starts a switch whose ports are these ends of links, in this order.
+    /// Starts a switch with these link ends as ports, in this order.
     ///
     /// # Panics
-    /// When there are more ends than the specification has ports, or none, or they are of different nodes.
+    /// When there are no ends or more than the specified ports, or they are of different nodes.
     pub fn install(spec: &SwitchSpec, ends: Vec<LinkEnd>, routing: Box<dyn Routing>) -> Switch {
         assert!(
             ends.len() <= spec.ports as usize,
@@ -157,7 +158,7 @@ impl Switch {
         Switch { level, index, ..self }
     }
 
-    /// The same, as a host's router, whose ports have these names.
+    /// The same switch as a host's router with these port names.
     pub(crate) fn named(self, index: u32, names: Arc<[&'static str]>) -> Switch {
         Switch { index, names, ..self }
     }
@@ -167,7 +168,7 @@ impl Switch {
         self.inside.sim().node()
     }
 
-    /// Has the use of its outputs recorded, where such rows are kept.
+    /// Records the use of its outputs, if such rows are recorded.
     pub fn record(&self, recorder: &Recorder) {
         let resource = if self.names.is_empty() { Resource::SWITCH_PORT } else { Resource::ROUTER_PORT };
         for (number, output) in (0..).zip(self.inside.outputs().iter_mut()) {
@@ -175,20 +176,20 @@ impl Switch {
         }
     }
 
-    /// The two ends of the transmit paths of its ports, in a network of so many hosts.
+    /// The two ends of the transmit path of each port, in a network of `hosts` hosts.
     pub(crate) fn directions(&self, hosts: u32) -> Vec<(Place, Place)> {
         let outputs = self.inside.outputs();
         outputs.iter().filter_map(|output| output.line.direction(self.node(), hosts)).collect()
     }
 
-    /// Injects faults on the transmit paths of its ports, where `faults` has any for them.
+    /// Injects the faults that `faults` has for the transmit paths of its ports.
     pub(crate) fn inject(&self, faults: &Faults, hosts: u32) -> Vec<Rc<Injector>> {
         let mut outputs = self.inside.outputs();
         outputs.iter_mut().filter_map(|output| output.line.inject(faults, self.node(), hosts)).collect()
     }
 
-    /// Keeps the packets of the transmit paths of its ports to the nodes that `keeps` names, in as much memory as `left` says. Gives these
-    /// nodes, too.
+    /// Captures the packets of its transmit paths to nodes for which `keeps` holds, in the `left` bytes of memory.
+    /// Returns the taps with these nodes.
     pub(crate) fn capture(
         &self,
         left: &Rc<Cell<u64>>,
@@ -202,17 +203,17 @@ impl Switch {
         kept.filter_map(tap).collect()
     }
 
-    /// Whether its buffers are empty, and the credits that it spends are back.
+    /// Whether its buffers are empty, and its spent credits are back.
     pub(crate) fn is_idle(&self) -> bool {
         self.inside.is_idle()
     }
 
-    /// The same as a switch without credits, if it is one.
+    /// The switch without credits, if it is one.
     pub(crate) fn ethernet(&self) -> Option<&ethernet::Inside> {
         self.inside.ethernet()
     }
 
-    /// The counts of its ports so far.
+    /// The counters of its ports so far.
     pub fn statistics(&self) -> SwitchStatistics {
         let Switch { level, index, ref names, .. } = *self;
         let ports = self.inside.statistics();
@@ -240,7 +241,7 @@ impl Works for Inside {
     }
 }
 
-/// Serves the ports: packets and credits, as they come.
+/// Handles packets and credits as they arrive.
 impl Handler<Symbol> for Inside {
     fn message(&self, wire: u32, symbol: Symbol) {
         let (port, _) = port_of(wire);
@@ -299,7 +300,7 @@ impl Handler<Symbol> for Inside {
 }
 
 impl Inside {
-    /// A packet's head has arrived.
+    /// Handles the arrival of a packet's head.
     fn enter(&self, from: usize, mut packet: Transit, tail: Time, slowest: Stage) {
         let now = self.sim.now();
         let Route { port: to, channel, mark } = self.routing.route(&packet, from);
@@ -321,7 +322,7 @@ impl Inside {
             }
         };
 
-        // A stage with a latency and no gap: every byte leaves that much later.
+        // A stage with a latency and no gap: every byte leaves `latency` later.
         let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
         packet.trace.advance(Stage::SWITCH, span.head);
         packet.mark = mark;
@@ -346,7 +347,7 @@ impl Ports {
         }
     }
 
-    /// Adds a port at this end of a link; `handle` has the incoming wire of a virtual channel handled.
+    /// Adds a port at this end of a link. `handle` installs the handler of a virtual channel's incoming wire.
     fn add(&mut self, end: LinkEnd, handle: impl Fn(u8, WireRx<Symbol>) -> Units<Symbol>) {
         let (size, slots) = (end.buffer, end.far.buffer);
         let (output, incoming) = Output::with(end);
@@ -370,7 +371,7 @@ impl Ports {
         (self.lanes[row].as_mut().expect("a channel of the link"), &mut self.memory)
     }
 
-    /// The next packet of a virtual channel's queue that there is a credit for.
+    /// Takes the next packet of a virtual channel's queue for which there is a credit.
     fn next(&mut self, port: usize, channel: u8) -> Option<Waiting> {
         let (lane, memory) = self.lane(port, channel);
         lane.next(memory)
@@ -386,7 +387,7 @@ impl Ports {
         self.outputs.iter().zip(self.buffers.chunks(self.channels)).map(of_port).collect()
     }
 
-    /// Whether there is a slot at the far end for a packet of this channel that comes now.
+    /// Whether there is a slot at the far end for a packet of this channel that arrives now.
     fn has_place(&mut self, to: usize, channel: Channel) -> bool {
         match channel {
             Channel::Control => true,
@@ -394,7 +395,7 @@ impl Ports {
         }
     }
 
-    /// Gives a packet, which has had its credit since `granted` at the latest, its time on output `to`.
+    /// Schedules a packet on output `to`. Its credit was granted at `granted` at the latest.
     fn forward(&mut self, to: usize, waiting: Waiting, granted: Time) {
         let Waiting { packet, from: (from, came), span } = waiting;
         let channel = packet.channel;
@@ -413,8 +414,8 @@ impl Ports {
         }
     }
 
-    /// Gives a packet its credit and its time on output `to`, and then to `give`. Returns when its last byte will have left,
-    /// and the copy of a duplicated packet.
+    /// Spends a packet's credit, schedules it on output `to` and calls `give`. Returns the time at which its last byte
+    /// leaves, and the copy of a duplicated packet.
     fn send(
         &mut self,
         to: usize,
@@ -433,7 +434,7 @@ impl Ports {
 }
 
 impl Output {
-    /// The output of a port at this end of a link, and what comes to it.
+    /// Returns the output of a port at this end of a link, and its incoming wires.
     fn with(end: LinkEnd) -> (Output, Incoming) {
         let framing = [Framing::of(&end.spec), end.framing_in];
         let gap = end.spec.gap;
@@ -451,13 +452,13 @@ impl Output {
         (output, incoming)
     }
 
-    /// The same of a link without credits, and the wire by which packets come.
+    /// The same for a link without credits: the output and the wire for packets.
     pub(crate) fn of(end: LinkEnd) -> (Output, WireRx<Symbol>) {
         let (output, incoming) = Output::with(end);
         (output, incoming.packets)
     }
 
-    /// The counts of what went out.
+    /// The counters of sent packets.
     pub(crate) fn statistics(&self) -> PortStatistics {
         PortStatistics {
             sent_packets: self.sent_packets,
@@ -469,14 +470,14 @@ impl Output {
         }
     }
 
-    /// Sends a pause frame, behind the packet that is being sent.
+    /// Sends a pause frame behind the packet in transmission.
     pub(crate) fn pause(&mut self, pause: Pause, now: Time) {
         let took = self.gap.cover(LEAST);
         let start = self.occupancy.occupy(now, took);
         self.line.pause(pause, start, took);
     }
 
-    /// As [`Ports::send`], for a packet of so many bytes on the wire that has its credit, or needs none.
+    /// As [`Ports::send`], for a packet of `bytes` bytes on the wire that has its credit, or needs none.
     pub(crate) fn send(
         &mut self,
         mut packet: Transit,
@@ -488,7 +489,7 @@ impl Output {
         let Output { line, occupancy, .. } = self;
         let occupied = self.gap.cover(bytes);
         let start = occupancy.claim_after(granted, packet.message, head, occupied, &mut packet.trace);
-        // Bytes that come slower than the link takes them occupy it until the last one: there is no other packet between.
+        // Bytes that arrive slower than the link sends occupy it until the last one: no other packet goes between.
         let slowest = if tail > start + occupied { slowest } else { Stage::LINK };
         occupancy.hold(tail);
         let left = occupancy.free();

@@ -1,4 +1,4 @@
-//! Topologies: which nodes there are beside the hosts, and how all of them are joined.
+//! Topologies: the nodes besides the hosts, and the links between all nodes.
 
 use crate::capture::{CapturedLink, CardPorts, Tap};
 use crate::ethernet;
@@ -19,19 +19,19 @@ use std::fmt;
 use std::rc::Rc;
 use std::str::FromStr;
 
-/// How hosts are joined.
+/// The topology of hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Topology {
-    /// One host, whose port is plugged into itself.
+    /// One host, with its port plugged into itself.
     Alone,
     /// Two hosts, one link.
     #[default]
     Pair,
     /// Hosts around one switch.
     Star,
-    /// Levels of switches that give every host its full bandwidth.
+    /// Levels of switches with full bandwidth for every host.
     FatTree(FatTree),
-    /// Hosts with routers of their own, in a grid of closed rows.
+    /// Hosts with their own routers, in a grid with rows closed to rings.
     Torus(Torus),
     /// Hosts around switches in a ring.
     Ring(Ring),
@@ -40,12 +40,12 @@ pub enum Topology {
 /// The specifications of a network's parts.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkSpec {
-    /// Every link, except the links of hosts in [`Topology::build_for`]. Its buffer is that of a card; a
-    /// switch uses its own instead.
+    /// Every link, except the links of hosts in [`Topology::build_for`]. Its buffer is that of a card; a switch uses
+    /// its own instead.
     pub link: LinkSpec,
     /// Every switch.
     pub switch: SwitchSpec,
-    /// The router of every host on a torus; like a switch where there is none.
+    /// The router of every host on a torus; like a switch if none.
     pub router: Option<RouterSpec>,
 }
 
@@ -56,19 +56,19 @@ impl NetworkSpec {
     }
 }
 
-/// An impossible topology. The text says why, and what to write instead.
+/// An impossible topology. The text has the reason and a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     why: String,
     instead: Vec<Instead>,
 }
 
-/// What to write instead, without the name of the key or option.
+/// The correction, without the name of the key or option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Instead {
     Nodes(String),
     Topology(String),
-    /// An override of the card's spec.
+    /// Override of the card's spec.
     Set(String),
 }
 
@@ -92,7 +92,7 @@ impl TopologyError {
         self
     }
 
-    /// The same for a command line, which has an option for the number of nodes or has not.
+    /// The correction for a command line with or without an option for the number of nodes.
     pub fn of_options(&self, has_nodes: bool) -> String {
         self.text(|instead| match instead {
             Instead::Nodes(nodes) => has_nodes.then(|| format!("--nodes {nodes}")),
@@ -128,7 +128,7 @@ impl Topology {
     /// The names of all topologies.
     pub const NAMES: &'static [&'static str] = &["pair", "star", "fat-tree", "torus", "ring", "alone"];
 
-    /// Whether packets from one host to another come in the order in which they were sent, unless a fault delays one.
+    /// Whether packets from one host to another arrive in the order of sending, unless a fault delays one.
     pub fn keeps_order(self) -> bool {
         match self {
             Topology::FatTree(tree) => tree.keeps_order(),
@@ -138,10 +138,10 @@ impl Topology {
         }
     }
 
-    /// Whether that many hosts can be joined in this way.
+    /// Checks that this number of hosts can be joined in this way.
     ///
     /// # Errors
-    /// Says how many can, and what to write instead.
+    /// Returns the possible number, and a correction.
     pub fn check(self, hosts: usize, spec: &SwitchSpec) -> Result<(), TopologyError> {
         let ports = spec.ports as usize;
         let wrong = TopologyError::new;
@@ -173,13 +173,14 @@ impl Topology {
         })
     }
 
-    /// Joins these hosts. Switches become nodes of the world, after those that it has; routers are on the hosts' own nodes.
+    /// Joins these hosts. Switches become new nodes of the world, after the existing ones; routers are on the hosts'
+    /// own nodes.
     ///
     /// # Errors
     /// As [`Topology::check`].
     ///
     /// # Panics
-    /// When the link has no latency, or a buffer holds nothing.
+    /// When the link has no latency, or a buffer has no slot.
     pub fn build(
         self,
         world: &mut World<Symbol>,
@@ -190,9 +191,9 @@ impl Topology {
         self.build_for(world, &hosts, spec)
     }
 
-    /// Joins hosts whose cards differ, each with its own link. On a cable between two hosts each direction
-    /// has the link of its sender; a cable between a host and a switch has the host's link, both ways;
-    /// between switches, it is [`NetworkSpec::link`]. Between routers each direction has the link of its sender.
+    /// Joins hosts with different cards, each with its own link. On a cable between two hosts, and between routers,
+    /// each direction has the link of its sender. A cable between a host and a switch has the host's link in both
+    /// directions. A cable between switches has [`NetworkSpec::link`].
     ///
     /// # Errors
     /// As [`Topology::check`].
@@ -208,10 +209,10 @@ impl Topology {
         self.build_with(world, hosts, spec, (FlowControl::Credits, 0))
     }
 
-    /// As [`Topology::build_for`], with the flow control of a run, for packets with at most so many bytes of payload.
+    /// As [`Topology::build_for`], with the flow control of a run. Packets carry at most `payload` bytes.
     ///
     /// # Errors
-    /// As [`Topology::check`], and when the flow control is none for this network.
+    /// As [`Topology::check`], and when the flow control does not fit this network.
     ///
     /// # Panics
     /// As [`Topology::build`].
@@ -264,7 +265,7 @@ impl Topology {
 }
 
 impl Topology {
-    /// Whether hosts with these links can be joined with this flow control, for packets with at most so many bytes of payload.
+    /// Checks that hosts with these links can be joined with this flow control. Packets carry at most `payload` bytes.
     ///
     /// # Errors
     /// As [`Topology::build_with`].
@@ -290,9 +291,9 @@ impl Topology {
         flow.plan((count, payload), hosts.chain(between_switches), &spec.switch, links_of_switch)
     }
 
-    /// The shard of each host, by rank: blocks of ranks, in which neighbours are together, so that few links lead from one to
-    /// another. A block is made of whole leaves of a fat tree, slabs of a torus, switches of a ring with their hosts, where
-    /// there are as many of these as shards.
+    /// Returns the shard of each host, by rank. Shards are blocks of neighbouring ranks, so that few links lead from
+    /// one to another. If there are enough for all shards, blocks are whole leaves of a fat tree, slabs of a torus, or
+    /// ring switches with their hosts.
     ///
     /// # Errors
     /// As [`Topology::check`].
@@ -312,7 +313,7 @@ impl Topology {
         (0..hosts).map(spread).collect()
     }
 
-    /// The most links of a switch; none where there are no switches.
+    /// The most links of a switch; none without switches.
     fn switch_links(self, hosts: usize, spec: &SwitchSpec) -> Result<Option<u64>, TopologyError> {
         Ok(match self {
             Topology::Alone | Topology::Pair | Topology::Torus(_) => None,
@@ -328,7 +329,7 @@ pub(crate) fn beside(world: &mut World<Symbol>, hosts: &[(NodeId, LinkSpec)], co
     (0..count).map(|number| world.add_node_beside(hosts[number * hosts.len() / count].0)).collect()
 }
 
-/// A card, as an end of its link.
+/// Returns a card, as an end of its link.
 pub(crate) fn card((node, link): &(NodeId, LinkSpec)) -> Terminal {
     Terminal { node: *node, buffer: link.buffer, delivery: Delivery::Whole }
 }
@@ -360,7 +361,7 @@ impl FromStr for Topology {
             ("torus", _) => return Torus::parse(rest).map(Topology::Torus),
             _ => {}
         }
-        // A name far longer than all others cannot be near one, and the distance takes quadratic time.
+        // A name far longer than all others has no near name, and the distance takes quadratic time.
         let distance = |t: &str| strsim::damerau_levenshtein(&name.to_lowercase(), t);
         let near = Topology::NAMES
             .iter()
@@ -374,21 +375,21 @@ impl FromStr for Topology {
     }
 }
 
-/// The network of a cluster; it works by itself, and this handle reads its state.
+/// The network of a cluster. It works by itself, and this handle reads its state.
 pub struct Network {
     hosts: Vec<Meter>,
     switches: Vec<Switch>,
-    /// The hosts' ends of their links, in a network without credits.
+    /// The hosts' ends of their links in a network without credits.
     stations: Vec<Rc<Station>>,
     faults: Vec<Rc<Injector>>,
     taps: Vec<Rc<Tap>>,
 }
 
 impl Network {
-    /// Injects faults into the network; `ports` are those of its hosts, by rank.
+    /// Injects faults into the network. `ports` are those of its hosts, by rank.
     ///
     /// # Errors
-    /// When a link or node is named that does not exist.
+    /// When a named link or node does not exist.
     pub fn inject(&mut self, faults: &Faults, ports: &mut [Port]) -> Result<(), FaultsError> {
         let hosts = ports.len() as u32;
         let of_switches = self.switches.iter().flat_map(|switch| switch.directions(hosts));
@@ -400,11 +401,11 @@ impl Network {
         Ok(())
     }
 
-    /// Keeps the packets that links carry from now on, in `memory` bytes, of which every node has the same share; `ports` are
-    /// those of its hosts, by rank. Links inside a node are left out.
+    /// Captures the packets of links from now on in `memory` bytes, an equal share for each node. `ports` are those of
+    /// the hosts, by rank. Links inside a node are left out.
     ///
-    /// Where a card is named, the switch of a star is inside of it, and the links to the other hosts are those of its ports, numbered in
-    /// the order of ranks: the link between card and switch is left out, and what the two have dropped is told apart by port.
+    /// If a card is named, the switch of a star counts as part of it. The links to the other hosts are then its ports,
+    /// numbered by rank. The link between card and switch is left out, and drops of both are assigned to ports.
     pub fn capture(&mut self, memory: u64, ports: &mut [Port], card: Option<NodeId>) {
         let hosts = ports.len() as u32;
         let nodes = ports.iter().map(Port::node).chain(self.switches.iter().map(Switch::node));
@@ -434,12 +435,13 @@ impl Network {
         }
     }
 
-    /// Takes the packets kept so far: the directions of links that carried any, those of hosts first.
+    /// Takes the packets captured so far: the directions of links that carried any, those of hosts first.
     pub fn captured(&self) -> Vec<CapturedLink> {
         self.taps.iter().map(|tap| tap.take()).filter(|link| !link.is_empty()).collect()
     }
 
-    /// What `read` finds in every log of lost packets: of links with faults, of cards and of switches that drop.
+    /// Collects the results of `read` on every log of lost packets: of links with faults, of cards and of switches that
+    /// drop.
     fn losses<T>(&self, read: impl Fn(&Losses) -> Vec<T>) -> Vec<T> {
         let of_faults = self.faults.iter().map(|link| read(&link.losses()));
         let of_stations = self.stations.iter().map(|station| station.losses(&read));
@@ -447,27 +449,27 @@ impl Network {
         of_faults.chain(of_stations).chain(switches.map(|switch| switch.losses(&read))).flatten().collect()
     }
 
-    /// Packets that were lost, in the order of time: of each direction of a link, and of each node that drops packets, the first
-    /// hundred that were lost by chance or for want of room, and the first hundred that a failure lost.
+    /// Lost packets in the order of time. Each direction of a link and each node that drops packets has a log. A log
+    /// has the first hundred packets lost by chance or for lack of room, and the first hundred lost by a failure.
     pub fn lost_packets(&self) -> Vec<LostPacket> {
         let mut lost = self.losses(Losses::first);
         lost.sort_by_key(|packet| (packet.time, packet.from, packet.to));
         lost
     }
 
-    /// Packets that were lost or damaged, the last thousand of each direction of a link and of each node that drops packets; also
-    /// acknowledgements.
+    /// Lost or damaged packets, including acknowledgements: the last thousand of each direction of a link and of each
+    /// node that drops packets.
     pub fn recent_losses(&self) -> Vec<LostPacket> {
         self.losses(Losses::recent)
     }
 
-    /// How many packets were lost or damaged on the way from one node to the next, for each cause.
+    /// Number of lost or damaged packets for each cause, and the nodes between which they were lost.
     pub fn causes(&self) -> Vec<(Place, Place, Cause, u64)> {
         self.losses(Losses::causes)
     }
 
-    /// Sets which packets carry data that nothing sends again; without it, those that are not [control](crate::Channel::Control).
-    /// After [`Network::inject`].
+    /// Sets the test for packets with data that is never sent again. By default they are all packets but
+    /// [control](crate::Channel::Control) packets. Call it after [`Network::inject`].
     pub fn set_data(&self, is_data: impl Fn(&Packet) -> bool + 'static) {
         let is_data: IsData = Rc::new(is_data);
         self.faults.iter().for_each(|link| link.set_data(is_data.clone()));
@@ -476,31 +478,32 @@ impl Network {
         switches.for_each(|switch| switch.set_data(is_data.clone()));
     }
 
-    /// Packets with data that nothing sends again, lost or damaged, by place and cause, in the order of the first of each.
+    /// Lost or damaged packets with data that is never sent again, by place and cause, in the order of the first of
+    /// each.
     pub fn lost_data(&self) -> Vec<LostData> {
         let mut lost = self.losses(Losses::data);
         lost.sort_by_key(|LostData { first, .. }| (first.time, first.from, first.to));
         lost
     }
 
-    /// How many packets that a node has sent were dropped by switches and cards that had no room for them.
+    /// Number of packets from a node that were dropped by switches and cards without room.
     pub fn dropped_from(&self, source: NodeId) -> u64 {
         self.losses(|losses| vec![losses.dropped_from(source)]).into_iter().sum()
     }
 
-    /// The use of the ports of a network without credits: those of hosts by rank, and of switches in their order.
+    /// The counters of the ports of a network without credits: those of hosts by rank, then of switches in their order.
     pub fn queues(&self) -> Vec<QueueStatistics> {
         let of_switches =
             self.switches.iter().filter_map(Switch::ethernet).flat_map(ethernet::Inside::queues);
         self.stations.iter().map(|station| station.queue()).chain(of_switches).collect()
     }
 
-    /// Ports that wait for each other in a circle, where each is paused for good; if there are any.
+    /// Returns a cycle of ports that wait for each other, each paused for good, if there is one.
     pub fn paused_ring(&self) -> Option<PausedRing> {
         ring(&self.waits().collect::<Vec<_>>())
     }
 
-    /// Whether a port is paused for good, and has packets to send.
+    /// Whether a port with packets to send is paused for good.
     pub fn has_paused(&self) -> bool {
         self.waits().next().is_some()
     }
@@ -510,19 +513,19 @@ impl Network {
         self.stations.iter().filter_map(|station| station.waits()).chain(of_switches)
     }
 
-    /// Has the use of the switches' ports recorded, each by the recorder of the switch's node.
+    /// Records the use of the switches' ports, each with the recorder of the switch's node.
     pub fn record(&self, mut recorder_of: impl FnMut(NodeId) -> Recorder) {
         for switch in &self.switches {
             switch.record(&recorder_of(switch.node()));
         }
     }
 
-    /// Whether no packet is in the buffer of a switch, and every credit that they have spent is back or on its way.
+    /// Whether no packet is in a switch's buffer, and every credit that the switches have spent is back or on its way.
     pub fn is_idle(&self) -> bool {
         self.switches.iter().all(Switch::is_idle)
     }
 
-    /// The counts of all its ports so far.
+    /// The counters of all its ports so far.
     pub fn statistics(&self) -> NetworkStatistics {
         NetworkStatistics {
             hosts: self.hosts.iter().map(Meter::read).collect(),

@@ -1,16 +1,16 @@
-//! Packets in flight through switches: a few words that every switch reads, and the rest in a box that stays
-//! closed. So a packet costs a switch little memory, wherever its bytes are.
+//! Packets in flight through switches: a few words that every switch reads, and a box with the rest that stays closed.
+//! A packet thus costs a switch little memory, wherever its bytes are.
 
 use crate::{Channel, Packet, Parcel};
 use nicety_types::{Account, Duration, Flight, MessageId, NodeId, Path, Stage, Time};
 use serde::{Deserialize, Serialize};
 
-/// The times of a packet's first and last byte at some point.
+/// The times of a packet's first and last byte at one point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) head: Time,
     pub(crate) tail: Time,
-    /// The stage that the time between the two belongs to.
+    /// The stage of the time between the two.
     pub(crate) slowest: Stage,
 }
 
@@ -23,13 +23,13 @@ impl Span {
 /// A packet in flight through switches.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Transit {
-    /// The node it is for.
+    /// The destination.
     pub destination: NodeId,
-    /// The message it is part of, and with it the node that sent it.
+    /// The packet's message, and with it the source.
     pub message: MessageId,
     /// Its flow control.
     pub channel: Channel,
-    /// The mark of the routing at the switch before; zero until then.
+    /// The mark from the previous switch's routing; zero at first.
     pub mark: u8,
     /// Length of the payload in bytes.
     pub bytes: u64,
@@ -51,27 +51,27 @@ impl Transit {
         }
     }
 
-    /// The same with its time accounted for by `path`.
+    /// The same packet, with its time accounted for by `path`.
     pub(crate) fn retraced(self, path: Path) -> Transit {
         Transit { trace: Trace::begin(path), ..self }
     }
 
-    /// Another one like it; its payload is the same memory.
+    /// Returns a copy that shares the payload's memory.
     pub(crate) fn share(&self) -> Transit {
         Transit { packet: Parcel::new(self.packet.share()), trace: self.trace.clone(), ..*self }
     }
 
-    /// The packet; its path is that of the sender.
+    /// The packet. Its path is that of the sender.
     pub(crate) fn inside(&mut self) -> &mut Packet {
         &mut self.packet
     }
 
-    /// The same, to be read.
+    /// The packet, read-only.
     pub(crate) fn packet(&self) -> &Packet {
         &self.packet
     }
 
-    /// The packet, with the time up to its last byte accounted for.
+    /// Returns the packet, with the time up to its last byte accounted for.
     pub(crate) fn end(self, slowest: Stage, tail: Time) -> Parcel {
         let Transit { mut packet, trace, .. } = self;
         packet.path = trace.end();
@@ -80,8 +80,8 @@ impl Transit {
     }
 }
 
-/// The stages of the time in the network: a path up to its first link, shared by packets that follow each
-/// other, and the time after it.
+/// The stages of the time in the network: a path up to the packet's first link, and the time after it. Packets that
+/// follow each other share the path.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Trace {
     before: Path,
@@ -117,7 +117,7 @@ impl Account for Trace {
             return;
         }
         if stage == Stage::LINK_RESENT {
-            // Rare, so that it has no total of its own here.
+            // Resends are rare, so they have no total of their own here.
             self.before.advance(stage, self.before.at() + until.since(self.at));
             self.at = until;
             return;

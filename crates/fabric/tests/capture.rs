@@ -1,4 +1,4 @@
-//! The packets kept from links: all that counters count, in any number of shards, with their times and what became of them.
+//! Captured packets of links: all that the counters count, in any number of shards, with their times and dispositions.
 
 use crate::switch_support::{Net, SPIN, Send, at, cases, content, ps, send};
 use nicety_fabric::{
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::rc::Rc;
 
 const MEMORY: u64 = 1 << 30;
-/// The time of a packet of 1000 bytes on the wire, of a flight, and until an unanswered one is sent again.
+/// Wire time of a packet of 1000 bytes, time of flight, and timeout of an unanswered packet.
 const BYTES: u64 = 20_000;
 const FLIGHT: u64 = 33_400;
 const TIMEOUT: u64 = 500_000;
@@ -28,7 +28,7 @@ fn capture(net: &mut Net, faults: &Faults, memory: u64) {
     capture_of(net, faults, memory, None);
 }
 
-/// The same of a network whose switch is inside this host's card.
+/// The same for a network with its switch inside this host's card.
 fn capture_of(net: &mut Net, faults: &Faults, memory: u64, card: Option<u32>) {
     let ports = std::mem::take(&mut net.ports);
     let mut ports: Vec<_> = ports.into_iter().map(|port| Rc::into_inner(port).unwrap()).collect();
@@ -37,7 +37,7 @@ fn capture_of(net: &mut Net, faults: &Faults, memory: u64, card: Option<u32>) {
     net.ports = ports.into_iter().map(Rc::new).collect();
 }
 
-/// Time and fate of what host 0 of a pair put on its link: packets of 1000 bytes, all ready at once.
+/// Time and disposition of the packets that host 0 of a pair sends: 1000 bytes each, all ready at once.
 fn pair(spec: &NetworkSpec, packets: u64, rates: Rates, drop: &[u64], down: &[Outage]) -> Vec<(u64, Fate)> {
     let mut net = Net::joined(Topology::Pair, 2, 1, spec);
     let (from, to) = (Place::Host(0), Place::Host(1));
@@ -68,7 +68,7 @@ fn a_packet_has_the_time_of_its_first_byte_and_its_fate() {
     assert_eq!(pair(&spec, 3, none, &[2], &[]), [(0, INTACT), (BYTES, LOST), (2 * BYTES, INTACT)]);
     let down = Outage { from: at(BYTES + 1), until: None };
     assert_eq!(pair(&spec, 3, none, &[], &[down]), [(0, INTACT), (BYTES, INTACT), (2 * BYTES, LOST)]);
-    // The copy is right behind its packet.
+    // The copy follows its packet directly.
     let doubled = Rates { duplication: 1.0, ..none };
     assert_eq!(
         pair(&spec, 2, doubled, &[], &[]),
@@ -104,7 +104,7 @@ fn nodes_share_the_memory_and_keep_the_first_packets() {
         let mut net = Net::star(3, 1, &SPIN);
         capture(&mut net, &Faults::default(), memory);
         for host in 0..2 {
-            // A short one at the end: it would fit where the one before did not.
+            // A short packet at the end: it would fit where the previous one did not.
             let mut sends: Vec<_> = (0..9).map(|k| Send { message: k, ..send(2, 1000, 0) }).collect();
             sends.push(Send { message: 9, ..send(2, 1, 0) });
             net.sends(host, &sends);
@@ -120,7 +120,7 @@ fn nodes_share_the_memory_and_keep_the_first_packets() {
         counts(&run(MEMORY)),
         [(hosts[0], switch, 10, 0), (hosts[1], switch, 10, 0), (switch, hosts[2], 20, 0)]
     );
-    // Each of the four nodes has room for two packets and their rows, and not for three.
+    // Each of the four nodes has room for two packets and their rows, but not for three.
     assert_eq!(
         counts(&run(4 * 3000)),
         [(hosts[0], switch, 2, 8), (hosts[1], switch, 2, 8), (switch, hosts[2], 2, 18)]
@@ -128,7 +128,7 @@ fn nodes_share_the_memory_and_keep_the_first_packets() {
     assert_eq!(counts(&run(0))[2], (switch, hosts[2], 0, 20));
 }
 
-/// Messages of hosts at random, and faults.
+/// Random messages of hosts, and faults.
 #[derive(Clone, Debug)]
 struct Storm {
     topology: Topology,
@@ -138,7 +138,7 @@ struct Storm {
     faults: Faults,
 }
 
-/// A packet, whatever keeps it: the link's ends, its time, its bytes, and its fate.
+/// A packet, from any source: the link's ends, its time, its bytes, and its disposition.
 type Kept = (Place, Place, u64, Vec<u8>, Fate);
 
 impl Storm {
@@ -178,7 +178,7 @@ fn storm() -> impl Strategy<Value = Storm> {
     let rates = (0.0..0.3, 0.0..0.3, 0.0..0.3, 0.0..0.3);
     (topology, any::<bool>(), sends, rates, any::<u64>()).prop_map(
         |((topology, hosts), resends, sends, (loss, corruption, duplication, reordering), seed)| {
-            // Receivers check what comes: damage is for links that check, too.
+            // Receivers check packets, so damage is only for links that check.
             let corruption = if resends { corruption } else { 0.0 };
             let rates = Rates { loss, corruption, duplication, reordering, delay: ps(90_000), burst: 0.0 };
             let faults = Faults { seed, rates, ..Faults::default() };
@@ -205,7 +205,7 @@ proptest! {
         prop_assert_eq!(count(|fate| fate.damaged), faults.iter().map(|f| f.corrupted).sum::<u64>());
         prop_assert_eq!(count(|fate| fate.again), faults.iter().map(|f| f.duplicated + f.resent).sum::<u64>());
         let (late, reordered) = (count(|fate| !fate.late.is_zero()), faults.iter().map(|f| f.reordered).sum());
-        // A link's own bit errors strike some that the faults delay.
+        // The link's own bit errors hit some of the delayed packets.
         prop_assert!(late <= reordered, "{} of {}", late, reordered);
         if !storm.resends {
             prop_assert_eq!(late, reordered);
@@ -233,7 +233,7 @@ fn the_payload_is_kept_up_to_its_first_phantom_byte() {
         let (header, path) = (HeaderBytes::new(b"head"), Path::from(sim.now()));
         let turn = port.control_turn(Flight::resting(path.clone())).await;
         port.launch(Packet { label, channel: Channel::Control, header, payload, path }, turn);
-        // More than any tool reads of a packet.
+        // More bytes than any tool reads of a packet.
         let path = Path::from(sim.now());
         let turn = port.turn(Flight::resting(path.clone())).await;
         let payload = Payload::copy_of(&vec![7; 300_000]);
@@ -260,7 +260,7 @@ fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
     let mut net = Net::flowing("star", 2, 1, &spec, flow);
     capture(&mut net, &Faults::default(), MEMORY);
     net.sends(0, &(0..30).map(|k| Send { message: k, ..send(1, 4096, 0) }).collect::<Vec<_>>());
-    // The card takes less than comes, and pauses its switch.
+    // The card takes less than arrives, and pauses its switch.
     net.serves(1, ps(819_200));
     let _ = net.try_run();
     let links = net.network.captured();
@@ -271,11 +271,11 @@ fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
     assert!(frames.len() as u64 == card.pauses_sent && card.pauses_sent > 10, "{card:?}");
     let (first, last) = (&frames[0], frames.last().unwrap());
     assert_eq!([first.pause, last.pause], [Some(Pause::For(700)), Some(Pause::Resume)]);
-    // To the group address of MAC control from station 1: priority flow control, priority 0, 700 quanta.
+    // To the group address of MAC control, from station 1: priority flow control, priority 0, 700 quanta.
     let start = [1, 0x80, 0xc2, 0, 0, 1, 2, 0, 0, 0, 0, 1, 0x88, 8, 1, 1, 0, 1, 0x02, 0xbc];
     assert_eq!((frames[0].header[..20].to_vec(), frames[0].header.len()), (start.to_vec(), 60));
     assert!(frames[0].header[20..].iter().all(|&byte| byte == 0) && frames[0].payload.is_empty());
-    // In the order in which they went out, among the packets.
+    // In the order of sending, among the packets.
     assert!(frames.windows(2).all(|pair| pair[0].time < pair[1].time));
 }
 
@@ -283,7 +283,7 @@ fn pause_frames_are_kept_with_their_bytes_and_say_what_counters_count() {
 fn a_pause_is_repeated_as_long_as_packets_leave() {
     let mut spec = SPIN;
     spec.link.buffer = 2;
-    // Half a pause is 200 ns, and a packet leaves every 819 ns: the pause for 16 of them is repeated some 60 times.
+    // Half a pause is 200 ns, and a packet leaves every 819 ns. The pause for 16 of them is repeated about 60 times.
     let pause = PauseSpec { quanta: 312, xoff: Some(20 * 4096), xon: Some(4 * 4096), ..PauseSpec::default() };
     let buffering = Buffering { size: Some(1 << 20), ..Buffering::default() };
     let mut net = Net::flowing("star", 2, 1, &spec, FlowControl::Pfc(buffering, pause));
@@ -299,7 +299,7 @@ fn a_pause_is_repeated_as_long_as_packets_leave() {
     assert!(!said.contains(&Pause::UntilResumed), "{said:?}");
 }
 
-/// A card at host 1 with two ports, to which hosts 0 and 2 send packets of 4096 bytes, more than it takes.
+/// A card at host 1 with two ports. Hosts 0 and 2 send it packets of 4096 bytes, faster than it takes them.
 fn two_ports(flow: FlowControl) -> Vec<CapturedLink> {
     let mut spec = SPIN;
     spec.link.buffer = 2;
@@ -330,7 +330,7 @@ fn each_port_of_a_card_is_a_link_with_its_own_pauses() {
     assert_eq!(found, [to_card, from_card].concat());
     for link in &links[..2] {
         assert_eq!(link.len(), 30);
-        // A wire has one packet at a time.
+        // A wire carries one packet at a time.
         let times: Vec<_> = (0..30).map(|number| link.time(number).ps()).collect();
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 4096 * 20), "{times:?}");
     }

@@ -1,4 +1,4 @@
-//! Virtual channels of a link: each has a buffer and credits of its own, and all share the wire.
+//! Virtual channels of a link: each has its own buffer and credits, and all share the wire.
 
 use nicety_fabric::{Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, Packet, Symbol};
 use nicety_kernel::{Config, World};
@@ -7,15 +7,15 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Packets take the wire for 20 ns and fly for 33.4.
+/// Packets take the wire for 20 ns and fly for 33.4 ns.
 const BYTES: u64 = 1000;
 const FLIGHT: u64 = 20_000 + 33_400;
 
-/// A packet as it came: time in picoseconds, its virtual channel, its number there.
+/// An arrived packet: time in picoseconds, virtual channel, and number on that channel.
 type Came = (u64, u8, u64);
 
-/// A sender on each channel sends its packets as fast as it can; the receiver frees a slot so long after a packet has
-/// come, in picoseconds for each channel, and never where that is none.
+/// A sender on each channel sends its packets as fast as it can. The receiver frees a slot after the channel's time in
+/// `freed`, in picoseconds from the packet's arrival, or never if that is none.
 fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Vec<Came> {
     let channels = packets.len() as u8;
     let latency = Duration::from_ps(33_400);
@@ -72,13 +72,13 @@ fn on(came: &[Came], channel: u8) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_full_channel_does_not_stop_the_other() {
-    // With one slot each, a packet waits for the credit of the one before, which flies back for 33.4 ns.
+    // With one slot each, a packet waits for the credit of the previous one, which flies back for 33.4 ns.
     let came = run(1, &[3, 3], &[Some(0), None], 1);
     let again = FLIGHT + 33_400;
     assert_eq!(on(&came, 0), [(FLIGHT, 0), (FLIGHT + again, 1), (FLIGHT + 2 * again, 2)]);
-    // The first packet of channel 1 waits for that of channel 0 to have the wire; its slot is never free again.
+    // The first packet of channel 1 waits for the wire behind that of channel 0. Its slot is never free again.
     assert_eq!(on(&came, 1), [(FLIGHT + 20_000, 0)]);
-    // The other way round, and a slot that is free after 300 ns.
+    // The roles reversed, and a slot that is free after 300 ns.
     let came = run(1, &[2, 3], &[Some(300_000), Some(0)], 1);
     assert_eq!(on(&came, 0), [(FLIGHT, 0), (2 * FLIGHT + 300_000 + 33_400, 1)]);
     let first = FLIGHT + 20_000;
@@ -130,7 +130,7 @@ proptest! {
         // The wire carries one packet at a time.
         prop_assert!(came.is_sorted_by(|a, b| a.0 + 20_000 <= b.0));
         prop_assert_eq!(&came, &run(buffer, &packets, &freed, 2));
-        // Where one channel is stuck, the others send no less.
+        // If one channel is stuck, the others send as much as before.
         let mut fewer = freed;
         let stuck = stuck.index(packets.len());
         fewer[stuck] = None;

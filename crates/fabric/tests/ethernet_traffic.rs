@@ -1,5 +1,5 @@
-//! Random traffic without credits: each packet comes once or is counted where it was dropped, exactly those are dropped for which
-//! there is no room, none are with pauses, and shards make no difference.
+//! Random traffic without credits. Each packet arrives once or is counted as dropped at its place. Exactly the packets
+//! without room are dropped, none with pauses, and shards make no difference.
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{
@@ -39,7 +39,7 @@ fn network() -> impl Strategy<Value = NetworkSpec> {
     )
 }
 
-/// Bytes on the wire of the longest packet, and what still comes until a paused sender stops.
+/// Bytes on the wire of the longest packet, and the bytes that arrive until a paused sender stops.
 fn needed(spec: &NetworkSpec) -> (u64, u64) {
     let LinkSpec { latency, gap, header, .. } = spec.link;
     let largest = MOST + header;
@@ -54,7 +54,7 @@ fn flow(spec: NetworkSpec) -> impl Strategy<Value = FlowControl> {
         let per = if shared { Per::Shared } else { Per::Port };
         FlowControl::None(Buffering { size: Some(size), per, alpha })
     });
-    // No byte more than it takes.
+    // Exactly the bytes needed.
     let pause = move |quanta, headroom| PauseSpec { xoff: None, xon: None, headroom, quanta };
     let own = (largest..3 * largest, 2_000..u16::MAX).prop_map(move |(xoff, quanta)| {
         let buffering = Buffering { size: Some(xoff + needed), ..Buffering::default() };
@@ -148,7 +148,7 @@ proptest! {
     }
 }
 
-/// Which of the packets that come to an output, by time and bytes, find room, as a list of departures says it.
+/// Whether each packet that arrives at an output (time, bytes) finds room, computed from a list of departures.
 fn admitted(arrivals: &[(u64, u64)], spec: &NetworkSpec, size: u64) -> Vec<bool> {
     let mut inside: Vec<(u64, u64)> = Vec::new();
     let mut free = 0;

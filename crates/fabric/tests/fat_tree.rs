@@ -1,5 +1,4 @@
-//! Fat trees, by hand: the length of a path, the links up that packets take, the switches built, and
-//! impossible trees.
+//! Fat trees, by hand: path lengths, uplinks of packets, switches built, and impossible trees.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, ps, send};
 use nicety_fabric::{FatTree, NetworkStatistics, SwitchSpec, Topology, UpRouting};
@@ -25,7 +24,7 @@ fn run(topology: &str, hosts: u32, sends: &[(u32, Send)]) -> (Vec<Received>, Net
     (received, statistics)
 }
 
-/// How many switches there are at each level.
+/// Number of switches at each level.
 fn levels(statistics: &NetworkStatistics) -> Vec<usize> {
     let top = statistics.switches.iter().map(|s| s.level).max().unwrap();
     (0..=top).map(|l| statistics.switches.iter().filter(|s| s.level == l).count()).collect()
@@ -33,7 +32,7 @@ fn levels(statistics: &NetworkStatistics) -> Vec<usize> {
 
 #[test]
 fn a_path_leads_through_one_three_or_five_switches() {
-    // Two hosts at a leaf, four in a pod, sixteen in all; 8 bytes are 160 ps on the wire, once.
+    // Two hosts at a leaf, four in a pod, sixteen in all. 8 bytes are 160 ps on the wire, once.
     for (to, switches) in [(1, 1), (2, 3), (3, 3), (4, 5), (15, 5)] {
         let way = switches * SWITCH + (switches + 1) * LINK;
         assert_eq!([116_800, 283_600, 450_400][switches as usize / 2], way);
@@ -77,7 +76,7 @@ fn there_are_no_more_levels_than_the_hosts_need_and_no_switch_without_a_path() {
 
 #[test]
 fn ports_are_numbered_from_the_links_down_to_the_links_up() {
-    // Leaves of two and one hosts, below two planes.
+    // Leaves with two hosts and one host, below two planes.
     let (_, statistics) = run("fat-tree:4:2", 3, &[(0, send(2, 8, 0)), (2, send(1, 8, 0))]);
     assert_eq!(levels(&statistics), [2, 2]);
     let mut used = Vec::new();
@@ -97,7 +96,7 @@ fn ports_are_numbered_from_the_links_down_to_the_links_up() {
     assert_eq!(indices, [0, 1, 0, 1]);
 }
 
-/// The sends of each host to the host `by` places on, all at once.
+/// The sends of each host to the host `by` places further, all at once.
 fn shift(hosts: u32, by: u32) -> Vec<(u32, Send)> {
     let message = |host: u32| {
         (0..4).map(move |k| (host, Send { offset: k * 4096, ..send((host + by) % hosts, 4096, 0) }))
@@ -125,20 +124,20 @@ fn with_d_mod_k_a_shift_in_a_full_tree_has_no_queueing() {
 
 #[test]
 fn paths_up_are_balanced() {
-    // Host 0 to all others; 4 of 8 ports are up, and 4 of 32 hosts at the leaf.
+    // Host 0 to all others. 4 of 8 ports are up, and 4 of 32 hosts at the leaf.
     let to_all: Vec<(u32, Send)> = (4..32).map(|to| (0, send(to, 8, 0))).collect();
     let count = |topology: &str, sends: &[(u32, Send)]| {
         let (_, statistics) = run(topology, 32, sends);
         statistics.switches[0].ports[4..].iter().map(|p| p.sent_packets).collect::<Vec<u64>>()
     };
     assert_eq!(count("fat-tree:8:2", &to_all), [7, 7, 7, 7]);
-    // All pairs from the leaf by a hash: 112 flows, 28 a link on average, 4.6 the standard deviation.
+    // All pairs from the leaf by a hash: 112 flows, on average 28 per link, with a standard deviation of 4.6.
     let from_all: Vec<(u32, Send)> =
         (0..4).flat_map(|from| (4..32).map(move |to| (from, send(to, 8, u64::from(from))))).collect();
     let spread = count("fat-tree:8:2:hash", &from_all);
     assert_eq!(spread.iter().sum::<u64>(), 112);
     assert!(spread.iter().all(|&n| (14..=42).contains(&n)), "{spread:?}");
-    // One flow takes one path, unless its messages are spread.
+    // A flow takes one path, unless its messages are spread.
     let one: Vec<(u32, Send)> = (0..200).map(|k| (0, send(31, 8, k * 1_000_000))).collect();
     for (topology, ways) in [("fat-tree:8:2", 1), ("fat-tree:8:2:hash", 1), ("fat-tree:8:2:hash-message", 4)]
     {

@@ -1,4 +1,4 @@
-//! Faults on links: their effect on packets, and that credits, timing and other links are not affected.
+//! Faults on links: their effect on packets. Credits, timing and other links are not affected.
 
 use nicety_fabric::{
     Cause, Channel, FaultStatistics, Faults, HeaderBytes, Label, LinkFaults, LinkProtocol, LinkSpec,
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 const BYTES: u64 = 1000;
 
-/// A packet as it came: time, sender, number, and its bytes.
+/// An arrived packet: time, sender, number, and bytes.
 type Came = (Time, u32, u64, Vec<u8>);
 
 struct Outcome {
@@ -43,7 +43,7 @@ fn content(host: u32, sequence: u64) -> Vec<u8> {
     (0..BYTES).map(|i| (i * 7 + sequence * 13 + u64::from(host)) as u8).collect()
 }
 
-/// Every host sends so many packets to the next one, as fast as it can.
+/// Every host sends `packets` packets to the next one, as fast as it can.
 fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Faults, shards: usize) -> Outcome {
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });
     let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
@@ -99,12 +99,12 @@ fn on_first_link(rates: Rates, down: Vec<Outage>, drop: Vec<u64>) -> Faults {
     Faults { seed: 5, links, ..Faults::default() }
 }
 
-/// A packet of 1000 B takes the link for 20 ns, and flies for 33.4.
+/// A packet of 1000 B takes the link for 20 ns, and flies for 33.4 ns.
 const FIRST: u64 = 20_000 + 33_400;
 
 #[test]
 fn a_dropped_packet_frees_its_slot_when_it_would_have_come() {
-    // With one place, a packet waits for the credit of the one before: 53.4 there and 33.4 back, lost or not.
+    // With one slot, a packet waits for the credit of the previous one: 53.4 ns there and 33.4 ns back, lost or not.
     let faults = on_first_link(Rates::default(), vec![], vec![2]);
     let outcome = run(Topology::Pair, 2, 4, 1, &faults, 1);
     let again = FIRST + 33_400;
@@ -142,7 +142,7 @@ fn nothing_goes_into_or_comes_out_of_a_node_that_has_failed() {
     let nodes = vec![NodeFailure { node: Place::Host(1), at: Time::from_ps(30_000) }];
     let outcome = run(Topology::Star, 3, 4, 8, &Faults { nodes: nodes.clone(), ..Faults::default() }, 1);
     let sequences = |host: usize| outcome.came[host].iter().map(|came| came.2).collect::<Vec<_>>();
-    // Host 0's first is through the switch at 83.4 and lost behind it; host 1's first two began before.
+    // Host 0's first packet passes the switch at 83.4 ns and is lost after it. Host 1's first two began before.
     assert_eq!((sequences(0), sequences(1), sequences(2)), (vec![0, 1, 2, 3], vec![], vec![0, 1]));
     assert_eq!(outcome.lost.len(), 6);
     assert!(outcome.lost.iter().all(|lost| lost.cause == Cause::NodeDown(nodes[0])));
@@ -161,7 +161,7 @@ fn a_second_packet_follows_the_first_one() {
         ps(&outcome.came[1]),
         [(FIRST, 0), (FIRST + 20_000, 0), (FIRST + 40_000, 1), (FIRST + 60_000, 1)]
     );
-    // Where there is no place for it there is none.
+    // Without a slot for the copy there is no copy.
     let outcome = run(Topology::Pair, 2, 2, 1, &faults, 1);
     assert_eq!(outcome.came[1].len(), 2);
     assert_eq!(outcome.statistics.faults[0].duplicated, 0);
@@ -182,7 +182,7 @@ fn a_switch_s_second_packet_takes_a_place_too() {
     let times = [0, 20_000, 40_000, 60_000].map(|later| through + later);
     assert_eq!(ps(&outcome.came[1]), [(times[0], 0), (times[1], 0), (times[2], 1), (times[3], 1)]);
     assert_eq!(outcome.came[0].len(), 2);
-    // Where there is no place for it there is none.
+    // Without a slot for the copy there is no copy.
     let outcome = run(Topology::Star, 2, 1, 1, &faults, 1);
     assert_eq!(ps(&outcome.came[1]), [(through, 0)]);
     assert_eq!(outcome.statistics.faults[0].duplicated, 0);
@@ -243,14 +243,14 @@ proptest! {
         let sum = |of: fn(&FaultStatistics) -> u64| outcome.statistics.faults.iter().map(of).sum::<u64>();
         let (lost, corrupted, duplicated) = (sum(|s| s.lost), sum(|s| s.corrupted), sum(|s| s.duplicated));
         let came: u64 = outcome.came.iter().map(|came| came.len() as u64).sum();
-        // A second one may be lost or damaged further on.
+        // A copy may be lost or damaged on a later link.
         prop_assert_eq!(came, 30 * u64::from(hosts) + duplicated - lost);
         let mut wrong = 0;
         for (_, source, sequence, bytes) in outcome.came.iter().flatten() {
             prop_assert!(*sequence < 30);
             wrong += u64::from(*bytes != [content(*source, *sequence), vec![0xaa; 16]].concat());
         }
-        // One that is damaged may be doubled further on, or lost.
+        // A damaged packet may be duplicated or lost on a later link.
         prop_assert!(wrong <= corrupted + duplicated);
         prop_assert!(wrong > 0 || corrupted <= lost + duplicated);
         let one = run(topology, hosts, 30, buffer, &faults, 1);
@@ -272,7 +272,7 @@ proptest! {
 #[test]
 fn no_faults_are_no_faults() {
     let plain = run(Topology::Star, 4, 50, 4, &Faults::default(), 1);
-    // A failure that never comes, so that every link has an injector.
+    // A failure that never happens, so that every link has an injector.
     let never = NodeFailure { node: Place::Switch(0), at: Time::from_ps(u64::MAX) };
     let faults = run(Topology::Star, 4, 50, 4, &Faults { nodes: vec![never], ..Faults::default() }, 1);
     assert_eq!((plain.came, plain.end), (faults.came, faults.end));

@@ -1,4 +1,4 @@
-//! All tests of the crate but those that count allocations: one program is built and linked sooner than many.
+//! All tests of the crate but those that count allocations. One program builds and links faster than many.
 
 mod capture;
 mod channels;

@@ -1,4 +1,4 @@
-//! Links that check packets and send them again: worked by hand, and at random.
+//! Links that check and resend packets: worked by hand, and at random.
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, cases, ps, send};
 use nicety_fabric::{
@@ -39,7 +39,7 @@ fn inject(net: &mut Net, faults: &Faults) {
     net.ports = ports.into_iter().map(Rc::new).collect();
 }
 
-/// Host 0 of a pair sends packets of 1000 bytes, of messages of their own.
+/// Host 0 of a pair sends packets of 1000 bytes, one per message.
 fn pair(retries: u32, packets: u64, faults: &Faults) -> (Vec<Received>, Net) {
     let mut net = Net::joined(Topology::Pair, 2, 1, &with(resend(retries, BitErrorRate::ZERO)));
     inject(&mut net, faults);
@@ -55,7 +55,7 @@ fn arrivals(received: &[Received]) -> Vec<(u64, u64)> {
 #[test]
 fn a_lost_packet_is_sent_again_after_the_timeout_and_those_behind_it_too() {
     let (received, net) = pair(3, 3, &on_first(Rates::default(), &[2, 3], &[]));
-    // The second packet is lost twice; each time the timeout runs from its last byte.
+    // The second packet is lost twice. Each time the timeout runs from its last byte.
     let second = BYTES + 2 * (BYTES + TIMEOUT);
     let expected = [(0, BYTES), (1, second + BYTES), (2, second + 2 * BYTES)];
     assert_eq!(arrivals(&received), expected.map(|(message, sent)| (message, sent + FLIGHT)));
@@ -63,7 +63,7 @@ fn a_lost_packet_is_sent_again_after_the_timeout_and_those_behind_it_too() {
     assert_eq!(path.total(Stage::LINK_RESENT), ps(2 * (BYTES + TIMEOUT)));
     assert_eq!(path.total(Stage::LINK_QUEUED), ps(BYTES));
     assert_eq!(path.total(Stage::LINK), ps(BYTES + FLIGHT));
-    // The third has waited for both, and was never sent again itself.
+    // The third has waited for both, and was never resent itself.
     assert_eq!(received[2].path.total(Stage::LINK_RESENT), Duration::ZERO);
     assert_eq!(received[2].path.total(Stage::LINK_QUEUED), ps(second + BYTES));
     let statistics = net.network.statistics();
@@ -81,7 +81,7 @@ fn a_damaged_packet_is_sent_again_when_the_answer_is_back() {
     let (received, net) = pair(2, 1, &on_first(rates, &[], &[]));
     assert_eq!(received, [], "every transmission is damaged");
     let lost = net.network.lost_packets();
-    // It is sent three times, each of the last two when a NAK has come for the one before.
+    // It is sent three times. Each resend begins after the NAK for the previous transmission.
     assert_eq!(
         (lost.len(), lost[0].time, lost[0].cause),
         (1, at(2 * (BYTES + 2 * FLIGHT)), Cause::BitErrors)
@@ -90,7 +90,7 @@ fn a_damaged_packet_is_sent_again_when_the_answer_is_back() {
     let link = net.network.statistics().faults[0];
     assert_eq!((link.packets, link.corrupted, link.resent, link.lost), (3, 3, 2, 0));
 
-    // Of two transmissions that are hit in a row, and a third that is not.
+    // Two transmissions in a row are hit, and the third is not.
     let seed = (0..).find(|&seed| {
         let faults = Faults { seed, ..on_first(Rates { corruption: 0.5, ..Rates::default() }, &[], &[]) };
         pair(9, 1, &faults).1.network.statistics().faults[0].resent == 2
@@ -155,7 +155,7 @@ fn stuffed_words_take_their_time_on_the_wire() {
 
 #[test]
 fn bits_are_hit_as_often_as_the_rate_says() {
-    // 1000 bytes at 1e-5 a bit: 7.69 percent of transmissions.
+    // 1000 bytes at 1e-5 per bit: 7.69 percent of transmissions.
     let mut net = Net::joined(Topology::Pair, 2, 1, &with(resend(50, BitErrorRate::new(1, 100_000))));
     const PACKETS: u64 = 5000;
     net.sends(0, &(0..PACKETS).map(|k| Send { message: k, ..send(1, 1000, 0) }).collect::<Vec<_>>());
@@ -163,7 +163,7 @@ fn bits_are_hit_as_often_as_the_rate_says() {
     assert!(received.windows(2).all(|pair| pair[0].message + 1 == pair[1].message), "once each, in order");
     let resent = statistics.hosts[0].resent_packets;
     assert!((350..480).contains(&resent), "{resent} of 5416 expected transmissions, 416 of them again");
-    // Without faults there are counts of links whose bits were hit, and of no others.
+    // Without faults, only links with bit errors have counters.
     assert_eq!(statistics.faults.len(), 1);
     assert_eq!((statistics.faults[0].corrupted, statistics.faults[0].resent), (resent, resent));
     assert_eq!(statistics.faults[0].packets, PACKETS + resent);
@@ -177,7 +177,7 @@ struct Storm {
     errors: u64,
     rates: Rates,
     seed: u64,
-    /// By sender: the receiver and how many packets.
+    /// By sender: the receiver and the number of packets.
     messages: Vec<Vec<(u32, u64)>>,
 }
 

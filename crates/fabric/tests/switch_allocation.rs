@@ -34,12 +34,12 @@ const SENDERS: u32 = 6;
 const PACKETS: u64 = 25_000;
 /// Packets of all of them.
 const TOTAL: u64 = PACKETS * SENDERS as u64;
-/// Everything has been used once.
+/// By now everything has been used once.
 const WARM: u64 = TOTAL / 5;
 /// All senders still send.
 const NEAR_END: u64 = TOTAL - 1_000;
 
-/// Incast with full buffers of the switch, and a slow receiver: every queue is as long as it can be.
+/// Incast with full switch buffers and a slow receiver: every queue has its maximum length.
 #[test]
 fn packets_through_a_switch_cost_no_allocation() {
     for shards in [1, 3] {
@@ -49,7 +49,7 @@ fn packets_through_a_switch_cost_no_allocation() {
             let listening = port.clone();
             sim.spawn(async move {
                 loop {
-                    // Nothing comes; it takes the credits.
+                    // No packet arrives here. The loop takes the credits.
                     listening.receive().await;
                 }
             });
@@ -76,7 +76,7 @@ fn packets_through_a_switch_cost_no_allocation() {
                 port.free_slot();
                 match received {
                     WARM => before = ALLOCATIONS.load(Ordering::Relaxed),
-                    // Then the senders come to their end, and more payloads are free than ever.
+                    // After this the senders finish, and more payloads are free than ever.
                     NEAR_END => after = ALLOCATIONS.load(Ordering::Relaxed),
                     _ => {}
                 }

@@ -1,4 +1,4 @@
-//! Random traffic through a switch: nothing is lost, doubled, reordered or stuck, and shards make no difference.
+//! Random traffic through a switch: nothing is lost, duplicated, reordered or stuck, and shards make no difference.
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, SwitchSpec};
@@ -33,7 +33,7 @@ fn network() -> impl Strategy<Value = NetworkSpec> {
     )
 }
 
-/// A message of some packets of up to 64 bytes, whose bytes may come slowly.
+/// A message of some packets of up to 64 bytes. Its bytes may arrive slowly.
 fn message(hosts: u32) -> impl Strategy<Value = (u32, u64, u64, u64, u64)> {
     (0..hosts, 1..6u64, 0..65u64, 0..8_000u64, prop_oneof![Just(0), 0..2_000u64])
 }
@@ -93,7 +93,7 @@ fn check(traffic: &Traffic, received: &[Received], statistics: &NetworkStatistic
     let fastest = latency * 2 + traffic.spec.switch.latency;
     for r in received {
         assert_eq!(missing.remove(&(r.source, r.message, r.offset)), Some((r.by, r.bytes)));
-        // Between one sender and one receiver nothing is overtaken, and one output sends one packet at a time.
+        // Between one sender and one receiver nothing is overtaken, and an output sends one packet at a time.
         let before = last.insert((r.source, r.by), (r.message, r.offset));
         assert!(before < Some((r.message, r.offset)));
         let before = last.insert((u32::MAX, r.by), (r.when.ps(), 0)).map_or(0, |(when, _)| when);
@@ -130,7 +130,7 @@ proptest! {
         }
     }
 
-    /// Senders that put packets on the link before their time, and receivers that free slots before it, with less events.
+    /// Senders launch packets in advance, and receivers free slots in advance, with fewer events.
     #[test]
     fn what_is_said_beforehand_happens_in_its_time(traffic in traffic()) {
         let (summary, received, statistics) = observe(&traffic, 1);

@@ -1,6 +1,6 @@
-//! A training step on modelled cards: all ranks' gradients of 64 MiB are summed around a ring, on spin-discrete over a fat tree.
-//! `cargo bench -p nicety-goal --bench cards -- RANKS` prints CPU time, packets a second and memory; 128 ranks if none are named.
-//! The parts that a rank passes on have the size that they have with 1024 ranks.
+//! A training step on modelled cards: an allreduce of 64 MiB of gradients around a ring, on spin-discrete over a fat tree. `cargo bench -p
+//! nicety-goal --bench cards -- RANKS` prints CPU time, packets per second and memory; the default is 128 ranks. The parts that a rank
+//! passes on have the size for 1024 ranks.
 
 use cpu_time::ThreadTime;
 use nicety::{ClusterConfig, Error, cards as specs};
@@ -40,7 +40,7 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes of memory that this process has taken at most.
+/// Returns the peak memory of this process in bytes.
 fn peak_bytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kb = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,9 +1,8 @@
-//! Operations a second of CPU time: read from text and from binary, and run on a LogGOPS network; and memory an operation.
-//! Prints `name  value  unit` lines.
+//! Operations per second of CPU time, for reading text and binary and for runs on a LogGOPS network; and memory per operation. Prints `name
+//! value  unit` lines.
 //!
-//! The baseline of runs is the simulator that the literature describes, in forty lines: a heap of all events, an event that finds
-//! its CPU busy goes back into it, and messages look for their receives in a list. Its times are compared with those
-//! by LogGOPSim's rules. Figures are medians of interleaved runs.
+//! The baseline of runs is the simulator of the literature, in forty lines. It has a heap of all events. An event that finds its CPU busy returns to the heap, and messages search a list for their receives. Its times are compared with those by LogGOPSim's rules. Figures are
+//! medians of interleaved runs.
 
 use cpu_time::ThreadTime;
 use nicety_goal::generate::{Pattern, Shape, generate};
@@ -14,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 const ROUNDS: usize = 5;
-/// L, o, g in ns, G in ns a byte.
+/// L, o, g in ns, G in ns per byte.
 const NET: [u64; 4] = [2500, 1500, 1000, 6];
 
 fn parameters() -> Parameters {
@@ -28,10 +27,10 @@ fn parameters() -> Parameters {
     }
 }
 
-/// Time, sequence, host, operation, and of a message its sender.
+/// Time, sequence, host, operation, and for a message its sender.
 type Event = Reverse<(u64, u64, u32, u32, Option<u32>)>;
 
-/// When each host is done, of short messages with one CPU and interface a host.
+/// Returns the finish time of each host, for short messages with one CPU and interface per host.
 fn simple(schedule: &Schedule) -> Vec<u64> {
     let [latency, o, g, per_byte] = NET;
     let hosts = schedule.ranks() as usize;
@@ -134,7 +133,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What an act gives, and operations a second.
+/// Returns the result of `act`, and operations per second.
 fn timed<R>(operations: usize, act: impl FnOnce() -> R) -> (R, f64) {
     let start = ThreadTime::now();
     let made = act();
@@ -173,7 +172,7 @@ fn runs(name: &str, schedule: &Schedule, baseline: bool) {
     }
 }
 
-/// Bytes of memory that this process has taken at most.
+/// Returns the peak memory of this process in bytes.
 fn peak_bytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kb = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -191,7 +190,7 @@ fn main() {
     let schedule = binary::read(&packed[..], &mut |_| true).expect("as it was written");
     loggops::run(&schedule, &parameters(), Rules::Own, &mut |_| true).expect("it finishes");
     if let (Some(before), Some(after)) = (before, peak_bytes()) {
-        // What was there before, and is not given back, makes it less: a bound from below.
+        // A lower bound: memory that was held before and not returned is missing.
         println!(
             "dissemination_memory  {:.0}  bytes/operation",
             (after - before).max(0.0) / operations as f64

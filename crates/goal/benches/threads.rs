@@ -1,7 +1,6 @@
-//! Wall time of runs in one thread and in two, interleaved: dissemination of 65536 ranks by LogGOPS, and a permutation of 1024
-//! hosts with cards over a fat tree. Reading is not part of it. Prints `name  value  unit` lines; ratios are of medians.
-//! `cargo bench -p nicety-goal --bench threads -- ROUNDS`; three rounds if none are named. A machine with less than two idle
-//! cores measures its load.
+//! Wall time of runs in one thread and in two, interleaved, without reading. One is dissemination of 65536 ranks by LogGOPS, the other a
+//! permutation of 1024 hosts with cards over a fat tree. Prints `name  value  unit` lines; ratios are of medians. `cargo bench -p
+//! nicety-goal --bench threads -- ROUNDS`; the default is three rounds. A machine with fewer than two idle cores measures its load.
 
 use nicety::{ClusterConfig, Error, cards as specs};
 use nicety_goal::generate::{Pattern, Shape, generate};
@@ -11,7 +10,7 @@ use nicety_types::{Duration, Gap};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Hosts of the permutation, messages that each sends one after another, and their bytes.
+/// Hosts of the permutation, messages that each sends in sequence, and their bytes.
 const HOSTS: u32 = 1024;
 const MESSAGES: u32 = 20;
 const BYTES: u64 = 64 << 10;
@@ -48,12 +47,12 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// Every host sends to one other, and every host is sent to: ranks with their bits in reverse.
+/// Returns a permutation in which each rank sends to the rank with its bits in reverse.
 fn permutation() -> Schedule {
     let to = |rank: u32| rank.reverse_bits() >> (u32::BITS - HOSTS.ilog2());
     let mut builder = Builder::new();
     for rank in 0..HOSTS {
-        // The reverse of the reverse is the rank itself, so the receiver's sender is its destination.
+        // Reversed twice, a rank is itself, so a rank's source is its destination.
         for kind in [Kind::Recv, Kind::Send] {
             (0..MESSAGES).for_each(|tag| {
                 builder.push(Op::new(kind, BYTES, to(rank), tag));
@@ -64,7 +63,7 @@ fn permutation() -> Schedule {
     builder.finish()
 }
 
-/// Runs in one thread and in two by turns, and prints the median of each and their ratio.
+/// Runs alternately in one thread and in two, and prints the median of each and their ratio.
 fn compare<T: PartialEq>(name: &str, rounds: usize, run: impl Fn(u32) -> T) {
     let mut took = [Vec::new(), Vec::new()];
     for _ in 0..rounds {

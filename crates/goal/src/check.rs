@@ -2,7 +2,7 @@
 
 use crate::schedule::{Rank, Schedule};
 
-/// Operations of a rank of which each waits for the next, and the last for the first.
+/// A cycle of operations of a rank: each waits for the next, and the last for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
     /// The rank.
@@ -12,7 +12,7 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// The cycle in words.
+    /// Returns the cycle in words.
     pub fn describe(&self, schedule: &Schedule) -> String {
         const MOST: usize = 6;
         let ops = schedule.rank(self.rank).ops;
@@ -28,7 +28,7 @@ impl Cycle {
     }
 }
 
-/// An operation in a message: its number, its line where it has one, and what it does.
+/// Returns an operation for a message: its number, its line if it has one, and its text.
 pub(crate) fn named(number: u32, op: &crate::schedule::Op) -> String {
     match op.line {
         0 => format!("operation {number} ({op})"),
@@ -36,7 +36,7 @@ pub(crate) fn named(number: u32, op: &crate::schedule::Op) -> String {
     }
 }
 
-/// The first rank's operations that wait for each other, if there are any.
+/// Returns the first rank's cycle of operations, if any.
 pub fn find_cycle(schedule: &Schedule) -> Option<Cycle> {
     (0..schedule.ranks()).find_map(|rank| {
         let ops = cycle_of(schedule.rank(rank))?;
@@ -44,8 +44,8 @@ pub fn find_cycle(schedule: &Schedule) -> Option<Cycle> {
     })
 }
 
-/// Calls `visit` with each operation of a rank, behind all that it waits for. Those are left out that wait for each other, or
-/// for such; of these the dependencies that are left are returned.
+/// Calls `visit` with each operation of a rank, after its dependencies. It skips cycles and the operations behind them, and returns the
+/// unmet dependencies of these.
 pub(crate) fn in_order(rank: Rank<'_>, mut visit: impl FnMut(u32)) -> Vec<u32> {
     let mut left: Vec<u32> = rank.ops.iter().map(|op| op.dependencies).collect();
     let mut free: Vec<u32> = (0..rank.ops.len() as u32).filter(|op| left[*op as usize] == 0).collect();
@@ -65,7 +65,7 @@ pub(crate) fn in_order(rank: Rank<'_>, mut visit: impl FnMut(u32)) -> Vec<u32> {
 fn cycle_of(rank: Rank<'_>) -> Option<Vec<u32>> {
     let left = in_order(rank, |_| {});
     let start = left.iter().position(|left| *left > 0)?;
-    // Each of those that are left waits for another one of them.
+    // Each operation that is left waits for another one that is left.
     let mut waits_for = vec![u32::MAX; left.len()];
     for first in (0..left.len()).filter(|op| left[*op] > 0) {
         for dependent in rank.dependents(first) {

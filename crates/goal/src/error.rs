@@ -1,11 +1,11 @@
-//! Errors of files: what is wrong, and where.
+//! Errors of files: the problem and its place.
 
 use std::fmt;
 
-/// Where in a file.
+/// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a text: the line and the column, both from 1.
+    /// In a text: line and column, both from 1.
     Text {
         /// The line.
         line: u64,
@@ -25,12 +25,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a file is no schedule, or cannot be read.
+/// The reason why a file is no schedule, or cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// The rank, if it is in the block of one.
+    /// The rank, if the place is in a rank's block.
     pub rank: Option<u32>,
     /// The error.
     pub text: String,

@@ -1,4 +1,4 @@
-//! Schedules in files: the format is told by the first bytes when it is read, and by the name when it is written.
+//! Schedules in files. The first bytes tell the format of a file to read, and the name that of a file to write.
 
 use crate::error::{Place, ReadError};
 use crate::schedule::Schedule;
@@ -20,7 +20,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a name asks for: `.bin` is binary, and `.goal` and `.txt` are text.
+    /// Returns the format of a name: `.bin` is binary, and `.goal` and `.txt` are text.
     pub fn of_name(path: &Path) -> Option<Format> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "bin" => Some(Format::Binary),
@@ -29,7 +29,7 @@ impl Format {
         }
     }
 
-    /// The other one.
+    /// Returns the other format.
     pub const fn other(self) -> Format {
         match self {
             Format::Text => Format::Binary,
@@ -42,13 +42,13 @@ pub(crate) fn unreadable(path: &str, error: &io::Error) -> Error {
     Error::Input(format!("{path}: cannot read it ({})", said(error)))
 }
 
-/// An error of the system without its number.
+/// Returns an error of the system without its number.
 pub(crate) fn said(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// Reads a schedule. `go_on` is called every so often with the bytes that are read and that there are.
+/// Reads a schedule. `go_on` is called regularly with the bytes read and the bytes of the file.
 ///
 /// # Errors
 /// The file cannot be read, or is no schedule; `go_on` returned false.
@@ -61,9 +61,9 @@ pub fn read(
     let length = file.metadata().map_or(0, |about| about.len());
     let mut head = Vec::new();
     (&mut file).take(8).read_to_end(&mut head).map_err(|error| unreadable(path, &error))?;
-    // A file of another byte order is binary, too.
+    // A binary file of another byte order has a zero byte, too.
     let is_binary = head.len() == 8 && head.contains(&0);
-    // What is no file on a disk, such as a pipe, cannot be read twice.
+    // A pipe or another source that is no regular file cannot be read twice.
     let again: Box<dyn Read> = match file.seek(SeekFrom::Start(0)) {
         Ok(_) => Box::new(file),
         Err(_) => Box::new(io::Cursor::new(head).chain(file)),
@@ -81,7 +81,7 @@ pub fn read(
     }
 }
 
-/// An error of a file, with its name.
+/// Adds the file's name to an error.
 pub(crate) fn described(path: &str, error: ReadError) -> Error {
     match error {
         ReadError { interrupted: true, .. } => Error::Interrupted,
@@ -93,7 +93,7 @@ pub(crate) fn described(path: &str, error: ReadError) -> Error {
     }
 }
 
-/// A source that counts what is read of it.
+/// A source that counts the bytes read.
 pub(crate) struct Counted<R> {
     source: std::cell::RefCell<R>,
     read: std::cell::Cell<u64>,
@@ -104,7 +104,7 @@ impl<R> Counted<R> {
         Counted { source: source.into(), read: 0.into() }
     }
 
-    /// Bytes so far.
+    /// Returns the bytes read so far.
     pub(crate) fn read(&self) -> u64 {
         self.read.get()
     }
@@ -118,7 +118,7 @@ impl<R: Read> Read for &Counted<R> {
     }
 }
 
-/// A destination that stops when it is told to.
+/// A destination that stops on request.
 struct Interruptible<'i, W> {
     to: W,
     interrupt: Option<&'i AtomicBool>,
@@ -137,8 +137,7 @@ impl<W: Write> Write for Interruptible<'_, W> {
     }
 }
 
-/// Writes a schedule, beside the file first: an old one stays until the new one is whole. Devices and pipes are written to as
-/// they are.
+/// Writes a schedule to a temporary file beside the file, and renames that when it is complete. Devices and pipes are written directly.
 ///
 /// # Errors
 /// The file cannot be written; the caller asked to stop.
@@ -155,7 +154,7 @@ pub fn write(
     };
     let wrong = |error: io::Error| {
         if is_plain {
-            // Nothing to be done where it is not there.
+            // The temporary file may be missing.
             let _ = std::fs::remove_file(&beside);
         }
         match error.kind() {

@@ -1,11 +1,11 @@
-//! What a schedule is made of.
+//! Statistics of a schedule.
 
 use crate::check::in_order;
 use crate::schedule::{ANY, Kind, Rank, Schedule};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a schedule is made of.
+/// Statistics of a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ScheduleInfo")]
 pub struct Info {
@@ -15,32 +15,32 @@ pub struct Info {
     pub ranks: u32,
     /// Operations of all ranks.
     pub operations: u64,
-    /// Those that send.
+    /// Send operations.
     pub sends: u64,
-    /// Those that receive.
+    /// Receive operations.
     pub recvs: u64,
-    /// Those that calculate.
+    /// Calculations.
     pub calcs: u64,
-    /// Bytes that are sent.
+    /// Bytes sent.
     pub bytes: u64,
-    /// Nanoseconds that are calculated, on all CPUs together.
+    /// Nanoseconds of all calculations, over all CPUs.
     pub calc_ns: u64,
     /// Dependencies between operations.
     pub dependencies: u64,
-    /// Operations of the longest chain in a rank of which each depends on the one before.
+    /// Operations of the longest dependency chain within a rank.
     pub depth: u64,
-    /// Other ranks that a rank names as source or destination, the most that one does.
+    /// The most peers of a rank: other ranks that are source or destination of its messages.
     pub degree: u64,
-    /// Operations of a rank, the most.
+    /// The most operations of a rank.
     pub rank_operations: u64,
-    /// CPUs that a rank takes, the most.
+    /// The most CPUs of a rank.
     pub cpus: u32,
-    /// Network interfaces, likewise.
+    /// The most network interfaces of a rank.
     pub nics: u32,
 }
 
 impl Info {
-    /// What a schedule is made of; None where `go_on`, which is called for each rank, returned false.
+    /// Returns the statistics of a schedule. `go_on` is called for each rank; if it returns false, the result is `None`.
     ///
     /// Operations that wait for each other are in no chain.
     pub fn of(file: &str, schedule: &Schedule, go_on: &mut dyn FnMut(u32) -> bool) -> Option<Info> {
@@ -81,7 +81,7 @@ impl Info {
 }
 
 fn depth(rank: Rank<'_>) -> u64 {
-    // Of each operation: the longest chain before it.
+    // For each operation: the longest chain before it.
     let mut before = vec![0_u64; rank.ops.len()];
     let mut longest = 0;
     in_order(rank, |op| {

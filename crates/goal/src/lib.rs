@@ -1,13 +1,12 @@
 //! Applications at scale: GOAL schedules, the LogGOPS network, and schedules on modelled cards.
 //!
-//! A schedule has the operations of each rank of an application (send, receive, calculate), and which of them wait for
-//! which. From the bottom up:
+//! A schedule has the operations of each rank of an application (send, receive, calculate), and their dependencies. From the bottom up:
 //!
 //! - [`Schedule`] in memory, and [`Builder`], which makes one rank by rank;
 //! - [`text`] and [`binary`], the two formats of GOAL, and [`file`](mod@file), which tells them apart;
 //! - [`generate`], schedules of communication patterns;
-//! - [`trace`], schedules of what MPI programs did;
-//! - [`loggops`], a network in which a message costs by its size alone;
+//! - [`trace`], schedules from traces of MPI programs;
+//! - [`loggops`], a network in which the cost of a message depends only on its size;
 //! - [`cards`], modelled cards that execute every message;
 //! - [`requests`], all of this as commands: JSON in, JSON out.
 
@@ -35,7 +34,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The JSON schemas of all reports and of all requests, each behind those of what it is made of, by name.
+/// Returns the JSON schemas of all reports and requests by name, each after the schemas that it uses.
 pub fn schemas() -> Vec<(String, Value)> {
     fn all(generator: SchemaGenerator) -> Vec<(String, Value)> {
         let mut generator = generator;

@@ -1,4 +1,4 @@
-//! Schedules in memory: the operations of each rank and what depends on what, 32 bytes an operation and 4 a dependency.
+//! Schedules in memory: the operations of each rank and their dependencies, 32 bytes per operation and 4 per dependency.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use std::fmt;
 pub const ANY: u32 = u32::MAX;
 /// The largest number of operations of a rank: their events are counted in 32 bits.
 pub const MOST_OPERATIONS: u32 = 1 << 30;
-/// Set in a dependent that waits for a start.
+/// A flag of a dependent that waits for a start.
 const ON_START: u32 = 1 << 31;
 
-/// The kind of an operation. The order is that in which operations that become free together start.
+/// The kind of an operation. Operations that become free together start in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Send a message to `peer`.
@@ -29,11 +29,11 @@ pub struct Op {
     pub peer: u32,
     /// The message's tag; [`ANY`] matches every tag.
     pub tag: u32,
-    /// The line of the text that it comes from, from 1; 0 where it comes from elsewhere.
+    /// The line of its source text, from 1; 0 without a text.
     pub line: u32,
-    /// How many dependencies it waits for.
+    /// The number of its dependencies.
     pub dependencies: u32,
-    /// Where its dependents begin, among those of its rank.
+    /// The index of its first dependent, among those of its rank.
     edges: u32,
     /// The kind.
     pub kind: Kind,
@@ -46,18 +46,18 @@ pub struct Op {
 }
 
 impl Op {
-    /// An operation of CPU 0 and interface 0 on which nothing depends yet.
+    /// Returns an operation on CPU 0 and interface 0 without dependents.
     pub fn new(kind: Kind, size: u64, peer: u32, tag: u32) -> Op {
         Op { size, peer, tag, line: 0, dependencies: 0, edges: 0, kind, cpu: 0, nic: 0, has_start: false }
     }
 
-    /// The same on a CPU.
+    /// Returns the same operation on a CPU.
     #[must_use]
     pub fn on_cpu(self, cpu: u8) -> Op {
         Op { cpu, ..self }
     }
 
-    /// Whether something depends on its start.
+    /// Returns whether an operation depends on its start.
     #[inline]
     pub fn starts_others(&self) -> bool {
         self.has_start
@@ -65,7 +65,7 @@ impl Op {
 }
 
 impl fmt::Display for Op {
-    /// As the text format writes it, without a label.
+    /// Writes it as in the text format, without a label.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |value: u32| if value == ANY { -1 } else { i64::from(value) };
         match self.kind {
@@ -91,20 +91,20 @@ impl fmt::Display for Op {
 pub struct Dependent(u32);
 
 impl Dependent {
-    /// The operation that waits, by its number in the rank.
+    /// Returns the number of the waiting operation in its rank.
     #[inline]
     pub fn op(self) -> u32 {
         self.0 & !ON_START
     }
 
-    /// Whether it waits for the other's start, not for its end.
+    /// Returns whether it waits for the other's start, and not for its end.
     #[inline]
     pub fn on_start(self) -> bool {
         self.0 & ON_START != 0
     }
 }
 
-/// Where the operations and the dependents of a rank begin.
+/// The index of a rank's first operation, and of its first dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Beginning {
     op: usize,
@@ -114,7 +114,7 @@ struct Beginning {
 /// The operations of all ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
-    /// Of each rank, and the ends of the last one.
+    /// For each rank; the last element has the ends of the last rank.
     ranks: Vec<Beginning>,
     ops: Vec<Op>,
     edges: Vec<Dependent>,
@@ -129,55 +129,55 @@ pub struct Rank<'s> {
 }
 
 impl<'s> Rank<'s> {
-    /// The dependents of an operation: those that wait for its end, then those that wait for its start.
+    /// Returns the dependents of an operation: those that wait for its end, then those that wait for its start.
     #[inline]
     pub fn dependents(&self, op: usize) -> &'s [Dependent] {
         let end = self.ops.get(op + 1).map_or(self.edges.len(), |next| next.edges as usize);
         &self.edges[self.ops[op].edges as usize..end]
     }
 
-    /// All dependents of all operations.
+    /// Returns the number of dependents of all operations.
     pub fn edges(&self) -> usize {
         self.edges.len()
     }
 }
 
 impl Schedule {
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn ranks(&self) -> u32 {
         (self.ranks.len() - 1) as u32
     }
 
-    /// The operations of a rank.
+    /// Returns a rank with its operations.
     #[inline]
     pub fn rank(&self, rank: u32) -> Rank<'_> {
         let (from, to) = (self.ranks[rank as usize], self.ranks[rank as usize + 1]);
         Rank { ops: &self.ops[from.op..to.op], edges: &self.edges[from.edge..to.edge] }
     }
 
-    /// All ranks in order.
+    /// Returns all ranks in order.
     pub fn iter(&self) -> impl Iterator<Item = Rank<'_>> {
         (0..self.ranks()).map(|rank| self.rank(rank))
     }
 
-    /// All operations, rank by rank.
+    /// Returns all operations, rank by rank.
     #[inline]
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
-    /// Where the operations of a rank begin among all.
+    /// Returns the index of a rank's first operation among all operations.
     #[inline]
     pub fn first_op(&self, rank: u32) -> usize {
         self.ranks[rank as usize].op
     }
 }
 
-/// A schedule in the making: the operations of one rank after the other.
+/// A schedule under construction, one rank after another.
 #[derive(Debug)]
 pub struct Builder {
     made: Schedule,
-    /// Of the rank in the making: first, then, in the order of the text.
+    /// The dependencies of the current rank, in the order of the text: first operation, dependent.
     pairs: Vec<(u32, Dependent)>,
     cursor: Vec<u32>,
 }
@@ -189,18 +189,18 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// A schedule without ranks.
+    /// Returns a schedule without ranks.
     pub fn new() -> Builder {
         let made = Schedule { ranks: vec![Beginning { op: 0, edge: 0 }], ops: Vec::new(), edges: Vec::new() };
         Builder { made, pairs: Vec::new(), cursor: Vec::new() }
     }
 
-    /// How many ranks are complete.
+    /// Returns the number of complete ranks.
     pub fn ranks(&self) -> usize {
         self.made.ranks.len() - 1
     }
 
-    /// How many operations there are so far, of all ranks.
+    /// Returns the number of operations so far, of all ranks.
     pub fn total(&self) -> usize {
         self.made.ops.len()
     }
@@ -209,22 +209,22 @@ impl Builder {
         *self.made.ranks.last().expect("the first one is there from the beginning")
     }
 
-    /// How many operations the rank in the making has.
+    /// Returns the number of operations of the current rank.
     pub fn ops(&self) -> u32 {
         (self.made.ops.len() - self.first().op) as u32
     }
 
-    /// The operations of the rank in the making.
+    /// Returns the operations of the current rank.
     pub(crate) fn rank_ops(&self) -> &[Op] {
         &self.made.ops[self.first().op..]
     }
 
-    /// The line of an operation of the rank in the making.
+    /// Returns the line of an operation of the current rank.
     pub(crate) fn line_of(&self, op: u32) -> u32 {
         self.made.ops[self.first().op + op as usize].line
     }
 
-    /// Adds an operation to the rank in the making, and returns its number. There is none beyond [`MOST_OPERATIONS`].
+    /// Adds an operation to the current rank, and returns its number, or `None` beyond [`MOST_OPERATIONS`].
     pub fn push(&mut self, op: Op) -> Option<u32> {
         let number = self.ops();
         (number < MOST_OPERATIONS).then(|| {
@@ -233,10 +233,10 @@ impl Builder {
         })
     }
 
-    /// Lets operation `then` of the rank wait for the end of `first`, or for its start. Whether there was room for it.
+    /// Lets operation `then` of the rank wait for the end of `first`, or for its start. Returns whether there was room for it.
     ///
     /// # Panics
-    /// When the rank has no such operation.
+    /// If the rank has no such operation.
     pub fn depend(&mut self, first: u32, then: u32, on_start: bool) -> bool {
         assert!(first < self.ops() && then < self.ops(), "operations of the rank");
         let base = self.first().op;
@@ -245,7 +245,7 @@ impl Builder {
         self.pairs.len() < ON_START as usize
     }
 
-    /// Ends a rank.
+    /// Ends the current rank.
     pub fn end_rank(&mut self) {
         let first = self.first();
         let (ops, edges) = (&mut self.made.ops[first.op..], &mut self.made.edges);
@@ -273,7 +273,7 @@ impl Builder {
         self.made.ranks.push(Beginning { op: self.made.ops.len(), edge: self.made.edges.len() });
     }
 
-    /// The schedule.
+    /// Returns the schedule.
     pub fn finish(mut self) -> Schedule {
         self.made.ranks.shrink_to_fit();
         self.made.ops.shrink_to_fit();

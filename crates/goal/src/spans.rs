@@ -1,23 +1,23 @@
-//! When operations began and ended, and what a rank spends its time with by that.
+//! Start and end of operations, and the shares of a rank's time.
 
 use crate::schedule::{Kind, Rank};
 use serde::{Deserialize, Serialize};
 
 const NEVER: u64 = u64::MAX;
 
-/// The beginning and the end of operations, in picoseconds, by their numbers. A receive that waited for its message begins when
-/// that was sent: before, there was nothing to be received.
+/// Start and end of operations by their numbers, in picoseconds. A receive that waited for its message begins when that was sent, since
+/// there was no message before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spans(Vec<(u64, u64)>);
 
 /// The time of a rank, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// While a calculation is under way.
+    /// With a calculation in progress.
     pub computing: u64,
-    /// While a message from it or to it is: a send from its beginning to its end, a receive once its message has been sent.
+    /// With a message in flight from it or to it. A send counts from its start to its end, a receive once its message has been sent.
     pub communicating: u64,
-    /// While both are.
+    /// With both.
     pub both: u64,
 }
 
@@ -36,34 +36,34 @@ impl Spans {
         self.0[op].1 = now;
     }
 
-    /// A receive takes the message of a send.
+    /// Sets the start of a receive to that of its send, if that is later.
     #[inline]
     pub(crate) fn take(&mut self, receive: usize, send: usize) {
         let (sent, begun) = (self.0[send].0, &mut self.0[receive].0);
         *begun = sent.max(*begun);
     }
 
-    /// Those of the operations of the next ranks, behind these.
+    /// Appends the spans of the next ranks.
     pub(crate) fn extend(&mut self, more: &Spans) {
         self.0.extend_from_slice(&more.0);
     }
 
-    /// When an operation began, if it did.
+    /// Returns the start of an operation, if it began.
     pub fn begun(&self, op: usize) -> Option<u64> {
         Some(self.0[op].0).filter(|time| *time != NEVER)
     }
 
-    /// When it ended, if it did.
+    /// Returns the end of an operation, if it ended.
     pub fn ended(&self, op: usize) -> Option<u64> {
         Some(self.0[op].1).filter(|time| *time != NEVER)
     }
 
-    /// When the last one ended, if one did.
+    /// Returns the latest end, if any.
     pub(crate) fn last_end(&self) -> Option<u64> {
         (0..self.0.len()).filter_map(|op| self.ended(op)).max()
     }
 
-    /// The time of a rank whose first operation is number `first` here, all of which have ended.
+    /// Returns the shares of a rank. Its first operation has the number `first` here, and all have ended.
     pub fn shares(&self, rank: Rank<'_>, first: usize) -> Shares {
         let of = |calculates: bool| {
             let own = rank.ops.iter().zip(&self.0[first..]);
@@ -81,7 +81,7 @@ impl Spans {
     }
 }
 
-/// Spans in their order, those that overlap or touch made one.
+/// Sorts spans, and merges those that overlap or touch.
 fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     spans.sort_unstable();
     let mut made: Vec<(u64, u64)> = Vec::new();
@@ -94,7 +94,7 @@ fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     made
 }
 
-/// The time that two unions have in common.
+/// Returns the time that two unions have in common.
 fn common(some: &[(u64, u64)], others: &[(u64, u64)]) -> u64 {
     let (mut sum, mut at) = (0, 0);
     for (begin, end) in some {
@@ -133,7 +133,7 @@ mod tests {
             [(true, 0, 10), (true, 5, 20), (false, 15, 40), (false, 18, 19), (true, 30, 35), (true, 60, 61)];
         assert_eq!(shares_of(&ops), Shares { computing: 26, communicating: 25, both: 10 });
         assert_eq!(shares_of(&[]), Shares::default());
-        // One behind the other has nothing in common with it.
+        // A calculation and a message in sequence do not overlap.
         assert_eq!(shares_of(&[(true, 0, 5), (false, 5, 9)]).both, 0);
     }
 

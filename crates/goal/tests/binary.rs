@@ -1,4 +1,4 @@
-//! The binary format: what it looks like, and that nothing it says is believed.
+//! The binary format: its layout, and damaged files.
 
 use crate::schedules::{any_schedule, cases, packed, read, written};
 use nicety_goal::{ReadError, Schedule, binary};
@@ -21,7 +21,7 @@ fn the_format_is_that_of_txt2bin() {
     expected.extend(4223_u64.to_le_bytes());
     expected.extend(2_u32.to_le_bytes());
     expected.extend([1, 2]);
-    // Offsets are from byte 8 on: behind the head and the table, 6 + 32, a block of 8 + 4 + 2 * 39 + 2 * 4 and one of 8 + 4 + 39.
+    // Offsets are from byte 8 on. Head and table are 6 + 32 bytes, the first block 8 + 4 + 2 * 39 + 2 * 4, the second 8 + 4 + 39.
     for offset in [38_u64, 136, 136, 187] {
         expected.extend(offset.to_le_bytes());
     }
@@ -56,7 +56,7 @@ fn a_file_may_be_cut_off_anywhere() {
     assert!(refused(&[&whole[..], b"x"].concat()).ends_with("there is more behind the last rank"));
 }
 
-/// The file with these bytes in this place.
+/// Returns the file with these bytes at this place.
 fn with(at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut file = packed(&read(GOAL));
     file[at..at + bytes.len()].copy_from_slice(bytes);
@@ -119,10 +119,10 @@ fn contradictions_are_told() {
 #[test]
 fn a_million_million_operations_that_are_not_there_take_no_memory() {
     let head = |ranks: u32| [&4223_u64.to_le_bytes()[..], &ranks.to_le_bytes(), &[0, 0]].concat();
-    // So many ranks, in a file that ends behind the first one's place.
+    // The largest number of ranks, in a file that ends behind the first rank's place.
     let file = [head(u32::MAX - 1), (6 + (u64::from(u32::MAX) - 1) * 16).to_le_bytes().repeat(2)].concat();
     assert!(refused(&file).ends_with("the file is cut off here"));
-    // A block of 10^12 bytes, with as many operations as fit one, or as many dependents.
+    // A block of 10^12 bytes with as many operations as fit, or as many dependents.
     for (ops, length) in
         [(1_u32 << 30, (8 + 39_u64) << 30), (u32::MAX, 8 + 39 * u64::from(u32::MAX)), (0, 1 << 42)]
     {
@@ -158,7 +158,7 @@ proptest! {
             bytes.truncate(usize::from(length) % (bytes.len() + 1));
         }
         if let Ok(schedule) = unpacked(&bytes) {
-            // What is accepted is whole.
+            // An accepted file is consistent.
             prop_assert_eq!(written(&read(&written(&schedule))), written(&schedule));
         }
     }

@@ -8,7 +8,7 @@ use nicety_goal::{Kind, Schedule, Shares};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// All shipped cards.
+/// Returns all shipped cards.
 fn all() -> Vec<String> {
     specs::shipped().unwrap().into_iter().map(|(name, _)| name).collect()
 }
@@ -28,12 +28,12 @@ fn run_on(schedule: Schedule, nic: &str) -> Result<Finished, Failure> {
     cards::run(&Arc::new(schedule), config, 1, &mut |_| true)
 }
 
-/// When each rank is done on spin-discrete, in picoseconds.
+/// Returns the end of each rank on spin-discrete, in picoseconds.
 fn finish(goal: &str) -> Vec<u64> {
     run_on(read(goal), "spin-discrete").unwrap().finish_ps
 }
 
-/// What each rank spends its time with on spin-discrete.
+/// Returns the shares of each rank's time on spin-discrete.
 fn shares(goal: &str) -> Vec<Shares> {
     let schedule = read(goal);
     run_on(schedule.clone(), "spin-discrete").unwrap().shares(&schedule)
@@ -61,7 +61,7 @@ fn every_card_runs_every_pattern() {
     }
 }
 
-/// Messages before and behind their receives, on a first and on a known connection, short and long, in both directions at once.
+/// Messages before and after their receives, on a first and on a known connection, short and long, in both directions at once.
 #[test]
 fn stages_account_for_all_of_a_run_on_every_card() {
     let ping = |bytes| {
@@ -162,7 +162,7 @@ fn failures_in_threads_are_those_of_one() {
         let run = |threads| cards::run(&schedule, lossy(plan), threads, &mut |_| true).unwrap_err();
         assert_eq!(run(3), run(1), "{plan}");
     }
-    // Interrupted, all threads end.
+    // After an interrupt all threads end.
     let shape = Shape { ranks: 32, size: 100_000, iterations: 20, compute_ns: 1000, layers: 1 };
     let long = Arc::new(generate(Pattern::LinearAlltoall, &shape, &mut |_| true).unwrap());
     let stopped = cards::run(&long, config("spin-discrete", 32), 3, &mut |_| false).unwrap_err();
@@ -191,7 +191,7 @@ fn a_ping_pong_takes_two_latencies() {
 fn calculations_take_turns_on_a_cpu() {
     assert_eq!(finish("num_ranks 1\nrank 0 {\ncalc 100\ncalc 50\n}"), [150_000]);
     assert_eq!(finish("num_ranks 1\nrank 0 {\ncalc 100\ncalc 50 cpu 1\n}"), [100_000]);
-    // As far as the host has cores: its eight are taken by calculations on eight CPUs, and the ninth waits.
+    // The limit is the host's eight cores: calculations on eight CPUs take them, and the ninth waits.
     let nine: String = (0..9).map(|cpu| format!("calc 100 cpu {cpu}\n")).collect();
     assert_eq!(finish(&format!("num_ranks 1\nrank 0 {{\n{nine}}}")), [200_000]);
     assert_eq!(finish("num_ranks 2\nrank 0 {\na: calc 0\nb: calc 0\nb requires a\n}\nrank 1 {\n}"), [0, 0]);
@@ -218,7 +218,7 @@ fn a_start_is_earlier_than_an_end() {
 
 #[test]
 fn communication_is_hidden_where_a_message_is_under_way() {
-    // The receive is posted at 0 and its message sent at 1000: under way from then on.
+    // The receive is posted at 0 and its message sent at 1000: in flight from then on.
     let goal = |calc: &str| {
         format!(
             "num_ranks 2\nrank 0 {{\na: calc 1000\ns: send 8b to 1\ns requires a\n}}\nrank 1 {{\nrecv 8b from 0\n{calc}\n}}"
@@ -230,11 +230,11 @@ fn communication_is_hidden_where_a_message_is_under_way() {
     assert_eq!(shares(&goal("calc 900 cpu 1"))[1].both, 0);
     let hidden = Shares { computing: 1_500_000, communicating: 693_685, both: 500_000 };
     assert_eq!(shares(&goal("calc 1500 cpu 1"))[1], hidden);
-    // A receive that takes from any: its message is known all the same.
+    // A receive from any source: its message's send is known all the same.
     assert_eq!(shares(&goal("").replace("from 0", "from -1 tag -1"))[1].communicating, 693_685);
 }
 
-/// What is left of a schedule on spin-discrete.
+/// Returns the unfinished part of a schedule on spin-discrete.
 fn left(goal: &str) -> String {
     let schedule = read(goal);
     match run_on(schedule.clone(), "spin-discrete") {
@@ -245,7 +245,7 @@ fn left(goal: &str) -> String {
 
 #[test]
 fn what_is_left_is_named() {
-    // A short message is sent though nobody receives it.
+    // A short message is sent even without a receive.
     assert_eq!(
         left(
             "num_ranks 2\nrank 0 {\nsend 8b to 1\nsend 8b to 1\nsend 8b to 1 tag 3\n}\nrank 1 {\nrecv 8b from 0\n}"
@@ -262,7 +262,7 @@ fn what_is_left_is_named() {
          rank 0: operation 0 (line 3: recv 8b from 1 tag 7): no message came\n\
          rank 1: operation 0 (line 8: send 8b to 0): no receive took it"
     );
-    // Long messages wait for receives that wait for them.
+    // Long messages wait for receives, which wait for the messages.
     let long = "r: recv 100000b from P\ns: send 100000b to P\nr requires s\n";
     let both = format!(
         "num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}",
@@ -291,7 +291,7 @@ fn a_run_that_fails_says_where() {
     );
     let cycle = "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}";
     assert!(matches!(run_on(read(cycle), "qnix"), Err(Failure::Cycle(_))));
-    // A card that makes up for losses gives up; one that does not waits, and the note says why.
+    // A card with retransmission gives up; one without waits, and the note gives the reason.
     let lossy =
         |card| ClusterConfig { faults: faults::parse("loss=1").unwrap(), ..ClusterConfig::new(2, card) };
     let reliable = specs::load("spin-discrete", &["transport.reliable=true".to_owned()]).unwrap();
@@ -322,7 +322,7 @@ fn a_run_can_be_stopped() {
 
 #[test]
 fn messages_of_one_tag_are_received_in_their_order() {
-    // Short and long ones: a receive that took another's message would be too short, or leave its own too long.
+    // Short and long messages: in a wrong match, a message is longer than its receive.
     let sizes = [8, 100_000, 3000, 0, 40_000, 8, 100_000, 500];
     let ends = |what: &str| {
         sizes

@@ -1,5 +1,5 @@
-//! Damaged files of every format: each is read or refused, without a panic, in memory that grows with the file alone, and what
-//! is read is whole.
+//! Damaged files of every format. Each is read or refused, without a panic, in memory in proportion to the file, and a schedule that was
+//! read is consistent.
 
 use crate::memory::peak;
 use crate::schedules::{any_schedule, cases, packed, read, written};
@@ -13,26 +13,26 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use std::cell::Cell;
 
-/// What becomes of a file.
+/// A damage of a file.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// Another byte somewhere.
+    /// Another byte at a place.
     Byte(Index, u8),
-    /// A bit is another.
+    /// A flipped bit.
     Bit(Index, u8),
-    /// The rest is missing.
+    /// The end is missing.
     Cut(Index),
     /// A part is missing.
     Without(Index, Index),
-    /// A part of another file, or of this one, stands somewhere.
+    /// A part of another file, or of this one, is inserted or overwrites.
     Splice(Index, Index, Index, bool),
-    /// A number is another, in digits.
+    /// Another number, in digits.
     Digits(Index, &'static str),
-    /// Bytes are a number at the edge of its type.
+    /// Bytes with a number at the edge of its type.
     Word(Index, u64, bool),
 }
 
-/// Numbers that readers may trip over.
+/// Numbers at which readers may fail.
 const DIGITS: [&str; 10] = [
     "0",
     "-1",
@@ -61,7 +61,7 @@ fn any_damage() -> impl Strategy<Value = Vec<Damage>> {
     vec(one, 1..5)
 }
 
-/// The file with all of this done to it, one after the other.
+/// Returns the file with all damages, in order.
 fn damaged(file: &[u8], other: &[u8], all: &[Damage]) -> Vec<u8> {
     let mut bytes = file.to_vec();
     for damage in all {
@@ -103,12 +103,12 @@ fn damaged(file: &[u8], other: &[u8], all: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-/// Whether a number in digits begins here.
+/// Returns whether a number in digits begins here.
 fn is_number_at(bytes: &[u8], at: usize) -> bool {
     bytes[at].is_ascii_digit() && (at == 0 || !bytes[at - 1].is_ascii_digit())
 }
 
-/// Fails where reading took more memory than some buffers and so many bytes for each of the file's.
+/// Fails if reading took more memory than some buffers and `a_byte` bytes for each of the file's.
 fn in_little_memory<T>(file: &[u8], a_byte: u64, read: impl FnOnce() -> T) -> T {
     let (found, bytes) = peak(read);
     let most = (256 << 10) + a_byte * file.len() as u64;
@@ -116,7 +116,7 @@ fn in_little_memory<T>(file: &[u8], a_byte: u64, read: impl FnOnce() -> T) -> T 
     found
 }
 
-/// Fails where what was read is no schedule that both formats can say.
+/// Fails if the schedule that was read cannot be written in both formats.
 fn whole(found: Result<Schedule, ReadError>) {
     match found {
         Ok(schedule) => {
@@ -214,7 +214,7 @@ proptest! {
                 let mut timeline = Timeline::recorded(trace.into(), offset);
                 let (mut left, mut at) = (Duration::from_ps(work), Time::ZERO);
                 let mut worked = Duration::ZERO;
-                // Most of it may be noise: so many intervals, and no more.
+                // Noise may take most of the time: allow this many intervals.
                 let end = timeline.work(Time::ZERO, &mut left, &mut 10_000, |noisy, from, to| {
                     assert_eq!(from, at);
                     at = to;

@@ -1,4 +1,4 @@
-//! Requests over files: formats, errors with names and places, and nothing left behind.
+//! Requests over files: formats, errors with names and places, and no files left behind.
 
 use nicety::{Environment, Error};
 use nicety_goal::requests::{self, GenerateRequest, Ns, RunRequest};
@@ -58,14 +58,14 @@ fn a_schedule_goes_from_text_to_binary_and_back_and_runs_the_same() {
     );
     assert_eq!(made.unwrap().operations, 48);
     assert_eq!(convert(&goal, &bin).unwrap().format, "binary");
-    // A name that says nothing has the other format.
+    // An unknown extension gets the other format.
     assert_eq!(convert(&bin, &again).unwrap().format, "text");
     assert_eq!(std::fs::read(&goal).unwrap(), std::fs::read(&again).unwrap());
     let report = |file: &str| run(&format!(r#"{{"file": "{file}"}}"#)).unwrap();
     let (one, other) = (report(&goal), report(&bin));
     assert_eq!((one.events, one.operations, one.messages, one.max_host), (72, 48, 24, 0));
     assert_eq!(one.finish_ns, other.finish_ns);
-    // Three rounds of 2 o + L, and 99 bytes at 6 ns behind the first in each.
+    // Three rounds of 2 o + L, and 99 bytes at 6 ns after the first in each.
     assert_eq!(one.max_finish_ns, Ns { ps: 3 * (5500 + 99 * 6) * 1000 });
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 3, "nothing is left beside them");
 }

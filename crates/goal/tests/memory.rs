@@ -1,4 +1,4 @@
-//! How much memory something takes at most, counted by thread.
+//! Peak memory of a piece of work, counted by thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    // Without this one every byte would be written: hosts have memory that is made on touch.
+    // Without this function every byte would be written; but hosts have memory that is zeroed on first touch.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
         // SAFETY: the caller upholds the contract of `alloc_zeroed`.
@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The bytes that this thread holds at most, beyond those that it held before, while it does something.
+/// Returns the result of `work` and the peak of the bytes that this thread held during it, beyond those held before.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = LIVE.get();
     PEAK.set(before);

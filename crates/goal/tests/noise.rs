@@ -1,4 +1,4 @@
-//! Noise lengthens what CPUs do, and nothing else.
+//! Noise lengthens the work of CPUs, and nothing else.
 
 use crate::schedules::{network, read};
 use nicety_goal::loggops::{self, Noise};
@@ -7,7 +7,7 @@ use nicety_kernel::Rng;
 use nicety_types::{Duration, NodeId};
 use std::sync::Arc;
 
-/// Taken from 0 to 300 and from 1000 to 1200 ns, and so again every 1200 ns.
+/// Noise from 0 to 300 and from 1000 to 1200 ns, repeated every 1200 ns.
 const TRACE: &str = "0 300\n1000 200\n";
 const LENGTH: u64 = 1200;
 
@@ -21,18 +21,18 @@ fn drawn(period_ns: u64, duration_ns: u64, seed: u64) -> Noise {
     Noise { intervals: Intervals::Drawn(spec), rank: None, seed }
 }
 
-/// When each host is done, in picoseconds.
+/// Returns the end of each host, in picoseconds.
 fn finish(goal: &str, parameters: [u64; 6], noise: &Noise) -> Vec<u64> {
     let run = loggops::run_with_noise(&read(goal), &network(parameters), Some(noise), 1, &mut |_| true);
     run.unwrap().finish_ps
 }
 
-/// Picoseconds of the trace that are over at time zero.
+/// Returns the picoseconds of the trace that precede time zero.
 fn offset(seed: u64, rank: u32, cpu: u8) -> u64 {
     Rng::named(seed, NodeId(rank), &format!("noise on core {cpu}")).below(LENGTH * 1000)
 }
 
-/// The end of work in picoseconds, nanosecond by nanosecond where that is exact.
+/// Returns the end of work in picoseconds, in steps of a nanosecond, at which the trace is exact.
 fn worked(offset: u64, now: u64, work: u64) -> u64 {
     let (mut now, mut left) = (now + offset, work);
     while left > 0 {
@@ -68,7 +68,7 @@ fn overheads_of_messages_are_longer_and_the_network_is_not() {
         let all = worked(offset(seed, 0, 0), sent(0), 300_000);
         let got = |arrived: u64| worked(offset(seed, 1, 0), arrived, 400_000);
         assert_eq!(finish(goal, net, &recorded(None, seed)), [all, got(sent(0) + 1_000_000)], "seed {seed}");
-        // With noise at one host only the other's part is as ever.
+        // With noise at one host, the other's time is unchanged.
         assert_eq!(finish(goal, net, &recorded(Some(0), seed)), [all, sent(0) + 1_400_000]);
         assert_eq!(finish(goal, net, &recorded(Some(1), seed)), [400_000, got(1_100_000)]);
     }
@@ -93,7 +93,7 @@ fn noise_takes_its_share_and_its_seed_says_when() {
 
 #[test]
 fn many_intervals_do_not_keep_a_run_from_being_interrupted() {
-    // Each calculation meets two million intervals, and there are by far fewer operations than between two looks.
+    // Each calculation meets two million intervals, and the operations are far fewer than those between two calls of `go_on`.
     let goal = format!("num_ranks 1\nrank 0 {{\n{}}}", "calc 1000000\n".repeat(1000));
     let schedule = read(&goal);
     let (period, duration) = (Duration::from_ns(1), Duration::from_ps(500));

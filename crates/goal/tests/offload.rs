@@ -1,4 +1,4 @@
-//! Schedules whose messages are executed by handlers on the cards.
+//! Schedules with handlers on the cards that execute the messages.
 
 use crate::schedules::{cases, matching, messages, read};
 use nicety::spin::SpinSpec;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// `handlers/matching.c`, compiled for the isa of the shipped specs.
 const MATCHING: &[u8] = include_bytes!("data/matching.elf");
 
-/// A run in both modes: by the library on the host, and by the card.
+/// Runs in both modes: by the library on the host, and by the card.
 fn both(schedule: &Schedule, nic: &str, overrides: &[&str]) -> [Result<Finished, Failure>; 2] {
     [false, true].map(|by_card| run_on(nic, schedule, overrides, by_card, 1, &mut |_| true))
 }
@@ -40,13 +40,13 @@ fn run_on(
     cards::run_by(&Arc::new(schedule.clone()), config, by_card.then_some(&handlers), &spread, go_on)
 }
 
-/// By the card alone.
+/// Runs by the card alone.
 fn on_card(goal: &str, overrides: &[&str]) -> Result<Finished, Failure> {
     let [_, card] = both(&read(goal), "spin-discrete", overrides);
     card
 }
 
-/// When each rank is done, in picoseconds.
+/// Returns the end of each rank, in picoseconds.
 fn finish(goal: &str) -> Vec<u64> {
     on_card(goal, &[]).unwrap().finish_ps
 }
@@ -60,7 +60,7 @@ fn failure(goal: &str, overrides: &[&str]) -> Error {
 
 /// A cycle of a handler processor, in picoseconds.
 const CYCLE: u64 = 400;
-/// What the header handler takes that lets a short message pass, and until it has posted the get of a long one.
+/// Time of the header handler that passes a short message on, and until it has posted the get of a long one.
 const PASSES: u64 = 10 * CYCLE;
 const GETS: u64 = 22 * CYCLE;
 
@@ -80,12 +80,12 @@ fn a_long_message_is_got_by_its_header_handler() {
     let done = finish(&pair("send 65536b to 1", "recv 65536b from 0"));
     // The request: post, bus, link, match.
     let request = 65_000 + 250_000 + 33_400 + 30_000;
-    // The get: link, match, fetch; its bytes stream over the link, the slowest stage, once.
+    // The get: link, match, fetch; its bytes stream once over the link, the slowest stage.
     let get = 33_400 + 30_000 + 500_000 + 1_310_720 + 33_400;
-    // The reply's last packet: match of a further packet, deposit, and the host takes note of the count.
+    // The reply's last packet: match of a further packet, deposit, and the host reads the count.
     let end = 2000 + 63_898 + 250_000 + 65_000;
     assert_eq!(done[1], request + GETS + get + end);
-    // The sender's event follows the last byte on the link by a crossing of the bus, and is noticed.
+    // The sender's event crosses the bus after the last byte on the link, and is noticed.
     let read = request + GETS + 33_400 + 30_000 + 500_000 + 1_310_720;
     assert!((read..read + 400_000).contains(&done[0]), "{} {read}", done[0]);
 }
@@ -99,7 +99,7 @@ fn a_late_receive_goes_the_same_way() {
         ));
         done[1] - 20_000_000
     };
-    // Post, bus; the card sends itself what is in the buffer: fetch, match, handler, deposit, notice.
+    // Post, bus; the card sends itself the bytes in the buffer: fetch, match, handler, deposit, notice.
     let fetched = 65_000 + 250_000 + 500_000 + 125 + 30_000 + PASSES + 250_125 + 65_000;
     assert_eq!(late(8), fetched);
     // The request is on the card: match, handler, get.
@@ -125,8 +125,7 @@ fn computing(nic: &str, bytes: u64) -> [(Shares, u64); 2] {
 fn computing_holds_up_the_hosts_rendezvous_and_not_the_cards() {
     for nic in ["spin-discrete", "spin-integrated"] {
         let [(host, host_end), (card, card_end)] = computing(nic, 1 << 20);
-        // The host gets the bytes when it has computed; the card has got them by then.
-        // The one core posts the receive first.
+        // The host gets the bytes after its calculation; the card has them by then. The one core posts the receive first.
         assert_eq!((host.computing, card.computing), (405_065_000, 405_065_000));
         assert!(host_end > 405_000_000 + 20_971_000, "{nic}: {host_end}");
         assert!(card_end < 405_000_000 + 1_000_000, "{nic}: {card_end}");
@@ -144,7 +143,7 @@ fn both_modes_carry_every_pattern() {
                 let (host, card) = (host.unwrap(), card.unwrap_or_else(|error| panic!("{name}: {error:?}")));
                 assert_eq!(card.counts.operations, schedule.ops().len() as u64, "{name}");
                 assert_eq!(card.counts.messages, host.counts.messages, "{name}");
-                // The path to the end is whole.
+                // The path to the end is complete.
                 let last = card.finish_ps.iter().max().copied().unwrap();
                 let path: u64 = card.stages.iter().flatten().map(|(_, ps)| ps).sum();
                 assert_eq!(path, last, "{nic}, {name}");
@@ -164,13 +163,13 @@ fn threads_change_nothing_by_the_card() {
 
 #[test]
 fn messages_of_one_tag_are_received_in_their_order_early_or_late() {
-    // A receive that took another's message would be too short for it.
+    // In a wrong match, a message is longer than its receive.
     let sizes = [8, 100_000, 3000, 0, 40_000, 8, 100_000, 500];
     for delay in [0, 300, 700, 50_000] {
         let sends = sizes.map(|size| format!("send {size}b to 1 tag 5\n")).concat();
         let mut receives = format!("c: calc {delay}\n");
         for (number, size) in sizes.iter().enumerate() {
-            // All rooms are as long as the longest only where tags are wild: here they are of one source and tag.
+            // Only wildcard tags give all receives the room of the longest; here all have one source and tag.
             receives += &format!("r{number}: recv {size}b from 0 tag 5\nr{number} requires c\n");
         }
         let goal = pair(&sends, &receives);
@@ -183,7 +182,7 @@ fn messages_of_one_tag_are_received_in_their_order_early_or_late() {
 fn wildcards_take_early_and_late_messages_of_any_source_and_tag() {
     for delay in [0, 40_000] {
         let mut goal = "num_ranks 4\nrank 0 {\nc: calc 0\n".replace("calc 0", &format!("calc {delay}"));
-        // Any source with a tag, any tag of a source, and anything.
+        // Any source with a tag, any tag of a source, and any message.
         let wanted = ["from -1 tag 1", "from 2 tag -1", "from -1 tag -1", "from -1 tag -1"];
         for (number, what) in wanted.iter().enumerate() {
             goal += &format!("r{number}: recv 9000b {what}\nr{number} requires c\n");
@@ -203,7 +202,7 @@ fn a_rank_sends_to_itself() {
 
 #[test]
 fn buffers_are_used_again() {
-    // Each of the two buffers has room for four messages; twenty come before their receives, one after another.
+    // Each of the two buffers has room for four messages; twenty messages arrive before their receives, in sequence.
     let overrides = ["messages.buffers=2", "messages.buffer=8 KiB"];
     let mut sends = String::new();
     let mut receives = String::new();
@@ -236,7 +235,7 @@ fn what_cannot_be_is_told() {
     let long = pair("send 4294967296b to 1", "recv 4294967296b from 0");
     let Error::Input(text) = failure(&long, &[]) else { panic!("wrong input") };
     assert!(text.starts_with("rank 0: operation 0 (line 3: send 4294967296b to 1"), "{text}");
-    // It would take long: it begins, and is stopped.
+    // A long transfer: it begins, and is stopped.
     let longest = pair("send 4294967295b to 1", "recv 4294967295b from 0");
     let stopped = Failure::Run(Error::Interrupted);
     assert_eq!(run_on("spin-discrete", &read(&longest), &[], true, 1, &mut |_| false), Err(stopped));
@@ -294,7 +293,7 @@ proptest! {
         cores in 1..3_u32,
     ) {
         let schedule = matching(ranks, &messages, any_source);
-        // Sends that wait for others' ends are all short or posted: only what finishes by LogGOPS counts.
+        // Sends that wait for others' ends are all short or posted, so only schedules that finish by LogGOPS count.
         let network = crate::schedules::network([1000, 100, 10, 1, 0, 65_535]);
         let expected = loggops::run(&schedule, &network, Rules::Own, &mut |_| true);
         prop_assume!(expected.is_ok());

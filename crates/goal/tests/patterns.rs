@@ -1,4 +1,4 @@
-//! Schedules of patterns: all of them finish, and do what they are called.
+//! Schedules of patterns: all of them finish, and have the messages of their pattern.
 
 use crate::schedules::{network, run};
 use nicety_goal::generate::{Pattern, Shape, generate};
@@ -17,7 +17,7 @@ fn info(pattern: Pattern, shape: Shape) -> Info {
     Info::of("", &made(pattern, shape), &mut |_| true).unwrap()
 }
 
-/// When the last host is done where only the latency costs time: the number of messages that follow each other.
+/// Returns the end of the last host if only the latency costs time: the length of the longest chain of messages.
 fn rounds(pattern: Pattern, ranks: u32) -> u64 {
     let run = run(&made(pattern, shape(ranks, 64)), &network([1, 0, 0, 0, 0, 1 << 30]), Rules::Own);
     run.finish_ps.into_iter().max().unwrap() / 1000
@@ -65,7 +65,7 @@ fn they_take_the_rounds_that_they_should() {
         (Pattern::Halo3d, 12, 1),
         (Pattern::Pipeline, 8, 7),
     ] {
-        // A host whose clock no event moves is done at 0, so that a receive has to take time.
+        // A host without events that move its clock ends at 0, so a receive has to take time.
         let schedule = made(pattern, shape(ranks, 64));
         let done = run(&schedule, &network([1000, 1, 0, 0, 0, 1 << 30]), Rules::Own);
         let last = done.finish_ps.into_iter().max().unwrap() / 1_000_000;
@@ -79,15 +79,15 @@ fn they_move_the_bytes_that_they_should() {
     let bytes = |pattern, ranks, size| info(pattern, shape(ranks, size)).bytes;
     assert_eq!(bytes(Pattern::BinomialBroadcast, 13, 100), 12 * 100);
     assert_eq!(bytes(Pattern::BinomialReduce, 13, 100), 12 * 100);
-    // Each part goes around twice, but for one step.
+    // Each part goes around twice, minus one step.
     assert_eq!(bytes(Pattern::RingAllreduce, 7, 1000), 2 * 6 * 1000);
     assert_eq!(bytes(Pattern::LinearAlltoall, 9, 10), 9 * 8 * 10);
     assert_eq!(bytes(Pattern::PairwiseAlltoall, 9, 10), 9 * 8 * 10);
-    // A grid of 3 x 4 has 8 + 9 edges, and of 2 x 2 x 3 it has 6 + 6 + 8.
+    // A grid of 3 x 4 has 8 + 9 edges, and one of 2 x 2 x 3 has 6 + 6 + 8.
     assert_eq!(bytes(Pattern::Halo2d, 12, 10), 2 * 17 * 10);
     assert_eq!(bytes(Pattern::Halo3d, 12, 10), 2 * 20 * 10);
     assert_eq!(bytes(Pattern::DataParallel, 4, 1001), 2 * 3 * 1001);
-    // Four exchanges of a layer with three quarters of the tokens, of each rank, and the gradients.
+    // Four exchanges of a layer with three quarters of each rank's tokens, and the gradients.
     assert_eq!(bytes(Pattern::MixtureOfExperts, 4, 1000), 4 * 4 * 750 + 2 * 3 * 1000);
 }
 
@@ -109,7 +109,7 @@ fn gradients_are_summed_while_the_next_layer_computes() {
     let parameters = network([1000, 100, 100, 1, 0, 1 << 30]);
     let done = run(&made(Pattern::DataParallel, step), &parameters, Rules::Own);
     let last = done.finish_ps.into_iter().max().unwrap() / 1000;
-    // Forwards and backwards are 120 ms. A layer's ring has 14 steps of 256 KiB, 3.7 ms; only the last layer's is not hidden.
+    // Forward and backward take 120 ms. A layer's ring has 14 steps of 256 KiB, 3.7 ms; only the last layer's is not hidden.
     let step_ns = 1000 + 2 * 100 + (1 << 18) - 1;
     assert_eq!(last, 120_000_000 + 14 * step_ns);
 }

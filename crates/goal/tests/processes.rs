@@ -1,4 +1,4 @@
-//! Schedules that several processes run, here as threads.
+//! Schedules run by several processes, here as threads.
 
 use crate::schedules::{any_schedule, network, read};
 use nicety::{ClusterConfig, Environment, Error, Peers, Spread, Topology, cards as specs, faults};
@@ -13,7 +13,7 @@ use std::thread;
 
 const NET: [u64; 6] = [2500, 1500, 1000, 6, 0, 65_535];
 
-/// What each of so many processes gives.
+/// Returns the result of each of `count` processes.
 fn each<T: Send>(count: usize, act: impl Fn(&Peers) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let act = &act;
@@ -95,11 +95,11 @@ fn failures_are_told_alike_in_all_processes() {
         });
         assert!(found.iter().all(|other| *other == one), "{plan}: {found:?}");
     }
-    // The caller runs these as a whole: unmatched ones, an end beyond that of time.
+    // The caller runs these as a whole: unmatched operations, an end beyond the largest time.
     let endless = read("num_ranks 2\nrank 0 {\n}\nrank 1 {\ncalc 18446744073709551615\n}");
     assert_eq!(each(5, |peers| by_loggops(&unmatched, peers)), [(); 5].map(|()| Ok(None)));
     assert_eq!(each(2, |peers| by_loggops(&endless, peers)), [(); 2].map(|()| Ok(None)));
-    // So it does where there are fewer hosts than processes.
+    // The same with fewer hosts than processes.
     assert_eq!(each(3, |peers| by_loggops(&endless, peers)), [(); 3].map(|()| Ok(None)));
 }
 
@@ -149,7 +149,7 @@ proptest! {
                     let one = one.clone().unwrap();
                     prop_assert_eq!((&one.finish_ps, one.counts.messages), (&finished.finish_ps, finished.counts.messages));
                 }
-                // It has failed, or has fewer hosts.
+                // The run failed, or there are fewer hosts than processes.
                 None => prop_assert!(one.is_err() || (schedule.ranks() as usize) < count),
             }
         }

@@ -1,4 +1,4 @@
-//! Runs of LogGOPSim, which its rules repeat to the nanosecond.
+//! Runs of LogGOPSim, to compare with its rules to the nanosecond.
 
 use crate::schedules::network;
 use nicety_goal::loggops::{self, Failure, Rules, Stuck};
@@ -22,7 +22,7 @@ fn read(name: &str) -> Schedule {
     text::read(file, text::DuplicateLabels::LastWins, &mut |_| true).unwrap()
 }
 
-/// A run in the words of LogGOPSim.
+/// Returns the output that LogGOPSim has for a run.
 fn told(schedule: &Schedule, set: usize) -> String {
     let run = loggops::run(schedule, &network(SETS[set]), Rules::LogGopSim, &mut |_| true);
     let (counts, lines) = match run {

@@ -1,4 +1,4 @@
-//! The rules of LogGOPS, worked out by hand; nicety's own, and where LogGOPSim's differ.
+//! The rules of LogGOPS, worked out by hand: nicety's own, and LogGOPSim's if they differ.
 
 use crate::schedules::{finish, network, read};
 use nicety_goal::loggops::{self, Failure, Parameters, Rules};
@@ -26,19 +26,19 @@ fn a_cpu_and_an_interface_hold_up_the_next_message() {
         )
     };
     let with_gap = [1000, 100, 300, 2, 1, 1000];
-    // The CPU is free at 100, the interface at 300; the receiver's, too, are 300 apart.
+    // The CPU is free at 100, the interface at 300; at the receiver they are 300 apart, too.
     assert_eq!(finish(&goal(""), with_gap, Rules::Own), [400, 1500]);
-    // Another interface begins when the CPU is free, and at the receiver when the first is received.
+    // Another interface begins when the CPU is free, and at the receiver after the first message is received.
     assert_eq!(finish(&goal("nic 1"), with_gap, Rules::Own), [200, 1300]);
     // Another CPU has to wait for the interface.
     assert_eq!(finish(&goal("cpu 1"), with_gap, Rules::Own), [400, 1500]);
-    // With neither in common they go at once, and arrive so.
+    // With different CPUs and interfaces they are sent at once, and arrive at once.
     assert_eq!(finish(&goal("cpu 1 nic 1"), with_gap, Rules::Own), [100, 1200]);
 }
 
 #[test]
 fn what_is_free_together_starts_in_the_order_of_its_kind() {
-    // The send first, though it stands last.
+    // The send comes first, though it is written last.
     let goal = "num_ranks 2\nrank 0 {\ncalc 5000\nsend 1b to 1\n}\nrank 1 {\nrecv 1b from 0\n}";
     assert_eq!(both(goal), [[5100, 1200], [5100, 1200]]);
 }
@@ -51,7 +51,7 @@ fn a_start_is_earlier_than_an_end() {
         )
     };
     assert_eq!(finish(&goal("requires"), NET, Rules::Own), [805]);
-    // b begins at 300, and is done long before a.
+    // b begins at 300, and ends long before a.
     let with_end = goal("irequires").replace("b irequires", "c: calc 1000 cpu 1\nc requires b\nb irequires");
     assert_eq!(finish(&with_end, NET, Rules::Own), [1305]);
 }
@@ -60,10 +60,10 @@ fn a_start_is_earlier_than_an_end() {
 fn time_goes_from_one_cpu_to_another_where_loggopsim_forgets_it() {
     let goal = "num_ranks 1\nrank 0 {\na: calc 500\nb: calc 10 cpu 1\nb requires a\n}";
     assert_eq!(both(goal), [[510], [500]]);
-    // The later of two, though it was begun first.
+    // The later of two ends counts, though that operation began first.
     let goal = "num_ranks 1\nrank 0 {\na: calc 500\nb: calc 10 cpu 1\nc: calc 1 cpu 2\nc requires a\nc requires b\n}";
     assert_eq!(both(goal), [[501], [500]]);
-    // A message that another CPU is still receiving when its receive finds it: received from 1100 to 1220.
+    // Its receive finds a message that another CPU is still receiving: received from 1100 to 1220.
     let goal = "num_ranks 2\nrank 0 {\nsend 11b to 1\n}\nrank 1 {\nw: calc 1110 cpu 1\nr: recv 11b from 0 cpu 1\nr requires w\n\
                 c: calc 1 cpu 1\nc requires r\n}";
     assert_eq!(both(goal), [[110, 1221], [110, 1220]]);
@@ -71,12 +71,12 @@ fn time_goes_from_one_cpu_to_another_where_loggopsim_forgets_it() {
 
 #[test]
 fn the_sender_of_a_long_message_hears_of_its_end_a_latency_after_it_is_taken() {
-    // Sent at 0; the receiver's CPU is free at 5000, takes the message, and finds the receive then. It is received until
-    // 5000 + 100 + 1999 x 2.
+    // Sent at 0; the receiver's CPU is free at 5000, takes the message, and finds the receive then. The receive lasts until 5000 + 100 +
+    // 1999 x 2.
     let late = "num_ranks 2\nrank 0 {\ns: send 2000b to 1\nc: calc 7\nc requires s\n}\n\
                 rank 1 {\nc: calc 5000\nr: recv 2000b from 0\nr requires c\n}";
     assert_eq!(both(late), [[6007, 9098], [5007, 9098]]);
-    // The receive is there first: the message is taken when it comes, at 1100. The sender's CPU is busy until 2099.
+    // The receive is posted first: it takes the message on arrival, at 1100. The sender's CPU is busy until 2099.
     let early = "num_ranks 2\nrank 0 {\ns: send 2000b to 1\nc: calc 7\nc requires s\n}\nrank 1 {\nrecv 2000b from 0\n}";
     assert_eq!(both(early), [[2107, 5198], [2106, 5198]]);
     // A message of S bytes is not long.
@@ -86,7 +86,7 @@ fn the_sender_of_a_long_message_hears_of_its_end_a_latency_after_it_is_taken() {
 
 #[test]
 fn the_size_of_the_message_says_whether_it_is_long() {
-    // By LogGOPSim's rules the receive's does where the message came first, and then the sender is never done.
+    // By LogGOPSim's rules the receive's does if the message came first, and then the sender never ends.
     let goal = "num_ranks 2\nrank 0 {\ns: send 2000b to 1\nc: calc 7\nc requires s\n}\n\
                 rank 1 {\nw: calc 9000 cpu 1\nr: recv 10b from 0 cpu 1\nr requires w\n}";
     assert_eq!(both(goal), [[10_007, 9000], [2099, 9000]]);
@@ -95,7 +95,7 @@ fn the_size_of_the_message_says_whether_it_is_long() {
 #[test]
 fn a_message_without_bytes_costs_as_one_with_one() {
     let goal = "num_ranks 2\nrank 0 {\nsend 0b to 1\n}\nrank 1 {\nrecv 0b from 0\n}";
-    // LogGOPSim takes a byte off.
+    // LogGOPSim subtracts a byte.
     assert_eq!(both(goal), [[100, 1200], [99, 1199]]);
 }
 
@@ -109,7 +109,7 @@ fn messages_and_receives_meet_in_order_unless_a_tag_says_otherwise() {
         )
     };
     let last = |receives: &str| finish(&goal(receives), net, Rules::Own)[2];
-    // Rank 0's messages arrive at 1100 and 1200, and are received by 1200 and 1300; rank 1's at 51100.
+    // Rank 0's messages arrive at 1100 and 1200, and are received by 1200 and 1300; rank 1's arrive at 51100.
     let behind = |op: &str| format!("{op}\nx: calc 100000 cpu 1\nx requires r");
     assert_eq!(last(&behind("r: recv 1b from 0 tag 1\nrecv 1b from 0 tag 2\nrecv 1b from 1 tag 2")), 101_200);
     assert_eq!(
@@ -124,7 +124,7 @@ fn messages_and_receives_meet_in_order_unless_a_tag_says_otherwise() {
         last(&behind("r: recv 1b from 1 tag -1\nrecv 1b from -1 tag 1\nrecv 1b from 0 tag -1")),
         151_200
     );
-    // Posted when all messages are there: the first of them fits.
+    // Posted after all messages arrived: the first matching one counts.
     let late = "w: calc 60000 cpu 1\nr: recv 1b from -1 tag 2 cpu 1\nr requires w\nq: recv 1b from 1 tag -1 cpu 1\n\
                 q requires r\np: recv 1b from -1 tag -1 cpu 1\np requires q\nx: calc 1 cpu 1\nx requires p";
     assert_eq!(last(late), 60_001);
@@ -156,7 +156,7 @@ fn parts_of_a_nanosecond_count() {
 
 #[test]
 fn without_a_latency_everything_still_comes_in_order() {
-    // A message around a ring of three, all in no time but that of the calculations.
+    // A message around a ring of three; only the calculations take time.
     let mut goal =
         "num_ranks 3\nrank 0 {\nc: calc 5\ns: send 8b to 1\ns requires c\nrecv 8b from 2\n}\n".to_owned();
     for (rank, next, calc) in [(1, 2, 7), (2, 0, 11)] {
@@ -204,7 +204,7 @@ fn operations_that_wait_for_each_other_are_named() {
          which waits for operation 2",
     ];
     assert!(cycles.contains(&text.as_str()), "{text}");
-    // LogGOPSim is silent.
+    // LogGOPSim reports nothing.
     assert_eq!(finish(goal, NET, Rules::LogGopSim), [0, 1]);
     let itself = "num_ranks 1\nrank 0 {\na: calc 1\na requires a\n}";
     assert_eq!(
@@ -228,7 +228,7 @@ fn a_run_ends_when_it_is_told_to() {
     );
     let schedule = read(&goal);
     for (rules, threads) in [(Rules::Own, 1), (Rules::Own, 2), (Rules::LogGopSim, 1)] {
-        // Also where another thread than the caller's has all the work.
+        // Also if another thread than the caller's has all the work.
         let run = loggops::run_in_threads(&schedule, &network(NET), rules, threads, &mut |done| done < 10);
         assert_eq!(run, Err(Failure::Interrupted));
         let run = loggops::run_in_threads(&schedule, &network(NET), rules, threads, &mut |_| true).unwrap();

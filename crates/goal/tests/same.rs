@@ -1,4 +1,4 @@
-//! Nicety's own rules and LogGOPSim's give the same where they agree; and both keep what must hold in any run.
+//! Nicety's own rules and LogGOPSim's give the same result where they agree; and both keep the invariants of any run.
 
 use crate::schedules::{Step, cases, finishing, network, run};
 use nicety_goal::Schedule;
@@ -11,7 +11,7 @@ fn steps(sizes: std::ops::Range<u64>) -> impl Strategy<Value = Vec<Step>> {
     vec((0..6_u32, 0..6_u32, sizes, 0..5_000_u32, any::<[u8; 2]>(), any::<bool>()), 0..60)
 }
 
-/// When hosts are done, with the operations and messages; or what is left.
+/// The ends of hosts, with the operations and messages; or the unfinished part.
 type Outcome = Result<(Vec<u64>, u64, u64), (Vec<(u32, u32)>, Vec<(u32, u32)>)>;
 
 fn outcome(schedule: &Schedule, network: &Parameters, rules: Rules) -> Outcome {
@@ -25,8 +25,7 @@ fn outcome(schedule: &Schedule, network: &Parameters, rules: Rules) -> Outcome {
 proptest! {
     #![proptest_config(cases(128))]
 
-    /// One CPU and interface a host, messages that are sent at once, and no two events at an instant: what is mended has no
-    /// part in it.
+    /// One CPU and interface per host, short messages, and no two events at one instant: nicety's corrections play no part.
     #[test]
     fn of_short_messages_between_hosts_with_one_cpu(
         ranks in 2..7_u32,
@@ -37,7 +36,7 @@ proptest! {
         let network = network([2503, 1501, 1009, 7, 3, 5000]);
         let [own, other] = [Rules::Own, Rules::LogGopSim].map(|rules| outcome(&schedule, &network, rules));
         prop_assert_eq!(&own, &other);
-        // With one tag a receive may get a message that another one was meant for, and that may wait for ever.
+        // With one tag a receive may get another's message, and the other one may wait for ever.
         if let Ok((_, operations, messages)) = own {
             prop_assert_eq!((operations, messages), (schedule.ops().len() as u64, steps.len() as u64));
         } else {
@@ -45,10 +44,10 @@ proptest! {
         }
     }
 
-    /// The order of windows cannot matter: with a latency of 0 one heap orders all events, and a latency of a picosecond, whose
-    /// windows are as short, comes so close that each host differs by as many picoseconds as there are messages, at most. Of two events at
-    /// an instant that picosecond may make the other one the first: times that are no multiples of one another, and messages of two
-    /// bytes or more, the last of which comes later than its send ends, leave none.
+    /// The order of windows cannot matter. With a latency of 0 one heap orders all events. A latency of a picosecond has windows of a
+    /// picosecond. So each host's time differs by at most as many picoseconds as there are messages. That picosecond could swap two events
+    /// at one instant. Times without common multiples exclude such pairs, and so do messages of two bytes or more: their last byte arrives
+    /// after the send ends.
     #[test]
     fn windows_and_one_heap_are_the_same(ranks in 2..7_u32, steps in steps(2..5000), one_tag in any::<bool>()) {
         let schedule = finishing(ranks, &steps, one_tag);
@@ -70,10 +69,10 @@ proptest! {
         }
     }
 
-    /// Long messages cost their senders more time than by LogGOPSim's rules, never less.
+    /// Long messages cost their senders at least as much time as by LogGOPSim's rules.
     #[test]
     fn of_long_messages_too_all_is_done(ranks in 2..7_u32, steps in steps(1..9000)) {
-        // Not to itself: there a receive may wait for the end of its own send.
+        // No message to the rank itself: there a receive may wait for the end of its own send.
         let steps: Vec<Step> = steps
             .into_iter()
             .map(|step| {

@@ -6,7 +6,7 @@ use nicety_types::{Duration, Gap};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Parameters in nanoseconds, nanoseconds a byte, and bytes: L, o, g, G, O, S.
+/// Returns parameters from nanoseconds, nanoseconds per byte, and bytes: L, o, g, G, O, S.
 pub fn network([l, o, g, gap, overhead, s]: [u64; 6]) -> Parameters {
     Parameters {
         latency: Duration::from_ns(l),
@@ -38,13 +38,13 @@ pub fn run(schedule: &Schedule, parameters: &Parameters, rules: Rules) -> Finish
     loggops::run(schedule, parameters, rules, &mut |_| true).unwrap()
 }
 
-/// When each host is done, in nanoseconds.
+/// Returns the end of each host, in nanoseconds.
 pub fn finish(goal: &str, parameters: [u64; 6], rules: Rules) -> Vec<u64> {
     let run = run(&read(goal), &network(parameters), rules);
     run.finish_ps.iter().map(|ps| ps / 1000).collect()
 }
 
-/// Cases of a test that is worth `n` of 256.
+/// Returns the cases of a test with a share of `n` in 256.
 pub fn cases(n: u32) -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: (n * usual.cases / 256).max(1), ..usual }
@@ -67,7 +67,7 @@ fn any_op(ranks: u32) -> impl Strategy<Value = Op> {
     })
 }
 
-/// Any schedule at all.
+/// Any schedule.
 pub fn any_schedule() -> impl Strategy<Value = Schedule> {
     (1..4_u32)
         .prop_flat_map(|ranks| {
@@ -103,11 +103,11 @@ pub struct Message {
     cpus: (u8, u8),
     /// Whether its send waits for the operation before it at its source.
     waits: bool,
-    /// How long its receiver computes before the receive is posted, in nanoseconds.
+    /// The time that its receiver computes before the receive is posted, in nanoseconds.
     delay: u64,
 }
 
-/// Random messages between so many ranks. Those of a tag have one size, so that no receive is too short.
+/// Random messages between `ranks` ranks. Messages with one tag have one size, so no receive is too short.
 pub fn messages(
     ranks: u32,
     sizes: &'static [u64],
@@ -123,8 +123,8 @@ pub fn messages(
     vec(message, 0..24)
 }
 
-/// A schedule of messages that are all received, so made that it ends: sends wait for sends before them, and for receives before
-/// them that are posted at once. One that is delayed may be posted before another, and take its message.
+/// Returns a schedule in which all messages are received. To make it end, sends wait only for earlier sends, and for earlier receives that
+/// are posted at once. A delayed receive may be posted after a later one, which takes its message.
 pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule {
     let mut builder = Builder::new();
     for rank in 0..ranks {
@@ -134,7 +134,7 @@ pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule 
                 let source = if any_source { ANY } else { *from };
                 let receive = builder.push(Op::new(Kind::Recv, *bytes, source, *tag).on_cpu(cpus.1)).unwrap();
                 if *delay > 0 {
-                    // On a CPU of its own, so that it holds up no other receive.
+                    // On a CPU of its own, so that it delays no other receive.
                     let calc = builder.push(Op::new(Kind::Calc, *delay, 0, 0).on_cpu(3)).unwrap();
                     builder.depend(calc, receive, false);
                 } else {
@@ -155,14 +155,14 @@ pub fn matching(ranks: u32, messages: &[Message], any_source: bool) -> Schedule 
     builder.finish()
 }
 
-/// A message or a calculation: source, target, size, tag; how far back the operations are on which it depends.
+/// A message or a calculation: source, target, size, tag; the distances to the operations on which it depends; and whether on their starts.
 pub type Step = (u32, u32, u64, u32, [u8; 2], bool);
 
-/// An operation, and those of its rank on which it depends: their ends or their starts.
+/// An operation, and the operations of its rank on which it depends, each by its end or its start.
 type Placed = (Op, Vec<(usize, bool)>);
 
-/// A schedule that can finish: every message has its receive, and nothing waits for what comes later. Each rank begins with a
-/// calculation of a length of its own.
+/// Returns a schedule that can finish: every message has its receive, and no operation waits for a later one. Each rank begins with a
+/// calculation of a different length.
 pub fn finishing(ranks: u32, steps: &[Step], one_tag: bool) -> Schedule {
     let mut ops: Vec<Vec<Placed>> = (0..u64::from(ranks))
         .map(|rank| vec![(Op::new(Kind::Calc, 1_000_003 + rank * 777_777_777, 0, 0), Vec::new())])
@@ -174,7 +174,7 @@ pub fn finishing(ranks: u32, steps: &[Step], one_tag: bool) -> Schedule {
         for ((kind, rank, peer), back) in sides.into_iter().zip(back) {
             let own = &mut ops[rank as usize];
             let first = own.len() - 1 - usize::from(*back) % own.len().min(3);
-            // A message that waits for the start of its own receive would be no error, and is left out here.
+            // A message that waits for the start of its own receive would be valid, but is omitted here.
             own.push((Op::new(kind, *size, peer, tag), vec![(first, *on_start && kind == Kind::Send)]));
             let last = own.len() - 1;
             own.push((

@@ -1,4 +1,4 @@
-//! Traces of MPI programs: what schedule each call becomes, and that nothing in them is believed.
+//! Traces of MPI programs: the schedule of each call, and damaged traces.
 
 use crate::schedules::{cases, network, run, written};
 use nicety_goal::loggops::Rules;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const WORLD: &str = "0,RANK,RANKS";
 
-/// Calls of a rank at times that are one microsecond apart, in a trace.
+/// Returns a trace with calls of a rank at times that are one microsecond apart.
 pub fn traced(rank: u32, ranks: u32, calls: &[&str]) -> String {
     let mut text = "# a comment\n\nMPI_Init:-:1:2:10\n".to_owned();
     let mut now = 10;
@@ -33,10 +33,10 @@ fn read_all(traces: &[String]) -> Result<(Schedule, Unsaid), ReadError> {
     Ok((builder.finish(), unsaid))
 }
 
-/// The operations of rank 0, which calls this among so many ranks.
+/// Returns the operations of rank 0 with these calls, among `ranks` ranks.
 fn rank_of(calls: &[&str], ranks: u32) -> String {
     let mut traces = vec![traced(0, ranks, calls)];
-    // The others do the collective calls alone.
+    // The others make only the collective calls.
     traces.extend((1..ranks).map(|rank| traced(rank, ranks, &[])));
     let text = written(&read_all(&traces).unwrap().0);
     let from = text.find("{\n").unwrap() + 2;
@@ -51,7 +51,7 @@ fn refused_call(call: &str) -> String {
     refused(&traced(0, 2, &[call]))
 }
 
-/// A trace whose lines, from the fourth on, are made by `calls` for each rank.
+/// Runs traces in which `calls` makes the lines from the fourth on, for each rank.
 fn run_all(ranks: u32, calls: impl Fn(u32) -> Vec<String>) -> Schedule {
     let lines = |rank: u32| {
         let calls = calls(rank);
@@ -67,7 +67,7 @@ fn run_all(ranks: u32, calls: impl Fn(u32) -> Vec<String>) -> Schedule {
     schedule
 }
 
-/// The bytes that each rank sends.
+/// Returns the bytes that each rank sends.
 fn sent(schedule: &Schedule) -> Vec<u64> {
     let sends = |op: &nicety_goal::Op| if op.kind == Kind::Send { op.size } else { 0 };
     schedule.iter().map(|rank| rank.ops.iter().map(sends).sum()).collect()
@@ -99,7 +99,7 @@ fn what_does_not_wait_goes_on_at_its_start_and_its_end_comes_with_the_wait() {
         "l1: calc 1000\nl2: recv 4b from 1 tag 3\nl3: calc 1000\nl4: send 8b to 1 tag 4\nl5: calc 1000\n\
          l2 requires l1\nl3 irequires l2\nl4 requires l3\nl5 irequires l4\n"
     );
-    // The last calculation is behind all of them.
+    // The last calculation follows all of them.
     let calls = [&calls[..], &["Send:7:1:1,4,4:1:0:WORLD"]].concat();
     let text = rank_of(&calls, 2);
     for end in ["l6 requires l5", "l6 requires l2", "l6 requires l4"] {
@@ -127,7 +127,7 @@ fn of_several_the_one_that_was_posted_first_ends_first() {
     let calls = ["Waitany:2:4096:5:6", "Test:4096:1:2", "Waitany:1:4096:5:6"];
     let (_, unsaid) = read_all(&[traced(0, 1, &calls)]).unwrap();
     let unsaid: Vec<(&str, u64)> = unsaid.calls.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-    // Of one there is no doubt.
+    // A wait for one request is unambiguous.
     assert_eq!(unsaid, [("MPI_Test", 1), ("MPI_Waitany", 1)]);
 }
 
@@ -142,7 +142,7 @@ fn messages_to_nobody_are_none_and_each_mpi_has_its_own_nobody() {
     // MPI_COMM_WORLD of MPICH.
     assert!(any(-2, 0x4400_0000).contains("recv 4b from -1 tag 3"));
     assert_eq!(any(-1, 0x4400_0000), "calc 1000\n");
-    // A wait for what is none waits for nothing.
+    // A wait for a null request does not wait.
     let text = rank_of(&["Irecv:7:1:1,4,4:-2:3:WORLD:4096", "Wait:4096:1"], 2);
     assert!(!text.contains("recv"), "{text}");
 }
@@ -159,7 +159,7 @@ fn both_ways_at_once_waits_for_both() {
 
 type Sent = Box<dyn Fn(u64) -> u64>;
 
-/// Every collective call of so many ranks, with 40 bytes each, and what rank r sends in it.
+/// Returns every collective call of `ranks` ranks, with 40 bytes each, and the bytes that rank r sends in it.
 fn collectives(ranks: u32) -> Vec<(String, Sent)> {
     let n = u64::from(ranks);
     let counts: Vec<String> = (0..ranks).map(|rank| rank.to_string()).collect();
@@ -167,7 +167,7 @@ fn collectives(ranks: u32) -> Vec<(String, Sent)> {
     let root = ranks - 1;
     let last = u64::from(root);
     let all: u64 = (0..n).sum();
-    // Each passes on what it got: all but the part of the one before it, or of its own.
+    // Each passes on the parts that it got: all but the part of the rank before it, or of its own.
     let around = move |rank: u64| 8 * (all - (rank + 1) % n);
     let towards = move |rank: u64| 8 * (all - rank);
     vec![
@@ -226,11 +226,11 @@ fn trees_and_sums_take_as_many_rounds_as_they_do_as_patterns() {
     assert_eq!(rounds("Bcast:1:10:1,4,4:3:WORLD", 8), 3);
     assert_eq!(rounds("Reduce:1:2:10:1,4,4:3:5:WORLD", 8), 3);
     assert_eq!(rounds("Allreduce:1:2:10:1,4,4:3:WORLD", 8), 3);
-    // From 64 KiB on around a ring, there and back.
+    // From 64 KiB on around a ring, twice.
     assert_eq!(rounds("Allreduce:1:2:16384:1,4,4:3:WORLD", 8), 14);
     assert_eq!(rounds("Comm_dup:WORLD:99", 4), 2);
     assert_eq!(rounds("Scan:1:2:10:1,4,4:3:WORLD", 5), 4);
-    // Alone there is nobody to talk to.
+    // A single rank sends no message.
     assert_eq!(rounds("Allreduce:1:2:10:1,4,4:3:0,0,1", 2), 0);
 }
 
@@ -294,7 +294,7 @@ fn a_trace_that_is_cut_off_or_none_is_refused() {
     assert!(refused("MPI_Init:-:1:2:1x\n").contains("a time in microseconds is expected, not '1x'"));
     let long = format!("MPI_Init:{}", "1".repeat(2 << 20));
     assert!(refused(&long).contains("a line is at most 1048576 bytes long"));
-    // The clock may go back: that is counted.
+    // The clock may go back: such calls are counted.
     let (_, unsaid) = read_all(&["MPI_Init:-:1:2:10\nMPI_Finalize:9:-\n".to_owned()]).unwrap();
     assert_eq!(unsaid.backwards, 1);
 }
@@ -317,7 +317,7 @@ fn ranks_that_do_not_agree_on_collective_calls_are_told() {
     assert!(pair(&three).contains("this is collective call 3, and rank 0 has 2"));
 }
 
-/// Programs of any ranks, whose messages match: each call is of all ranks.
+/// Programs of any number of ranks with matching messages: each call is made by all ranks.
 pub fn any_calls() -> impl Strategy<Value = (u32, Vec<u32>)> {
     (1..7_u32, vec(any::<u32>(), 0..12))
 }
@@ -360,7 +360,7 @@ proptest! {
             let mut bytes = traced(rank, ranks, &calls).into_bytes();
             for (at, byte) in &damage {
                 let at = *at as usize % bytes.len();
-                // Signs that lines are made of, more often than others.
+                // Signs that occur in lines, more often than others.
                 bytes[at] = if byte % 2 == 0 { b":,-0123456789\nMx"[*byte as usize / 2 % 16] } else { *byte };
             }
             bytes.truncate(bytes.len().max(1) - if cut % 4 == 0 { cut as usize / 4 % bytes.len() } else { 0 });

@@ -1,17 +1,17 @@
-//! When the packets of a transfer arrive, piece by piece: a TLP of PCI Express, a transaction of PCI.
+//! Arrival times of a transfer's packets, piece by piece. A piece is a TLP of PCI Express or a transaction of PCI.
 
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Flight, Path, Stage, Time};
 use std::cell::RefCell;
 
-/// The packets of a transfer whose arrival is known.
+/// The packets of a transfer with known arrival times.
 #[derive(Debug)]
 pub(crate) struct Packets {
     bytes: u64,
     packet_bytes: u64,
-    /// When the first and the last known byte of each packet arrive.
+    /// Arrival times of the first and the last known byte of each packet.
     known: Vec<(Time, Time)>,
-    /// Bytes whose arrival is known, from the start on; none before the first piece.
+    /// Number of bytes from the start with a known arrival. `None` before the first piece.
     up_to: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ impl Packets {
         Packets { bytes, packet_bytes, known: Vec::new(), up_to: None }
     }
 
-    /// The bytes from `begin` to `end` arrive at `at`; those before `begin` were reported before.
+    /// Records that the bytes from `begin` to `end` arrive at `at`. The bytes before `begin` were recorded earlier.
     pub(crate) fn arrived(&mut self, begin: u64, end: u64, at: Time) {
         debug_assert_eq!(self.up_to.unwrap_or(0), begin, "bytes arrive in order");
         let packets = begin / self.packet_bytes..end.div_ceil(self.packet_bytes).max(1);
@@ -34,7 +34,7 @@ impl Packets {
         self.up_to = Some(end);
     }
 
-    /// The first and last byte of the packet at `offset`, once both are known.
+    /// Returns the arrival times of the first and last byte of the packet at `offset`, once both are known.
     fn packet(&self, offset: u64) -> Option<(Time, Time)> {
         debug_assert!(offset.is_multiple_of(self.packet_bytes) && offset <= self.bytes);
         let end = (offset + self.packet_bytes).min(self.bytes);
@@ -43,7 +43,7 @@ impl Packets {
     }
 }
 
-/// A transfer whose packets arrive one after another.
+/// A transfer with packets that arrive one after another.
 #[derive(Debug)]
 pub(crate) struct Arrivals {
     sim: Sim,
@@ -60,13 +60,13 @@ struct State {
 }
 
 impl Arrivals {
-    /// A transfer that has been laid out whole.
+    /// Returns a transfer with all pieces laid out.
     pub(crate) fn complete(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
         debug_assert_eq!(packets.up_to, Some(packets.bytes));
         Arrivals::under_way(sim, stage, path, packets)
     }
 
-    /// A transfer whose first bytes have not been laid out yet.
+    /// Returns a transfer without any piece laid out.
     pub(crate) fn under_way(sim: &Sim, stage: Stage, path: Path, packets: Packets) -> Arrivals {
         Arrivals {
             sim: sim.clone(),
@@ -76,8 +76,8 @@ impl Arrivals {
         }
     }
 
-    /// A piece with the bytes from `begin` to `end` arrives at `at`; `path` accounts for the time until it, or the first
-    /// piece of the same request, left.
+    /// Records that a piece with the bytes from `begin` to `end` arrives at `at`. `path` accounts for the time until
+    /// the departure of this piece, or of the first piece of the same request.
     pub(crate) fn arrived(&self, path: Path, begin: u64, end: u64, at: Time) {
         let mut state = self.state.borrow_mut();
         if begin == 0 {
@@ -88,9 +88,9 @@ impl Arrivals {
         self.changed.notify_all();
     }
 
-    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the bus. Returns as
-    /// soon as the arrival of its last byte is known: where tags or credits hold its later requests back, a
-    /// packet is not forwarded before all of it is in flight.
+    /// Waits for the packet that begins at `offset`, a multiple of the packet size, behind the bus. Returns as soon as
+    /// the arrival of its last byte is known. Where tags or credits delay its later requests, a packet is not forwarded
+    /// before all of it is in flight.
     pub(crate) async fn packet(&self, offset: u64) -> Flight {
         let asked = self.sim.now();
         self.changed.wait_until(|| self.state.borrow().packets.packet(offset).is_some()).await;

@@ -13,7 +13,7 @@ use std::rc::Rc;
 /// The specification of a bus.
 #[derive(Clone, Copy, Debug)]
 pub enum BusSpec {
-    /// A latency and a gap a byte in each direction.
+    /// A latency and a gap per byte in each direction.
     Plain(PlainSpec),
     /// TLPs over lanes.
     Pcie(PcieSpec),
@@ -22,7 +22,7 @@ pub enum BusSpec {
 }
 
 impl BusSpec {
-    /// How long a CPU is busy writing `bytes` into the card, on an idle bus.
+    /// Returns the time for which a CPU is busy when it writes `bytes` into the card over an idle bus.
     pub fn store_time(&self, bytes: u64) -> Duration {
         match self {
             BusSpec::Plain(plain) => plain.gap.cover(bytes),
@@ -32,7 +32,7 @@ impl BusSpec {
         }
     }
 
-    /// How long a card occupies an idle bus with writing `bytes` to host memory.
+    /// Returns the time for which a card occupies an idle bus when it writes `bytes` to host memory.
     pub fn write_time(&self, bytes: u64) -> Duration {
         match self {
             BusSpec::Plain(plain) => plain.gap.cover(bytes),
@@ -51,7 +51,7 @@ pub struct PlainSpec {
     pub gap: Gap,
 }
 
-/// A notice from a card to its host, beside payload.
+/// A notification from a card to its host, apart from payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// An event in a queue.
@@ -62,8 +62,8 @@ pub enum Notice {
 
 /// The bus between a host and its card.
 ///
-/// Transfers in one direction are served in the order in which they come, and posted writes and read requests of
-/// the card share the direction to the host, so a read never passes a write.
+/// Transfers in one direction are served in the order of their requests. Posted writes and read requests of the card
+/// share the direction to the host, so a read never passes a write.
 #[derive(Debug)]
 pub struct Bus(Kind);
 
@@ -91,8 +91,8 @@ enum Arriving {
 }
 
 impl Transfer {
-    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the bus. Returns when the arrival
-    /// of its last byte is certain.
+    /// Waits for the packet that begins at `offset`, a multiple of the packet size, behind the bus. Returns when the
+    /// arrival of its last byte is certain.
     pub async fn packet(&self, offset: u64) -> Flight {
         match &self.0 {
             Arriving::Plain(burst) => burst.packet(offset),
@@ -105,7 +105,7 @@ impl Bus {
     /// An idle bus.
     ///
     /// # Panics
-    /// When the spec has [problems](PcieSpec::problems), of PCI Express or [of PCI](PciSpec::problems).
+    /// If the spec has [problems](PcieSpec::problems) of PCI Express or [of PCI](PciSpec::problems).
     pub fn new(sim: &Sim, spec: BusSpec) -> Bus {
         Bus(match spec {
             BusSpec::Plain(PlainSpec { latency, gap }) => {
@@ -121,7 +121,7 @@ impl Bus {
         })
     }
 
-    /// Has every use of both directions recorded, where such rows are kept.
+    /// Records every use of both directions, where such rows are kept.
     pub fn record(&self, recorder: &Recorder) {
         match &self.0 {
             Kind::Plain { to_card, to_host, .. } => {
@@ -147,8 +147,8 @@ impl Bus {
         })
     }
 
-    /// A CPU writes `bytes` into the card by programmed I/O, with no command in front of them. Returns when
-    /// the CPU has handed over the last one; other users of a shared bus take turns with it.
+    /// A CPU writes `bytes` into the card by programmed I/O, without a preceding command. Returns when the CPU has
+    /// handed over the last byte. Other users of a shared bus take turns with it.
     pub async fn store(&self, message: MessageId, bytes: u64, path: Path) -> Handover {
         match &self.0 {
             Kind::Plain { sim, to_card, .. } => {
@@ -162,8 +162,8 @@ impl Bus {
         }
     }
 
-    /// A CPU reads `bytes` of a register of the card: the request crosses behind the writes to the card, the answer behind
-    /// those of the card. Returns when the CPU has them; it waits meanwhile.
+    /// A CPU reads `bytes` of a register of the card. The request crosses behind the writes to the card, the answer
+    /// behind the writes of the card. Returns when the CPU has the bytes; the CPU waits meanwhile.
     pub async fn load(&self, message: MessageId, bytes: u64, path: Path) -> Path {
         match &self.0 {
             Kind::Plain { sim, to_card, to_host } => {
@@ -181,7 +181,7 @@ impl Bus {
         }
     }
 
-    /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory from `address` on.
+    /// The card writes `bytes` from a buffer of its own, where they are complete, to host memory at `address`.
     pub fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         match &self.0 {
             Kind::Plain { to_host, .. } => {
@@ -192,8 +192,8 @@ impl Bus {
         }
     }
 
-    /// As [`Bus::write`], and returns when the last byte has been handed over; other users of a shared bus take turns with
-    /// it.
+    /// Like [`Bus::write`], but returns when the last byte has been handed over. Other users of a shared bus take turns
+    /// with it.
     pub async fn deposit(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         let sim = match &self.0 {
             Kind::Plain { sim, .. } => sim,
@@ -205,8 +205,8 @@ impl Bus {
         handover
     }
 
-    /// The card posts an event or a counter behind the writes before it. Returns the path up to the instant at which the
-    /// host can see it. On a plain bus it takes the latency and no bandwidth.
+    /// The card posts an event or a counter behind earlier writes. Returns the path up to the instant at which the host
+    /// can see it. On a plain bus it takes the latency and no bandwidth.
     pub fn post(&self, notice: Notice, mut path: Path) -> Path {
         match &self.0 {
             Kind::Plain { to_host, .. } => {
@@ -218,8 +218,8 @@ impl Bus {
         }
     }
 
-    /// The card reads `bytes` of host memory from `address` on: the request crosses behind the writes before
-    /// it, then the data comes back. Returns once the request has reached the host.
+    /// The card reads `bytes` of host memory at `address`. The request crosses behind earlier writes, then the data
+    /// return. Returns once the request has reached the host.
     pub async fn read(
         &self,
         message: MessageId,
@@ -246,7 +246,7 @@ impl Bus {
         }
     }
 
-    /// How long each direction has been occupied: to the card, to the host.
+    /// Returns the busy time of each direction: to the card, to the host.
     pub fn busy(&self) -> (Duration, Duration) {
         match &self.0 {
             Kind::Plain { to_card, to_host, .. } => (to_card.borrow().busy(), to_host.borrow().busy()),
@@ -262,7 +262,7 @@ mod tests {
     use nicety_kernel::{Config, World};
     use nicety_types::{Frequency, NodeId, Time};
 
-    /// When a CPU that reads 8 bytes of the card from time zero on has them.
+    /// Returns the time at which a CPU that reads 8 bytes of the card from time zero on has them.
     fn loaded(spec: BusSpec) -> Time {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -304,7 +304,7 @@ mod tests {
         let plain = PlainSpec { latency: Duration::from_ns(50), gap: Gap::new(3, 1) };
         assert_eq!(BusSpec::Plain(plain).write_time(60).ps(), 60 * 3);
         let pcie = PcieSpec::new(crate::pcie::Generation::Gen4, 16, Duration::from_ns(200));
-        // Two TLPs, of which the second has one byte, padded to 4.
+        // Two TLPs; the second has one byte, padded to 4.
         let gap = pcie.gap();
         let time = gap.cover(pcie.write_bytes(pcie.mps)) + gap.cover(pcie.write_bytes(4));
         assert_eq!(BusSpec::Pcie(pcie).write_time(pcie.mps + 1), time);

@@ -1,19 +1,18 @@
-//! The CPUs' cache: the lines of host memory it holds, and the lines a loop over memory has to fetch.
+//! The CPUs' cache: the lines of host memory in it, and the lines that a loop over memory fetches.
 //!
-//! One cache for all cores, fully associative, with LRU replacement. A line that is read, or written in part,
-//! is fetched where it is missing; one that is written whole is not, as with streaming stores. A written line
-//! is written back once, at any time, and is counted when it becomes dirty. A card writes to memory, and the
-//! cache loses its copy.
+//! One fully associative LRU cache serves all cores. A missing line is fetched when it is read or partly written. A
+//! line that is wholly written is not fetched, as with streaming stores. A written line is written back once, at any
+//! time, and is counted when it becomes dirty. A write by a card removes the cached copy.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Lines that went between cache and memory.
+/// Lines moved between cache and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     /// Read from memory into the cache.
     pub fetched: u64,
-    /// Written in the cache, and so to memory later.
+    /// Written in the cache, and written back to memory later.
     pub written: u64,
 }
 
@@ -24,12 +23,12 @@ const NONE: u32 = u32::MAX;
 struct Place {
     line: u64,
     dirty: bool,
-    /// The place used next before this one, and next after it.
+    /// The places used immediately before and immediately after this one.
     older: u32,
     newer: u32,
 }
 
-/// Which lines of memory are in the cache, by the order of their last use.
+/// The cached lines of memory, in the order of their last use.
 #[derive(Debug)]
 pub(crate) struct Cache {
     line_bytes: u64,
@@ -42,7 +41,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// An empty cache of `bytes` in lines of `line_bytes`.
+    /// Returns an empty cache of `bytes` in lines of `line_bytes`.
     pub(crate) fn new(bytes: u64, line_bytes: u64) -> Cache {
         Cache {
             line_bytes,
@@ -55,7 +54,7 @@ impl Cache {
         }
     }
 
-    /// A CPU reads these bytes.
+    /// A CPU reads `bytes`.
     pub(crate) fn read(&mut self, bytes: Range<u64>, lines: &mut Lines) {
         for line in self.lines_of(&bytes) {
             match self.use_line(line) {
@@ -68,7 +67,7 @@ impl Cache {
         }
     }
 
-    /// A CPU writes these bytes.
+    /// A CPU writes `bytes`.
     pub(crate) fn write(&mut self, bytes: Range<u64>, lines: &mut Lines) {
         for line in self.lines_of(&bytes) {
             match self.use_line(line) {
@@ -87,7 +86,7 @@ impl Cache {
         }
     }
 
-    /// A card writes these bytes to memory.
+    /// A card writes `bytes` to memory.
     pub(crate) fn forget(&mut self, bytes: Range<u64>) {
         if self.at.is_empty() {
             return;
@@ -107,7 +106,7 @@ impl Cache {
         }
     }
 
-    /// The place of a line that is there, which becomes the one used last.
+    /// Marks a cached line as used last, and returns its place.
     fn use_line(&mut self, line: u64) -> Option<u32> {
         let place = *self.at.get(&line)?;
         if place != self.newest {
@@ -142,7 +141,7 @@ impl Cache {
         self.link(place);
     }
 
-    /// Makes a place the one used last.
+    /// Marks a place as used last.
     fn link(&mut self, place: u32) {
         self.places[place as usize].older = self.newest;
         self.places[place as usize].newer = NONE;
@@ -183,7 +182,7 @@ mod tests {
         assert_eq!(seen, lines(4, 0));
         cache.read(0..256, &mut seen);
         assert_eq!(seen, lines(4, 0));
-        // A fifth line takes the place of the first, which was used longest ago.
+        // A fifth line replaces the first, the least recently used one.
         cache.read(256..257, &mut seen);
         cache.read(64..256, &mut seen);
         assert_eq!(seen, lines(5, 0));
@@ -198,7 +197,7 @@ mod tests {
         cache.write(64..192, &mut seen);
         assert_eq!(seen, lines(0, 2));
         cache.write(100..260, &mut seen);
-        // Two of the four lines are dirty already, one is whole, one is written in part.
+        // Two of the four lines are dirty already. The third is wholly written, the fourth partly.
         assert_eq!(seen, lines(1, 4));
         cache.write(0..0, &mut seen);
         assert_eq!(seen, lines(1, 4));
@@ -213,7 +212,7 @@ mod tests {
         cache.forget(5000..6000);
         cache.read(0..256, &mut seen);
         assert_eq!(seen, lines(1, 4));
-        // Its copy was lost, so it becomes dirty once more.
+        // Its copy was removed, so it becomes dirty again.
         cache.write(0..256, &mut seen);
         assert_eq!(seen, lines(1, 5));
     }
@@ -228,7 +227,7 @@ mod tests {
         assert_eq!(seen, lines(4, 1));
     }
 
-    /// The same cache as a list of lines, the one used last at its end.
+    /// The same cache as a list of lines with the last used one at its end.
     #[derive(Default)]
     struct Plain(Vec<(u64, bool)>);
 

@@ -1,4 +1,4 @@
-//! A host's CPU cores, and the costs of posting, noticing and computing on them.
+//! A host's CPU cores, and the costs to post, notice and compute on them.
 
 use crate::cache::Lines;
 use crate::memory::{Memory, MemoryError};
@@ -14,9 +14,9 @@ pub struct HostSpec {
     pub cores: usize,
     /// Their clock.
     pub clock: Frequency,
-    /// CPU time to post an operation: the o of the LogGP models.
+    /// CPU time to post an operation: o in the LogGP models.
     pub post: Duration,
-    /// CPU time to notice an event: poll, and read it.
+    /// CPU time to notice an event: to poll for it and read it.
     pub notice: Duration,
     /// Bytes of memory.
     pub memory: u64,
@@ -26,28 +26,28 @@ pub struct HostSpec {
     pub memory_gap: Gap,
     /// Bytes of the cache that all cores share.
     pub cache: u64,
-    /// Bytes of a line of it.
+    /// Bytes of a cache line.
     pub line: u64,
-    /// Lines that a core may be fetching at a time.
+    /// Maximum number of lines that a core fetches at once.
     pub line_fills: u64,
 }
 
-/// Bytes that a core copies in a cycle where all of them are in its cache: a load and a store of 16 bytes,
-/// which any core with 128-bit vectors does.
+/// Bytes that a core copies per cycle if all of them are in its cache. A core with 128-bit vectors loads and stores 16
+/// bytes per cycle.
 const COPIED_A_CYCLE: u64 = 16;
 
 /// A computation that reads and writes memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Its time with everything in the cache.
+    /// Its time if everything is in the cache.
     pub compute: Duration,
-    /// Addresses that are read, in this order.
+    /// Addresses read, in this order.
     pub reads: Vec<Range<u64>>,
-    /// Addresses that are written, in this order.
+    /// Addresses written, in this order.
     pub writes: Vec<Range<u64>>,
 }
 
-/// The CPU cores of a host; a program holds one only while it uses it.
+/// The CPU cores of a host. A program holds a core only while it uses it.
 pub struct Cpus {
     sim: Sim,
     cores: Pool,
@@ -57,7 +57,7 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// Idle cores, their use recorded where such rows are kept.
+    /// Returns idle cores. Their use is recorded where such rows are kept.
     pub fn new(sim: &Sim, spec: HostSpec, recorder: &Recorder) -> Cpus {
         Cpus {
             sim: sim.clone(),
@@ -68,10 +68,10 @@ impl Cpus {
         }
     }
 
-    /// The same cores with background noise: a program stays on its core meanwhile, and waits.
+    /// Returns the same cores with background noise. During noise, a program stays on its core and waits.
     ///
     /// # Panics
-    /// When the duration of noise that is drawn is not shorter than its period.
+    /// If the duration of drawn noise is not shorter than its period.
     pub fn with_noise(self, noise: &Intervals) -> Cpus {
         Cpus { noise: Some(Noise::new(&self.sim, self.spec.cores, noise)), ..self }
     }
@@ -81,18 +81,20 @@ impl Cpus {
         self.run(self.spec.post, Stage::POST, path, Some(message)).await;
     }
 
-    /// Notices an event, of this message if it has one.
+    /// Notices an event, of this message if there is one.
     pub async fn notice(&self, path: &mut Path, message: Option<MessageId>) {
         self.run(self.spec.notice, Stage::NOTICE, path, message).await;
     }
 
-    /// Computes on memory: the first line comes after the memory's latency; from then on computing, fetching lines, so
-    /// many at a time, and memory's bandwidth overlap, and the slowest of them counts.
+    /// Computes on memory. The first line arrives after the memory's latency. From then on computation, line fills and
+    /// memory bandwidth overlap, and the slowest of them determines the time. A core fetches a limited number of lines
+    /// at once.
     ///
-    /// The cache's contents at the start are used. Cards and other cores do not slow it down, nor it them.
+    /// The contents of the cache at the start are used. Cards and other cores neither slow it down nor are slowed down
+    /// by it.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds a range; nothing is done then.
+    /// [`MemoryError::OutOfRange`] if no allocation holds a range. Nothing is done then.
     pub async fn work(&self, memory: &Memory, work: &Work, path: &mut Path) -> Result<(), MemoryError> {
         let spec = &self.spec;
         for bytes in work.reads.iter().chain(&work.writes) {
@@ -103,8 +105,8 @@ impl Cpus {
         Ok(())
     }
 
-    /// Copies, as far as a copy goes through this memory: the other end is the library's own, and in the
-    /// cache. Takes the time of going through both, and a cycle for 16 bytes; the caller moves the bytes.
+    /// Accounts for a copy's use of this memory. The other end is in the library and in the cache. Takes the time to go
+    /// through both ends, and a cycle per 16 bytes. The caller moves the bytes.
     ///
     /// # Errors
     /// As [`Cpus::work`].
@@ -129,7 +131,7 @@ impl Cpus {
         Ok(())
     }
 
-    /// How long a computation takes that moves these lines.
+    /// Returns the duration of a computation that moves these lines.
     fn duration(&self, compute: Duration, lines: Lines) -> Duration {
         let spec = &self.spec;
         let latency = |rounds: u64| Duration::from_ps(spec.memory_latency.ps().saturating_mul(rounds));
@@ -143,7 +145,7 @@ impl Cpus {
         self.spec.clock
     }
 
-    /// Whether work that begins now has a core at once, and keeps it: one is free, and there is no noise.
+    /// Whether new work gets a core at once and keeps it: a core is free and there is no noise.
     pub fn are_ready(&self) -> bool {
         self.have_free(1)
     }
@@ -153,7 +155,7 @@ impl Cpus {
         self.noise.is_some()
     }
 
-    /// As [`Cpus::are_ready`], for work on so many cores.
+    /// Like [`Cpus::are_ready`], for work on `cores` cores.
     pub fn have_free(&self, cores: usize) -> bool {
         self.noise.is_none() && self.cores.available() >= cores
     }
@@ -163,12 +165,12 @@ impl Cpus {
         self.run(duration, Stage::COMPUTE, path, None).await;
     }
 
-    /// Works for `duration`, accounted to `stage`: a library's code, a copy, the operating system's.
+    /// Works for `duration`, accounted to `stage`: code of a library or the operating system, or a copy.
     pub async fn spend(&self, duration: Duration, stage: Stage, path: &mut Path) {
         self.run(duration, stage, path, None).await;
     }
 
-    /// Holds a core until the permit is dropped, for work whose end the core does not decide, such as
+    /// Holds a core until the permit is dropped. This is for work with an end that the core does not decide, such as
     /// programmed I/O. Background noise does not disturb it.
     pub async fn hold(&self, path: &mut Path) -> Permit {
         let core = self.cores.acquire().await;
@@ -227,8 +229,8 @@ mod tests {
         line_fills: 10,
     };
 
-    /// When computations on these parts of an allocation of 64 KiB end, one after another: picoseconds of computing,
-    /// what is read and what is written.
+    /// Returns the end times of consecutive computations on an allocation of 64 KiB. Each has picoseconds of
+    /// computation, the bytes read and the bytes written.
     fn ends(spec: HostSpec, works: &'static [(u64, Range<u64>, Range<u64>)]) -> (Vec<u64>, crate::Traffic) {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -256,16 +258,16 @@ mod tests {
     fn the_slowest_of_computing_latency_and_bandwidth_counts() {
         // A line: its latency, then 64 B at 6 ps each.
         assert_eq!(ends(SPEC, &[(0, 0..64, 0..0)]).0, [51_000 + 384]);
-        // 25 lines are three rounds of ten, of which the first is the latency itself.
+        // 25 lines are three rounds of at most ten; the first round takes the latency itself.
         assert_eq!(ends(SPEC, &[(0, 0..1600, 0..0)]).0, [3 * 51_000]);
-        // Computing overlaps, and here takes longest.
+        // Computation overlaps, and takes longest here.
         assert_eq!(ends(SPEC, &[(200_000, 0..1600, 0..0)]).0, [51_000 + 200_000]);
-        // Whole lines that are only written are not waited for.
+        // Nothing waits for whole lines that are only written.
         assert_eq!(ends(SPEC, &[(0, 0..0, 0..640)]).0, [640 * 6]);
-        // With enough fetches in flight the bandwidth counts.
+        // With enough fetches in flight, bandwidth is the limit.
         let wide = HostSpec { line_fills: 1000, ..SPEC };
         assert_eq!(ends(wide, &[(0, 0..3200, 0..0)]).0, [51_000 + 3200 * 6]);
-        // Nothing to move: the compute time.
+        // Nothing moves: the compute time.
         assert_eq!(ends(SPEC, &[(7, 0..0, 0..0)]).0, [7]);
     }
 

@@ -1,14 +1,14 @@
-//! A graphics processor's memory, which a card reaches over the bus, peer to peer.
+//! The memory of a graphics processor, which a card accesses over the bus, peer to peer.
 //!
-//! Its addresses are above [`GPU_ADDRESSES`], so that an address says whose memory it is in. A program has no bytes of it
-//! moved by the host's CPUs.
+//! Its addresses are at or above [`GPU_ADDRESSES`], so an address identifies the memory. The host's CPUs move no bytes
+//! of it for a program.
 
 use crate::{Memory, PROCESS_ADDRESSES};
 use nicety_types::{Duration, Gap};
 use std::rc::Rc;
 
-/// Addresses from here on are in the memory of the graphics processor, up to those of a [process](PROCESS_ADDRESSES); those below
-/// are in the host's.
+/// Start of the graphics processor's addresses, which end where those of a [process](PROCESS_ADDRESSES) begin. Lower
+/// addresses are in the host's memory.
 pub const GPU_ADDRESSES: u64 = 1 << 46;
 
 /// Whether an address is in the memory of the graphics processor.
@@ -23,13 +23,13 @@ pub struct GpuSpec {
     pub memory: u64,
     /// Bytes of a page that a card registers.
     pub page: u64,
-    /// What a read takes longer than one of host memory.
+    /// Additional time of a read, compared with host memory.
     pub read_latency: Duration,
-    /// Its rate of reads from the bus.
+    /// Time per byte that the card reads from it over the bus.
     pub read_gap: Gap,
-    /// What a write takes longer than one to host memory.
+    /// Additional time of a write, compared with host memory.
     pub write_latency: Duration,
-    /// Its rate of writes from the bus.
+    /// Time per byte that the card writes to it over the bus.
     pub write_gap: Gap,
 }
 
@@ -43,7 +43,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// A graphics processor of which no memory is allocated.
+    /// Returns a graphics processor without allocations.
     pub fn new(spec: GpuSpec) -> Gpu {
         Gpu { spec, memory: Rc::new(Memory::from(spec.memory, GPU_ADDRESSES, spec.page)) }
     }

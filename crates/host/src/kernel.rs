@@ -1,9 +1,9 @@
-//! The services of a host's operating system to communication: system calls, pages that are locked and
-//! translated for a card, interrupts, and threads that wake up.
+//! The operating system's services for communication: system calls, pages locked and translated for a card, interrupts,
+//! and thread wake-ups.
 //!
-//! Cards of different designs need different services: a driver at each message, a card with user-level
-//! interfaces only where memory is registered. The costs of a service belong to the host and exist once. All
-//! of it is work of a CPU, so it waits for one that is free and holds it; nothing is preempted.
+//! Cards of different designs need different services. One needs a driver at each message; one with user-level
+//! interfaces needs the kernel only to register memory. The costs of a service belong to the host and exist once. Every
+//! service is work of a CPU: it waits for a free one and holds it. Nothing is preempted.
 
 use crate::cpu::Cpus;
 use nicety_kernel::{Server, Sim};
@@ -16,15 +16,15 @@ use std::rc::Rc;
 /// The CPU time of the operating system's services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSpec {
-    /// A system call that does nothing: entering the kernel and leaving it.
+    /// An empty system call: enters and leaves the kernel.
     pub call: Duration,
-    /// Locking and translating pages: the part that does not depend on how many there are.
+    /// Locking and translating pages: the fixed part.
     pub pin: Duration,
-    /// Locking and translating: the part for each page.
+    /// Locking and translating pages: the part per page.
     pub pin_page: Duration,
-    /// Unlocking pages: the part that does not depend on how many there are.
+    /// Unlocking pages: the fixed part.
     pub unpin: Duration,
-    /// Unlocking pages: the part for each page.
+    /// Unlocking pages: the part per page.
     pub unpin_page: Duration,
     /// The handler of an interrupt, from the interrupt to the handler's end.
     pub interrupt: Duration,
@@ -35,7 +35,7 @@ pub struct KernelSpec {
 }
 
 impl KernelSpec {
-    /// The pages that the bytes from `address` on lie in.
+    /// Returns the number of pages that contain `bytes` from `address` on.
     pub const fn pages(&self, address: u64, bytes: u64) -> u64 {
         if bytes == 0 {
             return 0;
@@ -50,19 +50,20 @@ impl KernelSpec {
 pub struct KernelCounters {
     /// System calls.
     pub calls: u64,
-    /// Times that pages were locked and translated.
+    /// Number of calls that locked and translated pages.
     pub pins: u64,
-    /// Pages that were locked and translated.
+    /// Number of pages locked and translated.
     pub pages_pinned: u64,
-    /// Times that pages were unlocked.
+    /// Number of calls that unlocked pages.
     pub unpins: u64,
-    /// Interrupts whose handlers ran.
+    /// Number of interrupts with a handler run.
     pub interrupts: u64,
-    /// Threads that were woken up.
+    /// Number of thread wake-ups.
     pub wakes: u64,
 }
 
-/// An interrupt vector: its handlers run one after another, in the order of their interrupts. Clones are the same one.
+/// An interrupt vector. Its handlers run one after another, in the order of their interrupts. Clones are the same
+/// vector.
 #[derive(Clone, Debug)]
 pub struct Vector(Server);
 
@@ -75,27 +76,27 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The operating system on these CPUs.
+    /// Returns the operating system on these CPUs.
     pub fn new(sim: &Sim, cpus: &Rc<Cpus>, spec: KernelSpec) -> Kernel {
         Kernel { sim: sim.clone(), cpus: cpus.clone(), spec, counters: Cell::default() }
     }
 
-    /// The costs of its services.
+    /// Its costs per service.
     pub const fn spec(&self) -> &KernelSpec {
         &self.spec
     }
 
-    /// The CPUs it runs on.
+    /// The CPUs on which it runs.
     pub const fn cpus(&self) -> &Rc<Cpus> {
         &self.cpus
     }
 
-    /// How often it was entered so far.
+    /// Number of its entries so far.
     pub const fn counters(&self) -> KernelCounters {
         self.counters.get()
     }
 
-    /// Enters the kernel by a system call and leaves it again. The work of the call is extra.
+    /// Enters and leaves the kernel by a system call. The work of the call itself is extra.
     pub async fn call(&self, path: &mut Path) {
         self.count(|counters| counters.calls += 1);
         self.cpus.spend(self.spec.call, Stage::SYSTEM_CALL, path).await;
@@ -118,13 +119,13 @@ impl Kernel {
         self.cpus.spend(time, Stage::UNPIN, path).await;
     }
 
-    /// A vector for the interrupts of a card.
+    /// Returns a vector for the interrupts of a card.
     pub fn vector(&self) -> Vector {
         Vector(Server::new(&self.sim))
     }
 
-    /// An interrupt: its handler waits for those of the same vector before it, and for a CPU, and runs. Ready
-    /// at its end; `path` is that of the interrupt's cause.
+    /// Runs the handler of an interrupt. The handler waits for earlier ones of the same vector and for a CPU. Returns
+    /// at its end; `path` is the path of the interrupt's cause.
     pub async fn interrupt(&self, vector: &Vector, path: &mut Path) {
         self.count(|counters| counters.interrupts += 1);
         let running = vector.0.acquire().await;
@@ -133,7 +134,7 @@ impl Kernel {
         drop(running);
     }
 
-    /// Wakes a thread that waits in a wait queue. Ready when the thread runs again.
+    /// Wakes a thread that waits in a wait queue. Returns when the thread runs again.
     pub async fn wake(&self, path: &mut Path) {
         self.count(|counters| counters.wakes += 1);
         self.cpus.spend(self.spec.wake, Stage::WAKE, path).await;
@@ -146,7 +147,7 @@ impl Kernel {
     }
 }
 
-/// A cost with a fixed part and one for each page.
+/// Returns a cost with a fixed part and a part per page.
 fn whole(fixed: Duration, each: Duration, pages: u64) -> Duration {
     Duration::from_ps(fixed.ps().saturating_add(each.ps().saturating_mul(pages)))
 }

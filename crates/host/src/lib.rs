@@ -1,17 +1,17 @@
-//! Hosts: the computer's side of the card.
+//! Hosts: the computer to which a card belongs.
 //!
-//! - [`Memory`]: host memory in allocations that never move, so that a program can read them from outside;
-//!   every byte read and written is counted.
-//! - [`Gpu`]: the memory of a graphics processor, which cards reach over the bus.
-//! - [`ProcessBytes`]: the memory of a real program, as a host's.
+//! - [`Memory`]: host memory in allocations that never move, so that a program can read them from outside. Every byte
+//!   read or written is counted.
+//! - [`Gpu`]: the memory of a graphics processor, which cards access over the bus.
+//! - [`ProcessBytes`]: the memory of a real program, used as a host's memory.
 //! - [`Bus`]: the bus between host and card: two directions of latency and gap, a PCI Express link
 //!   ([`pcie`]), or a PCI bus ([`pci`]).
-//! - [`Cpus`]: cores with the costs of posting a command, noticing an event and computing, on memory through a cache
-//!   where the computation goes through any, and the noise on them.
+//! - [`Cpus`]: cores, the costs to post a command, notice an event and compute, and the noise on the cores. A
+//!   computation on memory goes through a cache.
 //! - [`threads`]: threads on many hardware threads, with run queues, cross-calls, context switches and caches.
-//! - [`Kernel`]: the host's operating system: system calls, pages locked and translated, interrupts, wake-ups.
+//! - [`Kernel`]: the host's operating system: system calls, pages locked and translated, interrupts, and wake-ups.
 //!
-//! The `nicety` crate builds the programs' view of it; `nic` the cards'.
+//! The `nicety` crate builds the programs' view of a host, `nic` the cards' view.
 
 mod arrivals;
 mod bus;

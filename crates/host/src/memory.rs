@@ -1,4 +1,4 @@
-//! Host memory: allocations at stable addresses, made on touch, counted at every access.
+//! Host memory: allocations at stable addresses, backed on first touch, with every access counted.
 
 use crate::cache::{Cache, Lines};
 use crate::gpu::is_of_gpu;
@@ -13,11 +13,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 const PAGE: u64 = 4096;
-/// Where the first allocation lies: low enough to read, high enough that a null pointer plus an offset misses it.
+/// Address of the first allocation: low enough to read, and high enough that a null pointer plus an offset misses it.
 const FIRST_ADDRESS: u64 = 0x10_0000;
 
-/// Bytes of host memory that never move or shrink. An owner may read them while no simulation runs; all
-/// access is by copy, so there is never a reference into memory that another party writes.
+/// Bytes of host memory that never move or shrink. An owner may read them while no simulation runs. Every access
+/// copies, so no reference points into memory that another party writes.
 pub struct HostBytes {
     start: NonNull<u8>,
     len: usize,
@@ -41,8 +41,8 @@ impl HostBytes {
     }
 
     fn layout(len: usize) -> Option<Layout> {
-        // Aligned for any number. Aligned to a page, the allocator would write every byte, and memory would not be made on
-        // touch.
+        // This alignment suits any number. With page alignment the allocator would write every byte, and memory would
+        // not be backed on first touch.
         Layout::from_size_align(len, 16).ok()
     }
 
@@ -56,7 +56,7 @@ impl HostBytes {
         self.len == 0
     }
 
-    /// Where the bytes are, for exporting them; valid as long as this value lives.
+    /// Address of the bytes, for export. Valid as long as this value lives.
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -64,7 +64,7 @@ impl HostBytes {
     /// Copies bytes out.
     ///
     /// # Panics
-    /// When the range is outside.
+    /// If the range is outside.
     pub fn read(&self, offset: usize, to: &mut [u8]) {
         assert!(offset.checked_add(to.len()).is_some_and(|end| end <= self.len), "read outside host memory");
         // SAFETY: the range was just checked; `to` is a Rust slice of its own, so the two do not overlap.
@@ -74,7 +74,7 @@ impl HostBytes {
     /// Copies bytes in.
     ///
     /// # Panics
-    /// When the range is outside.
+    /// If the range is outside.
     pub fn write(&self, offset: usize, from: &[u8]) {
         assert!(
             offset.checked_add(from.len()).is_some_and(|end| end <= self.len),
@@ -102,7 +102,7 @@ impl fmt::Debug for HostBytes {
     }
 }
 
-/// An allocation of host memory. Cheap to clone; the memory lives as long as its host or any clone.
+/// An allocation of host memory. Clones are cheap. The memory lives as long as its host or any clone.
 #[derive(Clone, Debug)]
 pub struct Allocation {
     address: u64,
@@ -126,13 +126,13 @@ impl Allocation {
         self.len == 0
     }
 
-    /// The bytes; none where the allocation is phantom.
+    /// The bytes, or `None` for a phantom allocation.
     pub fn bytes(&self) -> Option<&Arc<HostBytes>> {
         self.bytes.as_ref()
     }
 }
 
-/// Why host memory could not be had or used.
+/// An error of allocating or accessing host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryError {
     /// No allocation holds all of these bytes.
@@ -179,10 +179,10 @@ impl fmt::Display for MemoryError {
 
 impl std::error::Error for MemoryError {}
 
-/// Bytes that went through a host's memory: to and from the card, and lines of the CPUs' cache.
+/// Bytes moved through a host's memory: to and from the card, and in lines of the CPUs' cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes read from memory by the card or into the CPUs' cache, or pushed out of it to the card.
+    /// Bytes that the card read from memory or a fill of the CPUs' cache, or that were pushed from it to the card.
     pub read: u64,
     /// Bytes written to memory by the card or from the CPUs' cache.
     pub written: u64,
@@ -193,20 +193,20 @@ pub struct Traffic {
 pub struct Memory {
     capacity: u64,
     page: u64,
-    /// Whether it is a graphics processor's.
+    /// Whether it belongs to a graphics processor.
     is_gpu: bool,
     allocations: RefCell<Vec<Allocation>>,
     used: Cell<u64>,
     next: Cell<u64>,
     traffic: Cell<Traffic>,
-    /// The CPUs' cache; none until they compute on memory.
+    /// The CPUs' cache. `None` until they compute on memory.
     cache: RefCell<Option<Cache>>,
     due: OnceCell<Due>,
-    /// The memory of a process of the system, at addresses of its own.
+    /// The memory of an operating-system process, at its own addresses.
     process: OnceCell<Process>,
 }
 
-/// A process whose memory is the host's, too.
+/// A process with memory that is also the host's.
 struct Process(Box<dyn ProcessBytes>);
 
 impl fmt::Debug for Process {
@@ -215,13 +215,13 @@ impl fmt::Debug for Process {
     }
 }
 
-/// Where the bytes of a range are.
+/// The location of a range of bytes.
 enum Place<'m> {
     /// Nowhere: the memory is phantom.
     Phantom,
-    /// In an allocation, from this offset on.
+    /// In an allocation, from this offset.
     Own(&'m HostBytes, usize),
-    /// In a process, from this address of its own on.
+    /// In a process, from this address in its address space.
     Process(&'m dyn ProcessBytes, u64),
 }
 
@@ -243,10 +243,10 @@ impl Place<'_> {
     }
 }
 
-/// As many allocations are near where few are.
+/// Number of allocations that [`Memory::keep_near`] keeps near.
 const FEW: usize = 4;
 
-/// Makes writes that are due, before someone looks.
+/// Makes the writes that are due, before an observer looks.
 struct Due(Box<dyn Fn(&Memory)>);
 
 impl fmt::Debug for Due {
@@ -256,12 +256,12 @@ impl fmt::Debug for Due {
 }
 
 impl Memory {
-    /// Memory of `capacity` bytes, none of it allocated.
+    /// Returns memory of `capacity` bytes without allocations.
     pub fn new(capacity: u64) -> Memory {
         Memory::from(capacity, FIRST_ADDRESS, PAGE)
     }
 
-    /// As [`Memory::new`], with addresses from `first` on and pages of so many bytes.
+    /// Like [`Memory::new`], with addresses from `first` on and pages of `page` bytes.
     pub fn from(capacity: u64, first: u64, page: u64) -> Memory {
         Memory {
             capacity,
@@ -277,19 +277,19 @@ impl Memory {
         }
     }
 
-    /// Adds the memory of a process, whose byte at address 0 is at [`PROCESS_ADDRESSES`]. Returns whether there was none yet.
+    /// Adds the memory of a process; its address 0 is at [`PROCESS_ADDRESSES`]. Returns false if there was one already.
     pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
         self.process.set(Process(Box::new(bytes))).is_ok()
     }
 
-    /// Has `write` make the writes that are due whenever someone looks at what a write of a length without bytes leaves: traffic,
-    /// and what is in the CPUs' cache. So such a write need not be made in its time. Returns whether there was no one yet to
-    /// make them.
+    /// Registers `write`, which makes the due writes of lengths without bytes. It runs whenever an observer looks at
+    /// their effects: traffic and the contents of the CPUs' cache. So such a write need not be made at its time.
+    /// Returns false if a function was registered already.
     pub fn when_looked_at(&self, write: impl Fn(&Memory) + 'static) -> bool {
         self.due.set(Due(Box::new(write))).is_ok()
     }
 
-    /// Has what accesses touch [kept near](Sim::keep_near), where there are no more than a few allocations.
+    /// [Keeps near](Sim::keep_near) the state that accesses touch, where there are few allocations.
     pub fn keep_near(&self, sim: &Sim) {
         sim.keep_near(self);
         let mut allocations = self.allocations.borrow_mut();
@@ -303,8 +303,8 @@ impl Memory {
         }
     }
 
-    /// The CPUs access these addresses, through a cache of `bytes` in lines of `line`: returns the lines that
-    /// went between it and memory, and counts them.
+    /// The CPUs access these addresses through a cache of `bytes` in lines of `line`. Returns and counts the lines that
+    /// moved between cache and memory.
     pub(crate) fn touch(&self, bytes: u64, line: u64, reads: &[Range<u64>], writes: &[Range<u64>]) -> Lines {
         self.looked_at();
         let mut cache = self.cache.borrow_mut();
@@ -325,7 +325,7 @@ impl Memory {
     /// Allocates `len` zero bytes on a page of their own.
     ///
     /// # Errors
-    /// [`MemoryError::Full`] past the capacity.
+    /// [`MemoryError::Full`] if the capacity is exceeded.
     pub fn allocate(&self, len: u64) -> Result<Allocation, MemoryError> {
         self.place(len, |len| {
             usize::try_from(len).ok().and_then(HostBytes::new).map(|bytes| Some(Arc::new(bytes)))
@@ -335,7 +335,7 @@ impl Memory {
     /// Allocates a length without bytes, for large timing runs.
     ///
     /// # Errors
-    /// [`MemoryError::Full`] past the capacity.
+    /// [`MemoryError::Full`] if the capacity is exceeded.
     pub fn allocate_phantom(&self, len: u64) -> Result<Allocation, MemoryError> {
         self.place(len, |_| Some(None))
     }
@@ -352,7 +352,7 @@ impl Memory {
         }
         let bytes = make(len).ok_or(full)?;
         let address = self.next.get();
-        // An unused page between allocations, so that running off the end of one never lands in the next.
+        // An unused page separates allocations, so that an access past the end of one never lands in the next.
         self.next.set(address + len.next_multiple_of(self.page) + self.page);
         self.used.set(self.used.get() + len);
         let allocation = Allocation { address, len, bytes };
@@ -360,8 +360,8 @@ impl Memory {
         Ok(allocation)
     }
 
-    /// Applies `action` to the place of the range, which one allocation or the process holds; an empty range needs no action,
-    /// wherever it lies.
+    /// Applies `action` to the place of the range, which is in one allocation or in the process. An empty range needs
+    /// no action, at any address.
     fn at<R>(&self, address: u64, len: u64, action: impl FnOnce(&Place<'_>) -> R) -> Result<R, MemoryError>
     where
         R: Default,
@@ -393,24 +393,24 @@ impl Memory {
         }))
     }
 
-    /// Checks that one allocation holds the range. An empty one is held everywhere: an entry or descriptor of no bytes
-    /// needs no memory.
+    /// Checks that one allocation holds the range. An empty range is valid everywhere: an entry or descriptor of no
+    /// bytes needs no memory.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where none does.
+    /// [`MemoryError::OutOfRange`] if none does.
     pub fn check(&self, address: u64, len: u64) -> Result<(), MemoryError> {
         self.at(address, len, |_| ())
     }
 
-    /// Whether one allocation without bytes holds the range, which is not empty.
+    /// Whether one phantom allocation holds the range, which is not empty.
     pub fn is_phantom(&self, address: u64, len: u64) -> bool {
         self.at(address, len, |place| matches!(place, Place::Phantom)).unwrap_or(false)
     }
 
-    /// Reads bytes for the card; phantom where the memory is.
+    /// Reads bytes for the card. The payload is phantom if the memory is.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
+    /// [`MemoryError::OutOfRange`] if no allocation holds them all.
     pub fn read(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
         let payload = self.peek(address, len)?;
         let traffic = self.traffic.get();
@@ -418,10 +418,10 @@ impl Memory {
         Ok(payload)
     }
 
-    /// Reads bytes that a CPU has accessed, whose traffic has been counted with that access.
+    /// Reads bytes that a CPU has accessed. That access has already counted their traffic.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
+    /// [`MemoryError::OutOfRange`] if no allocation holds them all.
     pub fn peek(&self, address: u64, len: u64) -> Result<Payload, MemoryError> {
         self.at(address, len, |place| match place {
             Place::Phantom => Payload::phantom(len),
@@ -432,18 +432,18 @@ impl Memory {
     /// Writes a payload that a CPU has accessed, as [`Memory::peek`] reads one.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds it all.
+    /// [`MemoryError::OutOfRange`] if no allocation holds it all.
     pub fn poke(&self, address: u64, payload: &Payload) -> Result<(), MemoryError> {
         self.at(address, payload.len(), |place| {
             payload.pieces().for_each(|(at, from)| place.write(at, from));
         })
     }
 
-    /// Writes bytes for the card. A phantom payload leaves real memory as it is, and a real one is lost in phantom
-    /// memory: only the traffic counts.
+    /// Writes bytes for the card. A phantom payload leaves real memory unchanged, and a real one is lost in phantom
+    /// memory. Only the traffic counts.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds them all.
+    /// [`MemoryError::OutOfRange`] if no allocation holds them all.
     pub fn write(&self, address: u64, from: &[u8]) -> Result<(), MemoryError> {
         let len = from.len() as u64;
         self.at(address, len, |place| place.write(0, from))?;
@@ -454,7 +454,7 @@ impl Memory {
     /// Writes the first `keep` bytes of a payload.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where no allocation holds them all; none is written.
+    /// [`MemoryError::OutOfRange`] if no allocation holds them all. No byte is written then.
     pub fn deposit(&self, address: u64, keep: u64, payload: &Payload) -> Result<(), MemoryError> {
         let keep = keep.min(payload.len());
         self.at(address, keep, |place| {
@@ -513,7 +513,7 @@ mod tests {
         memory.write(own.address(), b"own").unwrap();
         assert_eq!(*process.borrow(), b"01234ab789");
         assert_eq!(memory.traffic(), Traffic { read: 4, written: 5 });
-        // The ends of its addresses; a descriptor of all of its memory is checked and not read.
+        // Both ends of its addresses. A descriptor of all of its memory is checked and not read.
         memory.check(PROCESS_ADDRESSES, PROCESS_BYTES).unwrap();
         assert!(memory.check(PROCESS_ADDRESSES + 1, PROCESS_BYTES).is_err());
         assert!(memory.check(PROCESS_ADDRESSES, u64::MAX).is_err());

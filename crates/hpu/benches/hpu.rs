@@ -1,7 +1,7 @@
-//! How fast handlers run here: instructions a second in a loop, in order and overlapped, short handler calls a second, and
-//! both beside QEMU's user-mode emulator, where it is installed.
+//! Speed of handlers: instructions per second in a loop, in order and overlapped, and short handler calls per second.
+//! Both are compared with QEMU's user-mode emulator, where it is installed.
 //!
-//! Prints one `name  value  unit` line a figure: the best of several rounds, or the median of rounds that take turns
+//! Prints one `name  value  unit` line per figure: the best of several rounds, or the median of rounds that alternate
 //! with QEMU.
 
 #[path = "../tests/common/mod.rs"]
@@ -37,7 +37,8 @@ fn best(name: &str, unit: &str, mut round: impl FnMut() -> (u64, f64)) {
     println!("{name}  {rate:.0}  {unit}");
 }
 
-/// Copies words through a small transformation with a data-dependent branch: loads, stores and branches are half of it.
+/// Copies words through a small transformation with a data-dependent branch. Half of the instructions are loads, stores
+/// and branches.
 fn loop_words() -> Vec<u32> {
     let mut words = vec![
         // a0: words left, a1: from, a2: to, a3: sum
@@ -80,7 +81,7 @@ fn instructions(image: &Image) -> (u64, f64) {
     (context.instret(), start.elapsed().as_secs_f64())
 }
 
-/// Thirty instructions as a small handler has them: a frame, a header looked at, counters kept, a loop of three.
+/// Thirty instructions of a small handler: a frame, a read of a header, counters, and a loop of three rounds.
 fn handler_words() -> Vec<u32> {
     vec![
         addi(SP, SP, -16),
@@ -107,8 +108,8 @@ fn handler_words() -> Vec<u32> {
     ]
 }
 
-/// Calls on 32 cores in turn, each with a stack and a packet of its own and a memory that all share; the address
-/// space is built for each call, as a card does.
+/// Calls on 32 cores in turn. Each has its own stack and packet, and all share a memory. The address space is built for
+/// each call, as a card does.
 fn handlers(image: &Arc<Image>) -> (u64, f64) {
     const CORES: usize = 32;
     const RUNS: usize = 400_000;
@@ -139,7 +140,7 @@ fn handlers(image: &Arc<Image>) -> (u64, f64) {
     (RUNS as u64, seconds)
 }
 
-/// A dot product, a running sum and a scaled copy: half of it floats.
+/// A dot product, a running sum and a scaled copy: half of the instructions are float instructions.
 fn float_words() -> Vec<u32> {
     let mut words = vec![
         // a0: words left, a1: from, a2: to
@@ -157,7 +158,7 @@ fn float_words() -> Vec<u32> {
     words
 }
 
-/// A program that runs the loop over 512 words `repeats` times and exits with the low bits of its sum.
+/// Returns a program that runs the loop over 512 words `repeats` times and exits with the low bits of its sum.
 fn whole_program(body: &[u32], repeats: u32) -> Vec<u8> {
     const CODE: u32 = 0x10_0000;
     const DATA: u32 = 0x20_0000;
@@ -176,7 +177,7 @@ fn whole_program(body: &[u32], repeats: u32) -> Vec<u8> {
     elf(CODE, &[load, data(DATA, &memory, 16384)])
 }
 
-/// Seconds that QEMU takes to run the file, which exits with `code` if given.
+/// Returns the seconds that QEMU takes to run the file, which exits with `code` if given.
 fn qemu_seconds(file: &Path, code: Option<i32>) -> Option<f64> {
     let start = Instant::now();
     let mut command = Command::new("qemu-riscv32");
@@ -190,8 +191,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Our instructions a second on a whole program, and how many times QEMU's that is; without the time that QEMU takes to
-/// start.
+/// Prints our instructions per second on a whole program, and the ratio to QEMU's, without QEMU's start time.
 fn beside_qemu(name: &str, body: &[u32], repeats: u32) {
     let core = Core { isa: "rv32imafc_zicsr".parse().expect("an isa"), ..core() };
     let (once, program) = (whole_program(body, 1), whole_program(body, repeats));
@@ -241,7 +241,7 @@ fn main() {
     let image = Image::from_words(CODE, &handler_words(), &core);
     best("handler_runs_per_s", "runs/s", || handlers(&image));
     let integers = loop_words();
-    // Without the return at its end.
+    // Without the return at the end.
     beside_qemu("integer_program", &integers[..integers.len() - 2], 40_000);
     beside_qemu("float_program", &float_words(), 10_000);
 }

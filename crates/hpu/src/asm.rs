@@ -1,8 +1,8 @@
-//! A small assembler: one function an instruction, giving its word. For tests and benches that need code but no
+//! A small assembler: one function per instruction, which returns its word. For tests and benches that need code but no
 //! compiler.
 //!
-//! Registers are numbers; the constants give them their ABI names. Offsets of branches and jumps are in bytes
-//! from the instruction itself.
+//! Registers are numbers; the constants give them their ABI names. Branch and jump offsets are in bytes from the
+//! instruction itself.
 //!
 //! ```
 //! use nicety_hpu::asm::*;
@@ -31,8 +31,8 @@ registers! {
     FS7 = 23, FS8 = 24, FS9 = 25, FS10 = 26, FS11 = 27, FT8 = 28, FT9 = 29, FT10 = 30, FT11 = 31,
 }
 
-// Rounding modes: to the nearest, ties to even; towards zero; down; up; to the nearest, ties away from zero; as
-// `frm` says.
+// Rounding modes: to the nearest, ties to even; towards zero; down; up; to the nearest, ties away from zero; as in
+// `frm`.
 registers! { RNE = 0, RTZ = 1, RDN = 2, RUP = 3, RMM = 4, DYN = 7 }
 
 // Control and status registers of floats.
@@ -142,7 +142,7 @@ instructions! { atomic:
     sc_w 0x03; amoswap_w 0x01; amoadd_w 0x00; amoxor_w 0x04; amoand_w 0x0c; amoor_w 0x08;
     amomin_w 0x10; amomax_w 0x14; amominu_w 0x18; amomaxu_w 0x1c;
 }
-// The last operand is a register, or of the three `i` forms a 5-bit number.
+// The last operand is a register, or a 5-bit number in the three `i` forms.
 instructions! { csr: csrrw 1; csrrs 2; csrrc 3; csrrwi 5; csrrsi 6; csrrci 7; }
 
 instructions! { shift: slli 1 0x00; srli 5 0x00; srai 5 0x20; }
@@ -160,7 +160,7 @@ instructions! { unary:
 }
 instructions! { shift: rori 5 0x30; bclri 1 0x24; bexti 5 0x24; binvi 1 0x34; bseti 1 0x14; }
 
-// F. Instructions that round use the mode in `frm`, unless `with_rounding` names one.
+// F. Instructions that round use the mode in `frm`, unless `with_rounding` sets one.
 instructions! { register:
     fadd_s 0x53 7 0x00; fsub_s 0x53 7 0x04; fmul_s 0x53 7 0x08; fdiv_s 0x53 7 0x0c;
     fsgnj_s 0x53 0 0x10; fsgnjn_s 0x53 1 0x10; fsgnjx_s 0x53 2 0x10; fmin_s 0x53 0 0x14; fmax_s 0x53 1 0x14;
@@ -178,7 +178,7 @@ pub fn flw(rd: u32, offset: i32, base: u32) -> u32 {
 pub fn fsw(rs2: u32, offset: i32, base: u32) -> u32 {
     s_type(0x27, 2, rs2, offset, base)
 }
-/// An instruction that rounds, with its own rounding mode.
+/// Returns a rounding instruction with its own rounding mode.
 pub fn with_rounding(word: u32, mode: u32) -> u32 {
     assert!(mode < 8, "rounding mode {mode} does not fit 3 bits");
     word & !(7 << 12) | mode << 12
@@ -243,7 +243,7 @@ pub fn bytes(words: &[u32]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Words as GNU and LLVM assemblers write them.
+    /// Words from GNU and LLVM assemblers.
     #[test]
     fn words_are_those_of_other_assemblers() {
         assert_eq!(addi(SP, SP, -16), 0xff01_0113);

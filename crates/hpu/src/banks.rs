@@ -1,7 +1,7 @@
-//! A level of memory that cores share: banks, each with a queue that it serves in the order in which accesses come.
+//! A memory level that cores share: banks, each with a queue that is served in order of arrival.
 //!
-//! Whoever drives the cores hands accesses over in the order of their cycles. A bank is busy for its occupancy with
-//! each; what comes meanwhile waits, and its core with it, unless it is a store for which the bank's queue has room.
+//! The driver of the cores issues accesses in the order of their cycles. Each access occupies its bank. Later accesses
+//! wait meanwhile, and their cores with them. A store does not delay its core if the bank's queue has room for it.
 
 use std::collections::VecDeque;
 
@@ -12,19 +12,19 @@ pub enum AccessKind {
     Load,
     /// A store.
     Store,
-    /// A read-modify-write: an AMO or SC, or a command that is one.
+    /// A read-modify-write: an AMO, an SC, or a command with the same effect.
     Atomic,
 }
 
 /// The place where a read-modify-write is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicsAt {
-    /// At the core: a load, and a store behind it. The bank is held from the one to the other.
+    /// At the core: a load, then a store. The bank is held from the load to the store.
     Core,
-    /// At the bank, which it occupies for as long as it takes.
+    /// At the bank, which it occupies for its duration.
     Bank,
-    /// In one unit of the whole level, which serves one at a time; when it leaves that, it is an access to its bank, which keeps
-    /// itself free for it.
+    /// In one unit of the level, which serves one operation at a time. On leaving the unit, it accesses its bank, which
+    /// is reserved for it.
     Memory,
 }
 
@@ -33,11 +33,11 @@ pub enum AtomicsAt {
 pub struct BankTiming {
     /// Number of banks.
     pub banks: u32,
-    /// Consecutive bytes in one bank; the next ones are in the next bank.
+    /// Consecutive bytes in one bank, before the next bank.
     pub interleave: u32,
-    /// Bytes that a bank moves in one occupancy. A longer access takes several.
+    /// Bytes that a bank moves per occupancy. A longer access takes several.
     pub width: u32,
-    /// Cycles of a load that waits for nothing.
+    /// Cycles of a load without waits.
     pub load: u32,
     /// Cycles of a store.
     pub store: u32,
@@ -45,17 +45,18 @@ pub struct BankTiming {
     pub atomic: u32,
     /// Cycles for which an access occupies its bank.
     pub occupancy: u32,
-    /// Where atomic operations are computed.
+    /// The place where atomic operations are computed.
     pub atomics: AtomicsAt,
-    /// Cycles for which an atomic operation occupies its bank, or the level's unit. At the core, from its load until its store has
-    /// been served.
+    /// Cycles for which an atomic operation occupies its bank, or the level's unit. If it is computed at the core: from
+    /// its load until its store has been served.
     pub atomic_occupancy: u32,
-    /// Stores that wait at a bank while their cores go on.
+    /// Number of stores that may wait at a bank without delaying their cores.
     pub queue: u32,
 }
 
 impl BankTiming {
-    /// One bank of words with these cycles of a load, a store and an atomic operation, occupied for one cycle by each.
+    /// Returns one bank of words with these cycles for a load, a store and an atomic operation. Each occupies it for
+    /// one cycle.
     pub const fn one_bank(load: u32, store: u32, atomic: u32) -> BankTiming {
         BankTiming {
             banks: 1,
@@ -71,12 +72,12 @@ impl BankTiming {
         }
     }
 
-    /// Cycles of fetching an aligned line that waits for nothing.
+    /// Cycles to fetch an aligned line without waits.
     pub fn line(&self, bytes: u32) -> u64 {
         Banks::new(*self).fetch_line(0, 0, bytes).cycles
     }
 
-    /// Cycles of an access that waits for nothing.
+    /// Cycles of an access without waits.
     pub const fn latency(&self, kind: AccessKind) -> u32 {
         match kind {
             AccessKind::Load => self.load,
@@ -93,14 +94,14 @@ pub struct BankCounters {
     pub accesses: u64,
     /// Cycles in which it was occupied.
     pub busy: u64,
-    /// Cycles that cores waited for it, beside the latency. Of several banks of an access the last one counts.
+    /// Cycles for which cores waited for it, without the latency. If an access uses several banks, the last one counts.
     pub waited: u64,
 }
 
-/// How an access is served.
+/// The cost of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Cycles until its core goes on, waits included.
+    /// Cycles until its core continues, waits included.
     pub cycles: u64,
     /// The part of them that is waiting.
     pub waited: u64,
@@ -108,11 +109,11 @@ pub struct Served {
 
 #[derive(Clone, Debug, Default)]
 struct Bank {
-    /// The cycle at which it is free.
+    /// The cycle from which it is free.
     free: u64,
-    /// When it will be occupied by operations that are at the level's unit now, or wait there: from and until, in order.
+    /// Reserved periods, start and end in order, for operations that are at the level's unit or wait there.
     kept: VecDeque<(u64, u64)>,
-    /// When the stores begin that their cores have left to it.
+    /// Start cycles of the queued stores.
     stores: VecDeque<u64>,
     counters: BankCounters,
 }
@@ -121,12 +122,12 @@ struct Bank {
 #[derive(Clone, Debug)]
 pub struct Banks {
     timing: BankTiming,
-    /// Bits of an offset in its bank's row, and of a row that say its bank, where these are powers of two: dividing would be a
-    /// good part of what an access takes here.
+    /// log2 of the bytes per row and of the number of banks, if both are powers of two. A division would be much of the
+    /// cost of an access here.
     row_bits: Option<u32>,
     bank_mask: Option<u64>,
     banks: Box<[Bank]>,
-    /// The unit for atomic operations, where the level has one: when it is free, and its counters.
+    /// The level's unit for atomic operations, if there is one: the cycle from which it is free, and its counters.
     unit: Bank,
 }
 
@@ -134,7 +135,7 @@ impl Banks {
     /// Idle banks.
     ///
     /// # Panics
-    /// When banks, interleaving, width or occupancy are zero.
+    /// If banks, interleaving, width or occupancy are zero.
     pub fn new(timing: BankTiming) -> Banks {
         let BankTiming { banks, interleave, width, occupancy, .. } = timing;
         assert!(banks > 0 && interleave > 0 && width > 0 && occupancy > 0, "{timing:?}");
@@ -147,7 +148,7 @@ impl Banks {
         }
     }
 
-    /// The row of a byte: rows are in banks in turn.
+    /// Returns the row of a byte. Rows are in banks in turn.
     #[inline]
     fn row_of(&self, offset: u64) -> u64 {
         self.row_bits.map_or_else(|| offset / u64::from(self.timing.interleave), |bits| offset >> bits)
@@ -164,12 +165,12 @@ impl Banks {
         self.bank_of_row(self.row_of(offset))
     }
 
-    /// An access to `bytes` bytes at `offset` that its core comes to at `cycle`. Where they lie in several banks, all
-    /// of these are accessed, and the last one ends it.
+    /// Accesses `bytes` bytes at `offset`. The core issues the access at `cycle`. If the bytes are in several banks,
+    /// all are accessed, and the access ends with the last one.
     pub fn access(&mut self, cycle: u64, offset: u64, bytes: u32, kind: AccessKind) -> Served {
         let timing = self.timing;
         let latency = u64::from(timing.latency(kind));
-        // What it waits for the level's unit, and when it leaves that.
+        // The wait for the level's unit, and the departure from it.
         let mut unit = None;
         if kind == AccessKind::Atomic && timing.atomics == AtomicsAt::Memory {
             let occupied = u64::from(timing.atomic_occupancy);
@@ -191,25 +192,25 @@ impl Banks {
             }
             at = next;
         }
-        // What an atomic operation waited for the level's unit is counted there.
+        // An atomic operation's wait for the level's unit is counted there.
         self.banks[last].counters.waited += longest.waited - unit.map_or(0, |(waited, _)| waited);
         longest
     }
 
-    /// A cache fetches a line, from `offset` on: each bank moves its part in one go. The core that needs it comes at `cycle`,
-    /// and goes on when the whole line is there.
+    /// A cache fetches a line at `offset`. Each bank moves its part in one go. The core issues the access at `cycle`,
+    /// and continues when the whole line has arrived.
     pub fn fetch_line(&mut self, cycle: u64, offset: u64, bytes: u32) -> Served {
         let (served, last) = self.move_line(cycle, offset, bytes);
         self.banks[last].counters.waited += served.waited;
         Served { cycles: served.cycles + u64::from(self.timing.load), ..served }
     }
 
-    /// A cache writes a line, from `offset` on. No core waits for that.
+    /// A cache writes a line at `offset`. No core waits for it.
     pub fn write_line(&mut self, cycle: u64, offset: u64, bytes: u32) {
         self.move_line(cycle, offset, bytes);
     }
 
-    /// Moves a line. Returns the cycles until the last bank has begun with its last piece, and which one that is.
+    /// Moves a line. Returns the cycles until the last bank has started its last piece, and the number of that bank.
     fn move_line(&mut self, cycle: u64, offset: u64, bytes: u32) -> (Served, usize) {
         let BankTiming { interleave, width, occupancy, .. } = self.timing;
         let (interleave, banks, once) =
@@ -273,7 +274,7 @@ impl Banks {
 }
 
 impl Bank {
-    /// Serves an access that comes at `cycle`. Returns when it begins.
+    /// Serves an access that arrives at `cycle`. Returns its start.
     fn serve(&mut self, cycle: u64, occupied: u64) -> u64 {
         let mut start = cycle.max(self.free);
         if !self.kept.is_empty() {
@@ -285,7 +286,7 @@ impl Bank {
         start
     }
 
-    /// Keeps itself free for an access that comes later than now. Returns when it begins.
+    /// Reserves the bank for an access that arrives later than now. Returns its start.
     fn keep(&mut self, cycle: u64, comes: u64, occupied: u64) -> u64 {
         self.forget(cycle);
         let start = self.room(comes.max(self.free), occupied);
@@ -301,7 +302,7 @@ impl Bank {
         }
     }
 
-    /// The first cycle, at `start` or later, from which on it is not kept free for others for so long.
+    /// Returns the first cycle, from `start` on, at which no reservation starts within the next `occupied` cycles.
     fn room(&self, start: u64, occupied: u64) -> u64 {
         self.kept.iter().fold(start, |start, &(from, until)| match start + occupied <= from {
             true => start,
@@ -314,14 +315,14 @@ impl Bank {
         self.counters.busy += occupied;
     }
 
-    /// A store that begins at `start` is left to the queue. Returns the cycles until there is room for it.
+    /// Queues a store that begins at `start`. Returns the cycles until the queue has room for it.
     fn leave(&mut self, cycle: u64, start: u64, room: usize) -> u64 {
         while self.stores.front().is_some_and(|&begins| begins <= cycle) {
             self.stores.pop_front();
         }
         self.stores.push_back(start);
         match self.stores.len().checked_sub(room + 1) {
-            // The one that makes room begins.
+            // The store that makes room begins.
             Some(before) => self.stores[before] - cycle,
             None => 0,
         }
@@ -344,7 +345,7 @@ mod tests {
         let mut banks = Banks::new(TIMING);
         assert_eq!(cycles(&mut banks, 100, 0, AccessKind::Load), 5);
         assert_eq!(banks.access(100, 16, 4, AccessKind::Load), Served { cycles: 7, waited: 2 });
-        // Another bank, and a word of the same one when it is free again.
+        // Another bank, and a word of the same bank when that is free again.
         assert_eq!(cycles(&mut banks, 100, 4, AccessKind::Store), 3);
         assert_eq!(cycles(&mut banks, 104, 0, AccessKind::Store), 3);
         let all: Vec<_> = banks.counters().collect();
@@ -359,13 +360,13 @@ mod tests {
         let mut banks = Banks::new(TIMING);
         assert_eq!(banks.fetch_line(100, 32, 32), Served { cycles: 5 + 2, waited: 0 });
         assert_eq!(banks.fetch_line(101, 64, 32), Served { cycles: 3 + 5 + 2, waited: 3 });
-        // Nobody waits for a line that is written, but others wait for it.
+        // No core waits for a written line, but other accesses wait for it.
         banks.write_line(102, 0, 16);
         assert_eq!(banks.access(103, 0, 4, AccessKind::Load), Served { cycles: 5 + 7, waited: 7 });
         let all: Vec<_> = banks.counters().collect();
         assert_eq!(all[0], BankCounters { accesses: 4, busy: 4 + 4 + 2 + 2, waited: 3 + 7 });
         assert_eq!(all[1], BankCounters { accesses: 3, busy: 4 + 4 + 2, waited: 0 });
-        // A bank of 8 bytes an occupancy, in rows of 16.
+        // A bank of 8 bytes per occupancy, in rows of 16.
         let wide = BankTiming { banks: 2, interleave: 16, width: 8, ..TIMING };
         assert_eq!((wide.line(8), wide.line(16), wide.line(32), wide.line(64)), (5, 7, 7, 11));
     }
@@ -416,12 +417,13 @@ mod tests {
         for before in 0..10 {
             assert_eq!(banks.access(0, 0, 4, AccessKind::Atomic).waited, 6 * before);
         }
-        // They leave the unit at 6, 12 and so on up to 60, and the bank is occupied for two cycles by each: one load has room
-        // before 6, one of two cycles from 5 on has not and begins at 8, and one at 10.
+        // They leave the unit at 6, 12 and so on up to 60, and each occupies the bank for two cycles. One load has room
+        // before 6. One of two cycles from 5 on has not and begins at 8, and one begins at 10.
         let load = |banks: &mut Banks, cycle| banks.access(cycle, 0, 4, AccessKind::Load).waited;
         assert_eq!([3, 3, 3].map(|cycle| load(&mut banks, cycle)), [0, 5, 7]);
         assert_eq!([61, 64].map(|cycle| load(&mut banks, cycle)), [1, 0]);
-        // The unit is idle from 60 on; what leaves it at 76 waits for the one that comes to the bank before.
+        // The unit is idle from 60 on. An operation that leaves it at 76 waits for the access that arrives at the bank
+        // before.
         assert_eq!(banks.access(70, 0, 4, AccessKind::Atomic).waited, 0);
         assert_eq!(banks.access(70, 4, 4, AccessKind::Load).waited, 0);
         assert_eq!(load(&mut banks, 75), 3);
@@ -433,12 +435,12 @@ mod tests {
     #[test]
     fn a_queue_hides_the_wait_of_a_store_while_it_has_room() {
         let mut banks = Banks::new(BankTiming { queue: 2, occupancy: 10, ..TIMING });
-        // One begins at once, at 10 and at 20 begin the two that wait, and the fourth waits for the second to begin.
+        // One begins at once. The two that wait begin at 10 and at 20, and the fourth waits for the second to begin.
         let store = |banks: &mut Banks, cycle| banks.access(cycle, 0, 4, AccessKind::Store).waited;
         assert_eq!([0, 0, 0, 0].map(|cycle| store(&mut banks, cycle)), [0, 0, 0, 10]);
         // A load waits for all of them.
         assert_eq!(banks.access(10, 0, 4, AccessKind::Load).waited, 30);
-        // At 30 the last store begins.
+        // The last store begins at 30.
         assert_eq!(store(&mut banks, 30), 0);
     }
 }

@@ -1,8 +1,8 @@
-//! Runs a whole program without a card: flat memory, and two system calls.
+//! Runs a whole program without a card, with flat memory and two system calls.
 //!
-//! A program ends with `ecall` and a7 = 93, its exit code in a0; a7 = 64 writes a2 bytes at a1 to standard output.
-//! These are the numbers of Linux. Returning from the entry ends the program too, with a0 as its exit code, so
-//! that any function can be run.
+//! A program ends with `ecall` and a7 = 93, its exit code in a0. a7 = 64 writes a2 bytes at a1 to standard output.
+//! These are Linux's numbers. A return from the entry also ends the program, with a0 as its exit code, so that any
+//! function can be run.
 
 use crate::context::{Context, Exit};
 use crate::image::{Image, LoadError, Segment};
@@ -13,31 +13,31 @@ use crate::trap::{Trap, TrapKind};
 use std::fmt;
 use std::io::{self, Write};
 
-/// Bytes behind the program for its heap (from below) and its stack (from above).
+/// Bytes after the program for its heap (from below) and its stack (from above).
 pub const HEAP_AND_STACK: u32 = 16 << 20;
 
 /// Default cycle limit of a bare program: a few seconds of host time.
 pub const DEFAULT_CYCLES: u64 = 1_000_000_000;
 
-/// How a bare program ended.
+/// The end of a bare program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BareResult {
-    /// The argument of exit, or the value its entry returned; `None` after a trap.
+    /// The argument of exit, or the return value of the entry. `None` after a trap.
     pub exit_code: Option<i32>,
     /// Instructions completed.
     pub instructions: u64,
     /// Cycles taken.
     pub cycles: u64,
-    /// The trap that ended it, if one did; the cycle limit is one.
+    /// The trap that ended it, if any. The cycle limit is a trap.
     pub trap: Option<Box<Trap>>,
 }
 
-/// Why a bare program did not run to an end of its own.
+/// The reason why a bare program did not run to its own end.
 #[derive(Debug)]
 pub enum BareError {
     /// It cannot be loaded.
     Load(LoadError),
-    /// Standard output could not be written.
+    /// Standard output was not writable.
     Output(io::Error),
     /// The file names no entry inside its code.
     NoEntry {
@@ -79,10 +79,10 @@ struct Piece {
 /// Cycles between two calls of the caller's check: a few hundredths of a second.
 const SLICE: u64 = 10_000_000;
 
-/// Runs a program from `entry`, or from where the file says it begins, for `max_cycles` cycles at most.
+/// Runs a program from `entry`, or from the file's entry, for at most `max_cycles` cycles.
 ///
 /// # Errors
-/// When there is no such entry, the program does not fit, or `stdout` fails. A trap is a result.
+/// If there is no such entry, the program does not fit, or `stdout` fails. A trap is a result.
 pub fn run(
     image: &Image,
     entry: Option<&str>,
@@ -92,10 +92,10 @@ pub fn run(
     run_while(image, entry, max_cycles, stdout, &mut || true)
 }
 
-/// As [`run`], calling `go_on` every few hundredths of a second.
+/// Like [`run`], but calls `go_on` every few hundredths of a second.
 ///
 /// # Errors
-/// As [`run`], and [`BareError::Stopped`] where `go_on` says no.
+/// Those of [`run`], and [`BareError::Stopped`] if `go_on` returns false.
 pub fn run_while(
     image: &Image,
     entry: Option<&str>,
@@ -157,7 +157,7 @@ pub fn run_while(
     Ok(BareResult { exit_code, instructions: context.instret(), cycles: context.cycle(), trap })
 }
 
-/// The memory of a program, and where its stack begins.
+/// Returns the memory of a program, and the start of its stack.
 fn memory(image: &Image) -> Result<(Vec<Piece>, u32), LoadError> {
     let segments = image.segments();
     if segments.len() >= MAX_REGIONS {
@@ -170,7 +170,7 @@ fn memory(image: &Image) -> Result<(Vec<Piece>, u32), LoadError> {
     let start = end.next_multiple_of(16);
     let top = start + u64::from(HEAP_AND_STACK);
     let above = top < 1 << 32;
-    // The heap begins right behind the data, as programs that use `_end` expect.
+    // The heap begins directly after the data, as programs that use `_end` expect.
     let joined = above && segments.last().is_some_and(Segment::writable);
 
     let mut pieces = Vec::with_capacity(segments.len() + 1);
@@ -178,7 +178,7 @@ fn memory(image: &Image) -> Result<(Vec<Piece>, u32), LoadError> {
         let joins = joined && i + 1 == segments.len();
         let size =
             if joins { (top - u64::from(segment.address())) as usize } else { segment.size() as usize };
-        // Fresh zeros cost nothing until they are touched.
+        // Fresh zeros cost nothing before their first touch.
         let mut bytes = vec![0; size];
         bytes[..segment.bytes().len()].copy_from_slice(segment.bytes());
         pieces.push(Piece { base: segment.address(), bytes, writable: segment.writable() });

@@ -1,10 +1,10 @@
-//! Straight runs of code, decoded once and shared by all cores.
+//! Straight-line code blocks, decoded once and shared by all cores.
 
 use crate::core::Core;
 use crate::decode::{Class, Inst, Kind, decode};
 use crate::overlap::Step;
 
-/// The longest block, so that resuming in the middle of code does not decode much of it twice.
+/// Maximum length of a block, so that resuming inside code does not decode much of it twice.
 const MAX_OPS: usize = 32;
 
 /// The stack pointer's register number.
@@ -17,22 +17,22 @@ pub(crate) struct Op {
     pub rd: u8,
     pub rs1: u8,
     pub rs2: u8,
-    /// The immediate or target; unused for an illegal instruction.
+    /// The immediate or target. Unused for an illegal instruction.
     pub imm: u32,
-    /// Cycles from the start of the block until this operation starts, without latencies of memories. A load-use
-    /// penalty comes before the operation that pays it.
+    /// Cycles from the start of the block to the start of this operation, without memory latencies. A load-use penalty
+    /// is counted before the operation that pays it.
     pub before: u32,
     /// Bytes from the start of the block.
     pub offset: u8,
-    /// How many instructions come before it.
+    /// Number of instructions before it.
     pub index: u8,
     /// Its length in bytes.
     pub len: u8,
-    /// How many of the instructions before it access memory.
+    /// Number of instructions before it that access memory.
     pub accesses: u8,
 }
 
-/// Instructions of a slice, and accesses to memory among them: in one number, so that counting both costs a block one
+/// Instructions of a slice, and the memory accesses among them, packed into one number: counting both costs a block one
 /// addition. A slice has fewer than 2^32 instructions, since it has at most 2^31 cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Count(u64);
@@ -40,13 +40,13 @@ pub(crate) struct Count(u64);
 impl Count {
     pub const ZERO: Count = Count(0);
 
-    /// Those of a block before this operation of it.
+    /// The counts of a block before this operation of it.
     #[inline]
     pub const fn before(op: &Op) -> Count {
         Count(op.index as u64 | (op.accesses as u64) << 32)
     }
 
-    /// The same with an instruction more, which may access memory.
+    /// Adds an instruction, which may access memory.
     const fn and(self, accesses: bool) -> Count {
         Count(self.0 + 1 + ((accesses as u64) << 32))
     }
@@ -73,7 +73,7 @@ impl std::ops::Add for Count {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub pc: u32,
-    /// The address behind its last instruction.
+    /// The address after its last instruction.
     pub end: u32,
     /// The address of the instruction that ends it.
     pub last_pc: u32,
@@ -84,18 +84,18 @@ pub(crate) struct Block {
     pub first_reads: u64,
     /// The register that its last instruction loads, or zero.
     pub last_load: u8,
-    /// Its instructions, and those of them that access memory.
+    /// Its instructions, and the number of them that access memory.
     pub count: Count,
-    /// When its last operation begins.
+    /// Start of its last operation, in cycles.
     pub last_before: u32,
-    /// At least one; the last one always ends the block.
+    /// At least one. The last one always ends the block.
     pub ops: Box<[Op]>,
-    /// The same as a window of instructions sees them, where the core has one.
+    /// The same operations for the instruction window of a core that has one.
     pub steps: Box<[Step]>,
 }
 
 impl Block {
-    /// Decodes the block at `pc`, where `code` begins.
+    /// Decodes the block at `pc`, the start of `code`.
     pub(crate) fn decode(code: &[u8], pc: u32, core: &Core) -> Block {
         let costs = &core.costs;
         let (mut ops, mut steps) = (Vec::with_capacity(8), Vec::new());
@@ -107,7 +107,7 @@ impl Block {
             if ops.is_empty() {
                 first_reads = inst.reads;
             }
-            // Where a block begins, the stack pointer is compared with its limit.
+            // The stack pointer is compared with its limit at the start of a block.
             let full = ops.len() == MAX_OPS || moved_stack;
             if !full && inst.reads & mask(loaded) != 0 {
                 cycles += u32::from(costs.load_use);
@@ -154,7 +154,7 @@ impl Block {
         }
     }
 
-    /// The operations that start fewer than `budget` cycles after the block.
+    /// Returns the number of operations that start fewer than `budget` cycles after the block.
     #[inline(always)]
     pub(crate) fn within(&self, budget: u64) -> usize {
         if u64::from(self.last_before) < budget {
@@ -165,15 +165,15 @@ impl Block {
     }
 }
 
-/// Stands for a word that does not decode; the trap looks at it again.
+/// Represents a word that does not decode. The trap examines the word again.
 const ILLEGAL: Inst = Inst { kind: Kind::Illegal, rd: 0, rs1: 0, rs2: 0, imm: 0, reads: 0, len: 0 };
 
-/// The register as a set; x0 is never waited for.
+/// Returns the register as a set. No instruction waits for x0.
 const fn mask(register: u8) -> u64 {
     (1 << register) & !1
 }
 
-/// An instruction that only computes and only writes x0. It still costs its cycles.
+/// Whether an instruction only computes and only writes x0. It still costs its cycles.
 fn does_nothing(inst: &Inst) -> bool {
     let computes =
         matches!(inst.kind.class(), Class::Alu | Class::Mul | Class::MulHigh | Class::Div | Class::Csr);

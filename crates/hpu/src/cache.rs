@@ -1,18 +1,18 @@
-//! A cache of lines: which are there, from which cycle on, and which one makes room for another.
+//! A cache of lines: its contents, the cycle from which each line is present, and LRU eviction.
 
 /// The shape of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheShape {
-    /// Bytes that it holds.
+    /// Its capacity in bytes.
     pub bytes: u32,
-    /// Places that a line may have.
+    /// Associativity: the number of places for a line.
     pub ways: u32,
     /// Bytes of a line, a power of two.
     pub line: u32,
 }
 
 impl CacheShape {
-    /// Sets of lines; a line's address says which is its own.
+    /// Number of sets. A line's address selects its set.
     pub const fn sets(&self) -> u32 {
         self.bytes / (self.line * self.ways)
     }
@@ -21,9 +21,9 @@ impl CacheShape {
 /// Counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounters {
-    /// Lines that it was filled with.
+    /// Lines filled in.
     pub fills: u64,
-    /// Lines that made room for others.
+    /// Lines evicted.
     pub evictions: u64,
 }
 
@@ -31,21 +31,21 @@ pub struct CacheCounters {
 struct Line {
     /// Its number, or [`NONE`].
     number: u32,
-    /// The cycle from which on it is there.
+    /// The cycle from which it is present.
     ready: u64,
-    /// When it was last used, in uses of the cache.
+    /// Its last use, counted in uses of the cache.
     used: u64,
 }
 
-/// No line: the last byte of the address space is in no program.
+/// No line: no program contains the last byte of the address space.
 const NONE: u32 = u32::MAX;
 
-/// A cache that evicts the line of a set that was used longest ago.
+/// A cache that evicts the least recently used line of a set.
 #[derive(Clone, Debug)]
 pub struct Cache {
     shape: CacheShape,
-    /// Bits of an address in its line, and of a line's number that say its set, where sets are a power of two: looking is a good
-    /// part of what an instruction takes here, and dividing would be most of it.
+    /// Offset bits and index bits of an address, if sets are a power of two. The lookup is a good part of an
+    /// instruction's cost here, and a division would be most of it.
     line_bits: u32,
     set_mask: Option<u32>,
     lines: Box<[Line]>,
@@ -57,7 +57,7 @@ impl Cache {
     /// An empty cache.
     ///
     /// # Panics
-    /// When the line is no power of two above two, or the bytes are not a multiple of its ways.
+    /// If the line is no power of two above two, or the bytes are not a multiple of its ways.
     pub fn new(shape: CacheShape) -> Cache {
         let CacheShape { bytes, ways, line } = shape;
         assert!(line.is_power_of_two() && line > 2 && ways > 0, "{shape:?}");
@@ -87,7 +87,7 @@ impl Cache {
         &mut self.lines[first..first + ways]
     }
 
-    /// Uses the line of an address. Returns the cycle from which on it is there, or has been; none if it is missing.
+    /// Uses the line of an address. Returns the cycle from which it is present, or `None` if it is missing.
     #[inline]
     pub fn find(&mut self, address: u32) -> Option<u64> {
         self.uses += 1;
@@ -98,7 +98,7 @@ impl Cache {
         Some(line.ready)
     }
 
-    /// Fills in the line of an address, which is there from cycle `ready` on.
+    /// Fills in the line of an address, which is present from cycle `ready` on.
     pub fn fill(&mut self, address: u32, ready: u64) {
         self.uses += 1;
         let uses = self.uses;
@@ -113,7 +113,7 @@ impl Cache {
         self.counters.evictions += u64::from(evicts);
     }
 
-    /// The first line of `from..to` that is missing or not there yet at `cycle`.
+    /// Returns the first line of `from..to` that is missing or not yet present at `cycle`.
     #[inline]
     pub(crate) fn missing(&mut self, from: u32, to: u32, cycle: u64) -> Option<u32> {
         let line = self.shape.line;
@@ -149,11 +149,11 @@ mod tests {
         }
         assert_eq!([15, 47, 16].map(|address| cache.find(address)), [Some(10), Some(20), Some(30)]);
         assert_eq!(cache.find(0), Some(10));
-        // Set 0 has lines 0 and 32; 32 was used before 0.
+        // Set 0 has lines 0 and 32. 32 was used before 0.
         cache.fill(64, 40);
         assert_eq!([0, 32, 64, 16].map(|address| cache.find(address).is_some()), [true, false, true, true]);
         assert_eq!(cache.counters(), CacheCounters { fills: 4, evictions: 1 });
-        // A line that is there already takes no other's place.
+        // A line that is already present evicts none.
         cache.fill(64, 50);
         assert_eq!((cache.find(0), cache.find(64)), (Some(10), Some(50)));
     }

@@ -1,5 +1,4 @@
-//! Compressed instructions, expanded to the 32-bit instruction each one stands for (RISC-V unprivileged
-//! specification, chapter "C").
+//! Compressed instructions, expanded to their 32-bit equivalents (RISC-V unprivileged specification, chapter "C").
 
 use crate::asm::*;
 
@@ -8,7 +7,7 @@ const fn short(half: u32, shift: u32) -> u32 {
     8 + (half >> shift & 7)
 }
 
-/// Gathers bits of `half`: each pair is (lowest source bit, how many, lowest destination bit).
+/// Gathers bits of `half`. Each piece has the lowest source bit, the number of bits and the lowest destination bit.
 fn gather(half: u32, pieces: &[(u32, u32, u32)]) -> u32 {
     pieces.iter().fold(0, |value, &(from, count, to)| value | (half >> from & ((1 << count) - 1)) << to)
 }
@@ -17,7 +16,7 @@ fn signed(value: u32, bits: u32) -> i32 {
     (value << (32 - bits)) as i32 >> (32 - bits)
 }
 
-/// The 32-bit equivalent; `None` for reserved encodings and those of unsupported extensions.
+/// Returns the 32-bit equivalent, or `None` for reserved encodings and those of unsupported extensions.
 pub(crate) fn expand(half: u16) -> Option<u32> {
     let h = u32::from(half);
     let rd = h >> 7 & 31;
@@ -106,7 +105,7 @@ fn branch_offset(h: u32) -> i32 {
 mod tests {
     use super::*;
 
-    /// Halfwords as LLVM's assembler writes them, beside what they stand for.
+    /// Halfwords from LLVM's assembler, and their equivalents.
     #[test]
     fn every_form_expands_to_its_equivalent() {
         for (half, word) in [

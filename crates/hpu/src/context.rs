@@ -1,10 +1,10 @@
-//! One thread of execution on a core: registers, pc, cycles, and what it waits for.
+//! A thread of execution on a core: registers, pc, cycles, and its pending event.
 
 use crate::image::Image;
 use crate::overlap::Window;
 use crate::trap::Trap;
 
-/// Where a handler called by [`Context::call`] returns to. No code may lie there.
+/// The return address of a handler called by [`Context::call`]. No code may be there.
 pub const RETURN_ADDRESS: u32 = 0xffff_fff0;
 
 const RA: usize = 1;
@@ -13,41 +13,41 @@ const GP: usize = 3;
 const A0: usize = 10;
 const A7: usize = 17;
 
-/// Why a slice is over.
+/// The reason for the end of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The handler returned, with this in a0.
+    /// The handler returned with this value in a0.
     Return(u32),
     /// The instruction at the pc is an `ecall`, a command to the card. [`Context::finish_ecall`] resumes.
     Ecall,
-    /// The instruction at the pc must wait for its turn: once all other cores have reached
-    /// [`Context::cycle`], [`Context::perform`] executes it.
+    /// The instruction at the pc must wait for its turn. Once all other cores have reached [`Context::cycle`],
+    /// [`Context::perform`] executes it.
     Order(OrderPoint),
     /// The instruction at the pc loads from or stores to a device. [`Context::finish_device`] resumes.
     Device(DeviceAccess),
-    /// The code at the pc is not in the instruction cache, or not yet: the line at `address`. Whoever drives the core
+    /// The code at the pc is not, or not yet, in the instruction cache: the line at `address`. The driver of the core
     /// fills it in, and charges the wait with [`Context::stall`].
     Fetch {
         /// An address in the line.
         address: u32,
-        /// The cycles for which it has been asked for already: those of the jump that led to it, beside its first, in which it would
-        /// have come out of the cache.
+        /// The cycles since the fetch began: those of the jump to this code, without its first. A cached line would
+        /// have arrived in that one.
         asked: u32,
     },
-    /// The slice's cycles are used up; the next instruction would begin at [`Context::cycle`].
+    /// The slice's cycles are used up. The next instruction would begin at [`Context::cycle`].
     Limit,
-    /// The handler trapped; its call is over.
+    /// The handler trapped, which ends its call.
     Trap(Box<Trap>),
 }
 
-/// An instruction whose order among the cores matters.
+/// An instruction for which the order among the cores matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderPoint {
     /// LR, SC or an AMO.
     Atomic {
-        /// The address of its word.
+        /// The address of the word.
         address: u32,
-        /// Whether it may change it: LR does not.
+        /// Whether it may change the word. LR does not.
         write: bool,
     },
     /// `fence` or `fence.i`.
@@ -70,11 +70,11 @@ pub struct DeviceAccess {
     pub address: u32,
     /// 1, 2 or 4 bytes.
     pub size: u32,
-    /// The stored value, in the low bytes; `None` for a load.
+    /// The stored value in the low bytes, or `None` for a load.
     pub write: Option<u32>,
 }
 
-/// The reason the context is stopped, and how it resumes.
+/// The reason why the context is stopped, and its way to resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     Nothing,
@@ -83,7 +83,7 @@ pub(crate) enum Pending {
     Device { rd: u8, bits: u8, signed: bool, write: bool, cycles: u32, len: u8 },
 }
 
-/// A thread of execution. What it runs and what it may touch are handed to [`run`](Context::run) for each slice.
+/// A thread of execution. Each call of [`run`](Context::run) gets the slice's code and accessible memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
     /// The integer registers, then the float ones.
@@ -96,23 +96,23 @@ pub struct Context {
     pub(crate) accesses: u64,
     pub(crate) cycle_limit: u64,
     pub(crate) time_base: u64,
-    /// The lowest that the stack pointer may be.
+    /// The lowest allowed stack pointer.
     pub(crate) stack_limit: u32,
     pub(crate) hart: u32,
-    /// The register that the last instruction loaded, or zero: using it at once costs a penalty.
+    /// The register that the last instruction loaded, or zero. Its use by the next instruction costs a penalty.
     pub(crate) loaded: u8,
     pub(crate) pending: Pending,
-    /// Behind the line of code that the last slice ended for; zero if it did not end for one. It has come, even if it
-    /// is evicted at once.
+    /// The end of the code line that the last slice waited for, or zero. The line counts as present, even if it is
+    /// evicted at once.
     pub(crate) fetched: u32,
-    /// The cycles, beside the first, of the jump behind which the last slice ended.
+    /// The cycles, without the first, of the jump after which the last slice ended.
     pub(crate) jumped: u32,
-    /// The instructions in flight, on a core that overlaps them, once it runs.
+    /// The instructions in flight, once a core that overlaps them runs.
     pub(crate) window: Option<Box<Window>>,
 }
 
 impl Context {
-    /// A context with this hart id, at cycle 0, that runs nothing yet.
+    /// Returns a context with this hart id, at cycle 0, without a call.
     #[inline]
     pub const fn new(hart: u32) -> Context {
         Context {
@@ -134,12 +134,12 @@ impl Context {
         }
     }
 
-    /// Calls the function at `entry` with a clean register file: `args` in a0 and up, the stack pointer rounded
-    /// down to 16 bytes as the ABI wants it, gp as the image wants it, and a return address that ends the call
-    /// with [`Exit::Return`].
+    /// Calls the function at `entry` with a clean register file: `args` in a0 and up, gp as the image requires. The
+    /// stack pointer is rounded down to 16 bytes as the ABI requires. The return address ends the call with
+    /// [`Exit::Return`].
     ///
-    /// `cycle_limit` is the cycle, on the scale of [`cycle`](Self::cycle), at which an instruction that has not
-    /// begun traps. Cycle and instruction counts go on from where they are.
+    /// From `cycle_limit` on, on the scale of [`cycle`](Self::cycle), an instruction that has not begun traps. Cycle
+    /// and instruction counts continue.
     ///
     /// # Panics
     /// With more than eight arguments: the ABI passes no more in registers.
@@ -162,27 +162,27 @@ impl Context {
         }
     }
 
-    /// From now on the stack pointer may not go below `lowest`: the instruction that moves it there is a stack overflow,
-    /// whether anything is stored or not. At first it may go anywhere.
+    /// Sets the lowest allowed stack pointer. An instruction that moves the stack pointer below it is a stack overflow,
+    /// even without a store. There is no limit at first.
     #[inline]
     pub const fn limit_stack(&mut self, lowest: u32) {
         self.stack_limit = lowest;
     }
 
-    /// An integer register; x0 is zero.
+    /// Returns an integer register. x0 is zero.
     ///
     /// # Panics
-    /// When there is no such register.
+    /// If there is no such register.
     #[inline]
     pub const fn reg(&self, register: usize) -> u32 {
         assert!(register < 32, "there are registers x0 to x31");
         self.regs[register]
     }
 
-    /// Sets an integer register; setting x0 changes nothing.
+    /// Sets an integer register. Setting x0 has no effect.
     ///
     /// # Panics
-    /// When there is no such register.
+    /// If there is no such register.
     #[inline]
     pub const fn set_reg(&mut self, register: usize, value: u32) {
         assert!(register < 32, "there are registers x0 to x31");
@@ -192,7 +192,7 @@ impl Context {
     /// The bits of a float register.
     ///
     /// # Panics
-    /// When there is no such register.
+    /// If there is no such register.
     pub const fn freg(&self, register: usize) -> u32 {
         assert!(register < 32, "there are registers f0 to f31");
         self.regs[32 + register]
@@ -201,7 +201,7 @@ impl Context {
     /// Sets the bits of a float register.
     ///
     /// # Panics
-    /// When there is no such register.
+    /// If there is no such register.
     pub const fn set_freg(&mut self, register: usize, bits: u32) {
         assert!(register < 32, "there are registers f0 to f31");
         self.regs[32 + register] = bits;
@@ -218,7 +218,7 @@ impl Context {
         self.regs[0] = 0;
     }
 
-    /// a0 to a7: the arguments of a command, its number by custom in the last.
+    /// a0 to a7: the arguments of a command; by convention its number is in a7.
     #[inline]
     pub fn args(&self) -> [u32; 8] {
         self.regs[A0..=A7].try_into().expect("eight registers")
@@ -248,54 +248,54 @@ impl Context {
         self.cycle.wrapping_add(self.time_base)
     }
 
-    /// Sets the cycle, say to that of the event that started the call.
+    /// Sets the cycle, for example to that of the event that started the call.
     #[inline]
     pub const fn set_cycle(&mut self, cycle: u64) {
         self.cycle = cycle;
     }
 
-    /// Lets `cycles` pass: waiting for a queue, a cold instruction cache.
+    /// Advances the clock by `cycles`, for example for a queue or a cold instruction cache.
     #[inline]
     pub const fn stall(&mut self, cycles: u64) {
         self.cycle += cycles;
     }
 
-    /// Marks the value that the last instruction loaded as arrived, so that using it at once costs no penalty: for
-    /// a context that slept until then.
+    /// Marks the value loaded by the last instruction as arrived, so that its use costs no penalty. For a context that
+    /// slept until then.
     #[inline]
     pub const fn settle(&mut self) {
         self.loaded = 0;
     }
 
-    /// How many instructions have completed.
+    /// Number of completed instructions.
     #[inline]
     pub const fn instret(&self) -> u64 {
         self.instret
     }
 
-    /// How many of these loaded from memory, stored to it or were atomic.
+    /// Number of these that loaded from memory, stored to it or were atomic.
     #[inline]
     pub const fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// The id of the hart, as `mhartid` reads.
+    /// The hart id, as read from `mhartid`.
     pub const fn hart(&self) -> u32 {
         self.hart
     }
 
-    /// Sets the offset of the `time` counter from the `cycle` counter, in cycles: zero where
-    /// [`cycle`](Self::cycle) is already on a scale that all cores share.
+    /// Sets the offset of the `time` counter from the `cycle` counter, in cycles. It is zero if [`cycle`](Self::cycle)
+    /// is already on a scale that all cores share.
     #[inline]
     pub const fn set_time_base(&mut self, cycles: u64) {
         self.time_base = cycles;
     }
 
-    /// Completes the `ecall` that ended the last slice: its result, and the cycles that the core was blocked
-    /// beside the `ecall` itself.
+    /// Completes the `ecall` that ended the last slice. Sets its result, and adds the cycles for which the core was
+    /// blocked beyond the `ecall` itself.
     ///
     /// # Panics
-    /// When the last slice did not end with [`Exit::Ecall`].
+    /// If the last slice did not end with [`Exit::Ecall`].
     #[inline]
     pub const fn finish_ecall(&mut self, a0: u32, extra_cycles: u64) {
         let Pending::Ecall { cycles } = self.pending else { panic!("no ecall to finish") };
@@ -303,11 +303,11 @@ impl Context {
         self.advance(4, cycles as u64 + extra_cycles);
     }
 
-    /// Completes the device access that ended the last slice: the value of a load, in its low bytes (a store
-    /// ignores it), and the cycles it took beside those of a plain load or store.
+    /// Completes the device access that ended the last slice. Sets the value of a load, in its low bytes; a store
+    /// ignores it. Adds the cycles beyond those of a plain load or store.
     ///
     /// # Panics
-    /// When the last slice did not end with [`Exit::Device`].
+    /// If the last slice did not end with [`Exit::Device`].
     #[inline]
     pub const fn finish_device(&mut self, value: u32, extra_cycles: u64) {
         let Pending::Device { rd, bits, signed, write, cycles, len } = self.pending else {

@@ -5,12 +5,12 @@ use crate::decode::{Class, Kind};
 use crate::isa::Isa;
 use crate::overlap::Overlap;
 
-/// Cycles of each class of instruction on an in-order core that issues one instruction at a time; on one that
-/// [overlaps](Core::overlap) instructions, cycles until each has its result.
+/// Cycles of each instruction class on an in-order core that issues one instruction at a time. On a core that
+/// [overlaps](Core::overlap) instructions: cycles until the result of each.
 ///
-/// Loads and stores cost what stands here plus the latency of the region they touch
-/// ([`Region::latency`](crate::Region::latency)). Taken branches and jumps cost at least one cycle whatever is
-/// written here, so that every loop reaches its cycle limit.
+/// Loads and stores cost these cycles plus the latency of the region that they access
+/// ([`Region::latency`](crate::Region::latency)). Taken branches and jumps cost at least one cycle with any setting, so
+/// that every loop reaches its cycle limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CycleCosts {
     /// Integer arithmetic, logic, shifts, comparisons, `lui`, `auipc`; Zba, Zbb and Zbs.
@@ -21,13 +21,13 @@ pub struct CycleCosts {
     pub mul_high: u16,
     /// `div`, `divu`, `rem`, `remu`.
     pub div: u16,
-    /// A load from a region without a latency of its own.
+    /// A load from a region without its own latency.
     pub load: u16,
-    /// A store to a region without a latency of its own.
+    /// A store to a region without its own latency.
     pub store: u16,
-    /// Added to an instruction that uses what the instruction just before it loaded.
+    /// Added to an instruction that uses the value loaded by the previous instruction.
     pub load_use: u16,
-    /// A branch that falls through.
+    /// A branch that is not taken.
     pub branch_not_taken: u16,
     /// A branch that is taken.
     pub branch_taken: u16,
@@ -37,7 +37,7 @@ pub struct CycleCosts {
     pub jump_register: u16,
     /// An access to a control and status register.
     pub csr: u16,
-    /// `fadd.s`, `fsub.s`. Loads and stores of floats cost what those of integers do.
+    /// `fadd.s`, `fsub.s`. Loads and stores of floats cost the same as those of integers.
     pub float_add: u16,
     /// `fmul.s`.
     pub float_mul: u16,
@@ -53,13 +53,13 @@ pub struct CycleCosts {
     pub float_compare: u16,
     /// `fmv`, and `fsgnj`, which moves, negates and takes absolute values.
     pub float_move: u16,
-    /// LR, SC or an AMO in a region without a latency of its own.
+    /// LR, SC or an AMO in a region without its own latency.
     pub atomic: u16,
     /// `fence`, `fence.i`.
     pub fence: u16,
-    /// `ecall`: issuing a command to the card, without the time of the command itself.
+    /// `ecall`: the issue of a command to the card, without the time of the command itself.
     pub ecall: u16,
-    /// Added to a misaligned load or store, where [`Misaligned::Costs`] allows one.
+    /// Added to a misaligned load or store, if [`Misaligned::Costs`] allows it.
     pub misaligned_extra: u16,
 }
 
@@ -92,7 +92,7 @@ impl CycleCosts {
         misaligned_extra: 0,
     };
 
-    /// Cycles of an instruction that does not branch away, without penalties.
+    /// Returns the cycles of an instruction that does not branch away, without penalties.
     pub(crate) fn of(&self, kind: Kind) -> u32 {
         u32::from(match kind.class() {
             Class::Alu => self.alu,
@@ -127,7 +127,7 @@ impl Default for CycleCosts {
     }
 }
 
-/// The treatment of a load or store whose address is not a multiple of its size. Atomics always trap.
+/// The treatment of a load or store at an address that is not a multiple of its size. Atomics always trap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Misaligned {
     /// It traps.
@@ -137,7 +137,7 @@ pub enum Misaligned {
     Costs,
 }
 
-/// A kind of core. An [`Image`](crate::Image) is decoded for one kind and shared by all cores of it.
+/// A kind of core. An [`Image`](crate::Image) is decoded for one kind and shared by all its cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Core {
     /// Its instruction set.
@@ -146,12 +146,12 @@ pub struct Core {
     pub costs: CycleCosts,
     /// The treatment of misaligned accesses.
     pub misaligned: Misaligned,
-    /// How it overlaps instructions, if it does; otherwise each begins when the one before it has ended.
+    /// The overlap of instructions. Without one, each instruction begins at the end of the previous one.
     pub overlap: Option<Overlap>,
 }
 
 impl Default for Core {
-    /// RV32IMAC in order, one cycle an instruction, misaligned accesses trap.
+    /// RV32IMAC in order, one cycle per instruction; misaligned accesses trap.
     fn default() -> Core {
         Core {
             isa: Isa::RV32IMAC,

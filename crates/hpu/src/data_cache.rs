@@ -1,57 +1,58 @@
-//! Data caches: the lines of each, which of them it has changed, and what an access finds.
+//! Data caches: their lines, the changed lines, and the result of a lookup.
 //!
-//! They hold no bytes: what a program reads is always what was written last, and caches decide on times alone. Where
-//! nothing keeps them coherent, they tell accesses to words that the card's own caches would have older bytes of.
+//! They hold no bytes. A program always reads the last written value, and caches decide on times alone. If no hardware
+//! keeps them coherent, they detect accesses for which the card's own caches would return older bytes.
 
 use crate::cache::CacheShape;
 use crate::stale::Writers;
 
-/// What keeps caches from holding different bytes of one line.
+/// The mechanism that keeps caches from holding different bytes of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coherence {
-    /// Nothing: each cache is on its own, and software has to see to it.
+    /// None: each cache is independent, and software is responsible for coherence.
     None,
-    /// A cache that stores owns the line: others give theirs up before, and it hands the line over to those that come later.
+    /// A cache that stores owns the line. Others are invalidated before, and the owner hands the line over to later
+    /// accesses.
     Ownership,
 }
 
-/// How caches store.
+/// The way in which caches store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// Into the line, which is fetched before if it is missing, and written to memory when it makes room.
+    /// Into the line, which is fetched first if it is missing, and written to memory when it is evicted.
     Back,
-    /// To memory, and into the line if it is there.
+    /// To memory, and into the line if it is present.
     Through,
 }
 
-/// What an access finds of a line.
+/// The result of looking up a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// It is in the cache.
     Hit {
-        /// The cycle from which on it is there.
+        /// The cycle from which it is present.
         ready: u64,
-        /// Other caches have given theirs up.
+        /// Whether copies in other caches were invalidated.
         taken: bool,
     },
-    /// Another cache has changed it, and hands it over: memory is not asked.
+    /// Another cache has changed it, and hands it over without an access to memory.
     Owner {
-        /// The cycle from which on the owner has it.
+        /// The cycle from which the owner has it.
         ready: u64,
     },
     /// Memory has its bytes.
     Memory {
-        /// Other caches have given theirs up.
+        /// Whether copies in other caches were invalidated.
         taken: bool,
     },
 }
 
-/// What an access past the caches meets there.
+/// The effect of an access past the caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Other caches have given the line up.
+    /// Whether copies in other caches were invalidated.
     pub taken: bool,
-    /// A cache had changed it, and has written it to memory.
+    /// Whether a cache had changed the line, and wrote it to memory.
     pub written_back: bool,
 }
 
@@ -59,33 +60,33 @@ pub struct Passed {
 struct Line {
     /// Its number, or [`NONE`].
     number: u64,
-    /// The cycle from which on it is there.
+    /// The cycle from which it is present.
     ready: u64,
-    /// When it was last used, in uses of the caches.
+    /// Its last use, counted in uses of the caches.
     used: u64,
-    /// When it was filled in, in the same.
+    /// Its fill, counted likewise.
     filled: u64,
-    /// Memory does not have its bytes yet.
+    /// Whether memory does not have its bytes yet.
     changed: bool,
-    /// No other cache has it.
+    /// Whether no other cache has it.
     alone: bool,
 }
 
 const NONE: u64 = u64::MAX;
 const EMPTY: Line = Line { number: NONE, ready: 0, used: 0, filled: 0, changed: false, alone: false };
 
-/// Caches of one shape, each of a core or of several.
+/// Caches of one shape. Each belongs to one core or to several.
 #[derive(Clone, Debug)]
 pub struct DataCaches {
     shape: CacheShape,
     writes: Writes,
     coherence: Coherence,
-    /// Number of sets, a power of two, less one.
+    /// Number of sets minus one. The number of sets is a power of two.
     mask: u64,
-    /// Of each cache, its lines by set.
+    /// The lines of each cache, by set.
     lines: Vec<Box<[Line]>>,
     uses: u64,
-    /// Who wrote each word, where caches may differ.
+    /// The last writer of each word, if caches may differ.
     writers: Option<Writers>,
 }
 
@@ -93,7 +94,7 @@ impl DataCaches {
     /// Empty caches.
     ///
     /// # Panics
-    /// When the line or the number of sets is no power of two, or the bytes are not a multiple of a set's.
+    /// If the line or the number of sets is no power of two, or the bytes are not a multiple of a set's.
     pub fn new(caches: usize, shape: CacheShape, writes: Writes, coherence: Coherence) -> DataCaches {
         let CacheShape { bytes, ways, line } = shape;
         assert!(line.is_power_of_two() && line >= 4 && ways > 0, "{shape:?}");
@@ -110,12 +111,12 @@ impl DataCaches {
         }
     }
 
-    /// The shape of each.
+    /// The shape of each cache.
     pub const fn shape(&self) -> CacheShape {
         self.shape
     }
 
-    /// How they store.
+    /// The way in which they store.
     pub const fn writes(&self) -> Writes {
         self.writes
     }
@@ -132,7 +133,7 @@ impl DataCaches {
         self.set(cache, number).iter_mut().find(|line| line.number == number)
     }
 
-    /// A cache looks for the line of this number, for a load. Unless it hits, [`fill`](DataCaches::fill) comes next.
+    /// Looks up the line of this number in a cache for a load. Unless it hits, [`fill`](DataCaches::fill) follows.
     #[inline]
     pub fn load(&mut self, cache: usize, number: u64) -> Found {
         self.uses += 1;
@@ -153,7 +154,7 @@ impl DataCaches {
         owner.map_or(Found::Memory { taken: false }, |ready| Found::Owner { ready })
     }
 
-    /// The same for a store. Where caches write through, the line is not filled in.
+    /// Looks up the line for a store. If caches write through, the line is not filled in.
     #[inline]
     pub fn store(&mut self, cache: usize, number: u64) -> Found {
         self.uses += 1;
@@ -183,8 +184,8 @@ impl DataCaches {
         }
     }
 
-    /// A cache has the line of this number from cycle `ready` on, after a [`load`](DataCaches::load) or a
-    /// [`store`](DataCaches::store) missed it. Returns the line that makes room, if it is written to memory.
+    /// Fills in a line from cycle `ready` on, after a [`load`](DataCaches::load) or a [`store`](DataCaches::store)
+    /// missed it. Returns the evicted line if it is written to memory.
     pub fn fill(&mut self, cache: usize, number: u64, ready: u64, stores: bool) -> Option<u64> {
         self.uses += 1;
         let used = self.uses;
@@ -197,7 +198,8 @@ impl DataCaches {
         Some(goes)
     }
 
-    /// A cache's core accesses memory itself, past the caches: the line leaves its own, and by ownership the others.
+    /// Accesses memory past the caches, for a core of this cache. The line is removed from this cache and, with
+    /// ownership, from the others.
     pub fn pass(&mut self, cache: usize, number: u64) -> Passed {
         self.uses += 1;
         let mut passed = Passed { taken: false, written_back: self.remove(cache, number) == Some(true) };
@@ -212,7 +214,7 @@ impl DataCaches {
         passed
     }
 
-    /// Others have written the line to memory, or have nothing more to do with it: it leaves a cache as it is.
+    /// Removes a line from a cache without a write-back. Others have written it to memory, or do not need it.
     pub fn drop_line(&mut self, cache: usize, number: u64) {
         self.remove(cache, number);
     }
@@ -223,7 +225,7 @@ impl DataCaches {
         }
     }
 
-    /// Takes a line from a cache: whether it had changed it, if it was there.
+    /// Removes a line from a cache. Returns whether it was changed, if it was present.
     fn remove(&mut self, cache: usize, number: u64) -> Option<bool> {
         let line = self.line(cache, number)?;
         Some(std::mem::replace(line, EMPTY).changed)
@@ -236,14 +238,15 @@ impl DataCaches {
         }
     }
 
-    /// Whether caches may differ: several without coherence. Only then [`is_stale`](DataCaches::is_stale) finds anything.
+    /// Whether caches may differ: there are several without coherence. Only then can [`is_stale`](DataCaches::is_stale)
+    /// return true.
     pub const fn may_differ(&self) -> bool {
         self.writers.is_some()
     }
 
-    /// Whether a cache, which has looked for these words of one line and filled it in, would see an older value of one on
-    /// the card: another cache has written it, and had not written it to memory when the line was filled in. Without
-    /// the line, it is memory that would have the older value.
+    /// Whether a cache would see an older value of one of these words of a line on the card. The cache has looked them
+    /// up and filled the line in. The value is older if another cache wrote the word, and had not written it to memory
+    /// before the fill. Without the line, memory would have the older value.
     pub fn is_stale(&mut self, cache: usize, address: u64, bytes: u32) -> bool {
         let number = address / u64::from(self.shape.line);
         let now = self.uses;
@@ -251,7 +254,7 @@ impl DataCaches {
         self.writers.as_ref().is_some_and(|writers| writers.is_stale(cache, address, bytes, filled))
     }
 
-    /// A cache has stored these words of one line.
+    /// Records that a cache has stored these words of a line.
     pub fn stored(&mut self, cache: usize, address: u64, bytes: u32) {
         let reached = (self.writes == Writes::Through).then_some(self.uses);
         if let Some(writers) = &mut self.writers {
@@ -259,7 +262,7 @@ impl DataCaches {
         }
     }
 
-    /// These words have been written in memory, past the caches.
+    /// Records that these words were written in memory, past the caches.
     pub fn stored_in_memory(&mut self, address: u64, bytes: u32) {
         let now = self.uses;
         if let Some(writers) = &mut self.writers {

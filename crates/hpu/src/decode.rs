@@ -1,8 +1,8 @@
-//! From instruction words to operations: what to do, to which registers, with which constant. Registers 0 to 31 are
-//! the integer ones, 32 to 63 the float ones.
+//! Decodes instruction words to operations, registers and constants. Registers 0 to 31 are the integer ones, 32 to 63
+//! the float ones.
 //!
-//! Everything that does not depend on register contents is settled here: constants of
-//! `lui` and `auipc`, targets of jumps, counters named by CSR instructions.
+//! Everything independent of register contents is computed here: constants of `lui` and `auipc`, targets of jumps,
+//! counters of CSR instructions.
 
 use crate::compressed;
 use crate::isa::{Extension, Isa};
@@ -54,9 +54,9 @@ pub(crate) enum Kind {
     Sb,
     Sh,
     Sw,
-    /// rd = the counter whose number is imm.
+    /// rd = the counter with number imm.
     Csr,
-    // Zba, Zbb and Zbs, as far as they are not one of the above with another constant.
+    // Zba, Zbb and Zbs, without those that are one of the above with another constant.
     Sh1add,
     Sh2add,
     Sh3add,
@@ -105,7 +105,7 @@ pub(crate) enum Kind {
     FcvtWuS,
     FcvtSW,
     FcvtSWu,
-    /// Bits from one kind of register to the other.
+    /// Moves bits between the two kinds of registers.
     Fmv,
     /// `fflags`, `frm` or `fcsr`; imm is [`csr::pack`]ed.
     FloatCsr,
@@ -135,13 +135,13 @@ pub(crate) enum Kind {
     AmoMaxu,
     /// A word that is not an instruction of the core.
     Illegal,
-    /// The code ends here: fetching further traps.
+    /// The code ends here: a further fetch traps.
     CodeEnd,
     /// Not an instruction: the block has reached its maximum length and continues in the next one.
     Through,
 }
 
-/// The class of an instruction, which decides its cycles.
+/// The class of an instruction, which determines its cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Alu,
@@ -211,12 +211,12 @@ impl Kind {
         matches!(self.class(), Class::Load | Class::Store | Class::Atomic)
     }
 
-    /// Whether it is of extension F, loads and stores apart.
+    /// Whether it is of extension F, other than loads and stores.
     pub(crate) const fn is_float(self) -> bool {
         self as u8 >= Kind::Fadd as u8 && self as u8 <= Kind::FloatCsr as u8
     }
 
-    /// Whether the result comes from memory, so that using it at once costs a load-use penalty.
+    /// Whether the result comes from memory, so that its immediate use costs a load-use penalty.
     pub(crate) const fn loads(self) -> bool {
         matches!(self.class(), Class::Load | Class::Atomic)
     }
@@ -231,15 +231,15 @@ pub(crate) struct Inst {
     pub rs2: u8,
     /// The immediate, or the absolute target of a branch or jump.
     pub imm: u32,
-    /// The registers it reads, as a set of bits without x0.
+    /// The registers that it reads, as a bit set without x0.
     pub reads: u64,
     /// Its length, 2 or 4 bytes.
     pub len: u8,
 }
 
-/// Decodes the instruction at the beginning of `code`, which lies at `pc`. The error has the word it found.
+/// Decodes the instruction at the beginning of `code`, which is at `pc`. The error has the word.
 ///
-/// Fewer bytes than the instruction needs give [`Kind::CodeEnd`].
+/// Returns [`Kind::CodeEnd`] if there are fewer bytes than the instruction needs.
 pub(crate) fn decode(code: &[u8], pc: u32, isa: &Isa) -> Result<Inst, (u32, Illegal)> {
     let end = Inst { kind: Kind::CodeEnd, rd: 0, rs1: 0, rs2: 0, imm: 0, reads: 0, len: 0 };
     let Some(&[low, high]) = code.first_chunk() else { return Ok(end) };
@@ -275,7 +275,7 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
     let i_imm = sign_extend(word >> 20, 12);
     let needs = |extension| if isa.has(extension) { Ok(()) } else { Err(Illegal::Needs(extension)) };
 
-    // The formats: which registers are read, and what the immediate is.
+    // The formats: the registers read, and the immediate.
     let make = |kind, rs1: u8, rs2: u8, imm| -> Result<Inst, Illegal> {
         let reads = (1u64 << rs1 | 1u64 << rs2) & !1;
         Ok(Inst { kind, rd, rs1, rs2, imm, reads, len: 4 })
@@ -419,7 +419,7 @@ fn decode_word(word: u32, pc: u32, isa: &Isa) -> Result<Inst, Illegal> {
                 if !COUNTERS.contains(&csr) {
                     return Err(Illegal::NoSuchCsr(csr));
                 }
-                // csrrw always writes; the others write when their operand is not x0 or zero.
+                // csrrw always writes. The others write if their operand is not x0 or zero.
                 if funct3 & 3 == 1 || rs1 != 0 {
                     return Err(Illegal::ReadOnlyCsr(csr));
                 }
@@ -478,19 +478,19 @@ const fn bit_manipulation(funct7: u32, funct3: u32) -> Option<(Extension, Kind)>
 const COUNTERS: [u32; 11] =
     [0xc00, 0xc01, 0xc02, 0xc80, 0xc81, 0xc82, 0xb00, 0xb02, 0xb80, 0xb82, csr::MHARTID];
 
-/// Numbers of the CSRs, and how the interpreter tells them apart.
+/// Numbers of the CSRs, and the bits by which the interpreter distinguishes them.
 pub(crate) mod csr {
     pub(crate) const MHARTID: u32 = 0xf14;
     /// Set in the number of a high half.
     pub(crate) const HIGH: u32 = 0x80;
-    /// The low bits that tell cycle (0), time (1) and instret (2) apart.
+    /// The low bits that distinguish cycle (0), time (1) and instret (2).
     pub(crate) const WHICH: u32 = 3;
 
     pub(crate) const FFLAGS: u32 = 1;
     pub(crate) const FRM: u32 = 2;
     /// `fflags`, `frm`, and `fcsr`, which is both.
     pub(crate) const FLOAT: [u32; 3] = [FFLAGS, FRM, 3];
-    /// Set in the funct3 of those whose operand is a number.
+    /// Set in the funct3 of instructions with a number as operand.
     pub(crate) const IMMEDIATE: u32 = 4;
 
     /// A CSR's number and the funct3 of the instruction, in one constant.

@@ -19,7 +19,7 @@ const LE: object::LittleEndian = object::LittleEndian;
 pub(crate) fn parse(file: &[u8], isa: &Isa) -> Result<Parts, LoadError> {
     let header = header(file, isa)?;
     let segments = segments(header, file)?;
-    // A file may have been stripped of its section headers; then it has no symbols.
+    // A stripped file may lack section headers, and then has no symbols.
     let symbols = symbols(header, file).unwrap_or_default();
     if symbols.keys().map(String::len).sum::<usize>() > MAX_NAMES {
         return Err(refused(format!("the names of its symbols take more than {MAX_NAMES} bytes")));
@@ -84,19 +84,19 @@ fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
     }
 }
 
-/// Most segments of a program; linkers make a handful.
+/// Maximum number of segments. Linkers make a handful.
 pub(crate) const MAX_SEGMENTS: usize = 64;
 
-/// Most bytes of memory that all segments of a program take, zeroed bytes included.
+/// Maximum bytes of memory for all segments of a program, zeroed bytes included.
 pub const MAX_MEMORY: u64 = 256 << 20;
 
-/// Most bytes of code: each takes eight bytes of host memory.
+/// Maximum bytes of code. Each takes eight bytes of host memory.
 pub(crate) const MAX_CODE: u64 = 16 << 20;
 
-/// Longest name of a symbol, in bytes; longer ones are left out.
+/// Maximum length of a symbol's name in bytes. Symbols with longer names are ignored.
 const LONGEST_NAME: usize = 4096;
 
-/// Most bytes of all names: many symbols may end in the same bytes of the file.
+/// Maximum bytes of all names. Many symbols may end in the same bytes of the file.
 const MAX_NAMES: usize = 8 << 20;
 
 /// Checks the host memory a program needs before allocating any of it.
@@ -174,7 +174,7 @@ fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symb
             continue;
         }
         let Ok(name) = std::str::from_utf8(name) else { continue };
-        // Mapping symbols and labels of the assembler name no place a user knows.
+        // Mapping symbols and assembler labels mean nothing to a user.
         if name.is_empty() || name.starts_with('$') || name.starts_with(".L") {
             continue;
         }
@@ -185,13 +185,13 @@ fn symbols(header: &Header, file: &[u8]) -> object::Result<BTreeMap<String, Symb
             let in_code = section
                 .and_then(|i| sections.section(i).ok())
                 .is_some_and(|s| s.sh_flags(LE).0 & elf::SHF_EXECINSTR.0 != 0);
-            // Functions written in assembly often have no type.
+            // Functions in assembly often have no type.
             let function = kind == elf::STT_FUNC || kind == elf::STT_NOTYPE && in_code;
             let (address, size) = (symbol.st_value(LE), symbol.st_size(LE));
             names += name.len();
             symbols.insert(name.to_owned(), Symbol { address, size, function, global });
             if names > MAX_NAMES {
-                // A file with more is refused when it is loaded.
+                // A file with more is refused at load time.
                 break;
             }
         }

@@ -1,18 +1,18 @@
-//! Single-precision arithmetic as RISC-V's F extension has it: correctly rounded in every mode, with the exception
-//! flags of IEEE 754, underflow detected after rounding, and one NaN for all.
+//! Single-precision arithmetic of RISC-V's F extension: correctly rounded in every mode, with the exception flags of
+//! IEEE 754. Underflow is detected after rounding, and there is one NaN.
 //!
-//! Every operation is written in integers once, for all cases. In front of that, where a result is rounded to the
-//! nearest and is an ordinary number, the host's own arithmetic gives it; whether it is exact then shows in double
-//! precision, or in the error term that addition leaves.
+//! Every operation is written in integers once, for all cases. Before that, if a result is rounded to nearest and is an
+//! ordinary number, the host's own arithmetic computes it. Its exactness follows from double precision, or from the
+//! error term of an addition.
 
-/// The NaN that operations give, whatever NaN they were given.
+/// The NaN result of every operation.
 pub(crate) const NAN: u32 = 0x7fc0_0000;
 
 const SIGN: u32 = 1 << 31;
 const INFINITY: u32 = 0x7f80_0000;
 const LARGEST: u32 = INFINITY - 1;
 
-/// Exception flags, as `fflags` has them.
+/// Exception flags, as in `fflags`.
 pub(crate) mod flag {
     pub(crate) const INEXACT: u32 = 1;
     pub(crate) const UNDERFLOW: u32 = 2;
@@ -21,7 +21,7 @@ pub(crate) mod flag {
     pub(crate) const INVALID: u32 = 16;
 }
 
-/// Rounding modes, as `frm` and instructions number them.
+/// Rounding modes, numbered as in `frm` and instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
     NearestEven,
@@ -73,7 +73,7 @@ const fn invalid(flags: &mut u32) -> u32 {
     NAN
 }
 
-/// The result where some operand is a NaN.
+/// Returns the result if some operand is a NaN.
 fn nan_of(operands: &[u32], flags: &mut u32) -> u32 {
     if operands.iter().any(|&bits| is_signaling(bits)) {
         *flags |= flag::INVALID;
@@ -90,7 +90,7 @@ struct Number {
 }
 
 impl Number {
-    /// The value of finite bits; a significand other than zero has its leading one in bit 23.
+    /// Returns the value of finite bits. A nonzero significand has its leading one in bit 23.
     const fn of(bits: u32) -> Number {
         let negative = is_negative(bits);
         let (biased, fraction) = ((bits >> 23 & 0xff) as i32, (bits & 0x7f_ffff) as u64);
@@ -104,19 +104,20 @@ impl Number {
         Number { negative, exponent: -149 - shift as i32, significand: fraction << shift }
     }
 
-    /// The same with the leading one of a significand that is not zero in bit `bit`, at or above where it is.
+    /// Returns the same value with the leading one of a nonzero significand in bit `bit`, at or above its current
+    /// place.
     const fn raised(self, bit: u32) -> Number {
         let shift = self.significand.leading_zeros() - (63 - bit);
         Number { exponent: self.exponent - shift as i32, significand: self.significand << shift, ..self }
     }
 }
 
-/// `value` without its low `drop` bits, rounded, and whether anything was lost.
+/// Rounds away the low `drop` bits of `value`. Returns the result, and whether a bit was lost.
 const fn rounded(value: u64, drop: u32, negative: bool, rounding: Rounding) -> (u64, bool) {
     if drop == 0 {
         return (value, false);
     }
-    // Beyond these, it only matters that some bit was set.
+    // Above this limit, only the presence of a set bit matters.
     let drop = if drop > 100 { 100 } else { drop };
     let wide = value as u128;
     let (kept, lost, half) = ((wide >> drop) as u64, wide & ((1 << drop) - 1), 1 << (drop - 1));
@@ -130,15 +131,15 @@ const fn rounded(value: u64, drop: u32, negative: bool, rounding: Rounding) -> (
     (kept + up as u64, lost != 0)
 }
 
-/// The bits of a number that is not zero. The lowest bit of a significand of more than 26 bits may stand for
-/// everything below it.
+/// Rounds a nonzero number to bits. The lowest bit of a significand of more than 26 bits may stand for everything below
+/// it.
 fn round(number: Number, rounding: Rounding, flags: &mut u32) -> u32 {
-    const DROP: u32 = 40; // what 64 bits have more than 24
+    const DROP: u32 = 40; // the excess of 64 bits over 24
     let Number { negative, exponent, significand } = number.raised(63);
     let biased = exponent + 63 + 127;
     if biased >= 1 {
         let (kept, inexact) = rounded(significand, DROP, negative, rounding);
-        // The leading one adds one to the exponent, and a carry out of the fraction another.
+        // The leading one adds one to the exponent, and a carry out of the fraction another one.
         let magnitude = u64::from((biased - 1).unsigned_abs()) << 23;
         if magnitude + kept >= u64::from(INFINITY) {
             *flags |= flag::OVERFLOW | flag::INEXACT;
@@ -158,7 +159,7 @@ fn round(number: Number, rounding: Rounding, flags: &mut u32) -> u32 {
     let (kept, inexact) = rounded(significand, DROP + (1 - biased).unsigned_abs(), negative, rounding);
     if inexact {
         *flags |= flag::INEXACT;
-        // A result is tiny if it would be below the normal numbers with an exponent without limit.
+        // A result is tiny if, with an unlimited exponent, it would be below the normal numbers.
         let becomes_normal = biased == 0 && rounded(significand, DROP, negative, rounding).0 == 1 << 24;
         if !becomes_normal {
             *flags |= flag::UNDERFLOW;
@@ -167,12 +168,12 @@ fn round(number: Number, rounding: Rounding, flags: &mut u32) -> u32 {
     signed(negative, kept as u32)
 }
 
-/// The zero that a sum of opposites gives.
+/// Returns the zero that a sum of opposites yields.
 const fn cancelled(rounding: Rounding) -> u32 {
     signed(matches!(rounding, Rounding::Down), 0)
 }
 
-/// a + b, with significands of at most 48 bits.
+/// Returns a + b for significands of at most 48 bits.
 fn sum(a: Number, b: Number, rounding: Rounding, flags: &mut u32) -> u32 {
     match (a.significand, b.significand) {
         (0, 0) if a.negative == b.negative => return signed(a.negative, 0),
@@ -204,8 +205,7 @@ fn product(a: u32, b: u32) -> Number {
     }
 }
 
-/// Whether a result of the host may be taken: neither NaN, infinite, zero nor near or below the smallest normal
-/// number.
+/// Whether a result of the host is valid: not NaN, infinite, zero, or near or below the smallest normal number.
 fn ordinary(result: f32) -> bool {
     let magnitude = result.abs();
     magnitude > f32::MIN_POSITIVE && magnitude < f32::INFINITY
@@ -272,7 +272,7 @@ fn mul_slow(a: u32, b: u32, rounding: Rounding, flags: &mut u32) -> u32 {
     round(product(a, b), rounding, flags)
 }
 
-/// a × b + c, rounded once.
+/// Returns a × b + c, rounded once.
 pub(crate) fn fused(a: u32, b: u32, c: u32, rounding: Rounding, flags: &mut u32) -> u32 {
     if rounding == Rounding::NearestEven {
         let product = f64::from(f32::from_bits(a)) * f64::from(f32::from_bits(b));
@@ -280,7 +280,7 @@ pub(crate) fn fused(a: u32, b: u32, c: u32, rounding: Rounding, flags: &mut u32)
         let sum = product + addend;
         let of_addend = sum - product;
         let lost = (product - (sum - of_addend)) + (addend - of_addend);
-        // Rounded to odd first: then rounding again gives what rounding once would have.
+        // Rounds to odd first, so that a second rounding gives the result of a single one.
         let odd = if lost != 0.0 && sum.to_bits() & 1 == 0 {
             let step = if (lost > 0.0) == (sum > 0.0) { 1 } else { u64::MAX };
             f64::from_bits(sum.to_bits().wrapping_add(step))
@@ -299,7 +299,7 @@ pub(crate) fn fused(a: u32, b: u32, c: u32, rounding: Rounding, flags: &mut u32)
 fn fused_slow(a: u32, b: u32, c: u32, rounding: Rounding, flags: &mut u32) -> u32 {
     let of_infinity_and_zero = is_infinite(a) && is_zero(b) || is_zero(a) && is_infinite(b);
     if of_infinity_and_zero {
-        return invalid(flags); // a quiet NaN as the addend does not change that
+        return invalid(flags); // a quiet NaN as the addend makes no difference
     }
     if is_nan(a) || is_nan(b) || is_nan(c) {
         return nan_of(&[a, b, c], flags);
@@ -379,7 +379,7 @@ fn sqrt_slow(a: u32, rounding: Rounding, flags: &mut u32) -> u32 {
         return a;
     }
     let Number { exponent, significand, .. } = Number::of(a);
-    // An even exponent has a root.
+    // Only an even exponent has a root.
     let shift = 38 + (exponent & 1);
     let square = significand << shift;
     let root = square.isqrt();
@@ -393,7 +393,7 @@ const fn rank(bits: u32) -> u32 {
     if is_negative(bits) { !bits } else { bits | SIGN }
 }
 
-/// The smaller or the larger one; of a number and a NaN, the number.
+/// Returns the smaller or the larger one, or the number if one is a NaN.
 pub(crate) fn min_max(a: u32, b: u32, larger: bool, flags: &mut u32) -> u32 {
     if is_signaling(a) || is_signaling(b) {
         *flags |= flag::INVALID;
@@ -438,8 +438,8 @@ pub(crate) const fn class(bits: u32) -> u32 {
     if is_negative(bits) { 1 << (3 - size) } else { 1 << (4 + size) }
 }
 
-/// Converts to an integer from `least` to `most`. A value out of range gives the nearer end and is invalid,
-/// not inexact; so does NaN, which gives `most`.
+/// Converts to an integer from `least` to `most`. A value out of range gives the nearer end and is invalid, not
+/// inexact. A NaN gives `most` and is invalid.
 fn to_integer(bits: u32, least: i64, most: i64, rounding: Rounding, flags: &mut u32) -> i64 {
     let (negative, mut inexact) = (is_negative(bits), false);
     let value = if is_nan(bits) {
@@ -495,7 +495,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bits that meet each other's edges: any, small exponents apart, few significant bits, special ones.
+    /// Bits that test each other's edges: arbitrary, with small exponent differences, with few significant bits,
+    /// special.
     fn operand() -> impl Strategy<Value = u32> {
         let near = (any::<bool>(), 100..160u32, any::<u32>(), 0..24u32);
         let near = near.prop_map(|(negative, exponent, fraction, zeros)| {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// A part of an image that must lie in memory.
+/// A part of an image that must be in memory.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Segment {
     pub(crate) address: u32,
@@ -29,12 +29,12 @@ impl Segment {
         self.address
     }
 
-    /// The bytes it begins with; the rest, up to [`size`](Self::size), is zero.
+    /// Its initial bytes. The rest, up to [`size`](Self::size), is zero.
     pub const fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes it takes in memory.
+    /// Its size in memory, in bytes.
     pub const fn size(&self) -> u32 {
         self.size
     }
@@ -44,7 +44,7 @@ impl Segment {
         self.writable
     }
 
-    /// Whether it holds code.
+    /// Whether it contains code.
     pub const fn executable(&self) -> bool {
         self.executable
     }
@@ -59,10 +59,10 @@ impl Segment {
         }
     }
 
-    /// Fills `memory` as the program expects it: the segment's bytes, then zeros.
+    /// Fills `memory` as the program expects: the segment's bytes, then zeros.
     ///
     /// # Panics
-    /// When `memory` is not exactly [`size`](Self::size) bytes.
+    /// If `memory` does not have exactly [`size`](Self::size) bytes.
     pub fn write_to(&self, memory: &mut [u8]) {
         let (head, tail) = memory.split_at_mut(self.bytes.len());
         head.copy_from_slice(&self.bytes);
@@ -77,7 +77,7 @@ impl fmt::Debug for Segment {
     }
 }
 
-/// Why a file cannot be used as a handler image, and what to do.
+/// The reason why a file is unusable as a handler image, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// The bytes are not an ELF file.
@@ -87,9 +87,9 @@ pub enum LoadError {
         /// The format found.
         found: String,
     },
-    /// An object file or a position-independent one: it has to be linked to fixed addresses.
+    /// An object file or a position-independent one. It must be linked to fixed addresses.
     NotLinked {
-        /// The kind of file found.
+        /// The kind of the file.
         found: &'static str,
     },
     /// Compiled for instructions or a calling convention that the core lacks.
@@ -99,32 +99,32 @@ pub enum LoadError {
         /// The core's isa.
         isa: Isa,
     },
-    /// A part of the file contradicts another.
+    /// One part of the file contradicts another.
     Malformed {
         /// The contradiction.
         problem: String,
     },
-    /// A valid file whose program no card runs.
+    /// A valid file with a program that no card runs.
     Refused {
         /// Why.
         problem: String,
     },
     /// No symbol of that name is defined.
     NoSymbol {
-        /// The name looked for.
+        /// The requested name.
         name: String,
-        /// The functions there are.
+        /// The defined functions.
         functions: Vec<String>,
     },
-    /// A segment lies in no region.
+    /// No region contains the segment.
     NoRoom {
         /// The segment's contents.
         contents: &'static str,
-        /// Where it is linked to.
+        /// Its link address.
         address: u32,
         /// Its size in bytes.
         size: u32,
-        /// The nearest region, if there is one.
+        /// The nearest region, if any.
         nearest: Option<Nearest>,
     },
 }
@@ -198,7 +198,7 @@ pub(crate) struct Symbol {
     pub global: bool,
 }
 
-/// The blocks of one executable segment, by the halfword they begin at.
+/// The blocks of an executable segment, by their first halfword.
 struct Code {
     base: u32,
     bytes: Box<[u8]>,
@@ -218,23 +218,23 @@ pub struct Image {
     lines: Lines,
 }
 
-/// How far back a line is looked for, for an instruction that has none.
+/// Maximum distance of a preceding line, for an instruction without one.
 const LINELESS_BYTES: u32 = 64;
 
 impl Image {
     /// Loads a linked 32-bit RISC-V ELF file.
     ///
     /// # Errors
-    /// [`LoadError`] says what is wrong with the file and what to do.
+    /// [`LoadError`] has the defect of the file and the remedy.
     pub fn load(file: &[u8], core: &Core) -> Result<Arc<Image>, LoadError> {
         let parts = elf::parse(file, &core.isa)?;
         Ok(Image::assemble(core, parts.entry, parts.segments, parts.symbols, Lines::of_file(file)))
     }
 
-    /// An image of hand-made code at `base`, which is also its entry.
+    /// Returns an image of hand-made code at `base`, which is also its entry.
     ///
     /// # Panics
-    /// When `base` is odd or the code reaches over the end of the address space.
+    /// If `base` is odd or the code exceeds the address space.
     pub fn from_bytes(base: u32, code: &[u8], core: &Core) -> Arc<Image> {
         assert!(base.is_multiple_of(2), "code at the odd address {base:#x}");
         let size = u32::try_from(code.len()).expect("code of 4 GiB");
@@ -243,7 +243,7 @@ impl Image {
         Image::assemble(core, base, vec![segment], BTreeMap::new(), Lines::none())
     }
 
-    /// The same from words, as [`asm`](crate::asm) makes them.
+    /// Like [`Image::from_bytes`], from words of [`asm`](crate::asm).
     pub fn from_words(base: u32, words: &[u32], core: &Core) -> Arc<Image> {
         Image::from_bytes(base, &crate::asm::bytes(words), core)
     }
@@ -265,17 +265,17 @@ impl Image {
         &self.core
     }
 
-    /// Where the program as a whole begins (`_start`).
+    /// The entry of the whole program (`_start`).
     pub const fn entry(&self) -> u32 {
         self.entry
     }
 
-    /// The parts that must lie in memory. Code too, where handlers read constants from it.
+    /// The parts that must be in memory. Code is one too, where handlers read constants from it.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// The address of a symbol, if one of that name is defined.
+    /// The address of a symbol, if it is defined.
     pub fn symbol(&self, name: &str) -> Option<u32> {
         self.symbols.get(name).map(|s| s.address)
     }
@@ -286,10 +286,10 @@ impl Image {
         Some((symbol.address, symbol.size))
     }
 
-    /// The address of a symbol that has to be there.
+    /// The address of a required symbol.
     ///
     /// # Errors
-    /// [`LoadError::NoSymbol`] lists the functions there are.
+    /// [`LoadError::NoSymbol`] lists the defined functions.
     pub fn require(&self, name: &str) -> Result<u32, LoadError> {
         let functions = || self.functions().map(str::to_owned).collect();
         self.symbol(name).ok_or_else(|| LoadError::NoSymbol { name: name.to_owned(), functions: functions() })
@@ -300,13 +300,13 @@ impl Image {
         self.symbols.iter().filter(|(_, s)| s.function && s.global).map(|(name, _)| name.as_str())
     }
 
-    /// The value that gp must have (`__global_pointer$`), where the linker relaxed accesses to it.
+    /// The required value of gp (`__global_pointer$`), if the linker relaxed accesses to it.
     pub const fn global_pointer(&self) -> Option<u32> {
         self.global_pointer
     }
 
-    /// The place of an instruction in the source: function, file and line from DWARF, the innermost inlined
-    /// function outside `nicety.h` and `frame.h`; or the function alone, from the symbols.
+    /// Returns the place of an instruction in the source. DWARF gives function, file and line of the innermost inlined
+    /// function outside `nicety.h` and `frame.h`. Otherwise symbols give the function alone.
     pub fn locate(&self, pc: u32) -> Option<Location> {
         let found = self.lines.locate(pc).or_else(|| {
             let name = printable(self.function_at(pc)?).into_owned();
@@ -315,15 +315,14 @@ impl Image {
         if found.line.is_some() || found.file.is_none() {
             return Some(found);
         }
-        // Optimised code has instructions that belong to no line; the one before it in the function is the
-        // best estimate.
+        // Optimised code has instructions without a line. The preceding line in the function is the best estimate.
         let before =
             (2..=LINELESS_BYTES).step_by(2).filter_map(|back| self.lines.locate(pc.checked_sub(back)?));
         let near = before.take_while(|at| at.function == found.function).find(|at| at.line.is_some());
         Some(near.unwrap_or(found))
     }
 
-    /// The function symbol at or before `pc`, within its size where it has one.
+    /// Returns the function symbol at or before `pc`, within its size if it has one.
     fn function_at(&self, pc: u32) -> Option<&str> {
         let (name, symbol) = self
             .symbols
@@ -339,13 +338,13 @@ impl Image {
         self.aligned(pc) && self.code.iter().any(|c| c.slot(pc).is_some())
     }
 
-    /// Whether an instruction may begin at this address, code or not.
+    /// Whether an instruction may begin at this address, in code or not.
     pub(crate) const fn aligned(&self, pc: u32) -> bool {
         let mask = if self.core.isa.has(Extension::C) { 1 } else { 3 };
         pc & mask == 0
     }
 
-    /// The block at `pc`, decoded on first use; `None` where there is no code.
+    /// Returns the block at `pc`, decoded on first use, or `None` if there is no code.
     #[inline(always)]
     pub(crate) fn block(&self, pc: u32) -> Option<&Block> {
         if let Some(code) = self.code.first()
@@ -370,13 +369,13 @@ impl Image {
         }))
     }
 
-    /// The word at `pc` and why it is illegal, if it is.
+    /// Returns the word at `pc` and the reason why it is illegal, if it is.
     pub(crate) fn illegal_at(&self, pc: u32) -> Option<(u32, Illegal)> {
         let code = self.code.iter().find(|c| c.slot(pc).is_some())?;
         decode::decode(&code.bytes[(pc - code.base) as usize..], pc, &self.core.isa).err()
     }
 
-    /// Whether the instruction there is an atomic addition (`amoadd.w`), which cannot fail.
+    /// Whether the instruction at `pc` is an atomic addition (`amoadd.w`), which cannot fail.
     pub fn adds_at(&self, pc: u32) -> bool {
         self.is_code(pc) && self.word_at(pc) & 0xf800_707f == 0x0000_202f
     }
@@ -386,14 +385,14 @@ impl Image {
         self.is_code(pc) && self.word_at(pc) & 0xf800_707f == 0x0800_202f
     }
 
-    /// The instruction word at `pc`; zero where there is no whole one.
+    /// The instruction word at `pc`, or zero if there is no whole one.
     pub(crate) fn word_at(&self, pc: u32) -> u32 {
         let code = self.code.iter().find(|c| c.slot(pc).is_some());
         let bytes = code.and_then(|c| c.bytes[(pc - c.base) as usize..].first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// The first instruction word that the program has changed since it was loaded, in code that it may write.
+    /// Returns the first instruction word that the program has changed since it was loaded, in writable code.
     pub(crate) fn changed(&self, space: &AddressSpace<'_>) -> Option<u32> {
         self.code.iter().filter(|code| code.writable).find_map(|code| {
             let now = space.read(code.base, code.bytes.len() as u32).ok()?;
@@ -402,7 +401,7 @@ impl Image {
         })
     }
 
-    /// A trap at `pc`, with its place in the source.
+    /// Returns a trap at `pc`, with its place in the source.
     #[cold]
     pub fn trap(&self, pc: u32, kind: TrapKind) -> Box<Trap> {
         Box::new(Trap { kind, pc, location: self.locate(pc) })
@@ -410,7 +409,7 @@ impl Image {
 }
 
 impl Code {
-    /// The code of a segment, where it has any. One that begins at an odd address has its first instruction behind it.
+    /// Returns the code of a segment, if any. In a segment at an odd address the first instruction is one byte later.
     fn of(segment: &Segment) -> Option<Code> {
         let base = segment.address.checked_next_multiple_of(2)?;
         let bytes = segment.bytes.get((base - segment.address) as usize..)?;

@@ -1,4 +1,4 @@
-//! Which instructions a core has: an [`Isa`], written as compilers write it (`rv32imac_zicsr`).
+//! The instruction set of a core: an [`Isa`], in the notation of compilers (`rv32imac_zicsr`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 pub enum Extension {
     /// Integer multiplication and division.
     M,
-    /// Integer multiplication without division. [`M`](Extension::M) has it too.
+    /// Integer multiplication without division. [`M`](Extension::M) includes it.
     Zmmul,
     /// Atomics: LR, SC and AMOs.
     A,
@@ -17,9 +17,10 @@ pub enum Extension {
     F,
     /// Compressed (16-bit) instructions.
     C,
-    /// Control and status registers; here the counters and `mhartid`.
+    /// Control and status registers: here the counters and `mhartid`.
     Zicsr,
-    /// `fence.i`. Code runs as it was loaded: it orders like a plain fence, and traps where the program has changed code.
+    /// `fence.i`. Code runs as it was loaded, so it orders like a plain fence, and traps if the program has changed
+    /// code.
     Zifencei,
     /// Address generation: shift and add.
     Zba,
@@ -82,11 +83,11 @@ impl Isa {
     /// RV32I alone.
     pub const RV32I: Isa = Isa { extensions: 0 };
 
-    /// RV32IMAC with Zicsr: what PsPIN's cores have.
+    /// RV32IMAC with Zicsr: the ISA of PsPIN's cores.
     pub const RV32IMAC: Isa =
         Isa::RV32I.with(Extension::M).with(Extension::A).with(Extension::C).with(Extension::Zicsr);
 
-    /// The same with one extension more.
+    /// Returns the same set with one more extension.
     pub const fn with(self, extension: Extension) -> Isa {
         Isa { extensions: self.extensions | 1 << extension as u32 }
     }
@@ -109,7 +110,7 @@ impl fmt::Display for Isa {
     }
 }
 
-/// An isa string that cannot be used, and what to write.
+/// The error of an invalid isa string, and the correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsaError {
     isa: String,
@@ -134,8 +135,8 @@ impl std::error::Error for IsaError {}
 impl FromStr for Isa {
     type Err = IsaError;
 
-    /// Parses `rv32i`, single-letter extensions, and further ones behind underscores, in any case and order. `b` is
-    /// Zba, Zbb and Zbs; `f` brings Zicsr, which its rounding mode and flags need.
+    /// Parses `rv32i`, single-letter extensions, and further ones after underscores, in any case and order. `b` is Zba,
+    /// Zbb and Zbs. `f` includes Zicsr, which its rounding mode and flags need.
     fn from_str(text: &str) -> Result<Isa, IsaError> {
         let fail = |problem: String| IsaError { isa: text.to_owned(), problem };
         let lower = text.to_ascii_lowercase();

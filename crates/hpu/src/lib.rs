@@ -1,25 +1,23 @@
 //! Handler processors: small RISC-V cores that run the handlers of a network card.
 //!
-//! Nothing here knows the simulation's clock or its events: a core counts its own cycles, and its driver says
-//! how far it may go. The parts, in the order in which a handler meets them:
+//! This crate depends on neither the simulation's clock nor its events. A core counts its own cycles, and its driver
+//! limits its progress. The parts, in the order in which a handler meets them:
 //!
-//! - [`Core`] is a kind of core: its [`Isa`], its [`CycleCosts`], what a misaligned access does.
+//! - [`Core`] is a kind of core: its [`Isa`], its [`CycleCosts`], and its treatment of misaligned accesses.
 //! - [`Image`] is a program decoded for it: segments, symbols, line tables, and blocks of operations that all
 //!   cores share. Code is read-only.
-//! - [`AddressSpace`] is the memory that one context may access during one slice, as a short list of
-//!   [`Region`]s.
-//! - [`Context`] is one thread of execution: registers, pc, cycles. [`Context::call`] enters a handler and
-//!   [`Context::run`] executes a slice of it, up to the next point where the order between cores matters
-//!   ([`Exit`]).
+//! - [`AddressSpace`] is the memory that one context may access during one slice: a short list of [`Region`]s.
+//! - [`Context`] is one thread of execution: registers, pc, cycles. [`Context::call`] enters a handler.
+//!   [`Context::run`] executes a slice of it, up to the next point at which the order between cores matters ([`Exit`]).
 //! - [`Banks`] are a memory that several cores share, in which accesses wait for one another.
-//! - [`DataCaches`] are the lines that caches have, and what an access finds there.
+//! - [`DataCaches`] are the lines of caches, and the results of lookups.
 //! - [`Reservations`] are the LR/SC reservations of all cores on a memory.
 //! - [`Trap`] is a handler's error with its C source line. Names in it come from the file; they are
 //!   [`printable`].
-//! - [`bare`] runs a whole program without a card; [`asm`] makes code without a compiler.
+//! - [`bare`] runs a whole program without a card. [`asm`] makes code without a compiler.
 //!
-//! A core issues its instructions in order, as PsPIN's do, whose costs are known cycle by cycle; or it overlaps them
-//! ([`Overlap`]), as the out-of-order ARM cores that the sPIN paper simulates.
+//! A core issues its instructions in order, like PsPIN's cores, for which costs are known cycle by cycle. Or it
+//! overlaps them ([`Overlap`]), like the out-of-order ARM cores that the sPIN paper simulates.
 //!
 //! A handler that adds its two arguments:
 //!

@@ -1,4 +1,4 @@
-//! From a pc to function, file and line, through the DWARF of an ELF file.
+//! Maps a pc to function, file and line, through the DWARF of an ELF file.
 
 use crate::text::printable;
 use crate::trap::Location;
@@ -7,19 +7,20 @@ use object::{Object, ObjectSection};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// The headers whose functions are inlined into handlers: an error in one of them is reported at its caller.
+/// The headers with functions that are inlined into handlers. An error in one of them is reported at its caller.
 const HEADERS: [&str; 2] = ["nicety.h", "frame.h"];
 
 /// The folders of such headers, for handlers written for PsPIN and FPsPIN.
 const INTERFACES: [&str; 2] = ["include/pspin/", "include/fpspin/"];
 
-/// The name of the function that clang has inlined at a trap of its own: a category and a message follow, each behind a dollar sign.
+/// The name of the function that clang inlines at its own traps. A category and a message follow, each after a dollar
+/// sign.
 const TRAP: &str = "__clang_trap_msg";
 
 /// The category of undefined behaviour.
 const UNDEFINED: &str = "Undefined Behavior Sanitizer";
 
-/// Messages of clang's that say less than they could, and what is said here. Of others the text is clang's.
+/// Replacements for clang's less precise messages. Other messages are clang's own.
 const MESSAGES: [(&str, &str); 4] = [
     (
         "_builtin_unreachable(), execution reached an unreachable program point",
@@ -33,7 +34,7 @@ const MESSAGES: [(&str, &str); 4] = [
     ),
 ];
 
-/// The reason of a trap, in the name of the function inlined there.
+/// Returns the reason of a trap, from the name of the function inlined there.
 fn reason_of(function: &str) -> Option<String> {
     let mut parts = function.strip_prefix(TRAP)?.strip_prefix('$')?.splitn(2, '$');
     let (category, message) = (parts.next()?, parts.next()?);
@@ -44,7 +45,7 @@ fn reason_of(function: &str) -> Option<String> {
     Some(format!("undefined behaviour: {known}"))
 }
 
-/// Whether a place is in a header whose functions are inlined into handlers.
+/// Whether a place is in a header with functions that are inlined into handlers.
 fn in_interface(place: &Location) -> bool {
     let Some(name) = place.file_name() else { return false };
     let folder = place.file.as_deref().and_then(|file| file.strip_suffix(&*name));
@@ -52,20 +53,20 @@ fn in_interface(place: &Location) -> bool {
         || folder.is_some_and(|folder| INTERFACES.iter().any(|interface| folder.ends_with(interface)))
 }
 
-/// The line tables of an image. They are read on the first lookup, since most runs have nothing to locate,
-/// and results are kept, since lookups repeat.
+/// The line tables of an image. They are read on the first lookup, since most runs have nothing to locate. Results are
+/// kept, since lookups repeat.
 pub(crate) struct Lines {
     file: Box<[u8]>,
     known: Mutex<BTreeMap<u32, Option<Location>>>,
 }
 
 impl Lines {
-    /// Those of an ELF file. Whether it has any, and whether they are sound, shows when they are read.
+    /// Returns the line tables of an ELF file. Their presence and soundness are found out on reading them.
     pub(crate) fn of_file(file: &[u8]) -> Lines {
         Lines { file: file.into(), known: Mutex::default() }
     }
 
-    /// Those of code that has no file.
+    /// Returns the line tables of code without a file.
     pub(crate) fn none() -> Lines {
         Lines::of_file(&[])
     }

@@ -1,5 +1,4 @@
-//! The memory that a core may access: an [`AddressSpace`] is a short list of [`Region`]s, built for one
-//! slice.
+//! The memory that a core may access. An [`AddressSpace`] is a short list of [`Region`]s, built for one slice.
 
 use crate::cache::Cache;
 use crate::context::OrderPoint;
@@ -12,51 +11,52 @@ use std::fmt;
 /// The stack pointer's register number.
 const SP: usize = 2;
 
-/// How many regions an address space has at most.
+/// Maximum number of regions of an address space.
 pub const MAX_REGIONS: usize = 16;
 
 /// No region: the initial value of a fast path's remembered region.
 const NONE: u8 = u8::MAX;
 
-/// Added to a remembered region that is beside DMA: the fast path finds no such region, and what follows it does.
+/// Added to a remembered region that is beside DMA. The fast path finds no such region, and the path after it does.
 const BESIDE_DMA: u8 = 0x80;
 
-/// The regions that one slice of one context may touch.
+/// The regions that one slice of one context may access.
 ///
-/// It lives on the stack and allocates nothing, so that it can be built anew for every slice. Where regions
-/// overlap, the one pushed first is meant.
+/// It is on the stack and allocates nothing, so that it can be built anew for every slice. Where regions overlap, the
+/// first one pushed counts.
 #[derive(Debug)]
 pub struct AddressSpace<'a> {
     regions: ArrayVec<Region<'a>, MAX_REGIONS>,
-    /// The region that the last load through each base register hit, if it needs no further look.
+    /// The region that the last load through each base register hit, if it needs no further check.
     hot_load: [u8; 64],
     /// The same for stores.
     hot_store: [u8; 64],
     stack: Option<u8>,
-    /// Words that are ordered wherever they lie, by address, sorted.
+    /// Words that are ordered in any region, sorted by address.
     ordered_words: &'a [u32],
-    /// The cache through which code is fetched, and what is added to addresses for it.
+    /// The cache through which code is fetched, and the offset that it adds to addresses.
     code: Option<(&'a mut Cache, u32)>,
     turns: Option<Turner<'a>>,
     dma: Option<&'a (dyn Dma + 'a)>,
-    /// What an atomic operation changes where stores are ignored.
+    /// The target of an atomic operation where stores are ignored.
     ignored: [u8; 4],
 }
 
-/// What DMA does at the banks of memories that it shares with cores, before which it goes.
+/// DMA at the banks of memories that it shares with cores. DMA has priority.
 pub trait Dma {
-    /// The cycles for which an access that begins at `cycle` waits for its bank.
+    /// Returns the cycles for which an access that begins at `cycle` waits for its bank.
     fn wait(&self, cycle: u64, address: u32) -> u32;
 }
 
-/// Grants accesses their turns inside a slice, where it can tell that nothing else comes before.
+/// Grants accesses their turns inside a slice, if it knows that no other access comes before.
 pub trait Turns {
-    /// An access by the instruction at `pc` to an ordered region, which begins at `cycle`. Returns the cycles that it takes beside
-    /// those of its instruction, if it is its turn; otherwise the slice ends before it.
+    /// Requests the turn of an access by the instruction at `pc` to an ordered region, which begins at `cycle`. Returns
+    /// the cycles that it takes beyond those of its instruction if the turn is granted. Otherwise the slice ends before
+    /// it.
     fn turn(&mut self, cycle: u64, pc: u32, point: OrderPoint) -> Option<u64>;
 }
 
-/// Who grants turns, and the cycles that the slice may go on behind one.
+/// The grantor of turns, and the cycles for which the slice may continue after one.
 struct Turner<'a> {
     turns: &'a mut (dyn Turns + 'a),
     slice: u64,
@@ -74,15 +74,15 @@ impl fmt::Debug for Turner<'_> {
     }
 }
 
-/// What a load or store has taken beside its instruction.
+/// The additional cost of a load or store.
 #[derive(Clone, Copy)]
 pub(crate) struct Took {
     pub extra: u32,
-    /// The cycles that the slice may go on behind it, if it was its turn.
+    /// The cycles for which the slice may continue after it, if its turn was granted.
     pub slice: Option<u64>,
 }
 
-/// Why a load or store cannot be done at once.
+/// The reason why a load or store cannot be done at once.
 pub(crate) enum Stop {
     /// The region is ordered.
     Order,
@@ -92,20 +92,20 @@ pub(crate) enum Stop {
     Trap(TrapKind),
 }
 
-/// One load or store, as far as the address space has to know it.
+/// One load or store, as far as it matters to the address space.
 #[derive(Clone, Copy)]
 pub(crate) struct Reference {
     pub access: Access,
     pub address: u32,
     pub size: u32,
-    /// The number of the register the address came from.
+    /// The number of the register with the address.
     pub base_register: u8,
     pub stack_pointer: u32,
     /// Whether it may be misaligned.
     pub misaligned: bool,
-    /// Whether it is performed in its order, so that an ordered region may be touched.
+    /// Whether it is performed in its order, so that it may access an ordered region.
     pub in_order: bool,
-    /// When its instruction begins, and where it is, inside a slice.
+    /// The start of its instruction, and its pc, inside a slice.
     pub cycle: u64,
     pub pc: u32,
 }
@@ -127,54 +127,54 @@ impl<'a> AddressSpace<'a> {
         }
     }
 
-    /// Orders accesses to these words, whose addresses are sorted multiples of four, as those to an
-    /// [ordered](Region::ordered) region.
+    /// Orders accesses to these words like those to an [ordered](Region::ordered) region. Their addresses are sorted
+    /// multiples of four.
     #[inline]
     pub const fn order_words(&mut self, words: &'a [u32]) {
         self.ordered_words = words;
     }
 
-    /// The same space with these words [ordered](AddressSpace::order_words), for building in one expression.
+    /// Returns the space with these words [ordered](AddressSpace::order_words), to build it in one expression.
     pub const fn with_ordered_words(mut self, words: &'a [u32]) -> AddressSpace<'a> {
         self.order_words(words);
         self
     }
 
-    /// Fetches code through a cache: a slice ends before a block of which a line is not there
+    /// Fetches code through a cache: a slice ends before a block with a missing line
     /// ([`Exit::Fetch`](crate::Exit::Fetch)). `program` is added to addresses of code, so that programs at the same
-    /// addresses have lines of their own. Without a cache fetching takes no time.
+    /// addresses have separate lines. Without a cache a fetch takes no time.
     #[inline]
     pub const fn fetch_through(&mut self, cache: &'a mut Cache, program: u32) {
         self.code = Some((cache, program));
     }
 
-    /// Has accesses to ordered regions ask for their turns before the slice ends for them. The slice may go on for `slice` cycles
-    /// behind each that has had its turn. Nobody is asked where code is fetched through a cache or instructions overlap: what a
-    /// slice finds there depends on where it begins.
+    /// Makes accesses to ordered regions request their turns before the slice ends for them. The slice may continue for
+    /// `slice` cycles after each granted turn. No turn is requested if code is fetched through a cache or instructions
+    /// overlap: there the results of a slice depend on its start.
     #[inline]
     pub fn take_turns(&mut self, turns: &'a mut (dyn Turns + 'a), slice: u64) {
         self.turns = Some(Turner { turns, slice });
     }
 
-    /// Has accesses to regions [beside DMA](Region::beside_dma) wait for it.
+    /// Makes accesses to regions [beside DMA](Region::beside_dma) wait for it.
     #[inline]
     pub fn wait_for_dma(&mut self, dma: &'a (dyn Dma + 'a)) {
         self.dma = Some(dma);
     }
 
-    /// No access asks for its turn any more.
+    /// Stops the requests for turns.
     pub(crate) fn take_no_turns(&mut self) {
         self.turns = None;
     }
 
-    /// The cycles for which an access waits for DMA.
+    /// Returns the cycles for which an access waits for DMA.
     #[inline]
     fn dma_wait(&self, index: usize, reference: Reference) -> u32 {
         let dma = self.dma.filter(|_| self.regions[index].beside_dma);
         dma.map_or(0, |dma| dma.wait(reference.cycle, reference.address))
     }
 
-    /// Asks for the turn of an access to an ordered region. Returns what it takes.
+    /// Requests the turn of an access to an ordered region. Returns its cost.
     fn turn(&mut self, index: usize, reference: Reference) -> Result<Took, Stop> {
         let Reference { access, address, size, cycle, pc, .. } = reference;
         let turner = self.turns.as_mut().filter(|_| self.code.is_none() && self.regions[index].ordered);
@@ -189,8 +189,8 @@ impl<'a> AddressSpace<'a> {
         self.code.is_some()
     }
 
-    /// The first line of code from `from` to `to` that is not in the instruction cache at `cycle`, and where the next
-    /// one begins.
+    /// Returns the first line of code from `from` to `to` that is not in the instruction cache at `cycle`, and the
+    /// start of the next one.
     #[inline]
     pub(crate) fn missing_line(&mut self, from: u32, to: u32, cycle: u64) -> Option<(u32, u32)> {
         let (cache, program) = self.code.as_mut()?;
@@ -202,7 +202,7 @@ impl<'a> AddressSpace<'a> {
     /// Adds a region.
     ///
     /// # Panics
-    /// When there are [`MAX_REGIONS`] already.
+    /// If there are [`MAX_REGIONS`] already.
     #[inline]
     pub fn push(&mut self, region: Region<'a>) {
         if region.stack {
@@ -211,7 +211,7 @@ impl<'a> AddressSpace<'a> {
         self.regions.push(region);
     }
 
-    /// The same with a region more, for building in one expression.
+    /// Returns the space with one more region, to build it in one expression.
     #[inline]
     pub fn with(mut self, region: Region<'a>) -> AddressSpace<'a> {
         self.push(region);
@@ -229,21 +229,21 @@ impl<'a> AddressSpace<'a> {
         Some(&self.regions[usize::from(self.stack?)])
     }
 
-    /// `len` bytes at `address`, as a command's pointer names them: one region must hold them all and be readable.
+    /// Returns `len` bytes at `address`, for a pointer of a command. One region must hold them all and be readable.
     ///
     /// # Errors
-    /// The trap that a load of them would cause.
+    /// The trap of an equivalent load.
     #[inline]
     pub fn read(&self, address: u32, len: u32) -> Result<&[u8], TrapKind> {
         let (index, offset) = self.check(Access::Read, address, len)?;
         Ok(&self.regions[index].bytes()[offset..offset + len as usize])
     }
 
-    /// `len` bytes at `address` to be written. A caller that shares this memory between cores also tells
+    /// Returns `len` bytes at `address` to be written. A caller that shares this memory between cores must also call
     /// [`Reservations::invalidate`](crate::Reservations::invalidate).
     ///
     /// # Errors
-    /// The trap that a store to them would cause.
+    /// The trap of an equivalent store.
     pub fn write(&mut self, address: u32, len: u32) -> Result<&mut [u8], TrapKind> {
         let (index, offset) = self.check(Access::Write, address, len)?;
         let bytes = self.regions[index].bytes_mut().expect("a writable region has mutable bytes");
@@ -263,9 +263,9 @@ impl<'a> AddressSpace<'a> {
         Ok((index, offset))
     }
 
-    /// Copies the segments of an image into their regions, whatever the core's permissions there, and zeroes
-    /// the rest of each segment. A segment that only needs to be read may lie in a region of shared bytes,
-    /// which is taken to have its contents already.
+    /// Copies the segments of an image into their regions, regardless of the core's permissions, and zeroes the rest of
+    /// each segment. A segment that is only read may be in a region of shared bytes, which must have its contents
+    /// already.
     ///
     /// # Errors
     /// [`LoadError::NoRoom`] names the first segment that fits into no region.
@@ -299,7 +299,7 @@ impl<'a> AddressSpace<'a> {
         self.regions.iter().map(Region::nearest).min_by_key(|n| n.distance(address, size))
     }
 
-    /// Loads `N` bytes where the last load through the same register hit a plain region.
+    /// Loads `N` bytes if the last load through the same register hit a plain region.
     #[inline(always)]
     pub(crate) fn load_fast<const N: usize>(&self, base_register: u8, address: u32) -> Option<[u8; N]> {
         let region = self.regions.get(self.hot_load[base_register as usize & 63] as usize)?;
@@ -310,7 +310,7 @@ impl<'a> AddressSpace<'a> {
         region.bytes().get(offset..offset + N)?.try_into().ok()
     }
 
-    /// Stores where the last store through the same register hit a plain region; whether it did.
+    /// Stores if the last store through the same register hit a plain region. Returns whether it did.
     #[inline(always)]
     pub(crate) fn store_fast<const N: usize>(
         &mut self,
@@ -334,12 +334,12 @@ impl<'a> AddressSpace<'a> {
         }
     }
 
-    /// Forgets where stores hit, so that each takes the slow path: a word has been reserved.
+    /// Forgets the regions that stores hit, so that each takes the slow path: a word has been reserved.
     pub(crate) fn forget_stores(&mut self) {
         self.hot_store = [NONE; 64];
     }
 
-    /// Loads up to four bytes, zero-extended, and returns the extra cycles it takes.
+    /// Loads up to four bytes, zero-extended. Returns the extra cycles as well.
     #[cold]
     #[inline(never)]
     pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, Took), Stop> {
@@ -366,8 +366,8 @@ impl<'a> AddressSpace<'a> {
         Ok((u32::from_le_bytes(value), took))
     }
 
-    /// Stores the low bytes of `value`; returns the extra cycles it takes, and whether other cores may see
-    /// it. `cache` says whether the next store through the same register may take the fast path.
+    /// Stores the low bytes of `value`. Returns the extra cycles, and whether other cores may see the store. `cache`
+    /// allows the next store through the same register to take the fast path.
     #[cold]
     #[inline(never)]
     pub(crate) fn store(
@@ -402,7 +402,7 @@ impl<'a> AddressSpace<'a> {
         Ok((took, !stack))
     }
 
-    /// The latency of an atomic access and whether other cores may see it, after checking that it is allowed.
+    /// Checks an atomic access. Returns its word, its latency and whether other cores may see it.
     pub(crate) fn atomic(&mut self, reference: Reference) -> Result<Word<'_>, Stop> {
         let (index, offset, _) = match self.resolve(reference) {
             Err(Stop::Device) => {
@@ -433,7 +433,8 @@ impl<'a> AddressSpace<'a> {
         Ok(Word { bytes, extra, shared })
     }
 
-    /// The region and the offset of an access where the last one through the same register hit a plain region beside DMA.
+    /// Returns the region and the offset of an access if the last one through the same register hit a plain region
+    /// beside DMA.
     #[inline]
     fn hot_beside_dma(&self, hot: u8, reference: Reference) -> Option<(usize, usize)> {
         let index = usize::from(hot & !BESIDE_DMA);
@@ -444,13 +445,14 @@ impl<'a> AddressSpace<'a> {
         Some((index, offset))
     }
 
-    /// How a region is remembered that an access has hit, if it is: only where a hit in it needs no check but its bounds.
+    /// Returns the mark to remember for the region of an access. There is one only if a hit in the region needs no
+    /// check but its bounds.
     #[inline]
     fn hot(&self, index: usize, extra: u32, ordered: bool, reference: Reference) -> Option<u8> {
         let region = &self.regions[index];
         let beside_dma = region.beside_dma && self.dma.is_some();
         let sp_elsewhere = reference.base_register as usize == SP && self.stack.is_some() && !region.stack;
-        // They are sorted: the first one behind the region's base is inside, or none is.
+        // They are sorted: either the first one after the region's base is inside, or none is.
         let words_inside = || {
             let first = self.ordered_words.partition_point(|&word| word < region.base);
             self.ordered_words.get(first).is_some_and(|&word| region.offset_of(word, 1).is_some())
@@ -466,7 +468,7 @@ impl<'a> AddressSpace<'a> {
         !self.ordered_words.is_empty() && (found(address) || found(address.wrapping_add(size - 1)))
     }
 
-    /// The region of an access, the offset there, and whether it has to wait for its turn.
+    /// Returns the region of an access, its offset, and whether it must wait for its turn.
     #[inline]
     fn resolve(&self, reference: Reference) -> Result<(usize, usize, bool), Stop> {
         let Reference { access, address, size, .. } = reference;
@@ -501,8 +503,9 @@ impl<'a> AddressSpace<'a> {
         Ok((index, offset, ordered))
     }
 
-    /// Below the stack, in its guard: an overflow where nothing else lies there, and through the stack pointer
-    /// even then. Outside everything with the stack pointer gone from the stack: an overflow too.
+    /// Returns the stack overflow of an access, if it is one. An access in the guard below the stack is one if no
+    /// region is there, and through the stack pointer in any case. An access outside all regions is one if the stack
+    /// pointer has left the stack.
     fn stack_overflow(&self, reference: Reference, outside: bool) -> Option<TrapKind> {
         let stack = &self.regions[self.stack? as usize];
         let Reference { address, stack_pointer, .. } = reference;
@@ -524,7 +527,7 @@ enum WordBytes<'a> {
     Shared(&'a [u8]),
 }
 
-/// The extra cycles of atomic instructions on a word: LR takes as much longer as a load.
+/// The extra cycles of atomic instructions on a word. LR has a load's.
 #[derive(Clone, Copy)]
 pub(crate) struct WordExtra {
     pub lr: u32,
@@ -532,7 +535,7 @@ pub(crate) struct WordExtra {
     pub sc: u32,
 }
 
-/// A word of memory under an atomic instruction.
+/// The operand in memory of an atomic instruction.
 pub(crate) struct Word<'a> {
     bytes: WordBytes<'a>,
     pub extra: WordExtra,

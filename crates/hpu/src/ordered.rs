@@ -1,4 +1,4 @@
-//! Instructions performed in their order among the cores: atomics, fences, accesses to ordered memories.
+//! Instructions that are performed in their order among the cores: atomics, fences, and accesses to ordered memories.
 
 use crate::block::Op;
 use crate::context::{Context, Pending};
@@ -9,25 +9,26 @@ use crate::reservations::Reservations;
 use crate::run::{misaligned_extra, shape};
 use crate::trap::{Access, Trap, TrapKind};
 
-/// Most operations of a loop that polls.
+/// Maximum number of operations of a polling loop.
 const MAX_POLLING: usize = 32;
 
 impl Context {
-    /// The word that the instruction at the program counter stores to, if it is a store of a whole word. Right behind a fence
-    /// that is what C11's atomic store with release order compiles to.
+    /// Returns the address of the word that the instruction at the pc stores, if it stores a whole word. Directly after
+    /// a fence, this is C11's atomic store with release order.
     pub fn next_store(&self, image: &Image) -> Option<u32> {
         let block = image.block(self.pc)?;
         let op = block.ops.first().filter(|op| op.kind == Kind::Sw)?;
         Some(self.regs[op.rs1 as usize].wrapping_add(op.imm))
     }
 
-    /// The words that a short loop loads, over and over, in which the last slice has ended: what the context waits for, if another one is
-    /// to store it. Of a loop up to its branch back, without calls; loads through a register that the loop changes are none.
+    /// Returns the words that a short loop polls, if the last slice ended in one. The context waits for another one to
+    /// store them. The loop extends to its branch back and has no calls. Loads through a register that the loop changes
+    /// do not count.
     pub fn polled(&self, image: &Image) -> Vec<u32> {
         let here = image.block(self.pc);
         let end = here.and_then(|block| block.ops.last());
         let back = |op: &&Op| matches!(op.kind.class(), Class::Branch | Class::Jump) && op.imm <= self.pc;
-        // The loop goes on behind this block where its branch leads out of it.
+        // The loop continues after this block if the block's branch leads out of it.
         let next = || {
             let next = image.block(here?.end)?;
             next.ops.last().filter(back).map(|op| (op.imm, next.end))
@@ -48,14 +49,14 @@ impl Context {
         polls.map(|op| self.regs[usize::from(op.rs1) & 63].wrapping_add(op.imm) & !3).collect()
     }
 
-    /// Executes now the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order),
-    /// and charges its cycles. The caller charges the wait before it with [`stall`](Context::stall).
+    /// Executes the one instruction that ended the last slice with [`Exit::Order`](crate::Exit::Order), and charges its
+    /// cycles. The caller charges the wait before it with [`stall`](Context::stall).
     ///
     /// # Errors
-    /// The trap it ends in.
+    /// The resulting trap.
     ///
     /// # Panics
-    /// When the last slice did not end with [`Exit::Order`](crate::Exit::Order).
+    /// If the last slice did not end with [`Exit::Order`](crate::Exit::Order).
     pub fn perform(
         &mut self,
         image: &Image,
@@ -90,7 +91,7 @@ impl Context {
         }
     }
 
-    /// A load or store; returns the extra cycles it takes.
+    /// Performs a load or store. Returns its extra cycles.
     fn ordered_access(
         &mut self,
         image: &Image,
@@ -123,7 +124,7 @@ impl Context {
         Ok(extra + misaligned_extra(image, address, size))
     }
 
-    /// LR, SC or an AMO; returns the extra cycles it takes.
+    /// Performs LR, SC or an AMO. Returns its extra cycles.
     fn atomic(
         &mut self,
         image: &Image,
@@ -173,7 +174,7 @@ fn trap_kind(stop: Stop) -> TrapKind {
     }
 }
 
-/// The value an AMO leaves in memory.
+/// Returns the value that an AMO leaves in memory.
 fn combined(kind: Kind, old: u32, operand: u32) -> u32 {
     match kind {
         Kind::AmoAdd => old.wrapping_add(operand),

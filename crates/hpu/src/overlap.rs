@@ -1,37 +1,38 @@
-//! Cores that overlap instructions: which enters a window when, when it begins, and when it leaves.
+//! Cores that overlap instructions: the entry of each into a window, its start and its exit.
 //!
-//! Instructions are executed one after another, as on any core; only their cycles are worked out here. So what
-//! handlers compute does not depend on it.
+//! Instructions are executed one after another, as on any core. Only their cycles are computed here, so results of
+//! handlers do not depend on the overlap.
 
 use crate::block::Op;
 use crate::core::CycleCosts;
 use crate::decode::{Class, Inst, Kind};
 use std::collections::VecDeque;
 
-/// How far a core overlaps instructions. [`CycleCosts`] are then the latencies of their results.
+/// The degree of overlap of a core. [`CycleCosts`] are then the latencies of results.
 ///
-/// - An instruction enters the window in program order, `width` of them a cycle, once there is room for it.
-/// - It begins when the registers that it reads have their values, a load also when earlier stores to its bytes that
-///   are in the window have theirs, and when a unit for it is free. What comes later may begin earlier.
-/// - It leaves in program order when it has its result, `width` a cycle.
-/// - What follows a taken branch or a jump enters in the next cycle at the earliest. A branch backwards is predicted taken,
-///   one forwards not taken; `jal` and returns are predicted right, other jumps through registers wrong. What follows a
-///   wrong prediction enters when the branch has its result, and [`mispredict`](Overlap::mispredict) cycles later.
-/// - Commands, atomics, fences, and accesses to ordered memories and devices begin when everything before them
-///   has left, and nothing enters before they end.
+/// - Instructions enter the window in program order, at most `width` per cycle, once there is room.
+/// - An instruction begins when its source registers have their values and a unit for it is free. A load also waits for
+///   the values of earlier stores in the window to its bytes. Later instructions may begin earlier.
+/// - Instructions leave in program order when they have their results, at most `width` per cycle.
+/// - The instruction after a taken branch or a jump enters in the next cycle at the earliest. A backward branch is
+///   predicted taken, a forward one not taken. `jal` and returns are predicted right, other jumps through registers
+///   wrong. After a wrong prediction, the next instruction enters [`mispredict`](Overlap::mispredict) cycles after the
+///   result of the branch.
+/// - Commands, atomics, fences, and accesses to ordered memories and devices begin when all earlier instructions have
+///   left. No instruction enters before their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Overlap {
-    /// Instructions that enter the window in a cycle, and that leave it.
+    /// Maximum number of instructions that enter the window per cycle, and that leave it.
     pub width: u16,
     /// Instructions in it.
     pub window: u16,
-    /// Operations of the integer units that begin in a cycle: those of [`CycleCosts::alu`], branches and jumps.
+    /// Integer-unit operations that begin per cycle: those of [`CycleCosts::alu`], branches and jumps.
     pub alus: u16,
-    /// Loads that begin in a cycle.
+    /// Loads that begin per cycle.
     pub loads: u16,
-    /// Stores that begin in a cycle.
+    /// Stores that begin per cycle.
     pub stores: u16,
-    /// Cycles from a wrongly predicted branch's result until what follows it enters.
+    /// Cycles from a wrongly predicted branch's result until the next instruction enters.
     pub mispredict: u16,
 }
 
@@ -41,17 +42,17 @@ enum Unit {
     Alu,
     Load,
     Store,
-    /// There are enough of them.
+    /// Their number is no limit.
     Any,
-    /// It begins when everything before it has left.
+    /// It begins when all earlier instructions have left.
     Last,
 }
 
-/// One instruction as the window sees it.
+/// An instruction in the view of the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     reads: u64,
-    /// Cycles until it has its result, without latencies of memories.
+    /// Cycles until its result, without memory latencies.
     latency: u32,
     /// Cycles from then until another one can use it.
     forward: u16,
@@ -73,7 +74,7 @@ impl Step {
     }
 }
 
-/// Bytes that an instruction accesses, and the cycles that this takes beside its latency.
+/// Bytes that an instruction accesses, and the additional cycles of the access.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Touched {
     pub(crate) address: u32,
@@ -90,28 +91,30 @@ struct Stored {
     ready: u64,
 }
 
-/// Cycles of which the units' operations are counted, a power of two. Operations further apart count as if units were free.
+/// Number of cycles for which operations of units are counted, a power of two. Operations further apart do not compete
+/// for units.
 const CYCLES: usize = 512;
 
 /// The instructions in flight of a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     overlap: Overlap,
-    /// The cycle in which the next instruction enters, if there is room, and how many have in it.
+    /// The cycle in which the next instruction enters, if there is room, and the number of those that have entered in
+    /// it.
     front: u64,
     entered: u16,
-    /// The cycle in which the last one leaves, and how many do in it.
+    /// The cycle in which the last one leaves, and the number of those that leave in it.
     last: u64,
     left: u16,
-    /// When registers have their values.
+    /// The cycle in which each register has its value.
     ready: [u64; 64],
-    /// When the instructions in the window leave, and which of them is the oldest.
+    /// Exit cycles of the instructions in the window, and the index of the oldest one.
     leaving: Box<[u64]>,
     oldest: usize,
-    /// Instructions that have entered.
+    /// Number of instructions that have entered.
     number: u64,
     stores: VecDeque<Stored>,
-    /// By cycle, operations that begin then in each kind of unit.
+    /// Number of operations that begin in each kind of unit, by cycle.
     begun: Box<[(u64, [u16; 3])]>,
 }
 
@@ -134,25 +137,25 @@ impl Window {
         }
     }
 
-    /// Nothing enters before this cycle.
+    /// Prevents entries before this cycle.
     pub(crate) const fn resume(&mut self, cycle: u64) {
         if cycle > self.front {
             (self.front, self.entered) = (cycle, 0);
         }
     }
 
-    /// A register has its value at this cycle.
+    /// Sets the cycle from which a register has its value.
     pub(crate) fn loaded(&mut self, register: u8, cycle: u64) {
         self.ready[usize::from(register)] = cycle;
     }
 
-    /// The cycle in which the next instruction enters.
+    /// Returns the cycle in which the next instruction enters.
     pub(crate) fn enter(&mut self) -> u64 {
         self.resume(self.leaving[self.oldest]);
         self.front
     }
 
-    /// The cycle in which an instruction can begin that waits for everything before it.
+    /// Returns the cycle in which an instruction that waits for all earlier ones can begin.
     pub(crate) fn drained(&self, step: Option<&Step>) -> u64 {
         self.operands(step.map_or(0, |step| step.reads)).max(self.last).max(self.front)
     }
@@ -166,7 +169,7 @@ impl Window {
         ready
     }
 
-    /// The next instruction enters. Returns when it has its result.
+    /// Enters the next instruction. Returns the cycle of its result.
     pub(crate) fn step(&mut self, step: &Step, touched: Touched) -> u64 {
         let mut start = self.enter().max(self.operands(step.reads));
         self.entered += 1;
@@ -194,7 +197,7 @@ impl Window {
         end
     }
 
-    /// When the bytes of a load have the values of earlier stores in the window.
+    /// Returns the cycle in which the bytes of a load have the values of earlier stores in the window.
     fn stored(&mut self, load: Touched) -> u64 {
         let in_window = self.number.saturating_sub(u64::from(self.overlap.window));
         while self.stores.front().is_some_and(|store| store.number < in_window) {
@@ -207,7 +210,7 @@ impl Window {
         self.stores.iter().filter(overlaps).map(|store| store.ready).max().unwrap_or(0)
     }
 
-    /// The first cycle from `start` on in which a unit is free; it is then taken.
+    /// Returns the first cycle from `start` on in which a unit is free, and takes the unit.
     fn begin(&mut self, start: u64, unit: usize, units: u16) -> u64 {
         let mut cycle = start;
         loop {
@@ -235,7 +238,7 @@ impl Window {
         self.number += 1;
     }
 
-    /// The branch or jump `op` at `pc` enters.
+    /// Enters the branch or jump `op` at `pc`.
     pub(crate) fn branch(&mut self, step: &Step, op: &Op, pc: u32, taken: bool) {
         let end = self.step(step, Touched::default());
         let right = match op.kind {
@@ -251,7 +254,7 @@ impl Window {
     }
 }
 
-/// Whether a `jalr` is a return, as the calling convention has it for return stacks: through ra or t0, without a link.
+/// Whether a `jalr` is a return by the calling convention for return stacks: through ra or t0, without a link.
 const fn is_return(op: &Op) -> bool {
     op.rd == 0 && matches!(op.rs1, 1 | 5)
 }

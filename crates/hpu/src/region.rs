@@ -1,15 +1,15 @@
-//! A region of the memory that a core may access: bytes or a device, with what an access costs and may do there.
+//! A region of the memory that a core may access: bytes or a device, its access costs and permissions.
 
 use crate::trap::{Access, Nearest, TrapKind};
 
-/// Both sides are laid out alike, so that telling them apart costs a load nothing.
+/// Both variants have the same layout, so that a load need not distinguish them.
 #[derive(Debug)]
 pub(crate) enum Bytes<'a> {
     Mutable(&'a mut [u8]),
     Shared(&'a [u8]),
 }
 
-/// A range of addresses with bytes behind it, or a device.
+/// A range of addresses with bytes, or a device.
 ///
 /// Made with [`memory`](Region::memory), [`read_only`](Region::read_only), [`stack`](Region::stack) or
 /// [`device`](Region::device), and refined with the methods that take and return it:
@@ -23,7 +23,7 @@ pub(crate) enum Bytes<'a> {
 #[derive(Debug)]
 pub struct Region<'a> {
     pub(crate) bytes: Bytes<'a>,
-    /// Of a device, which has no bytes.
+    /// The size of a device, which has no bytes.
     pub(crate) device_size: u32,
     pub(crate) base: u32,
     pub(crate) load_extra: u32,
@@ -72,29 +72,29 @@ impl<'a> Region<'a> {
         region
     }
 
-    /// Memory that may be read and written.
+    /// Returns memory that may be read and written.
     ///
     /// # Panics
-    /// As all constructors, when the region reaches over the end of the 32-bit address space.
+    /// Like all constructors, if the region exceeds the 32-bit address space.
     #[inline]
     pub fn memory(name: &'static str, base: u32, bytes: &'a mut [u8]) -> Region<'a> {
         Region::new(name, base, Bytes::Mutable(bytes))
     }
 
-    /// Memory that may only be read.
+    /// Returns memory that may only be read.
     #[inline]
     pub fn read_only(name: &'static str, base: u32, bytes: &'a [u8]) -> Region<'a> {
         Region::new(name, base, Bytes::Shared(bytes))
     }
 
-    /// The stack of one context. An access in the `guard` bytes below it is a stack overflow, and so is any
-    /// access outside the regions once the stack pointer has left it.
+    /// Returns the stack of one context. An access in the `guard` bytes below it is a stack overflow. Once the stack
+    /// pointer has left the stack, so is any access outside the regions.
     #[inline]
     pub fn stack(name: &'static str, base: u32, bytes: &'a mut [u8], guard: u32) -> Region<'a> {
         Region { stack: true, guard, ..Region::memory(name, base, bytes) }
     }
 
-    /// `size` bytes of device registers: loads and stores leave the slice as
+    /// Returns `size` bytes of device registers. Loads and stores leave the slice as
     /// [`Exit::Device`](crate::Exit::Device).
     #[inline]
     pub fn device(name: &'static str, base: u32, size: u32) -> Region<'a> {
@@ -106,8 +106,8 @@ impl<'a> Region<'a> {
         Region { device: true, writable: true, device_size: size, ..region }
     }
 
-    /// Cycles that a load and a store take longer here than [`CycleCosts`](crate::CycleCosts) says; an AMO takes
-    /// the load's, an SC the store's.
+    /// Sets the additional cycles of a load and a store over [`CycleCosts`](crate::CycleCosts). An AMO takes the
+    /// load's, an SC the store's.
     #[inline]
     pub const fn latency(mut self, load_extra: u32, store_extra: u32) -> Region<'a> {
         (self.load_extra, self.amo_extra) = (load_extra, load_extra);
@@ -115,37 +115,38 @@ impl<'a> Region<'a> {
         self
     }
 
-    /// Cycles that an AMO or SC takes longer here, where that is not as [`latency`](Region::latency) has it.
+    /// Sets the additional cycles of an AMO or SC, instead of those of [`latency`](Region::latency).
     #[inline]
     pub const fn atomic_latency(mut self, extra: u32) -> Region<'a> {
         (self.amo_extra, self.sc_extra) = (extra, extra);
         self
     }
 
-    /// A memory with a queue: an access ends the slice before it ([`Exit::Order`](crate::Exit::Order)), so that
-    /// the cores reach it in the order of their cycles.
+    /// Makes the memory ordered: an access ends the slice before it ([`Exit::Order`](crate::Exit::Order)), so that the
+    /// cores reach the memory's queue in the order of their cycles.
     #[inline]
     pub const fn ordered(mut self) -> Region<'a> {
         self.ordered = true;
         self
     }
 
-    /// A memory whose banks DMA uses, too: an access waits for it ([`AddressSpace::wait_for_dma`](crate::AddressSpace::wait_for_dma)).
+    /// Marks a memory with banks that DMA also uses: an access waits for it
+    /// ([`AddressSpace::wait_for_dma`](crate::AddressSpace::wait_for_dma)).
     #[inline]
     pub const fn beside_dma(mut self) -> Region<'a> {
         self.beside_dma = true;
         self
     }
 
-    /// Registers of words: a load of a part of one gets that part, as compilers make them of loads of words. A store of less, and an access to
-    /// parts of two, traps.
+    /// Restricts accesses to word registers. A load of a part of a word returns that part, since compilers make such
+    /// loads of word loads. A store to a part, and an access to parts of two words, traps.
     #[inline]
     pub const fn whole_words(mut self) -> Region<'a> {
         self.whole_words = true;
         self
     }
 
-    /// Registers that take stores, atomic ones too, and stay as they are. A command that would write there is refused.
+    /// Makes registers accept stores, atomic ones too, without effect. A command that would write there is refused.
     #[inline]
     pub const fn ignores_stores(mut self) -> Region<'a> {
         self.ignores_stores = true;
@@ -172,7 +173,7 @@ impl<'a> Region<'a> {
         if self.device { self.device_size as u64 } else { self.bytes().len() as u64 }
     }
 
-    /// The name, as it stands in traps.
+    /// The name in traps.
     #[inline]
     pub const fn name(&self) -> &'static str {
         self.name
@@ -194,7 +195,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Where `len` bytes at `address` lie in the region, when all of them do.
+    /// Returns the offset of `len` bytes at `address` in the region, if it holds all of them.
     #[inline]
     pub(crate) fn offset_of(&self, address: u32, len: u64) -> Option<usize> {
         let offset = address.wrapping_sub(self.base);
@@ -210,7 +211,7 @@ impl<'a> Region<'a> {
         self.permit_if(access, address, size, self.writable || self.ignores_stores)
     }
 
-    /// The same for a command, whose bytes have to be there afterwards.
+    /// Checks the access of a command, which must leave its bytes there.
     #[inline]
     pub(crate) fn permit_command(&self, access: Access, address: u32, size: u32) -> Result<(), TrapKind> {
         self.permit_if(access, address, size, self.writable)

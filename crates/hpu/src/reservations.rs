@@ -1,14 +1,13 @@
 //! LR/SC reservations of all cores that share a memory.
 
-/// The reserved words of all harts. Every core that shares a memory shares its reservations; a core is
-/// identified by its hart id.
+/// The reserved words of all harts. Cores that share a memory share its reservations. A hart id identifies a core.
 ///
-/// A reservation is broken by another hart's store or AMO to the word, by [`invalidate`](Self::invalidate), and
-/// by nothing else: an SC to a reserved word never fails spuriously. Stacks belong to one context each and take
-/// no part, so that two stacks may lie at the same address.
+/// A reservation is broken only by another hart's store or AMO to the word, and by [`invalidate`](Self::invalidate): an
+/// SC to a reserved word never fails spuriously. Each stack belongs to one context and is excluded, so that two stacks
+/// may have the same address.
 #[derive(Clone, Debug, Default)]
 pub struct Reservations {
-    /// (hart, word address); a hart has one reservation at most.
+    /// (hart, word address). A hart has at most one reservation.
     held: Vec<(u32, u32)>,
 }
 
@@ -23,18 +22,17 @@ impl Reservations {
         self.held.is_empty()
     }
 
-    /// Breaks every reservation of `len` bytes at `address`: a writer other than a core, such as DMA, stores
-    /// there.
+    /// Breaks every reservation of `len` bytes at `address`, for a store by a writer other than a core, such as DMA.
     pub fn invalidate(&mut self, address: u32, len: u32) {
         self.held.retain(|&(_, word)| !overlaps(word, address, len));
     }
 
-    /// `hart` has written `len` bytes at `address`.
+    /// Records that `hart` has written `len` bytes at `address`.
     pub(crate) fn stored(&mut self, hart: u32, address: u32, len: u32) {
         self.held.retain(|&(holder, word)| holder == hart || !overlaps(word, address, len));
     }
 
-    /// Drops the reservation of a hart: its handler is over.
+    /// Drops the reservation of a hart after its handler has ended.
     pub fn release(&mut self, hart: u32) {
         self.held.retain(|&(holder, _)| holder != hart);
     }
@@ -44,7 +42,7 @@ impl Reservations {
         self.held.push((hart, word));
     }
 
-    /// Drops the reservation of `hart`; returns whether it was for `word`.
+    /// Drops the reservation of `hart`. Returns whether it was for `word`.
     pub(crate) fn take(&mut self, hart: u32, word: u32) -> bool {
         let held = self.held.contains(&(hart, word));
         self.release(hart);

@@ -1,8 +1,8 @@
 //! The interpreter: executes a slice of a context.
 //!
-//! Blocks carry the cycles of their operations as sums, so that a block costs one addition and one comparison
-//! with the limit. Only latencies of memories are added on the way, and the part of the block that may still
-//! begin before the limit is then looked up anew: limits are exact to the instruction.
+//! Blocks carry the cumulative cycles of their operations, so that a block costs one addition and one comparison with
+//! the limit. Only memory latencies are added during execution. Then the part of the block that may still begin before
+//! the limit is looked up anew: limits are exact to the instruction.
 
 use crate::block::{Block, Count, Op};
 use crate::context::{Context, DeviceAccess, Exit, OrderPoint, Pending, RETURN_ADDRESS};
@@ -16,7 +16,7 @@ use crate::trap::{Access, Illegal, TrapKind};
 
 mod float;
 
-/// `a / b` as RISC-V has it: no trap for zero or overflow.
+/// `a / b` as defined by RISC-V: no trap for zero or overflow.
 const fn div(a: u32, b: u32) -> u32 {
     if b == 0 { u32::MAX } else { (a as i32).wrapping_div(b as i32) as u32 }
 }
@@ -25,7 +25,7 @@ const fn rem(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { (a as i32).wrapping_rem(b as i32) as u32 }
 }
 
-/// Each byte that is not zero, with all its bits set.
+/// Returns each byte that is not zero with all its bits set.
 const fn or_combine(a: u32) -> u32 {
     let any = ((a & 0x7f7f_7f7f) + 0x7f7f_7f7f) | a;
     (any >> 7 & 0x0101_0101) * 0xff
@@ -35,11 +35,11 @@ const fn high(product: i64) -> u32 {
     (product >> 32) as u32
 }
 
-/// The longest slice, in cycles: what is counted in it fits a [`Count`].
+/// Maximum cycles of a slice, so that its counts fit a [`Count`].
 const LONGEST: u64 = 1 << 31;
 
-/// Where a slice stands: the block it is in, the cycle at its start, latencies so far included, and what the slice has
-/// counted before it.
+/// The position of a slice: its block, the cycle at the block's start (with latencies so far), and the slice's counts
+/// before the block.
 #[derive(Clone, Copy)]
 struct Place<'i> {
     block: &'i Block,
@@ -48,12 +48,12 @@ struct Place<'i> {
 }
 
 impl Context {
-    /// Executes up to, not past, the next point where the order between cores matters, and begins no instruction
-    /// at or after cycle `until`. A slice of 2^31 cycles ends by itself.
+    /// Executes up to, not past, the next point at which the order between cores matters. No instruction begins at or
+    /// after cycle `until`. A slice of 2^31 cycles ends by itself.
     ///
-    /// [`cycle`](Context::cycle) is then the cycle at which the next instruction begins. Any division into slices
-    /// gives the same state and the same cycles, unless code is fetched through a cache: a slice that begins inside a block
-    /// looks for the rest of its lines once more, and other cores may have taken their places between two slices.
+    /// Afterwards, [`cycle`](Context::cycle) is the start of the next instruction. Any division into slices gives the
+    /// same state and the same cycles, unless code is fetched through a cache. There, a slice that begins inside a
+    /// block looks up the rest of its lines again, and other cores may have evicted them in between.
     pub fn run(
         &mut self,
         image: &Image,
@@ -61,7 +61,8 @@ impl Context {
         reservations: &mut Reservations,
         until: u64,
     ) -> Exit {
-        // Several times the same code, so that fetching without a cache takes no time here either, nor issuing in order.
+        // The same code is instantiated several times, so that the variant without a cache or with in-order issue costs
+        // no time here.
         match (&image.core().overlap, space.has_code_cache()) {
             (None, false) => self.run_on::<false, false>(image, space, reservations, until),
             (None, true) => self.run_on::<true, false>(image, space, reservations, until),
@@ -76,7 +77,7 @@ impl Context {
         }
     }
 
-    /// Makes the window of a core that overlaps instructions ready for a slice.
+    /// Prepares the window of a core that overlaps instructions for a slice.
     #[inline(never)]
     fn open_window(&mut self, overlap: &Overlap, costs: &CycleCosts) {
         let window = self.window.get_or_insert_with(|| Box::new(Window::new(overlap)));
@@ -102,7 +103,7 @@ impl Context {
         until: u64,
     ) -> Exit {
         self.pending = Pending::Nothing;
-        // A store to a reserved word must be noticed. No word is reserved during a slice.
+        // A store to a reserved word must be detected. No word is reserved during a slice.
         let cache_stores = reservations.is_empty();
         if !cache_stores {
             space.forget_stores();
@@ -111,7 +112,7 @@ impl Context {
         let mut bound = until.min(last);
         let (mut pc, mut cycle, mut count) = (self.pc, self.cycle, Count::ZERO);
         let mut from = None;
-        // The cycles, beside the first, of the jump that has led here: in them code is fetched.
+        // The cycles, without the first, of the jump to this code. Code is fetched in them.
         let mut jumped = if CACHED { std::mem::take(&mut self.jumped) } else { 0 };
 
         'blocks: loop {
@@ -177,7 +178,7 @@ impl Context {
                             }
                         };
                     }
-                    // What a load or store took; behind its turn the slice may go on.
+                    // Accounts for the cost of a load or store. After its turn the slice may continue.
                     macro_rules! took {
                         ($took:expr, $misaligned:expr) => {
                             let Took { extra, slice } = $took;
@@ -263,7 +264,7 @@ impl Context {
                             }
                             count = count + block.count;
                             pc = $target;
-                            // Another core may have taken the place of its lines, or they of one another.
+                            // Lines may have been evicted, by another core or by one another.
                             if pc == block.pc && !CACHED {
                                 continue 'again;
                             }
@@ -393,8 +394,8 @@ impl Context {
         }
     }
 
-    /// Executes an instruction of Zba, Zbb, Zbs or F; false for others, and for those of F that cannot be
-    /// executed. A function of its own, since inside the loop it would slow down all other instructions.
+    /// Executes an instruction of Zba, Zbb, Zbs or F. Returns false for others, and for those of F that cannot be
+    /// executed. A separate function, since inside the loop it would slow down all other instructions.
     #[inline(never)]
     fn extended(&mut self, op: &Op, a: u32, b: u32) -> bool {
         let value = match op.kind {
@@ -430,7 +431,7 @@ impl Context {
         true
     }
 
-    /// The context is before `op`.
+    /// Leaves the context before `op`.
     fn stay(&mut self, place: Place<'_>, op: &Op) {
         self.pc = place.block.pc.wrapping_add(u32::from(op.offset));
         self.cycle = match &self.window {
@@ -440,7 +441,7 @@ impl Context {
         self.counted(place.count + Count::before(op));
     }
 
-    /// The context is before a block that it does not execute.
+    /// Leaves the context before a block that it does not execute.
     #[inline(always)]
     fn rest<const OVERLAPS: bool>(&mut self, pc: u32, cycle: u64, count: Count) {
         (self.pc, self.cycle) = (pc, if OVERLAPS { self.window().drained(None) } else { cycle });
@@ -498,7 +499,7 @@ impl Context {
         self.trap(image, reservations, self.pc, TrapKind::CycleLimit { limit: self.cycle_limit })
     }
 
-    /// There is no code at the pc: the call returns or traps.
+    /// Handles a pc without code: the call returns or traps.
     #[inline(never)]
     fn nowhere(&self, image: &Image, reservations: &mut Reservations, from: Option<u32>) -> Exit {
         let address = self.pc;
@@ -515,7 +516,7 @@ impl Context {
         self.trap(image, reservations, from.unwrap_or(address), kind)
     }
 
-    /// The stack pointer has left the stack.
+    /// Handles a stack pointer outside the stack.
     #[cold]
     fn overrun(
         &self,
@@ -529,7 +530,7 @@ impl Context {
         self.trap(image, reservations, from.unwrap_or(self.pc), kind)
     }
 
-    /// A load or store that cannot be done inside the slice.
+    /// Handles a load or store that cannot be done inside the slice.
     #[cold]
     #[inline(never)]
     fn stopped(
@@ -558,7 +559,7 @@ impl Context {
         }
     }
 
-    /// The operations that end a slice.
+    /// Executes the operations that end a slice.
     #[inline(never)]
     fn ended(&mut self, image: &Image, reservations: &mut Reservations, place: Place<'_>, op: &Op) -> Exit {
         self.stay(place, op);

@@ -1,22 +1,23 @@
-//! Who wrote each word last, and when memory had it: where nothing keeps caches coherent, that tells which accesses
-//! would have met an older value.
+//! The last writer of each word, and the time at which memory got it. If nothing keeps caches coherent, this shows
+//! which accesses would have read an older value.
 
 use rustc_hash::FxHashMap;
 
 /// Bytes of a word.
 const WORD: u64 = 4;
-/// Bits for the cache that wrote a word; the rest has when memory had it.
+/// Bits for the cache that wrote a word. The other bits have the time at which memory got it.
 const CACHE_BITS: u32 = 12;
 /// Written past the caches.
 const NOBODY: u64 = (1 << CACHE_BITS) - 1;
 /// Memory does not have it yet.
 const NEVER: u64 = u64::MAX >> CACHE_BITS;
 
-/// The last write of each word that was written.
+/// The last write of each written word.
 #[derive(Clone, Debug)]
 pub(crate) struct Writers {
     line: u64,
-    /// By line and word: when memory had the value, and which cache wrote it. None if nothing was written.
+    /// By line and word: the time at which memory got the value, and the cache that wrote it. `None` if nothing was
+    /// written.
     words: FxHashMap<u64, Box<[Option<Written>]>>,
 }
 
@@ -27,7 +28,7 @@ impl Written {
     fn new(by: Option<usize>, reached: Option<u64>) -> Written {
         let by = by.map_or(NOBODY, |cache| cache as u64);
         let reached = reached.unwrap_or(NEVER);
-        // Uses are counted from one on, so that this is not zero.
+        // Uses are counted from one, so this is not zero.
         Written(std::num::NonZeroU64::new((reached << CACHE_BITS) | by).expect("a use has a number"))
     }
 
@@ -58,7 +59,7 @@ impl Writers {
         words[range].fill(Some(Written::new(by, reached)));
     }
 
-    /// A cache has written a line to memory.
+    /// Records that a cache has written a line to memory.
     pub(crate) fn reached_memory(&mut self, cache: usize, number: u64, now: u64) {
         for word in self.words.get_mut(&number).into_iter().flatten().flatten() {
             if word.by(cache) && word.reached() == NEVER {
@@ -67,7 +68,8 @@ impl Writers {
         }
     }
 
-    /// Whether one of these words was written by another than this cache, and came to memory later than this.
+    /// Whether one of these words was written by another cache, and reached memory later than this cache filled the
+    /// line.
     pub(crate) fn is_stale(&self, cache: usize, address: u64, bytes: u32, filled: u64) -> bool {
         let (number, range) = self.words_of(address, bytes);
         let Some(words) = self.words.get(&number) else { return false };

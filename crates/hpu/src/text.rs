@@ -1,10 +1,10 @@
-//! Untrusted text: names from files, lines that handlers print. A terminal shows it and obeys none of it.
+//! Untrusted text: names from files, and lines that handlers print. A terminal shows it without interpreting it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Characters that a terminal would act on, or that change the order in which it shows others: control
-/// characters (C0, DEL, C1), separators of lines and paragraphs, and Unicode's bidirectional formatting.
+/// Characters that a terminal would interpret, or that change the display order of others. They are control characters
+/// (C0, DEL, C1), separators of lines and paragraphs, and Unicode's bidirectional formatting.
 pub const fn acts(c: char) -> bool {
     matches!(
         c,
@@ -18,12 +18,12 @@ pub const fn acts(c: char) -> bool {
     )
 }
 
-/// One line of text with every such character as an escape, `\x1b` or `\u{202e}`.
+/// Returns one line of text with every such character as an escape, `\x1b` or `\u{202e}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, acts)
 }
 
-/// The same, except that tabs stay.
+/// Like [`printable`], but keeps tabs.
 pub fn printable_line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c != '\t' && acts(c))
 }

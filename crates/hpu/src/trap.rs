@@ -1,4 +1,4 @@
-//! Traps: a [`Trap`] says why a handler was stopped, at which address, and at which C source line.
+//! Traps: a [`Trap`] has the reason why a handler was stopped, the address, and the C source line.
 
 use crate::isa::Extension;
 use crate::text::printable;
@@ -26,12 +26,12 @@ impl Access {
     }
 }
 
-/// Why an instruction is illegal.
+/// The reason why an instruction is illegal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Illegal {
-    /// The word is no instruction, or one of an extension that is not modelled.
+    /// The word is no instruction, or an instruction of an extension that is not modelled.
     Unknown,
-    /// The word is zero: memory that was never code, and what `__builtin_trap` comes down to where the isa has C.
+    /// The word is zero: memory that was never code, or `__builtin_trap` if the isa has C.
     Zero,
     /// It belongs to an extension that the core's isa does not name.
     Needs(Extension),
@@ -39,7 +39,7 @@ pub enum Illegal {
     NoSuchCsr(u32),
     /// It writes a counter.
     ReadOnlyCsr(u32),
-    /// It rounds in a mode that is reserved, named by itself or by `frm`.
+    /// It rounds in a reserved mode, in the instruction or in `frm`.
     RoundingMode(u32),
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Illegal {
     }
 }
 
-/// The region nearest to an address outside all of them.
+/// The nearest region to an address outside all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nearest {
     /// The region's name.
@@ -79,7 +79,7 @@ pub enum TrapKind {
         /// Why not.
         why: Illegal,
     },
-    /// An address that is not a multiple of the access's size, where that is not allowed.
+    /// The address is not a multiple of the access's size, where this is not allowed.
     Misaligned {
         /// The kind of access.
         access: Access,
@@ -88,7 +88,7 @@ pub enum TrapKind {
         /// The size of the access in bytes.
         size: u32,
     },
-    /// The access does not lie in one region.
+    /// No region contains the whole access.
     OutOfRegion {
         /// The kind of access.
         access: Access,
@@ -96,7 +96,7 @@ pub enum TrapKind {
         address: u32,
         /// The size of the access in bytes.
         size: u32,
-        /// The region nearest to the address, where there is any.
+        /// The nearest region to the address, if any.
         nearest: Option<Nearest>,
     },
     /// An access that the region does not allow.
@@ -110,7 +110,7 @@ pub enum TrapKind {
         /// The region's name.
         region: &'static str,
     },
-    /// An access to a part of a word, where whole words alone are decoded.
+    /// An access to a part of a word, where only whole words are decoded.
     PartOfWord {
         /// The kind of access.
         access: Access,
@@ -121,14 +121,14 @@ pub enum TrapKind {
         /// The region's name.
         region: &'static str,
     },
-    /// An atomic access to a device, which has none.
+    /// An atomic access to a device, which supports none.
     AtomicOnDevice {
         /// The address.
         address: u32,
         /// The device's name.
         region: &'static str,
     },
-    /// The stack's region was too small.
+    /// A stack region that is too small.
     StackOverflow {
         /// The address of the access.
         address: u32,
@@ -139,30 +139,30 @@ pub enum TrapKind {
     },
     /// The stack pointer was moved below the stack.
     StackExhausted {
-        /// Where it was moved to.
+        /// The new stack pointer.
         pointer: u32,
         /// The lowest address of the stack.
         bottom: u32,
         /// The stack's size in bytes.
         size: u64,
     },
-    /// The call's cycles are used up.
+    /// The cycles of the call are used up.
     CycleLimit {
-        /// The cycle at which the call had to be over.
+        /// The cycle at which the call should have ended.
         limit: u64,
     },
     /// `fence.i` in a program that has written to its own code, which runs as it was loaded.
     CodeChanged {
-        /// The first instruction word that is another.
+        /// The first changed instruction word.
         address: u32,
     },
-    /// `ebreak`, which is also what `__builtin_trap` and `abort` come down to.
+    /// `ebreak`, also the result of `__builtin_trap` and `abort`.
     Breakpoint,
     /// An `ecall` with invalid arguments.
     CallRefused {
-        /// The function that makes it.
+        /// The function that makes the call.
         call: &'static str,
-        /// The error, and what to write instead.
+        /// The error and the correction.
         why: &'static str,
     },
     /// An `ecall` with an unknown number.
@@ -177,28 +177,28 @@ pub enum TrapKind {
 /// A place in the source of a handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// The innermost function outside `nicety.h`, `frame.h` and their like, inlined ones included; [printable].
+    /// The innermost function outside `nicety.h`, `frame.h` and similar headers, inlined ones included; [printable].
     pub function: Option<String>,
-    /// The source file, with the directory the compiler wrote down, as it stands in the file.
+    /// The source file with the compiler's directory, as in the file.
     pub file: Option<String>,
     /// The line, counted from 1.
     pub line: Option<u32>,
-    /// The function of these that is called there, where the place is inside it.
+    /// The interface function that is called there, if the place is inside one.
     pub called: Option<String>,
-    /// The compiler's reason for a trap of its own there: undefined behaviour, or the text of `__builtin_verbose_trap`.
+    /// The compiler's reason for its own trap there: undefined behaviour, or the text of `__builtin_verbose_trap`.
     pub reason: Option<String>,
 }
 
 impl Location {
-    /// The name of the source file, without its directory, [printable].
+    /// The name of the source file without its directory, [printable].
     pub fn file_name(&self) -> Option<Cow<'_, str>> {
         self.file.as_deref().map(|file| printable(file.rsplit(['/', '\\']).next().unwrap_or(file)))
     }
 }
 
 impl fmt::Display for Location {
-    /// `in payload_handler at ping.c:42`, or as much of it as is known; `in PtlHandlerCAS, called in payload_handler at
-    /// ping.c:42` where that is called there.
+    /// `in payload_handler at ping.c:42`, or its known part; `in PtlHandlerCAS, called in payload_handler at ping.c:42`
+    /// for an interface function.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(called) = &self.called {
             write!(f, "in {called}, called ")?;
@@ -221,16 +221,16 @@ impl fmt::Display for Location {
 pub struct Trap {
     /// The reason.
     pub kind: TrapKind,
-    /// The instruction at fault; for a jump out of the code, the jump where it is known.
+    /// The faulting instruction. For a jump out of the code, the jump if it is known.
     pub pc: u32,
-    /// Its place in the source, where the image has symbols or line tables.
+    /// Its place in the source, if the image has symbols or line tables.
     pub location: Option<Location>,
 }
 
 impl Trap {
-    /// The compiler's reason, where it has put the trap there.
+    /// The compiler's reason, if the compiler inserted the trap.
     fn reason(&self) -> Option<&str> {
-        // `unimp`: zeros, or a write of a counter where the isa has no C; and gcc's `ebreak`.
+        // `unimp`: zeros, or a write of a counter if the isa has no C; and gcc's `ebreak`.
         let by_compiler = matches!(
             self.kind,
             TrapKind::Breakpoint
@@ -239,7 +239,7 @@ impl Trap {
         self.location.as_ref().filter(|_| by_compiler)?.reason.as_deref()
     }
 
-    /// The data address, or the target of a jump, where one is at fault.
+    /// The faulting data address, or the target of a jump.
     pub const fn address(&self) -> Option<u32> {
         match self.kind {
             TrapKind::Misaligned { address, .. }
@@ -346,7 +346,7 @@ const fn preposition(access: Access) -> &'static str {
     }
 }
 
-/// Addresses this low come from null pointers and the fields behind them.
+/// Such low addresses come from null pointers and field offsets.
 const fn is_null(address: u32) -> bool {
     address < 256
 }
@@ -355,7 +355,7 @@ const fn null_hint(address: u32) -> &'static str {
     if is_null(address) { " (a null pointer?)" } else { "" }
 }
 
-/// How near a region has to be to be worth naming.
+/// Maximum distance at which a region is named.
 const NEAR: u64 = 4 << 10;
 
 impl Nearest {

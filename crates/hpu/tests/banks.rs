@@ -29,8 +29,8 @@ proptest! {
     fn no_access_is_lost_and_none_overtakes_another(timing in timing(), accesses in accesses()) {
         let mut banks = Banks::new(timing);
         let (mut cycle, mut waited) = (0, 0);
-        // By bank, when the last access began that did not go to a queue, nor came from the unit; and from when until when it
-        // was occupied by what did not go to a queue.
+        // By bank: the start of the last access that did not go to a queue nor came from the unit. Then the period for
+        // which other than queued accesses occupied it.
         let mut begun = vec![0; timing.banks as usize];
         let mut occupied = vec![Vec::new(); timing.banks as usize];
         for &(pause, word, kind) in &accesses {

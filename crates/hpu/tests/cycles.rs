@@ -1,4 +1,4 @@
-//! The cycles of instructions, and that slices of any length add up to the same.
+//! The cycles of instructions, and their independence of the lengths of slices.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -11,7 +11,7 @@ use nicety_hpu::{
 const PSPIN: CycleCosts =
     CycleCosts { load_use: 1, jump_register: 2, branch_taken: 3, ..CycleCosts::SINGLE_CYCLE };
 
-/// Every class has a cost of its own, so that a mix-up shows.
+/// Every class has a different cost, so that a mix-up shows.
 const DISTINCT: CycleCosts = CycleCosts {
     alu: 1,
     mul: 100,
@@ -43,7 +43,7 @@ fn core(costs: CycleCosts) -> Core {
     Core { costs, ..everything() }
 }
 
-/// Cycles of the words up to their end, without the return that follows.
+/// Returns the cycles of the words, without the return that follows.
 fn cycles(words: &[u32]) -> u64 {
     let mut machine = Machine::on(&core(DISTINCT), &[words, &[ret()]].concat());
     machine.call(&[MEMORY]);
@@ -58,7 +58,7 @@ fn each_class_costs_what_the_table_says() {
         (lui(T0, 1), 1),
         (nop(), 1),
         (mul(T0, T0, T0), 100),
-        (mul(ZERO, T0, T0), 100), // what x0 swallows still takes its time
+        (mul(ZERO, T0, T0), 100), // a result discarded by x0 still takes its time
         (mulhu(T0, T0, T0), 200),
         (rem(T0, T0, T0), 300),
         (lbu(T0, 0, A0), 400),
@@ -122,7 +122,7 @@ fn each_class_of_the_extensions_costs_what_the_table_says() {
     assert_eq!(cycles(&[lw(T0, 0, A0), fcvt_s_w(FT0, T0)]), 2310);
     assert_eq!(cycles(&[lw(T0, 0, A0), fadd_s(FT0, FT5, FT5)]), 1800);
     assert_eq!(cycles(&[lw(T0, 0, A0), csrrw(ZERO, FCSR, T0)]), 1410);
-    assert_eq!(cycles(&[lw(T0, 0, A0), csrrwi(ZERO, FCSR, T0)]), 1400); // a number, no register
+    assert_eq!(cycles(&[lw(T0, 0, A0), csrrwi(ZERO, FCSR, T0)]), 1400); // a number, not a register
     let mut long = vec![nop(); 31];
     long.extend([flw(FT0, 0, A0), fmv_x_w(T0, FT0)]); // across the border of two blocks
     assert_eq!(cycles(&long), 31 + 400 + 10 + 2100);
@@ -138,16 +138,16 @@ fn using_a_load_at_once_costs_a_penalty() {
     assert_eq!(cycles(&[lw(T0, 0, A0), lw(T0, 0, A0)]), 800);
     assert_eq!(cycles(&[lw(T0, 0, A0), beq(T0, A0, 8)]), 1010);
     assert_eq!(cycles(&[lw(ZERO, 0, A0), add(T0, ZERO, ZERO)]), 401);
-    // A result of an atomic comes from memory too, and one is waited for by an atomic.
+    // A result of an atomic comes from memory too, and an atomic waits for a loaded value.
     assert_eq!(cycles(&[amoadd_w(T0, T0, A0), mv(T0, T0)]), 1111);
     assert_eq!(cycles(&[lw(T0, 0, A0), amoadd_w(T1, T0, A0)]), 1510);
-    // Across the border of two blocks, here after the longest block there is.
+    // Across the border of two blocks, here after a block of the maximum length.
     let mut long = vec![nop(); 31];
     long.extend([lw(T0, 0, A0), mv(T1, T0)]);
     assert_eq!(cycles(&long), 31 + 400 + 11);
 }
 
-/// As measured on PsPIN: 6 cycles and 4 instructions a word.
+/// As measured on PsPIN: 6 cycles and 4 instructions per word.
 #[test]
 fn the_sum_of_words_takes_six_cycles_a_word() {
     let words = [
@@ -204,7 +204,7 @@ fn regions_have_latencies_of_their_own() {
             exit => break assert!(matches!(exit, Exit::Return(_)), "{exit:?}"),
         }
     }
-    // 21 + 1 + 22 + 1, then LR 21, SC 22 and AMO 21, of which the last two use what the one before gave.
+    // 21 + 1 + 22 + 1, then LR 21, SC 22 and AMO 21. The last two use the result of the previous one.
     assert_eq!(at, [45, 45 + 21 + 1, 67 + 22 + 1]);
     assert_eq!(context.cycle(), 90 + 21 + 2);
 }
@@ -244,7 +244,7 @@ fn a_jump_costs_a_cycle_even_in_a_table_of_zeros() {
 #[test]
 fn limits_are_exact_to_the_instruction() {
     let words = [addi(A0, A0, 1), addi(A0, A0, 1), lw(T0, 0, A1), addi(A0, A0, 1), mv(T0, T0), ret()];
-    let starts = [0, 1, 2, 402, 403, 404]; // when each begins, and the one after ends
+    let starts = [0, 1, 2, 402, 403, 404]; // start of each, and end of the one after
     for until in 0..410 {
         let mut machine = Machine::on(&core(DISTINCT), &words);
         machine.call(&[0, MEMORY]);
@@ -252,7 +252,7 @@ fn limits_are_exact_to_the_instruction() {
         let begun = starts.iter().filter(|&&start| start < until).count() as u64;
         assert_eq!(machine.context.instret(), begun, "until {until}");
         assert_eq!(exit == Exit::Limit, begun < 6, "until {until}");
-        // The limit of the call is the same, and a trap.
+        // The limit of the call does the same, and traps.
         let mut machine = Machine::on(&core(DISTINCT), &words);
         machine.context.call(&machine.image, CODE, STACK_TOP, &[0, MEMORY], until);
         let exit = machine.slice(u64::MAX);
@@ -279,7 +279,7 @@ fn latencies_count_towards_the_limit() {
 
 #[test]
 fn a_limit_between_two_blocks_keeps_the_load_use_penalty() {
-    // The longest block there is ends behind the load.
+    // A block of the maximum length ends after the load.
     let mut words = vec![nop(); 31];
     words.extend([lw(T0, 0, A0), mv(T1, T0), ret()]);
     for until in 1..500 {
@@ -349,7 +349,7 @@ fn a_loop_polls_the_words_that_it_loads_through_registers_it_keeps() {
             })
             .collect::<Vec<_>>()
     };
-    // Wherever in the loop the slice ends.
+    // The slice may end anywhere in the loop.
     let one = polled(&[lw(T0, 8, A0), bne(T0, A1, -4), ret()]);
     assert_eq!(one, vec![vec![STACK + 72]; 10]);
     let two =

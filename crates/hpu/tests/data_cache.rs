@@ -1,4 +1,4 @@
-//! Data caches: each way in which a line comes and goes, and any accesses beside caches that are written down naively.
+//! Data caches: each way in which a line is filled and removed, and random accesses compared with a naive model.
 
 use crate::common::cases;
 use nicety_hpu::{CacheShape, Coherence, DataCaches, Found, Passed, Writes};
@@ -20,7 +20,7 @@ fn a_changed_line_that_makes_room_is_written_to_memory() {
     assert_eq!(caches.store(0, 2), MEMORY);
     assert_eq!(caches.fill(0, 2, 20, true), None);
     assert_eq!(caches.store(0, 0), hit(10));
-    // Line 2 was used before line 0; both are changed.
+    // Line 2 was used before line 0. Both are changed.
     assert_eq!(caches.load(0, 4), MEMORY);
     assert_eq!(caches.fill(0, 4, 30, false), Some(2));
     assert_eq!((caches.load(0, 0), caches.load(0, 4)), (hit(10), hit(30)));
@@ -36,18 +36,18 @@ fn a_cache_that_stores_owns_the_line() {
         assert_eq!(caches.load(cache, 5), MEMORY);
         caches.fill(cache, 5, 7, false);
     }
-    // The other one gives its line up; the owner has nobody to ask from then on.
+    // The other one gives its line up. From then on the owner stores without asking.
     assert_eq!(caches.store(0, 5), Found::Hit { ready: 7, taken: true });
     assert_eq!(caches.store(0, 5), hit(7));
-    // It hands its line over to a load, and keeps it: both have it now.
+    // It hands its line over to a load and keeps it: both have it now.
     assert_eq!(caches.load(1, 5), Found::Owner { ready: 7 });
     caches.fill(1, 5, 9, false);
     assert_eq!(caches.store(0, 5), Found::Hit { ready: 7, taken: true });
-    // To a store it gives it up, and memory is not asked.
+    // For a store it gives the line up, without an access to memory.
     assert_eq!(caches.store(2, 5), Found::Owner { ready: 7 });
     caches.fill(2, 5, 11, true);
     assert_eq!(caches.load(0, 5), Found::Owner { ready: 11 });
-    // An access past the caches leaves nobody a line.
+    // An access past the caches removes the line everywhere.
     assert_eq!(caches.pass(0, 5), Passed { taken: true, written_back: true });
     assert_eq!(caches.load(2, 5), MEMORY);
 }
@@ -84,12 +84,12 @@ fn without_coherence_a_word_that_another_cache_has_changed_is_stale() {
         caches.is_stale(cache, address, 4)
     };
     assert!(!store(&mut caches, 0, 20));
-    // Its own value, and other words of the line, are as they should be.
+    // Its own value, and other words of the line, are current.
     assert!(!load(&mut caches, 0, 20) && !load(&mut caches, 1, 16) && !store(&mut caches, 1, 24));
     assert!(load(&mut caches, 1, 20), "cache 0 has not written it to memory");
     assert!(store(&mut caches, 1, 20), "one of the two writes is lost");
     assert!(load(&mut caches, 0, 20), "cache 1 has written it since");
-    // In memory it is nobody's.
+    // In memory it belongs to no cache.
     assert_eq!(caches.pass(1, 1), Passed { taken: false, written_back: true });
     assert!(load(&mut caches, 0, 20), "an old line is still there");
     assert_eq!(caches.pass(0, 1), Passed { taken: false, written_back: true });
@@ -97,12 +97,12 @@ fn without_coherence_a_word_that_another_cache_has_changed_is_stale() {
     caches.pass(0, 1);
     caches.stored_in_memory(20, 4);
     assert!(load(&mut caches, 1, 20) && !load(&mut caches, 0, 20));
-    // Nobody else is there to write.
+    // There is no other writer.
     let one = DataCaches::new(1, SMALL, Writes::Back, Coherence::None);
     assert!(!one.may_differ() && caches.may_differ());
 }
 
-/// What a line is in one naive cache.
+/// The state of a line in one naive cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Naive {
     number: u64,
@@ -110,7 +110,7 @@ struct Naive {
     changed: bool,
 }
 
-/// The sets of each cache as lists, with the line used longest ago in front.
+/// The sets of each cache as lists, with the least recently used line in front.
 struct Model {
     shape: CacheShape,
     writes: Writes,
@@ -177,12 +177,12 @@ impl Model {
     }
 }
 
-/// A word as each cache and memory have it, by the number of the write.
+/// The value of a word in each cache and in memory, by the number of the write.
 #[derive(Clone, Default)]
 struct Values {
     memory: u64,
     cached: Vec<Option<u64>>,
-    /// Caches whose value memory does not have.
+    /// Caches with a value that memory does not have.
     dirty: Vec<bool>,
 }
 
@@ -218,7 +218,7 @@ proptest! {
         }
     }
 
-    /// With one word to a line, whoever is told nothing has the last value, and whoever has another one is told.
+    /// With one word per line, accesses that are not stale have the last value, and all others are stale.
     #[test]
     fn stale_is_whatever_is_not_the_last_value(
         caches in 2usize..4,
@@ -277,7 +277,7 @@ proptest! {
                 }
             }
             if stores {
-                // From two values of which neither is the other's successor on, the word is told apart no more.
+                // If neither of two values succeeds the other, the word is not distinguished any more.
                 lost[at] |= back && stale;
                 let word = &mut words[at];
                 if back {

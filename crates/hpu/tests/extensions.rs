@@ -1,4 +1,4 @@
-//! Every instruction of Zba, Zbb and Zbs, by cases worked out by hand, and what the `isa` has to name.
+//! Every instruction of Zba, Zbb and Zbs, in cases computed by hand, and the required names in `isa`.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -174,13 +174,13 @@ fn instructions_of_an_extension_that_the_isa_does_not_name_are_illegal() {
             let mut machine = Machine::on(&Core { isa, ..Core::default() }, &[word, ret()]);
             machine.call(&[MEMORY]);
             let trap = machine.trap();
-            // Compressed ones stand there with a c.nop.
+            // Compressed ones are padded with a c.nop.
             let found = if word & 3 == 3 { word } else { word & 0xffff };
             let why = Illegal::Needs(extension);
             assert_eq!(trap.kind, TrapKind::IllegalInstruction { word: found, why });
             let text = trap.to_string();
             assert!(text.contains(&format!("it needs extension {extension}, ")), "{text}");
-            // With it, the word runs, if not to an end.
+            // With it, the word runs, though not to an end.
             let mut machine = Machine::on(&everything(), &[word, ret()]);
             machine.call(&[MEMORY]);
             let exit = machine.finish();

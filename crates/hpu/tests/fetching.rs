@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const FILL: u64 = 9;
 
-/// Runs to the end, each missing line filled in after so many cycles. Returns cycles and fills.
+/// Runs to the end, and fills in each missing line after `FILL` cycles. Returns cycles and fills.
 fn run(image: &Image, context: &mut Context, cache: &mut Cache, program: u32, slice: u64) -> (u64, u64) {
     let (begun, before) = (context.cycle(), cache.counters().fills);
     context.call(image, CODE, STACK_TOP, &[], u64::MAX);
@@ -50,7 +50,7 @@ fn the_first_run_is_cold_and_the_second_is_not() {
     let (mut context, mut cache) = (Context::new(0), cache(1024, 4));
     assert_eq!(run(&image, &mut context, &mut cache, 0, u64::MAX / 2), (10 + 3 * FILL, 3));
     assert_eq!(run(&image, &mut context, &mut cache, 0, u64::MAX / 2), (10, 0));
-    // Another program at the same addresses has lines of its own.
+    // Another program at the same addresses has separate lines.
     assert_eq!(run(&image, &mut context, &mut cache, 1 << 24, u64::MAX / 2), (10 + 3 * FILL, 3));
     assert_eq!(run(&image, &mut context, &mut cache, 0, u64::MAX / 2), (10, 0));
 }
@@ -65,8 +65,8 @@ fn code_longer_than_the_cache_is_fetched_again() {
     let (mut context, mut small) = (Context::new(0), cache(32, 2));
     let (cycles, fills) = run(&image, &mut context, &mut small, 0, u64::MAX / 2);
     let instructions = 1 + 3 * 11 + 1;
-    // The program's four lines in the first turn, and the loop's three, each in the place of another one, in both others. The last
-    // line has the loop's end and what is behind it.
+    // The program's four lines in the first round. In the other two rounds the loop's three lines, each in the place of
+    // another one. The last line has the loop's end and the code after it.
     assert_eq!((cycles, fills), (instructions + 10 * FILL, 10));
     let (_, fills) = run(&image, &mut context, &mut cache(64, 2), 0, u64::MAX / 2);
     assert_eq!(fills, 4);
@@ -80,7 +80,7 @@ fn jumps_take_longer() -> Core {
 
 #[test]
 fn a_line_that_a_jump_leads_to_is_asked_for_in_the_jumps_cycles() {
-    // A jump over a line, a taken branch over another one, and what is behind the last line.
+    // A jump over a line, a taken branch over another one, and the code after the last line.
     let words = [
         vec![jal(ZERO, 32)],
         vec![addi(A0, A0, 1); 7],
@@ -92,11 +92,11 @@ fn a_line_that_a_jump_leads_to_is_asked_for_in_the_jumps_cycles() {
     .concat();
     let image = Image::from_words(CODE, &words, &jumps_take_longer());
     let (mut context, mut cold) = (Context::new(0), cache(1024, 4));
-    // Of four lines, one is asked for a cycle before, one two cycles; that of the return is next to the one before it.
+    // Of four lines, one is requested a cycle before, one two cycles. That of the return is next to the previous one.
     let warm = 2 + 3 + 4 + 2;
     assert_eq!(run(&image, &mut context, &mut cold, 0, u64::MAX / 2), (warm + 4 * FILL - 1 - 2, 4));
     assert_eq!(run(&image, &mut context, &mut cold, 0, u64::MAX / 2), (warm, 0));
-    // So it is where a slice ends behind each instruction.
+    // The same holds if a slice ends after each instruction.
     let (mut context, mut cold) = (Context::new(0), cache(1024, 4));
     assert_eq!(run(&image, &mut context, &mut cold, 0, 1), (warm + 4 * FILL - 1 - 2, 4));
 }
@@ -122,7 +122,7 @@ proptest! {
         let expected = run(&image, &mut context, &mut whole, 0, u64::MAX / 2);
         let (mut context, mut sliced) = (Context::new(0), cache(64 * bytes, 4));
         let found = run(&image, &mut context, &mut sliced, 0, slice);
-        // A block that a slice comes back to may find lines evicted that it had fetched.
+        // A block that a slice returns to may have lost lines that it had fetched.
         if !slow {
             prop_assert_eq!(found.0 - FILL * found.1, expected.0 - FILL * expected.1);
         }

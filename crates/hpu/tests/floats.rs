@@ -1,4 +1,4 @@
-//! Every instruction of F, by cases worked out by hand.
+//! Every instruction of F, in cases computed by hand.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -29,7 +29,7 @@ const SIGNALING: u32 = 0x7f80_0001;
 /// Half the distance from one to the next number.
 const HALF_STEP: u32 = 0x3380_0000;
 
-/// The bits that one instruction leaves in fa0 and a0, and the flags it raises, with operands in fa0, fa1, fa2 and a0.
+/// Returns the bits that one instruction leaves in fa0 and a0, and its flags, with operands in fa0, fa1, fa2 and a0.
 fn float(word: u32, operands: &[u32]) -> (u32, u32, u32) {
     let mut machine = Machine::on(&everything(), &[word, ret()]);
     machine.call(operands);
@@ -180,7 +180,7 @@ fn fused_operations_round_once() {
 
 #[test]
 fn every_rounding_mode_rounds() {
-    // One, plus or minus a quarter, half or three quarters of a step: how far above one in steps each mode ends.
+    // One, plus or minus a quarter, half or three quarters of a step: the result of each mode in steps above one.
     let quarter = 0x3300_0000;
     let three_quarters = 0x33c0_0000;
     for (sign, addend, modes) in [
@@ -214,7 +214,7 @@ fn every_rounding_mode_rounds() {
             ],
         );
     }
-    // The mode of frm, where the instruction says so.
+    // The mode of frm, if the instruction selects it.
     let words = [csrrwi(ZERO, FRM, RUP), fadd_s(FA0, FA0, FA1), csrrs(A0, FCSR, ZERO), ret()];
     let mut machine = Machine::on(&everything(), &words);
     machine.call(&[]);
@@ -397,7 +397,7 @@ fn moves_loads_and_stores_keep_every_bit() {
         assert_eq!((machine.word(8), machine.word(16)), (!bits, bits));
         assert_eq!(machine.context.freg(FT11 as usize), bits);
     }
-    // Into x0 nothing is moved, and the flags are raised all the same.
+    // With x0 as the target nothing is moved, but the flags are raised.
     let (_, a0, flags) = float(with_rounding(fcvt_w_s(ZERO, FA0), RTZ), &[0x3f00_0000]);
     assert_eq!((a0, flags), (0x3f00_0000, NX));
     assert_eq!(eval_on(&everything(), &[fmv_w_x(FT0, A0), fmv_x_w(ZERO, FT0), mv(A0, ZERO)], &[7]), 0);
@@ -418,7 +418,7 @@ fn the_float_control_and_status_register() {
     // Flags stay until they are cleared.
     let sticky = [csrrwi(ZERO, FFLAGS, 16), fcvt_s_w(FT0, A1), csrrs(A0, FFLAGS, ZERO)];
     assert_eq!(run(&sticky, 0x0100_0001), 17);
-    // A call begins with none, and with zeros in all registers.
+    // A call begins without flags, and with zeros in all registers.
     let mut machine = Machine::on(&everything(), &[csrrwi(ZERO, FCSR, 31), fmv_w_x(FA0, A0), ret()]);
     machine.call(&[5]);
     assert_eq!(machine.finish(), Exit::Return(5));
@@ -438,7 +438,7 @@ fn a_reserved_rounding_mode_is_illegal() {
         assert!(machine.trap().to_string().contains("rounding mode"));
     }
     for mode in [5, 6, 7] {
-        // Only what rounds looks at it.
+        // Only instructions that round use it.
         let word = fmul_s(FA0, FA0, FA1);
         let words = [csrrwi(ZERO, FRM, mode), fmin_s(FA0, FA0, FA1), nop(), word, ret()];
         let mut machine = Machine::on(&everything(), &words);

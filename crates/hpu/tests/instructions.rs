@@ -1,4 +1,4 @@
-//! Every instruction of RV32IMAC and Zicsr, by cases worked out by hand.
+//! Every instruction of RV32IMAC and Zicsr, in cases computed by hand.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -64,7 +64,7 @@ fn register_arithmetic() {
     for &(instruction, a, b, expected) in cases {
         let word = instruction(A0, A0, A1);
         assert_eq!(eval(&[word], &[a, b]), expected, "{word:#010x} of {a:#x} and {b:#x}");
-        // Into x0 it does nothing, and x0 as an operand is zero.
+        // With x0 as the target it does nothing, and x0 as an operand is zero.
         assert_eq!(eval(&[instruction(ZERO, A0, A1), add(A0, ZERO, ZERO)], &[a, b]), 0, "{word:#010x}");
     }
 }
@@ -137,7 +137,7 @@ fn x0_stays_zero() {
         machine.call(&[MEMORY, 3]);
         assert_eq!(machine.finish(), Exit::Return(0), "{write:#010x}");
     }
-    // jalr to the next instruction, with the return address thrown away.
+    // jalr to the next instruction, without the return address.
     assert_eq!(eval(&[auipc(T0, 0), jalr(ZERO, T0, 8), add(A0, ZERO, ZERO)], &[9]), 0);
 }
 
@@ -157,7 +157,7 @@ fn loads_extend_and_stores_truncate() {
         (lhu(A0, 8, A0), 0x80ff),
         (lw(A0, 8, A0), 0x8f7f_80ff),
     ] {
-        // Twice: a first load looks for its region, a second one remembers it.
+        // Twice: the first load looks its region up, the second one remembers it.
         let mut machine = Machine::new(&[mv(A1, A0), load, mv(A0, A1), load, ret()]);
         machine.memory.copy_from_slice(&memory);
         machine.call(&[MEMORY]);
@@ -210,7 +210,7 @@ fn branches() {
     }
 }
 
-/// Whether a jump of `offset` bytes from the middle of the code reaches its target; it traps anywhere else.
+/// Whether a jump of `offset` bytes from the middle of the code reaches its target. It traps anywhere else.
 fn lands(jump: impl Fn(i32) -> u32, offset: i32) -> bool {
     let reach = (offset.unsigned_abs() as usize).div_ceil(4) + 4;
     let mut words = vec![0; 2 * reach];
@@ -240,7 +240,7 @@ fn every_bit_of_an_offset_counts() {
 #[test]
 fn jumps_link_and_clear_bit_0() {
     assert_eq!(eval(&[mv(T1, RA), jal(RA, 8), nop(), mv(A0, RA), mv(RA, T1)], &[]), CODE + 8);
-    // rd and rs1 may be the same: the target is taken before the link is written.
+    // rd and rs1 may be the same: the target is read before the link is written.
     assert_eq!(eval(&[auipc(T0, 0), jalr(T0, T0, 12), nop(), mv(A0, T0)], &[]), CODE + 8);
     assert_eq!(eval(&[auipc(T0, 0), jalr(T1, T0, 13), nop(), mv(A0, T1)], &[]), CODE + 8);
     assert_eq!(eval(&[auipc(T0, 1), addi(T0, T0, -2048), jalr(A0, T0, -2048 + 12)], &[]), CODE + 12);

@@ -1,7 +1,7 @@
-//! Random programs give what QEMU's RISC-V emulator gives: registers of both kinds, `fcsr` and memory.
+//! Random programs have the same results as in QEMU's RISC-V emulator: registers of both kinds, `fcsr` and memory.
 //!
-//! Left out are differences by design: counters; misaligned accesses, which QEMU executes; own stores between LR and
-//! SC, where QEMU's SC fails if they changed the word.
+//! Differences by design are excluded: counters; misaligned accesses, which QEMU executes; own stores between LR and
+//! SC. QEMU's SC fails if they changed the word.
 
 use crate::common;
 use crate::common::{Load, Random, cases, data, elf};
@@ -14,17 +14,17 @@ use std::process::Command;
 const CODE: u32 = 0x10_0000;
 const DATA: u32 = 0x20_0000;
 const DATA_SIZE: u32 = 1024;
-/// The state written behind the data at the end of each program: x0 to x31, f0 to f31 and `fcsr`.
+/// The state written after the data at the end of each program: x0 to x31, f0 to f31 and `fcsr`.
 const DUMP: u32 = DATA_SIZE;
 const DUMP_SIZE: u32 = 4 * 65;
 /// The output of a program.
 const OUTPUT: usize = (DATA_SIZE + DUMP_SIZE) as usize;
-/// Programs in one file, one after the other: starting QEMU takes longer than running many of them.
+/// Number of programs in one file: QEMU takes longer to start than to run many of them.
 const BATCH: u32 = 40;
 const ISA: &str = "rv32imafc_zicsr_zba_zbb_zbs";
 const QEMU_CPU: &str = "rv32,f=on,d=off,zba=on,zbb=on,zbs=on";
 
-/// s0 and sp point into the data throughout; all other registers may change.
+/// s0 and sp point into the data throughout. All other registers may change.
 fn free(random: &mut Random) -> u32 {
     random.of(&[RA, GP, TP, T0, T1, T2, S1, A0, A1, A2, A3, A4, A5, A6, A7, S2, S5, S11, T3, T6, ZERO])
 }
@@ -66,7 +66,7 @@ fn operation(random: &mut Random) -> u32 {
     }
 }
 
-/// Bits of a float that meets others: special ones, or an exponent near one and few significant bits.
+/// Bits of a float that interacts with others: special ones, or an exponent near one and few significant bits.
 fn float_bits(random: &mut Random) -> u32 {
     const SPECIAL: &[u32] = &[
         0,
@@ -137,7 +137,7 @@ fn float_operation(random: &mut Random) -> u32 {
         18..=20 => flw(rd, offset, S0),
         21 => fsw(rd, offset, S0),
         22 => csrrwi(x, FRM, random.below(5)),
-        // No mode that is reserved comes into frm.
+        // frm never gets a reserved mode.
         _ => match random.below(8) {
             0 => csrrw(x, FFLAGS, y),
             1 => csrrs(x, FFLAGS, y),
@@ -199,7 +199,7 @@ enum Item {
     Half(u16),
     /// LR and SC, with nothing between.
     Pair(u32, u32),
-    /// A branch over some of the items that follow.
+    /// A branch over some of the following items.
     Over(fn(u32, u32, i32) -> u32, u32, u32, usize),
 }
 
@@ -213,7 +213,7 @@ impl Item {
     }
 }
 
-/// Random registers, a body that only branches forwards, and at the end everything written out.
+/// Random registers, a body with forward branches only, and a final dump.
 fn program(random: &mut Random) -> Vec<Item> {
     const BRANCHES: &[fn(u32, u32, i32) -> u32] = &[beq, bne, blt, bge, bltu, bgeu, |rd, _, to| jal(rd, to)];
     let mut items = Vec::new();
@@ -225,7 +225,7 @@ fn program(random: &mut Random) -> Vec<Item> {
     word(csrrwi(ZERO, FCSR, 0));
     word(csrrwi(ZERO, FRM, random.of(&[RNE, RNE, RNE, RTZ, RDN, RUP, RMM])));
     for register in 1..32 {
-        // Small and extreme values as often as any.
+        // Small and extreme values are as frequent as arbitrary ones.
         let value = random.next();
         let value = random.of(&[value, value & 7, 0, u32::MAX, 0x8000_0000, 0x7fff_ffff]);
         let value = if register == S0 || register == SP { DATA } else { value };
@@ -241,7 +241,7 @@ fn program(random: &mut Random) -> Vec<Item> {
         });
     }
     let mut word = |word| items.push(Item::Word(word));
-    (0..9).for_each(|_| word(nop())); // where the last branches may go
+    (0..9).for_each(|_| word(nop())); // targets of the last branches
     for register in 0..32 {
         word(sw(register, (DUMP + 4 * register) as i32, S0));
         word(fsw(register, (DUMP + 128 + 4 * register) as i32, S0));
@@ -276,19 +276,19 @@ fn assemble(items: &[Item]) -> Vec<u8> {
     code
 }
 
-/// The program of that name, if it is installed; where tests must not be skipped it has to be.
+/// Returns the program of that name, if it is installed. If tests must not be skipped, it is required.
 fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
     if found.is_none() {
         assert!(std::env::var_os("NICETY_NO_SKIPS").is_none(), "{name} is not installed");
-        // Past the capture of a passing test's output.
+        // Bypasses the capture of a passing test's output.
         let _ = writeln!(std::io::stderr(), "skipped: {name} is not installed");
     }
     found
 }
 
-/// The output of our processor and of QEMU's for the code, with `data` of `size` bytes at [`DATA`].
+/// Returns the outputs of our processor and of QEMU's for the code, with `data` of `size` bytes at [`DATA`].
 fn outputs(qemu: &Path, name: &str, code: Vec<u8>, bytes: &[u8], size: u32) -> (Vec<u8>, Vec<u8>) {
     let code_size = code.len() as u32;
     let flags = common::READABLE | common::EXECUTABLE;

@@ -1,11 +1,11 @@
-//! Cores that overlap instructions: cycles worked out by hand, and bounds that hold for any code.
+//! Cores that overlap instructions: cycles computed by hand, and bounds that hold for any code.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, CycleCosts, Exit, Overlap, Region};
 use proptest::prelude::*;
 
-/// Two instructions a cycle, and nothing else in the way.
+/// Two instructions per cycle, and no other limit.
 const TWO: Overlap = Overlap { width: 2, window: 64, alus: 8, loads: 8, stores: 8, mispredict: 10 };
 
 const COSTS: CycleCosts = CycleCosts { mul: 3, div: 12, load: 2, load_use: 1, ..CycleCosts::SINGLE_CYCLE };
@@ -15,7 +15,7 @@ fn machine(overlap: Overlap, words: &[u32]) -> Machine {
     Machine::on(&core, &[words, &[ret()]].concat())
 }
 
-/// The cycle in which the last of the words and the return behind them have left.
+/// Returns the cycle in which the last of the words and the final return have left.
 fn cycles(overlap: Overlap, words: &[u32]) -> u64 {
     let mut machine = machine(overlap, words);
     machine.call(&[MEMORY, MEMORY + 64]);
@@ -30,7 +30,7 @@ fn as_many_enter_in_a_cycle_as_the_core_is_wide() {
     for (width, expected) in [(1, 6), (2, 3), (3, 2), (4, 2), (6, 1)] {
         assert_eq!(cycles(Overlap { width, ..TWO }, &independent), expected, "width {width}");
     }
-    // One unit for all of them, which are all arithmetic or jumps.
+    // One unit for all of them: each is arithmetic or a jump.
     assert_eq!(cycles(Overlap { alus: 1, ..TWO }, &independent), 6);
 }
 
@@ -40,18 +40,18 @@ fn a_chain_takes_the_sum_of_its_latencies() {
     assert_eq!(cycles(TWO, &[mul(T0, A0, A0), mul(T0, T0, T0), addi(T0, T0, 1)]), 7);
     // The second chain hides behind the first: both products leave in cycle 6, and the return in the next.
     assert_eq!(cycles(TWO, &[mul(T0, A0, A0), mul(T1, A1, A1), mul(T0, T0, T0), mul(T1, T1, T1)]), 7);
-    // The second writer of t0 does not wait for the first, so the products are there when the division leaves in cycle 12;
-    // then two a cycle leave.
+    // The second writer of t0 does not wait for the first. So the products are ready when the division leaves in cycle
+    // 12, and then two per cycle leave.
     assert_eq!(cycles(TWO, &[div(T0, A0, A1), addi(T0, ZERO, 1), mul(T1, T0, T0), mul(T1, T1, T1)]), 14);
-    // A load's value is there 2 + 1 cycles after it begins.
+    // A load's value is ready 2 + 1 cycles after it begins.
     assert_eq!(cycles(TWO, &[lw(T0, 0, A0), addi(T0, T0, 1)]), 4);
 }
 
 #[test]
 fn the_window_keeps_instructions_out_until_the_oldest_leaves() {
     let words = [div(T0, A0, A1), addi(T1, ZERO, 1), addi(T2, ZERO, 1), mul(T3, A0, A0), mul(T3, T3, T3)];
-    // The division leaves in cycle 12 whatever follows, and two a cycle leave: it and the first addition in 12, two in 13,
-    // the second product and the return in 14.
+    // The division leaves in cycle 12 in any case, and two per cycle leave. It and the first addition leave in 12, two
+    // in 13, the second product and the return in 14.
     assert_eq!(cycles(TWO, &words), 14);
     // Four: the last product enters in cycle 12 and has its result in 15.
     assert_eq!(cycles(Overlap { window: 4, ..TWO }, &words), 15);
@@ -64,9 +64,9 @@ fn the_window_keeps_instructions_out_until_the_oldest_leaves() {
 #[test]
 fn a_load_waits_for_a_store_to_its_bytes_alone() {
     let after = |offset| [div(T0, A0, A1), sw(T0, 0, A0), lw(T1, offset, A0), addi(T1, T1, 1)];
-    // The store has its value in 12 and is done in 13, the load's value is there 3 cycles later.
+    // The store has its value in 12 and is done in 13. The load's value is ready 3 cycles later.
     assert_eq!(cycles(TWO, &after(0)), 17);
-    // Another word: the load and the sum are done when store and division are, and leave behind them.
+    // Another word: the load and the sum are done at the same time as store and division, and leave after them.
     assert_eq!(cycles(TWO, &after(4)), 14);
     // One byte of the word.
     assert_eq!(cycles(TWO, &[div(T0, A0, A1), sb(T0, 3, A0), lw(T1, 0, A0), addi(T1, T1, 1)]), 17);
@@ -78,7 +78,7 @@ fn a_load_waits_for_a_store_to_its_bytes_alone() {
 #[test]
 fn units_for_loads_and_stores_are_counted() {
     let loads = [lw(T0, 0, A0), lw(T1, 4, A0), lw(T2, 8, A0), lw(T3, 12, A0)];
-    // They begin in cycles 0, 0, 1 and 1, or one a cycle; the last one takes two.
+    // They begin in cycles 0, 0, 1 and 1, or one per cycle. The last one takes two.
     assert_eq!(cycles(TWO, &loads), 4);
     assert_eq!(cycles(Overlap { loads: 1, ..TWO }, &loads), 5);
     let stores = [sw(T0, 0, A0), sw(T1, 4, A0), sw(T2, 8, A0), sw(T3, 12, A0)];
@@ -91,18 +91,18 @@ fn units_for_loads_and_stores_are_counted() {
 
 #[test]
 fn branches_backwards_are_predicted_taken() {
-    // Forwards and not taken: two cycles for the four of them with the return.
+    // Forward and not taken: two cycles for all four, including the return.
     assert_eq!(cycles(TWO, &[bne(ZERO, ZERO, 8), nop(), nop()]), 2);
-    // Forwards and taken: the branch has its result in cycle 1, and the return enters ten cycles later.
+    // Forward and taken: the branch has its result in cycle 1, and the return enters ten cycles later.
     assert_eq!(cycles(TWO, &[beq(ZERO, ZERO, 8), nop()]), 12);
-    // A jump is predicted right; what follows it enters in the next cycle.
+    // A jump is predicted right. The next instruction enters in the next cycle.
     assert_eq!(cycles(TWO, &[j(8), nop()]), 2);
-    // Three rounds of two instructions, a cycle each: the last branch is not taken, and has its result in cycle 1 + 3,
-    // for the chain of additions begins in cycle 0. Ten cycles later the return enters.
+    // Three rounds of two instructions, a cycle each. The last branch is not taken. It has its result in cycle 1 + 3,
+    // since the chain of additions begins in cycle 0. The return enters ten cycles later.
     let three = [addi(T0, ZERO, 3), addi(T0, T0, -1), bne(T0, ZERO, -4)];
-    // t0 is there in 1, 2, 3, 4; the last branch begins in 4 and has its result in 5.
+    // t0 is ready in 1, 2, 3, 4. The last branch begins in 4 and has its result in 5.
     assert_eq!(cycles(TWO, &three), 5 + 10 + 1);
-    // A jump through a register is predicted wrong: its register is there in 1, its target enters in 12.
+    // A jump through a register is predicted wrong: its register is ready in 1, and its target enters in 12.
     assert_eq!(cycles(TWO, &[auipc(T1, 0), jalr(ZERO, T1, 8)]), 13);
 }
 
@@ -127,7 +127,7 @@ fn an_atomic_operation_waits_for_its_address() {
     // The load has left in cycle 2, and its value can be used in 3.
     assert_eq!(machine.context.cycle(), 3);
     machine.perform().unwrap();
-    // Its result comes in cycle 4 and can be used in 5.
+    // Its result is ready in cycle 4 and can be used in 5.
     assert!(matches!(machine.slice(u64::MAX), Exit::Return(_)));
     assert_eq!(machine.context.cycle(), 6);
 }
@@ -190,7 +190,7 @@ fn overlaps() -> impl Strategy<Value = Overlap> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(500)) })]
 
-    /// With the latencies that an in-order core has, and branches no dearer.
+    /// With the latencies of an in-order core, and branches that cost no more.
     #[test]
     fn never_slower_than_in_order_nor_faster_than_its_width(words in body(), overlap in overlaps()) {
         let in_order = Core { costs: COSTS, ..everything() };
@@ -209,7 +209,7 @@ proptest! {
         prop_assert_eq!(slow.context.instret(), instructions);
         prop_assert!(fast.context.cycle() <= slow.context.cycle());
         prop_assert!(fast.context.cycle() >= instructions.div_ceil(u64::from(overlap.width)));
-        // More of everything is never slower, for each instruction begins in its order where units are free.
+        // More of every resource is never slower, since each instruction begins in its order if units are free.
         let wide = Overlap { width: 64, window: 4096, alus: 64, loads: 64, stores: 64, mispredict: 0 };
         let wide = run(&Core { overlap: Some(wide), ..in_order });
         prop_assert!(wide.context.cycle() <= fast.context.cycle());

@@ -1,4 +1,4 @@
-//! Real programs: compiled C with line tables, and ELF files made by hand or damaged.
+//! Real programs: compiled C with line tables, and ELF files that are handmade or damaged.
 
 use crate::common;
 use crate::common::{Load, cases, code, data, elf};
@@ -48,7 +48,7 @@ fn a_compiled_program_runs() {
     assert_eq!((result.exit_code, result.trap), (Some(42), None));
     assert_eq!(result.instructions, result.cycles);
     assert!(result.instructions > 10_000);
-    // A function by itself: what it returns is the exit code.
+    // A lone function: its return value is the exit code.
     let (result, output) = run(PROGRAM, Some("header_handler"));
     assert_eq!((result.exit_code, output.as_str()), (Some(0), ""));
 }
@@ -140,7 +140,7 @@ fn symbols_are_found_and_missing_ones_named() {
 
 #[test]
 fn places_are_known_without_line_tables_too() {
-    // Rename the line table's section: function names are left.
+    // Renames the line table's section. Function names remain.
     let at = PROGRAM.windows(11).position(|w| w == b".debug_info").unwrap();
     let mut file = PROGRAM.to_vec();
     file[at + 1] = b'X';
@@ -198,7 +198,7 @@ fn files_that_are_no_handlers_say_what_to_do() {
     ] {
         assert!(error.contains(text), "{error}");
     }
-    // Where there are float registers, arguments may come in them.
+    // If there are float registers, arguments may be in them.
     let mut file = PROGRAM.to_vec();
     file[FLAGS] |= 2;
     let isa: Isa = "rv32imafc".parse().unwrap();
@@ -236,7 +236,7 @@ fn damaged_program_headers_are_named() {
     );
 }
 
-/// An executable whose segments all have the same bytes of the file, `count` of them, each `size` bytes long.
+/// Returns an executable with `count` segments of `size` bytes, which all share the same bytes of the file.
 fn shared(count: u16, flags: u32, file_size: u32, size: u32) -> Vec<u8> {
     let mut file = elf(0x1000, &[]);
     file.resize(52, 0);
@@ -254,7 +254,7 @@ fn shared(count: u16, flags: u32, file_size: u32, size: u32) -> Vec<u8> {
 #[test]
 fn oversized_programs_are_refused_before_allocation() {
     let error = |file: Vec<u8>| load(&file).unwrap_err().to_string();
-    // 4000 segments over the same 512 KiB: 2 GB of bytes, and 16 GB of places for blocks.
+    // 4000 segments over the same 512 KiB: 2 GB of bytes, and 16 GB of block slots.
     assert_eq!(
         error(shared(4000, 5, 512 << 10, 512 << 10)),
         "the program cannot be loaded: it has 4000 segments; a program may have 64"
@@ -263,7 +263,7 @@ fn oversized_programs_are_refused_before_allocation() {
         error(shared(33, 5, 512 << 10, 512 << 10)),
         "the program cannot be loaded: it has 17301504 bytes of code; a program may have 16777216"
     );
-    // 14 of 256 MiB that are to be zero.
+    // 14 segments of 256 MiB of zeros.
     assert_eq!(
         error(shared(14, 6, 0, 256 << 20)),
         "the program cannot be loaded: its segments take 3758096384 bytes of memory; a program may take 268435456"
@@ -274,7 +274,8 @@ fn oversized_programs_are_refused_before_allocation() {
     assert!(error(elf(0x1000, &more)).contains("take 268435457 bytes of memory"));
 }
 
-/// An executable with global functions whose names are the ends of one of `length` bytes, one less each, then again.
+/// Returns an executable with global functions. Their names are suffixes of one name of `length` bytes, each one byte
+/// shorter, then again.
 fn with_names(symbols: u32, length: usize, distinct: u32) -> Vec<u8> {
     let mut file = elf(0x1000, &[code(0x1000, &[ret()])]);
     let mut table = vec![0; 16];
@@ -302,9 +303,9 @@ fn with_names(symbols: u32, length: usize, distinct: u32) -> Vec<u8> {
 fn names_that_share_their_bytes_are_bounded() {
     let image = load(&with_names(3000, 4096, 100)).unwrap();
     assert_eq!(image.functions().count(), 100, "the same name again is the same symbol");
-    // 8 of them are longer than any in use.
+    // 8 of them are longer than the limit.
     assert_eq!(load(&with_names(3000, 4104, 100)).unwrap().functions().count(), 92);
-    // 4096 names, which 4096 bytes of the file are enough for.
+    // 4096 names that fit into 4096 bytes of the file.
     let error = load(&with_names(4096, 4096, 4096)).unwrap_err().to_string();
     assert_eq!(error, "the program cannot be loaded: the names of its symbols take more than 8388608 bytes");
 }
@@ -325,7 +326,7 @@ fn code_in_a_segment_at_an_odd_address_is_where_it_says() {
     }
 }
 
-/// Writes `addi a0, zero, 2` over the `addi a0, zero, 1` that follows, and runs what is there.
+/// Overwrites the following `addi a0, zero, 1` with `addi a0, zero, 2`, and runs the result.
 fn patching(between: &[u32]) -> Vec<u32> {
     let [high, low] = li(T0, addi(A0, ZERO, 2));
     let fences = 4 * between.len() as i32;
@@ -344,14 +345,14 @@ fn code_that_a_program_has_changed_is_refused_at_fence_i() {
         bare::run(&image, None, LIMIT, &mut Vec::new()).unwrap()
     };
     let writable = 7;
-    // Without the fence nothing says that the new instruction is seen.
+    // Without the fence, the new instruction need not be seen.
     assert_eq!(run(&patching(&[]), writable).exit_code, Some(1));
     let trap = run(&patching(&[fence_i()]), writable).trap.unwrap().to_string();
     assert_eq!(
         trap,
         "fence.i after the program has changed its code at 0x1016: code runs here as it was loaded, at pc 0x00001010"
     );
-    // A plain fence says nothing about code, and fence.i does not trap in a program that has changed none.
+    // A plain fence does not affect code, and fence.i does not trap in a program that has changed none.
     assert_eq!(run(&patching(&[fence()]), writable).exit_code, Some(1));
     assert_eq!(run(&[fence_i(), addi(A0, ZERO, 3), ret()], writable).exit_code, Some(3));
     assert_eq!(run(&[fence_i(), addi(A0, ZERO, 3), ret()], 5).exit_code, Some(3));
@@ -401,7 +402,7 @@ fn segments_are_placed_in_regions() {
 
 #[test]
 fn a_bare_program_may_be_linked_anywhere() {
-    // Counts in its data, uses the stack and returns; the exit code is its count.
+    // Counts in its data, uses the stack and returns. The exit code is its count.
     for base in [0, 0x10000, 0x8000_0000, 0xffff_0000] {
         let words = [
             auipc(T0, 1),
@@ -415,7 +416,7 @@ fn a_bare_program_may_be_linked_anywhere() {
         let file = elf(base, &[code(base, &words), data(base + 4096, &[41, 0, 0, 0], 64)]);
         let (result, _) = run(&file, None);
         assert_eq!((result.exit_code, result.trap), (Some(42), None), "at {base:#x}");
-        // The same without data: a stack of its own.
+        // The same without data, with a separate stack.
         let file = elf(base, &[code(base, &[sw(SP, -4, SP), addi(A0, ZERO, -1), ret()])]);
         assert_eq!(run(&file, None).0.exit_code, Some(-1));
     }
@@ -484,7 +485,7 @@ fn output_that_cannot_be_written_is_an_error() {
     assert_eq!(error.to_string(), "the program's output could not be written: no space left");
 }
 
-/// Loads, locates and runs a file for a little while; what comes out does not matter.
+/// Loads, locates and runs a file briefly. The result does not matter.
 fn survive(file: &[u8]) {
     let Ok(image) = load(file) else { return };
     for segment in image.segments() {
@@ -527,8 +528,8 @@ proptest! {
 
 #[test]
 fn names_from_files_are_escaped() {
-    // A function and a source file that would turn the terminal red, move the cursor up and turn text around. The file's
-    // name is in the line table, the function's in the symbols and in the debug information.
+    // A function and a source file with names that would turn the terminal red, move the cursor up and reverse text.
+    // The file's name is in the line table, the function's in the symbols and in the debug information.
     let rename = |file: &mut Vec<u8>, from: &[u8], to: &[u8]| {
         let places: Vec<_> =
             file.windows(from.len()).enumerate().filter(|(_, w)| *w == from).map(|(at, _)| at).collect();
@@ -551,7 +552,7 @@ fn names_from_files_are_escaped() {
             .starts_with("no symbol \\x1b[0m is defined; the functions there are: \\x1b[31m\\u{202e}\\x9ba,"),
         "{error}"
     );
-    // Without line tables the symbols say where it was.
+    // Without line tables the symbols locate it.
     rename(&mut file, b".debug_info", b"Xdebug_info");
     let image = load(&file).unwrap();
     let place = image.locate(image.require(&name).unwrap()).unwrap().to_string();

@@ -1,4 +1,4 @@
-//! Properties of any code: nothing panics, and slices do not show.
+//! Properties of any code: nothing panics, and slices have no visible effect.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -24,7 +24,7 @@ const COSTS: CycleCosts = CycleCosts {
 };
 const LIMIT: u64 = 3_000;
 
-/// How a run ended, and everything that it left.
+/// The end of a run, and its final state.
 #[derive(Clone, Debug, PartialEq)]
 struct End {
     returned: Option<u32>,
@@ -34,7 +34,7 @@ struct End {
     stack: Vec<u8>,
 }
 
-/// Runs code with every kind of region around it; `slices` says how long each slice is.
+/// Runs code with every kind of region around it. `slices` returns the length of each slice.
 fn run(code: &[u8], core: &Core, mut slices: impl FnMut() -> u64) -> End {
     let image = Image::from_bytes(CODE, code, core);
     let (mut memory, mut far, mut queue) = (vec![0x5a; MEMORY_SIZE], vec![1; 256], vec![2; 256]);
@@ -93,7 +93,7 @@ fn any_register() -> impl Strategy<Value = u32> {
     prop::sample::select(vec![ZERO, SP, T0, T1, T2, S0, A0, A1, A2, A5, A6, A7])
 }
 
-/// Instructions that mostly do what handlers do, so that runs get somewhere before they trap.
+/// Mostly typical instructions of handlers, so that runs make progress before they trap.
 fn instruction() -> impl Strategy<Value = u32> {
     type Three = fn(u32, u32, u32) -> u32;
     type Memory = fn(u32, i32, u32) -> u32;
@@ -190,7 +190,7 @@ proptest! {
         let code = bytes(&words);
         let whole = run(&code, &core, || u64::MAX);
         let mut next = lengths.iter().cycle();
-        // A slice without cycles is allowed, but one of them at least must get on.
+        // A slice without cycles is allowed, but at least one must make progress.
         let sliced = run(&code, &core, || next.next().unwrap() + u64::from(lengths.iter().all(|&l| l == 0)));
         prop_assert_eq!(&whole, &sliced);
         let stepped = run(&code, &core, || 1);

@@ -6,14 +6,14 @@ use nicety_hpu::{AddressSpace, Context, Core, Exit, Image, OrderPoint, Region, R
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Cores that run the same code on the same memory, each with a stack of its own at the same address.
+/// Cores that run the same code on the same memory. Each has its own stack at the same address.
 struct Cores {
     image: Arc<Image>,
     contexts: Vec<Context>,
     stacks: Vec<Vec<u8>>,
     memory: Vec<u8>,
     reservations: Reservations,
-    /// Cores whose next instruction waits for its turn.
+    /// Cores with a next instruction that waits for its turn.
     waiting: Vec<bool>,
     returned: Vec<Option<u32>>,
 }
@@ -41,7 +41,8 @@ impl Cores {
         u32::from_le_bytes(self.memory[offset..offset + 4].try_into().unwrap())
     }
 
-    /// One slice of one core, of `cycles` cycles at most; an instruction that waits for its turn is performed first.
+    /// Runs one slice of one core, of at most `cycles` cycles. An instruction that waits for its turn is performed
+    /// first.
     fn step(&mut self, core: usize, cycles: u64) {
         let context = &mut self.contexts[core];
         let mut space = AddressSpace::new()
@@ -83,7 +84,7 @@ impl Cores {
 
 const TURNS: u32 = 40;
 
-/// Every core adds one, `TURNS` times, in its own way; nothing may be lost.
+/// Every core adds one, `TURNS` times, in its own way. No addition may be lost.
 fn count_with(words: &[u32], offset: usize) {
     for seed in 1..=120u64 {
         let count = 2 + (seed % 4) as usize;
@@ -150,12 +151,12 @@ fn a_lock_by_compare_and_swap_protects_plain_loads_and_stores() {
     count_with(&words, 8);
 }
 
-/// Core 0 does LR, SC; core 1 does `disturb` at each point between. What SC says, for each point.
+/// Core 0 does LR, SC; core 1 does `disturb` at each point between. Returns the result of SC for each point.
 fn failures(disturb: &[u32], pointer: u32) -> Vec<u32> {
     let pair = [bne(A1, ZERO, 20), lr_w(T0, A0), nop(), sc_w(A0, A2, A0), ret()];
     let words = [&pair[..], disturb, &[ret()]].concat();
     let mut results = Vec::new();
-    // Steps of core 0: branch, LR, nop, SC; core 1 comes before step `at`.
+    // Steps of core 0: branch, LR, nop, SC. Core 1 runs before step `at`.
     for at in 0..=6 {
         let mut cores = Cores::new(&words, &[&[MEMORY, 0, 5], &[pointer, 1, 9]]);
         for step in 0..100 {
@@ -180,7 +181,7 @@ fn a_reservation_is_broken_by_others_stores_to_its_word_only() {
         assert_eq!(failures(&[disturb], MEMORY), broken, "{disturb:#010x}");
     }
     assert_eq!(failures(&[lr_w(T0, A0), sc_w(T0, A2, A0)], MEMORY), broken);
-    // Twice from one register: also where a store could go the fast way.
+    // Twice from one register, to cover the fast path of stores.
     assert_eq!(failures(&[sw(A2, 4, A0), sw(A2, 0, A0)], MEMORY), broken);
     for harmless in [sw(A2, 4, A0), lw(T0, 0, A0), lr_w(T0, A0), sc_w(T0, A2, A0), sw(A2, -4, SP)] {
         assert_eq!(failures(&[harmless], MEMORY), [0; 7], "{harmless:#010x}");
@@ -248,7 +249,7 @@ fn a_store_is_noticed_in_an_address_space_used_before() {
     let Cores { image, contexts, memory, reservations, .. } = &mut cores;
     let [one, two] = &mut contexts[..] else { unreachable!() };
     let mut space = AddressSpace::new().with(Region::memory("memory", MEMORY, memory));
-    // The first store is remembered for the second one; in between, the word is reserved.
+    // The first store is remembered for the second one. In between, the word is reserved.
     assert_eq!(two.run(image, &mut space, reservations, 2), Exit::Limit);
     assert!(matches!(one.run(image, &mut space, reservations, 100), Exit::Order(_)));
     one.perform(image, &mut space, reservations).unwrap();
@@ -259,7 +260,7 @@ fn a_store_is_noticed_in_an_address_space_used_before() {
     assert_eq!(space.read(MEMORY, 4), Ok(&[9, 0, 0, 0][..]));
 }
 
-/// One access of a core to one of two words, as a model of two lines understands it too.
+/// One access of a core to one of two words, also used by a model of two lines.
 #[derive(Clone, Copy, Debug)]
 enum Touch {
     Reserve,
@@ -269,7 +270,7 @@ enum Touch {
     Store,
 }
 
-/// Each AMO, and what it leaves in memory of the word and the operand.
+/// Each AMO, and the value that it leaves in memory, from the word and the operand.
 type Amo = (fn(u32, u32, u32) -> u32, fn(u32, u32) -> u32);
 const AMOS: [Amo; 9] = [
     (amoswap_w, |_, operand| operand),
@@ -290,7 +291,7 @@ fn touch() -> impl Strategy<Value = Touch> {
     ]
 }
 
-/// The operand of a core's accesses, from one access to the next: of either sign, and with many bits.
+/// Difference of the operands of a core's consecutive accesses: of either sign, and with many bits.
 const STRIDE: u32 = 0x9e37_79b9;
 
 proptest! {
@@ -304,7 +305,7 @@ proptest! {
             1..60,
         )
     ) {
-        // Each core's code is its own accesses in order; A0 points to the words, T0 has the operand.
+        // Each core's code is its own accesses in order. A0 points to the words, T0 has the operand.
         let mut code = vec![Vec::new(); 3];
         for &(core, word, touch) in &touches {
             let code: &mut Vec<u32> = &mut code[core];
@@ -381,7 +382,7 @@ proptest! {
     }
 }
 
-/// A word that is ordered by itself: accesses to it end the slice before them, and those beside it do not.
+/// A word that is ordered by itself: accesses to it end the slice before them, and accesses beside it do not.
 #[test]
 fn a_word_is_ordered_and_its_neighbours_are_not() {
     let code = [lw(A1, 0, A0), sw(A1, 8, A0), lw(A2, 8, A0), sb(A1, 5, A0), lw(A2, 4, A0), ret()];

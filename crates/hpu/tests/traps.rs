@@ -1,4 +1,4 @@
-//! Everything a handler can do wrong, and the ways a slice ends on purpose.
+//! Every error of a handler, and the intentional ends of a slice.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
@@ -103,7 +103,7 @@ fn misaligned_accesses_trap() {
         (sw(A0, 1, A0), Access::Write, 4),
         (sh(A0, 3, A0), Access::Write, 2),
     ] {
-        // Also when the region is known from an access before.
+        // The same if the region is known from an earlier access.
         let (kind, pc) = trap_of(&[lw(T0, 0, A0), sw(T0, 0, A0), word], &[MEMORY]);
         let address = MEMORY + if word & 0x7f == 0x23 { word >> 7 & 31 } else { word >> 20 };
         assert_eq!((kind, pc), (TrapKind::Misaligned { access, address, size }, 8));
@@ -122,12 +122,12 @@ fn jumps_out_of_the_code_trap_at_the_jump() {
     machine.call(&[0x40]);
     let trap = machine.trap();
     assert_eq!((trap.kind, trap.pc), (out(0x40), CODE + 4));
-    // Sliced right behind the jump it is the same.
+    // The same if a slice ends directly after the jump.
     let mut machine = Machine::new(&[nop(), jalr(RA, A0, 0)]);
     machine.call(&[0x40]);
     assert_eq!(machine.slice(1), Exit::Limit);
     assert!(matches!(machine.slice(2), Exit::Trap(again) if *again == trap));
-    // Running over the end, and beginning outside.
+    // Running over the end, and starting outside.
     assert_eq!(trap_of(&[nop()], &[]), (out(CODE + 4), 4));
     assert_eq!(trap_of(&[nop(); 32], &[]), (out(CODE + 128), 128));
     let mut machine = Machine::new(&[nop()]);
@@ -270,7 +270,7 @@ fn stack_overflows_are_recognised() {
     overflow(&[lui(T0, 1), sub(SP, SP, T0), mv(T1, SP), sb(A0, 0, T1)], &[], STACK_TOP - 4096);
     // Recursion without end.
     overflow(&[addi(SP, SP, -16), sw(RA, 12, SP), jal(RA, -8)], &[], STACK - 4);
-    // Just outside the guard, with the stack pointer in order: some other wild pointer.
+    // Just outside the guard, with a valid stack pointer: some other wild pointer.
     let (kind, _) = trap_of(&[sb(A0, 0, A0)], &[STACK - GUARD - 1]);
     assert!(matches!(kind, TrapKind::OutOfRegion { .. }), "{kind}");
     let (kind, _) = trap_of(&[sw(A0, 0, SP)], &[]);
@@ -280,7 +280,7 @@ fn stack_overflows_are_recognised() {
 #[test]
 fn a_stack_overflow_into_other_memory_is_seen_through_the_stack_pointer() {
     let straight = vec![sw(A0, 0, A1), addi(SP, SP, -1040), sw(A0, 12, SP), ret()];
-    // Far below first, where no guard is: what that hits must not be remembered for the next one.
+    // Far below first, where no guard is: the region hit there must not be remembered for the next access.
     let far = vec![addi(SP, SP, -2047), sw(A0, 3, SP), addi(SP, SP, 1007), sw(A0, 12, SP), ret()];
     for words in [straight, far] {
         let image = Image::from_words(CODE, &words, &Core::default());
@@ -312,7 +312,7 @@ fn ebreak_traps() {
 fn an_ecall_is_the_callers_to_serve() {
     let mut machine = Machine::new(&[addi(A7, ZERO, 3), ecall(), addi(A0, A0, 1), ret()]);
     machine.call(&[10, 20]);
-    // Asking again changes nothing.
+    // A second call changes nothing.
     for _ in 0..2 {
         assert_eq!(machine.slice(u64::MAX), Exit::Ecall);
         assert_eq!(machine.context.args(), [10, 20, 0, 0, 0, 0, 0, 3]);
@@ -385,7 +385,7 @@ fn a_slice_ends_before_an_access_to_an_ordered_region() {
     context.stall(100);
     context.perform(image, &mut space, reservations).unwrap();
     assert_eq!(context.cycle(), 109);
-    // Each time anew: that an access was performed does not open the region.
+    // Each time anew: an access that was performed does not open the region.
     for _ in 0..2 {
         assert_eq!(context.run(image, &mut space, reservations, u64::MAX), order(MEMORY, 1, false));
         context.perform(image, &mut space, reservations).unwrap();

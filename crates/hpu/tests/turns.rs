@@ -1,14 +1,15 @@
-//! Accesses to ordered memory that have their turns inside a slice: they are those that end slices and are performed behind them.
+//! Accesses to ordered memory with turns inside a slice are the same as those that end slices and are performed after
+//! them.
 
 use crate::common::*;
 use nicety_hpu::asm::*;
 use nicety_hpu::{AddressSpace, Cache, CacheShape, Core, Exit, OrderPoint, Overlap, Region, Turns};
 use proptest::prelude::*;
 
-/// The cycles that slices may take: few, so that they end in the middle of code, too.
+/// The cycles of slices: few, so that they also end inside code.
 const SLICE: u64 = 9;
 
-/// What was asked, and what it takes: by cycle and place, some of it nothing. Those whose bit is set do not get their turn.
+/// The requests, and their costs: by cycle and place, some of them zero. Those with a set bit do not get their turn.
 struct Asked {
     refused: u64,
     asked: Vec<(u64, u32, OrderPoint)>,
@@ -33,10 +34,10 @@ impl Turns for Asked {
     }
 }
 
-/// Where slices began or an access had its turn, and the machine at the end.
+/// The points at which slices began or an access had its turn, and the machine at the end.
 type Course = (Vec<(u64, u32, OrderPoint)>, Vec<u64>, Machine);
 
-/// Runs code to its end; `turns` says whether accesses ask for theirs.
+/// Runs code to its end. `turns` makes accesses request theirs.
 fn course(words: &[u32], turns: bool, refused: u64) -> Course {
     let mut machine = Machine::new(words);
     machine.call(&[MEMORY]);
@@ -70,7 +71,7 @@ fn course(words: &[u32], turns: bool, refused: u64) -> Course {
     }
 }
 
-/// Loads, stores and arithmetic in a loop, of which some use at once what was loaded.
+/// Loads, stores and arithmetic in a loop. Some instructions use loaded values at once.
 fn code(ops: &[(u8, u32)]) -> Vec<u32> {
     let body: Vec<u32> = ops
         .iter()

@@ -1,9 +1,9 @@
-//! Events a second of packets that take a dozen steps each over shared servers, on the kernel's queue and on the
+//! Events per second of packets that take a dozen steps each over shared servers, on the kernel's queue and on the
 //! standard library's heap. Prints `name  value  unit` lines.
 //!
-//! Nodes, each with a card-like chain of servers, a pool of handler processors and credits, in a ring of wires: sixteen,
-//! which fit a cache, and 1024, which do not. A task for each packet; delays from 1 ns to a few us; the figures are medians
-//! of interleaved runs, in CPU time.
+//! The nodes are in a ring of wires. Each has a card-like chain of servers, a pool of handler processors and credits.
+//! Sixteen nodes fit a cache, 1024 do not. There is a task per packet, with delays from 1 ns to a few us. The figures
+//! are medians of interleaved runs, in CPU time.
 
 use cpu_time::ThreadTime;
 use nicety_kernel::{Config, Credits, Pool, QueueKind, Server, Sim, Summary, World};
@@ -11,9 +11,9 @@ use nicety_types::{Duration, Time};
 use std::rc::Rc;
 
 const ROUNDS: usize = 9;
-/// How many packets a run handles, hop by hop.
+/// Number of packets that a run handles, counted per hop.
 const HANDLED: u64 = 1 << 17;
-/// The nodes of a ring, the packets in flight in it, and the names of the figures.
+/// Number of nodes in a ring, number of packets in flight, and the names of the figures.
 const SIZES: [(usize, u64, &str); 4] =
     [(16, 1024, ""), (16, 256, "_256_packets"), (16, 4096, "_4096_packets"), (1024, 65_536, "_1024_nodes")];
 const LATENCY: Duration = Duration::from_ns(30);
@@ -31,7 +31,7 @@ struct Card {
 type Packet = (u64, u32);
 
 impl Card {
-    /// A time between 1 ns and 2 us, mostly short, from a packet's number and step.
+    /// Returns a time between 1 ns and 2 us, mostly short, from a packet's number and step.
     fn time(&self, packet: Packet, step: u64) -> Duration {
         let mixed = (packet.0 ^ u64::from(packet.1) << 40 ^ step << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let magnitude = 1 + (mixed >> 60) % 11;
@@ -57,7 +57,7 @@ impl Card {
     }
 }
 
-/// A world of cards in a ring, with `packets` in flight for `hops` hops each.
+/// Returns a world of cards in a ring, with `packets` in flight for `hops` hops each.
 fn ring(queue: QueueKind, size: usize, packets: u64, hops: u32) -> World<Packet> {
     let mut world: World<Packet> = World::with_queue(Config::default(), queue);
     let nodes: Vec<_> = (0..size).map(|_| world.add_node()).collect();
@@ -94,7 +94,7 @@ fn ring(queue: QueueKind, size: usize, packets: u64, hops: u32) -> World<Packet>
     world
 }
 
-/// Events a second of a run, and its summary.
+/// Returns the events per second of a run, and its summary.
 fn run(queue: QueueKind, size: usize, packets: u64) -> (f64, Summary) {
     let mut world = ring(queue, size, packets, (HANDLED / packets) as u32);
     let start = ThreadTime::now();

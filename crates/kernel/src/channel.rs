@@ -1,4 +1,4 @@
-//! [`Channel`]: values from some tasks to others of the same node, through a queue with a limit.
+//! [`Channel`]: a bounded queue of values between tasks of one node.
 
 use crate::semaphore::{Semaphore, Take};
 use crate::sim::Sim;
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// The value that could not be sent because the channel is closed.
+/// The value that was not sent because the channel is closed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
@@ -29,7 +29,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> Error for SendError<T> {}
 
-/// The value that could not be sent at once, and why.
+/// The value that was not sent at once, with the reason.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
     /// The channel is full, or others wait to send.
@@ -59,7 +59,7 @@ impl<T> fmt::Display for TrySendError<T> {
 impl<T> Error for TrySendError<T> {}
 
 struct Shared<T> {
-    /// Places that are free.
+    /// The free places.
     room: Rc<Semaphore>,
     /// Values that are not reserved for a receiver.
     filled: Rc<Semaphore>,
@@ -84,15 +84,15 @@ impl<T> Shared<T> {
     }
 }
 
-/// A queue of values between tasks of one node, with a limit: a full channel makes senders wait, an empty one
-/// receivers, each in the order in which they came. Clones are the same channel.
+/// A bounded queue of values between tasks of one node. A full channel makes senders wait, an empty one receivers, both
+/// in order of arrival. Clones are the same channel.
 pub struct Channel<T>(Rc<Shared<T>>);
 
 impl<T> Channel<T> {
-    /// An empty channel for `capacity` values.
+    /// Returns an empty channel for `capacity` values.
     ///
     /// # Panics
-    /// When the capacity is zero.
+    /// If the capacity is zero.
     pub fn new(sim: &Sim, capacity: usize) -> Channel<T> {
         assert!(capacity > 0, "a channel has room for one value at least");
         Channel(Rc::new(Shared {
@@ -104,10 +104,10 @@ impl<T> Channel<T> {
         }))
     }
 
-    /// Waits for room and puts a value in. Dropped before it is ready, it has put nothing in.
+    /// Waits for room and puts a value in. If dropped before it is ready, it has put nothing in.
     ///
     /// # Errors
-    /// [`SendError`] with the value when the channel is closed, before or meanwhile.
+    /// [`SendError`] with the value if the channel is closed, before or meanwhile.
     pub fn send(&self, value: T) -> Sending<T> {
         Sending { channel: self.clone(), take: Take::new(&self.0.room, 1), value: Some(value) }
     }
@@ -127,8 +127,8 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Waits for a value and takes it; `None` when the channel is closed and empty. Dropped before it is ready,
-    /// it has taken nothing.
+    /// Waits for a value and takes it. Returns `None` if the channel is closed and empty. If dropped before it is
+    /// ready, it has taken nothing.
     pub fn recv(&self) -> Receiving<T> {
         Receiving { channel: self.clone(), take: Take::new(&self.0.filled, 1) }
     }
@@ -151,7 +151,7 @@ impl<T> Channel<T> {
         self.0.closed.get()
     }
 
-    /// How many values are in the channel.
+    /// Number of values in the channel.
     pub fn len(&self) -> usize {
         self.0.values.borrow().len()
     }
@@ -161,7 +161,7 @@ impl<T> Channel<T> {
         self.len() == 0
     }
 
-    /// How many values there is room for.
+    /// Capacity in values.
     pub fn capacity(&self) -> usize {
         self.0.capacity
     }

@@ -1,7 +1,7 @@
 //! Several futures in one task: [`join`], [`join_all`], [`race`], [`timeout`].
 //!
-//! The kernel wakes tasks, not futures, so these poll all that is pending whenever their task is polled. Libraries
-//! that poll only those futures whose own waker was called do not work on it.
+//! The kernel wakes tasks, not futures, so these combinators poll all pending futures whenever their task is polled.
+//! Libraries that poll only futures with a called waker do not work with it.
 
 use crate::sim::{Delay, Sim};
 use nicety_types::Duration;
@@ -20,7 +20,7 @@ pub enum Either<A, B> {
     Right(B),
 }
 
-/// Runs two futures until one is ready, and drops the other. When both are ready, `a` counts.
+/// Runs two futures until one is ready, and drops the other. If both are ready, `a` counts.
 pub fn race<A: Future, B: Future>(a: A, b: B) -> Race<A, B> {
     Race { a, b }
 }
@@ -67,7 +67,7 @@ pin_project! {
     }
 }
 
-/// Polls a future that is not ready yet; once it is, drops it and keeps its result.
+/// Polls a future that is not ready yet. Once it is ready, drops it and keeps its result.
 fn poll_into<F: Future>(
     mut future: Pin<&mut Option<F>>,
     result: &mut Option<F::Output>,
@@ -102,7 +102,7 @@ impl<A: Future, B: Future> fmt::Debug for Join<A, B> {
     }
 }
 
-/// Runs any number of futures until all are ready; their results are in the order of the futures.
+/// Runs any number of futures until all are ready. The results are in the order of the futures.
 pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<Option<F>>>> = futures.into_iter().map(|f| Box::pin(Some(f))).collect();
     let mut results: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
@@ -119,10 +119,10 @@ pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
     .await
 }
 
-/// The time given to a future is over.
+/// The timeout of a future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed {
-    /// The time it was given.
+    /// The time limit.
     pub after: Duration,
 }
 
@@ -134,11 +134,11 @@ impl fmt::Display for Elapsed {
 
 impl std::error::Error for Elapsed {}
 
-/// Runs `future` for `limit` at most, counted from this call, and then drops it. A future that is ready when
-/// its task is polled at the last instant still counts.
+/// Runs `future` for at most `limit`, counted from this call, and then drops it. A future that is ready when its task
+/// is polled at the last instant still counts.
 ///
 /// # Errors
-/// [`Elapsed`] when the time is over.
+/// [`Elapsed`] after the time limit.
 pub fn timeout<F: Future>(sim: &Sim, limit: Duration, future: F) -> Timeout<F> {
     Timeout { future, limit, delay: sim.delay(limit) }
 }

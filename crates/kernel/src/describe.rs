@@ -1,7 +1,7 @@
-//! Descriptions of what programs wait for, collected only when no event is left.
+//! Descriptions of the waits of programs, collected only when no event is left.
 //!
-//! When the kernel finds a deadlock, it polls the waiting programs once more. They still wait, but now every
-//! pending [`describe`] on the way adds its text. During a run it costs only the test of a flag.
+//! When the kernel finds a deadlock, it polls the waiting programs once more. They still wait, but every pending
+//! [`describe`] on the way now adds its text. During a run a description costs only the test of a flag.
 
 use pin_project_lite::pin_project;
 use std::cell::{Cell, RefCell};
@@ -17,11 +17,11 @@ thread_local! {
 struct Report {
     /// The text so far: parts of one chain are joined by an arrow, different chains by 'and'.
     text: String,
-    /// How many descriptions the current poll is inside of.
+    /// Nesting depth of descriptions in the current poll.
     depth: usize,
-    /// How deep the last text was; a text that is not deeper begins another chain.
+    /// Depth of the last text. A text that is not deeper begins another chain.
     last_depth: Option<usize>,
-    /// Descriptions of primitives, used where there is no other.
+    /// Descriptions of primitives, used if there is no other.
     leaves: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Report {
     }
 }
 
-/// Whether programs are being asked for their descriptions.
+/// Whether the descriptions of programs are being collected.
 pub(crate) fn is_describing() -> bool {
     DESCRIBING.get()
 }
@@ -78,15 +78,15 @@ pub(crate) fn collect(poll: impl FnOnce()) -> String {
     }
 }
 
-/// Describes what `future` waits for, should its program be found in a deadlock. Descriptions nest,
-/// outermost first: `receive from node 1 -> an entry of the event queue`. Several that are pending side by
-/// side are joined by 'and'. Where there is none, the waiting primitive describes itself.
+/// Describes the wait of `future`, in case its program is in a deadlock. Descriptions nest, outermost first: `receive
+/// from node 1 -> an entry of the event queue`. Several that are pending side by side are joined by 'and'. Without a
+/// description, the waiting primitive describes itself.
 pub fn describe<D: Fn() -> String, F: Future>(text: D, future: F) -> Describe<D, F> {
     Describe { text, future }
 }
 
 pin_project! {
-    /// A future with a description of what it waits for; see [`describe`].
+    /// A future with a description of its wait; see [`describe`].
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Describe<D, F> {

@@ -1,4 +1,4 @@
-//! The ways a run can end before its programs do.
+//! The ways in which a run can end before its programs do.
 
 use nicety_types::{NodeId, Time};
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 /// A program that waits for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// The node it runs on.
+    /// The node on which it runs.
     pub node: NodeId,
     /// Its name.
     pub program: String,
     /// The description of its wait, by [`describe`](crate::describe).
     pub why: String,
-    /// When it last did something.
+    /// The time of its last step.
     pub since: Time,
 }
 
@@ -22,34 +22,33 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Most waiting programs that the text of a deadlock lists.
+/// Maximum number of waiting programs in the text of a deadlock.
 const LISTED: usize = 8;
 
-/// Why a run ended before its programs did.
+/// The reason why a run ended before its programs did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
     /// No event is left, and programs still wait.
     Deadlock {
-        /// When the last event happened.
+        /// The time of the last event.
         at: Time,
-        /// The programs, by node and then in the order in which they were started.
+        /// The programs, sorted by node and then in order of their start.
         waiting: Vec<Waiting>,
     },
     /// [`Config::interrupt`](crate::Config::interrupt) was set.
     Interrupted {
-        /// How far the run had come.
+        /// The time that the run had reached.
         at: Time,
     },
-    /// The run came to [`Config::max_time`](crate::Config::max_time), or to the end of time, and events were
-    /// left.
+    /// The run reached [`Config::max_time`](crate::Config::max_time), or the end of time, with events left.
     TimeLimit {
         /// The limit.
         at: Time,
     },
     /// Another [part](crate::World::part) of the world has been dropped before its end.
     Left {
-        /// How far this one had come.
+        /// The time that this part had reached.
         at: Time,
     },
 }

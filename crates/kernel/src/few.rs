@@ -1,16 +1,16 @@
-//! A sorted queue of few values, in place.
+//! A sorted queue of few values, stored in place.
 
 use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
-/// A queue in the order of its values, which come in nearly that order. Up to `N` of them are in place, so that a part that has
-/// many such queues finds them where it finds the rest of its state; more are in memory of their own.
+/// A queue sorted by value, for values that arrive nearly in order. Up to `N` of them are in place, so that a part with
+/// many such queues has them beside the rest of its state. More values are in separate memory.
 #[derive(Debug)]
 pub struct Few<T, const N: usize> {
     near: [T; N],
-    /// How many there are in `near`.
+    /// Number of values in `near`.
     len: u8,
-    /// All of them, once there are more than have room, until it is empty.
+    /// All values, from the time when `near` overflows until the queue is empty.
     far: VecDeque<T>,
 }
 
@@ -21,12 +21,12 @@ impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
         Few { near: [T::default(); N], len: 0, far: VecDeque::new() }
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         usize::from(self.len) + self.far.len()
     }
 
-    /// Whether there is none.
+    /// Whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -52,7 +52,7 @@ impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
         }
     }
 
-    /// Takes the smallest as long as `goes` holds, and returns how many.
+    /// Takes the smallest value as long as `goes` holds, and returns the number taken.
     pub fn take_while(&mut self, goes: impl Fn(T) -> bool) -> usize {
         let (len, before) = (usize::from(self.len), self.far.len());
         let taken = self.near[..len].iter().take_while(|first| goes(**first)).count();
@@ -71,7 +71,7 @@ impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
         self.take_while(|_| true);
     }
 
-    /// Prefetches the places of the smallest and the largest, where they are not near this.
+    /// Prefetches the places of the smallest and the largest value, if they are in separate memory.
     pub fn prefetch(&self) {
         for value in self.far.front().iter().chain(&self.far.back()) {
             prefetch(*value);

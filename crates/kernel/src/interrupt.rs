@@ -4,19 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checked every few events: a flag that another thread sets, or any function. Cheap to clone; a clone is the
-/// same one.
+/// Checked every few events: a flag that another thread sets, or any function. Clones are cheap and are the same
+/// interrupt.
 #[derive(Clone)]
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// An interrupt that calls a function, in the thread of the run and between two events of it. It is
-    /// called often, so it must be quick most of the time.
+    /// Returns an interrupt that calls a function, in the thread of the run and between two events. It is called often,
+    /// so it must usually be quick.
     pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Interrupt {
         Interrupt(Arc::new(asked))
     }
 
-    /// Whether the run shall end.
+    /// Whether the run must end.
     pub fn is_set(&self) -> bool {
         (self.0)()
     }

@@ -1,4 +1,4 @@
-//! Virtual time: a deterministic discrete-event kernel whose processes are Rust futures.
+//! Virtual time: a deterministic discrete-event kernel with Rust futures as processes.
 //!
 //! ```
 //! use nicety_kernel::{Config, Server, World};
@@ -20,28 +20,28 @@
 //! ```
 //!
 //! # The layers, from the top
-//! - [`World`]: all nodes of a run, spread over shards. Models build it, lay [wires](World::wire) between nodes
-//!   and run it. A run ends with a [`Summary`] or a [`RunError`], such as a deadlock that lists the waiting
-//!   programs and what they wait for.
+//! - [`World`]: all nodes of a run, spread over shards. Models build it, lay [wires](World::wire) between nodes and run
+//!   it. A run ends with a [`Summary`] or a [`RunError`], such as a deadlock with the waiting programs and the
+//!   descriptions of their waits.
 //! - [`Sim`]: one node's handle: its clock, [`Delay`]s, tasks, named random streams ([`Rng`]).
-//! - Primitives, for the tasks of one node: [`Server`] and [`Pool`], [`Credits`], [`Channel`], [`Signal`]; [`join`],
-//!   [`race`] and [`timeout`] combine futures; [`describe`] says what a program waits for. All are fair (first
-//!   come, first served) and cancellation-safe: a dropped future releases everything it held.
-//! - Below, private: shards (tasks, wakes), the event queue, the tasks' memory.
+//! - Primitives, for the tasks of one node: [`Server`] and [`Pool`], [`Credits`], [`Channel`], [`Signal`]. [`join`],
+//!   [`race`] and [`timeout`] combine futures. [`describe`] describes the wait of a program. All are fair (first come,
+//!   first served) and cancellation-safe: a dropped future releases everything it held.
+//! - Private, below: shards (tasks, wakes), the event queue, the memory of tasks.
 //!
 //! # Invariants
-//! - **Order.** Events are ordered by time, node, class (arrivals from wires before the node's own), source and
-//!   the source's own count. There is no count over nodes, so the same model gives the same run to the last bit,
-//!   in any number of shards.
-//! - **Nodes share nothing.** Tasks of different nodes meet on wires only, at least a wire's latency later. Using
-//!   another node's primitive panics.
-//! - **No allocation in steady state.** Tasks, events, messages on wires and places in line use the memory of those
-//!   before them.
-//! - **Wakers do nothing.** The kernel knows which task is polled, and primitives remember it. A future from
-//!   elsewhere works if it only passes on polls; one that waits for its waker to be called waits for ever.
+//! - **Order.** Events are ordered by time, node, class (arrivals from wires before the node's own), source and the
+//!   source's own count. There is no count across nodes, so the same model gives the same run to the last bit, in any
+//!   number of shards.
+//! - **Nodes share nothing.** Tasks of different nodes interact through wires only, at least a wire's latency later.
+//!   The use of another node's primitive panics.
+//! - **No allocation in steady state.** Tasks, events, messages on wires and places in line reuse the memory of earlier
+//!   ones.
+//! - **Wakers do nothing.** The kernel knows which task is polled, and primitives remember it. A foreign future works
+//!   if it only forwards polls; one that waits for a call of its waker waits for ever.
 //!
-//! It is no real-time executor: nothing here waits for the world outside. Where shards run in threads, each thread has
-//! built a world of its own ([`World::part`]), and they share nothing but messages between windows ([`Threads`]) and the
+//! The kernel is no real-time executor: it never waits for the outside world. If shards run in threads, each thread has
+//! built its own world ([`World::part`]). The threads share only messages between windows ([`Threads`]) and the
 //! [`Interrupt`] in [`Config`].
 
 mod channel;

@@ -1,4 +1,4 @@
-//! The memory of tasks' futures, recycled by size, so that a task for each packet costs no allocation.
+//! The memory of tasks' futures, recycled by size, so that a task per packet costs no allocation.
 
 use crate::prefetch::prefetch_bytes;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -7,15 +7,15 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
-/// Sizes are rounded up to multiples of this; recycled blocks are aligned to it.
+/// Sizes are rounded up to multiples of this. Recycled blocks are aligned to it.
 const STEP: usize = 64;
-/// Larger futures, or such of a stricter alignment, go back to the allocator.
+/// Larger futures, or those with a stricter alignment, go back to the allocator.
 const LARGEST: usize = 16 * 1024;
 
-/// Most bytes of a future that are prefetched.
+/// Maximum bytes of a future that are prefetched.
 const PREFETCHED: usize = 512;
 
-/// The block in which a future of this layout lives.
+/// Returns the block layout for a future of this layout.
 fn block_of(layout: Layout) -> Layout {
     let size = layout.size().max(1).next_multiple_of(STEP);
     Layout::from_size_align(size, layout.align().max(STEP)).expect("a future that fits the address space")
@@ -25,7 +25,7 @@ fn is_recycled(block: Layout) -> bool {
     block.size() <= LARGEST && block.align() == STEP
 }
 
-/// A future in a block of its own, pinned there until it is dropped.
+/// A future in its own block, pinned there until it is dropped.
 pub(crate) struct TaskFuture {
     /// Points to a live future at the start of a block of `block_of(its layout)`, owned by this value.
     future: NonNull<dyn Future<Output = ()>>,
@@ -62,11 +62,11 @@ impl Drop for TaskFuture {
     }
 }
 
-/// Blocks to be used again, by size. It holds as many as were in use at once. They stand beside the blocks, whose memory may be
-/// far away: it need not be read.
+/// Reusable blocks, by size. It holds at most the number that was in use at once. The list is apart from the blocks:
+/// their memory may be far away, and need not be read.
 pub(crate) struct Memory {
     free: [Vec<NonNull<u8>>; LARGEST / STEP + 1],
-    /// How many blocks of each size have been made.
+    /// Number of blocks made of each size.
     made: [usize; LARGEST / STEP + 1],
 }
 
@@ -75,8 +75,8 @@ impl Memory {
         Memory { free: [const { Vec::new() }; LARGEST / STEP + 1], made: [0; LARGEST / STEP + 1] }
     }
 
-    /// A block of this size that is used again. If there is none, one is about to be made: there is room for all to be free, so
-    /// that freeing never allocates.
+    /// Returns a reusable block of this size. If there is none, the caller is about to make one. There is room for all
+    /// blocks to be free, so that freeing never allocates.
     fn pop(&mut self, step: usize) -> Option<NonNull<u8>> {
         let (free, made) = (&mut self.free[step], &mut self.made[step]);
         let block = free.pop();
@@ -87,7 +87,7 @@ impl Memory {
         block
     }
 
-    /// A block for a future of this layout.
+    /// Returns a block for a future of this layout.
     pub(crate) fn block(&mut self, future: Layout) -> Block {
         let layout = block_of(future);
         let recycled = if is_recycled(layout) { self.pop(layout.size() / STEP) } else { None };
@@ -99,7 +99,7 @@ impl Memory {
         Block { pointer, layout }
     }
 
-    /// Takes back the block of a future that [`drop_future`] has dropped.
+    /// Takes back the block of a future dropped by [`drop_future`].
     pub(crate) fn recycle(&mut self, block: Block) {
         if is_recycled(block.layout) {
             self.free[block.layout.size() / STEP].push(block.pointer);
@@ -130,11 +130,10 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Makes a future inside the block. Inlined, so that it is built in its place; should `make` panic, the block is
-    /// leaked.
+    /// Makes a future inside the block. Inlined, so that it is built in place. If `make` panics, the block is leaked.
     ///
     /// # Panics
-    /// When the block is for futures of another layout.
+    /// If the block is for futures of another layout.
     #[inline(always)]
     pub(crate) fn fill<F: Future<Output = ()> + 'static>(self, make: impl FnOnce() -> F) -> TaskFuture {
         assert!(self.layout == block_of(Layout::new::<F>()), "a block is for its own layout");
@@ -145,8 +144,8 @@ impl Block {
     }
 }
 
-/// Drops a future and keeps its block. Apart from [`Memory::recycle`] because what the future owned may use the
-/// memory as it goes.
+/// Drops a future and keeps its block. It is separate from [`Memory::recycle`] because the future's own values may use
+/// the memory while they are dropped.
 pub(crate) fn drop_future(future: TaskFuture) -> Block {
     let future = std::mem::ManuallyDrop::new(future);
     let block = Block { pointer: future.future.cast(), layout: future.block() };

@@ -1,10 +1,10 @@
-//! Storage of messages that are in flight on wires.
+//! Storage of messages in flight on wires.
 
 use crate::prefetch::prefetch;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The messages on all wires that end in a shard, by slot. The slots freed last are reused first, while they
+/// The messages on all wires that end in a shard, by slot. The most recently freed slots are reused first, while they
 /// are cached.
 pub(crate) struct Messages<M>(RefCell<Slots<M>>);
 

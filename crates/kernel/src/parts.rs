@@ -1,33 +1,33 @@
-//! The parts of a simulation that runs in several threads or processes. Each part has a shard of its nodes; what happens in one
-//! and concerns another goes there as a message between two windows of time.
+//! The parts of a simulation in several threads or processes. Each part runs a shard of the nodes. An event in one part
+//! that concerns another is sent there as a message between two windows of time.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{fmt, hint, thread};
 
-/// A part's connection to the others. All parts meet at the end of every window, and again at the end of the run. When it is
-/// dropped, the part leaves, and no further meeting takes place.
+/// A part's connection to the others. All parts meet at the end of every window, and again at the end of the run. A
+/// dropped connection means that the part leaves, and no further meeting takes place.
 pub trait Parts<T> {
-    /// The number of this part, and how many there are.
+    /// The number of this part, and the number of parts.
     fn place(&self) -> (usize, usize);
 
-    /// Gives every other part its messages of `outgoing`, by part, which are empty then, and tells it `word`; waits until all
-    /// have done so; adds the messages for this part to `incoming`, in any order. The words of all, by part; none if a part has
-    /// left.
+    /// Exchanges messages with all other parts, and waits for them. Sends the messages of `outgoing`, by part, and
+    /// empties it; also sends `word` to all. Adds the messages for this part to `incoming`, in any order. Returns the
+    /// words of all, by part, or `None` if a part has left.
     fn meet(&mut self, word: u64, outgoing: &mut [Vec<T>], incoming: &mut Vec<T>) -> Option<&[u64]>;
 }
 
-/// How often a part looks whether the others have come before it lets other threads run, and how often it does that before it
-/// sleeps: where every part has a core, they come soon.
+/// Number of checks for the other parts before other threads may run, and number of such rounds before the part sleeps.
+/// If every part has a core, the others arrive soon.
 const LOOKS: u32 = 256;
 const YIELDS: u32 = 8;
 
 /// The memory that threads share.
 struct Shared<M> {
     parts: usize,
-    /// Of this round and of the one before or after, since a part may be one round ahead of another.
+    /// This round and the one before or after, since a part may be one round ahead of another.
     rounds: [Round<M>; 2],
-    /// How many meetings parts have come to, all together.
+    /// Total number of arrivals of parts at meetings.
     come: AtomicU64,
     /// Whether a part has left.
     left: AtomicBool,
@@ -46,14 +46,14 @@ struct Round<M> {
 pub struct Threads<M> {
     shared: Arc<Shared<M>>,
     number: usize,
-    /// How many meetings this part has come to.
+    /// Number of meetings at which this part has arrived.
     meetings: u64,
-    /// Of the last one.
+    /// The words of the last one.
     words: Vec<u64>,
 }
 
 impl<M: Send> Threads<M> {
-    /// So many connected parts, to be given to a thread each.
+    /// Returns `parts` connected parts, one per thread.
     pub fn connected(parts: usize) -> Vec<Threads<M>> {
         let round = || Round {
             words: (0..parts).map(|_| AtomicU64::new(0)).collect(),
@@ -75,7 +75,7 @@ impl<M: Send> Threads<M> {
 }
 
 impl<M> Shared<M> {
-    /// Waits until so many have come. Whether they have.
+    /// Waits until `target` arrivals have been counted. Returns whether they have.
     fn wait(&self, target: u64) -> bool {
         let over = || self.come.load(Ordering::SeqCst) >= target || self.left.load(Ordering::SeqCst);
         for look in 0..LOOKS + YIELDS {
@@ -96,7 +96,7 @@ impl<M> Shared<M> {
     }
 
     fn ring(&self) {
-        // Who falls asleep has been counted before it looks for the last time.
+        // A part that falls asleep has been counted before its last check.
         if self.asleep.load(Ordering::SeqCst) > 0 {
             let _guard = held(&self.lock);
             self.bell.notify_all();

@@ -1,14 +1,14 @@
-//! Prefetching. The next events are known some events ahead, so the cache misses of their memory can overlap.
+//! Prefetches. The next events are known some events ahead, so the cache misses of their memory can overlap.
 
-/// Lines of memory that the processor fetches at once.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Fetches a value into the processor's caches, without waiting for it. It affects only speed.
+/// Fetches a value into the processor's caches without waiting for it. It affects only speed.
 pub fn prefetch<T: ?Sized>(value: &T) {
     prefetch_bytes(std::ptr::from_ref(value).cast::<u8>(), size_of_val(value));
 }
 
-/// A value that events to come will need: its address and its bytes. If it is gone by then, fetching it does no harm.
+/// A value that future events will need: its address and its size. If it no longer exists, the prefetch does no harm.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Needed {
     start: usize,
@@ -19,13 +19,13 @@ impl Needed {
     /// Nothing.
     pub const NOTHING: Needed = Needed { start: 0, bytes: 0 };
 
-    /// This value, where it is now.
+    /// Returns a reference to this value at its present address.
     pub fn of<T: ?Sized>(value: &T) -> Needed {
         let bytes = u32::try_from(size_of_val(value)).unwrap_or(u32::MAX);
         Needed { start: std::ptr::from_ref(value).addr(), bytes }
     }
 
-    /// Fetches it, as [`prefetch`].
+    /// Fetches it, like [`prefetch`].
     pub(crate) fn prefetch(self) {
         if self.bytes > 0 {
             prefetch_bytes(std::ptr::without_provenance(self.start), (self.bytes as usize).min(MOST));
@@ -33,12 +33,12 @@ impl Needed {
     }
 }
 
-/// Most bytes of a needed value that are fetched.
+/// Maximum bytes fetched of a needed value.
 const MOST: usize = 512;
-/// Most values that a node keeps near.
+/// Maximum number of values that a node keeps near.
 const KEPT: usize = 12;
 
-/// What most events of a node need.
+/// The values that most events of a node need.
 #[derive(Default)]
 pub(crate) struct Near([Needed; KEPT]);
 
@@ -55,9 +55,9 @@ impl Near {
     }
 }
 
-/// The same for so many bytes.
+/// Like [`prefetch`], for a number of bytes.
 pub(crate) fn prefetch_bytes(start: *const u8, bytes: usize) {
-    // From the start of its first line, or the last one would be left out.
+    // From the start of its first line. Otherwise the last line would be missed.
     let before = start.addr() % LINE;
     for offset in (0..before + bytes).step_by(LINE) {
         fetch(start.wrapping_sub(before).wrapping_add(offset));

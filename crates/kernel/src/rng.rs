@@ -4,13 +4,14 @@ use nicety_types::NodeId;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
-/// A stream of random numbers: xoshiro256++, seeded through SplitMix64 from the run's seed, the node and the
-/// stream's name (by FNV-1a). All three are fixed algorithms, so a seed means the same everywhere and for good.
+/// A stream of random numbers: xoshiro256++, seeded through SplitMix64 from the run's seed, the node and the stream's
+/// name (by FNV-1a). All three are fixed algorithms, so a seed means the same everywhere and permanently.
 #[derive(Clone, Debug)]
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream of a seed, a node and a name. That of a run's own seed is [`Sim::rng`](crate::Sim::rng).
+    /// Returns the stream of a seed, a node and a name. [`Sim::rng`](crate::Sim::rng) returns that of the run's own
+    /// seed.
     pub fn named(seed: u64, node: NodeId, name: &str) -> Rng {
         let mut bytes = [0; 12];
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -26,10 +27,10 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// A number from 0 to `bound`, exclusive, each as likely as any other.
+    /// Returns a uniform number from 0 to `bound`, exclusive.
     ///
     /// # Panics
-    /// When `bound` is zero.
+    /// If `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "there is no number below zero");
         // Lemire, 'Fast random integer generation in an interval', ACM TOMACS 29(1), 2019.
@@ -42,23 +43,23 @@ impl Rng {
         }
     }
 
-    /// A number from 0 to 1, exclusive, a multiple of 2^-53.
+    /// Returns a number from 0 to 1, exclusive, a multiple of 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// An exponentially distributed number of this mean, rounded down, by comparisons alone, so that it is the same on every
-    /// machine. (von Neumann, 'Various techniques used in connection with random digits', 1951.)
+    /// Returns an exponentially distributed number of this mean, rounded down. It uses only comparisons, so that it is
+    /// the same on every machine (von Neumann, 'Various techniques used in connection with random digits', 1951).
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0u64;
         loop {
-            // A falling run of uniform numbers is of odd length with probability 1 - 1/e, and if it is, its first one is
-            // distributed as the fraction is.
+            // A falling run of uniform numbers has odd length with probability 1 - 1/e. If it has, its first number is
+            // distributed like the fraction.
             let first = self.next_u64();
             let (mut last, mut odd) = (first, true);
             loop {
@@ -81,7 +82,7 @@ impl Rng {
         self.0.fill_bytes(bytes);
     }
 
-    /// Puts a slice into random order.
+    /// Shuffles a slice.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u64 + 1) as usize);

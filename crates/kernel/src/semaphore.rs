@@ -1,9 +1,9 @@
 //! The counter under [`Credits`](crate::Credits), [`Pool`](crate::Pool), [`Server`](crate::Server) and
 //! [`Channel`](crate::Channel): units that are taken first come, first served, and released.
 //!
-//! The first waiter in line is served before any waiter behind it gets a unit. A unit is granted at the
-//! instant it becomes free: its waiter holds it from then on, even before its task is polled, and releases it
-//! if it is dropped first.
+//! The first waiter in line is served before any later waiter gets a unit. A unit is granted at the instant when it
+//! becomes free. Its waiter holds it from then on, even before its task is polled, and releases it if it is dropped
+//! first.
 
 use crate::describe;
 use crate::shard::TaskRef;
@@ -28,8 +28,7 @@ pub(crate) struct Semaphore {
 struct Waiter {
     task: TaskRef,
     amount: u64,
-    /// How long the unit is used, where that is known beforehand: then the waiter is polled at the end of its
-    /// service only.
+    /// Use time of the unit, if known beforehand. The waiter is then polled only at the end of its service.
     service: Option<Duration>,
     state: State,
     timer: Timer,
@@ -42,7 +41,7 @@ enum State {
     Closed,
 }
 
-/// The amount asked for will never be there.
+/// The requested amount will never be available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
@@ -65,7 +64,7 @@ impl Semaphore {
         self.line.borrow().len()
     }
 
-    /// Takes `amount` if it is there and no task waits.
+    /// Takes `amount` if it is available and no task waits.
     pub(crate) fn try_take(&self, amount: u64) -> bool {
         let available = self.available.get();
         let free = available >= amount && self.line.borrow().is_empty();
@@ -81,7 +80,7 @@ impl Semaphore {
         self.grant();
     }
 
-    /// Serves the line as far as the units go.
+    /// Serves the line as far as the units last.
     fn grant(&self) {
         let mut line = self.line.borrow_mut();
         while let Some(number) = line.first() {
@@ -118,7 +117,7 @@ impl Semaphore {
         self.line.borrow_mut().push(waiter)
     }
 
-    /// The state of a waiter that is polled and may have to go on waiting.
+    /// Returns the state of a waiter that is polled and may have to continue to wait.
     fn look(&self, number: u32) -> (State, Timer) {
         let task = self.sim.current();
         let mut line = self.line.borrow_mut();
@@ -142,7 +141,7 @@ impl Semaphore {
         timer.cancel(&self.sim);
         match state {
             State::Granted(_) => self.release(amount),
-            // The waiters behind it may find enough.
+            // Later waiters may find enough.
             State::InLine => self.grant(),
             State::Closed => (),
         }
@@ -208,8 +207,8 @@ impl Drop for Take {
     }
 }
 
-/// Takes one unit, uses it for a known time and releases it; ready with the instant at which the use began.
-/// Dropped, it gives up its turn, or the unit at once.
+/// Takes one unit, uses it for a known time and releases it. Returns the instant at which the use began. If dropped, it
+/// gives up its turn, or the unit at once.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Serve {

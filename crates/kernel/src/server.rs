@@ -1,4 +1,4 @@
-//! [`Server`] and [`Pool`]: one or several servers that serve one task at a time, first come, first served;
+//! [`Server`] and [`Pool`]: one or several servers that serve one task at a time, first come, first served.
 //! [`Credits`]: a count that is taken in any amounts.
 
 use crate::semaphore::{Semaphore, Serve, Take};
@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Units held; dropped, they are released to their source, and to its waiters.
+/// Held units. If dropped, they are released to their source and its waiters.
 #[must_use = "a permit that is dropped gives its units back at once"]
 pub struct Permit {
     semaphore: Rc<Semaphore>,
@@ -18,13 +18,13 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// How many units are held.
+    /// Number of units held.
     pub fn amount(&self) -> u64 {
         self.amount
     }
 
-    /// Keeps the units from being released by themselves: another task will [release](Credits::release) them,
-    /// such as when a credit returns over a wire.
+    /// Prevents the automatic release of the units: another task will [release](Credits::release) them, for example
+    /// when a credit returns over a wire.
     pub fn forget(mut self) {
         self.amount = 0;
     }
@@ -47,7 +47,7 @@ impl fmt::Debug for Permit {
 /// The permit of a [`Server`].
 pub type Guard = Permit;
 
-/// Waits for units; see [`Credits::acquire`]. Dropped, it gives up its turn.
+/// Waits for units; see [`Credits::acquire`]. If dropped, it gives up its turn.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Acquire(Take);
@@ -65,7 +65,7 @@ impl Future for Acquire {
     }
 }
 
-/// A number of equal servers with one line in front of them. Clones are the same pool.
+/// A number of equal servers with one line. Clones are the same pool.
 #[derive(Clone)]
 pub struct Pool {
     semaphore: Rc<Semaphore>,
@@ -73,10 +73,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `servers`, all free.
+    /// Returns a pool of `servers`, all free.
     ///
     /// # Panics
-    /// When there are none: every caller would wait for ever.
+    /// If there are none: every caller would wait for ever.
     pub fn new(sim: &Sim, servers: usize) -> Pool {
         assert!(servers > 0, "a pool has one server at least");
         Pool { semaphore: Semaphore::new(sim, servers as u64), servers: servers as u64 }
@@ -87,28 +87,28 @@ impl Pool {
         Acquire(Take::new(&self.semaphore, 1))
     }
 
-    /// A server, if one is free and no task waits.
+    /// Takes a server, if one is free and no task waits.
     pub fn try_acquire(&self) -> Option<Permit> {
         self.semaphore.try_take(1).then(|| Permit { semaphore: self.semaphore.clone(), amount: 1 })
     }
 
-    /// Waits for a server and is served for `duration`. Ready at the end, with the instant at which the
-    /// service began; the time before that was spent waiting.
+    /// Waits for a server and is served for `duration`. Returns, at the end, the instant at which the service began.
+    /// The time before that was a wait.
     pub fn serve(&self, duration: Duration) -> Serve {
         Serve::new(&self.semaphore, duration)
     }
 
-    /// How many servers are free.
+    /// Number of free servers.
     pub fn available(&self) -> usize {
         self.semaphore.available() as usize
     }
 
-    /// How many servers there are.
+    /// Number of servers.
     pub fn servers(&self) -> usize {
         self.servers as usize
     }
 
-    /// How many tasks wait.
+    /// Number of waiting tasks.
     pub fn waiting(&self) -> usize {
         self.semaphore.waiting()
     }
@@ -120,7 +120,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// A single server with a line in front of it: a bus, a matching unit, a port. Clones are the same server.
+/// A single server with a line: a bus, a matching unit, a port. Clones are the same server.
 #[derive(Clone, Debug)]
 pub struct Server(Pool);
 
@@ -130,8 +130,8 @@ impl Server {
         Server(Pool::new(sim, 1))
     }
 
-    /// Waits for the server and is served for `duration`. Ready at the end, with the instant at which the
-    /// service began; the time before that was spent waiting.
+    /// Waits for the server and is served for `duration`. Returns, at the end, the instant at which the service began.
+    /// The time before that was a wait.
     pub fn serve(&self, duration: Duration) -> Serve {
         self.0.serve(duration)
     }
@@ -141,7 +141,7 @@ impl Server {
         self.0.acquire()
     }
 
-    /// The server, if it is free and no task waits.
+    /// Takes the server, if it is free and no task waits.
     pub fn try_acquire(&self) -> Option<Guard> {
         self.0.try_acquire()
     }
@@ -151,7 +151,7 @@ impl Server {
         self.0.available() > 0
     }
 
-    /// How many tasks wait.
+    /// Number of waiting tasks.
     pub fn waiting(&self) -> usize {
         self.0.waiting()
     }
@@ -163,7 +163,7 @@ impl Server {
 pub struct Credits(Rc<Semaphore>);
 
 impl Credits {
-    /// A count that begins at `available`.
+    /// Returns a count that begins at `available`.
     pub fn new(sim: &Sim, available: u64) -> Credits {
         Credits(Semaphore::new(sim, available))
     }
@@ -173,22 +173,22 @@ impl Credits {
         Acquire(Take::new(&self.0, amount))
     }
 
-    /// `amount` credits, if they are there and no task waits.
+    /// Takes `amount` credits, if they are available and no task waits.
     pub fn try_acquire(&self, amount: u64) -> Option<Permit> {
         self.0.try_take(amount).then(|| Permit { semaphore: self.0.clone(), amount })
     }
 
-    /// Adds credits, or releases those of a permit that was [forgotten](Permit::forget).
+    /// Adds credits, or releases those of a [forgotten](Permit::forget) permit.
     pub fn release(&self, amount: u64) {
         self.0.release(amount);
     }
 
-    /// How many credits are there to be taken.
+    /// Number of available credits.
     pub fn available(&self) -> u64 {
         self.0.available()
     }
 
-    /// How many tasks wait.
+    /// Number of waiting tasks.
     pub fn waiting(&self) -> usize {
         self.0.waiting()
     }

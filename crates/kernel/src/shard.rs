@@ -1,10 +1,10 @@
 //! A shard: some nodes with one clock, one queue and their tasks, in one thread.
 //!
-//! A wake at the current instant is an event of class 1 with the node's next sequence number. Sequence
-//! numbers grow, and only wakes can be added at the current instant, so a plain queue of wakes, served when
-//! the event queue holds no further event of this node and instant, gives exactly that order. The node's own
-//! count of events may skip numbers for the same reason that it may be shared by all nodes of the shard: two
-//! events are compared by it only if they are of the same node, and then only its growth counts.
+//! A wake at the current instant is an event of class 1 with the node's next sequence number. Sequence numbers grow,
+//! and only wakes can be added at the current instant. So a plain queue of wakes gives exactly that order. It must be
+//! served when the event queue holds no further event of this node and instant. The node's own count of events may skip
+//! numbers, and all nodes of the shard may share it. Two events are compared by it only if they are of the same node,
+//! and then only its growth counts.
 
 use crate::describe;
 use crate::interrupt::Interrupt;
@@ -19,7 +19,7 @@ use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-/// A task, once: a slot and which of its users.
+/// A task: a slot, and one of its successive users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskRef {
     index: u32,
@@ -40,17 +40,17 @@ impl TaskRef {
 }
 
 struct Slot {
-    /// None while it is polled and after it has ended.
+    /// `None` while it is polled and after its end.
     future: Option<TaskFuture>,
     generation: u32,
     node: NodeId,
-    /// Whether a wake of it is in the queue of wakes.
+    /// Whether it has an entry in the queue of wakes.
     woken: bool,
-    /// When it was last polled.
+    /// The time of its last poll.
     since: Time,
-    /// The next free slot, if this one is.
+    /// The next free slot, if this one is free.
     next_free: u32,
-    /// What it needs beside its future when it is polled first.
+    /// The values, other than its future, that its first poll needs.
     needs: [Needed; 2],
 }
 
@@ -63,8 +63,8 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Prefetches what is needed to poll a task: its slot, and then its future and what that needs. In a large world, what its node
-    /// keeps near comes in between.
+    /// Prefetches the memory that a poll of a task needs: its slot, then its future and the future's needs. In a large
+    /// world, the values that its node keeps near are fetched in between.
     fn prepare(&self, task: TaskRef, steps: usize, near: Option<&[Near]>) {
         let Some(slot) = self.slots.get(task.index as usize) else { return };
         let future = || slot.future.iter().for_each(TaskFuture::prefetch);
@@ -93,7 +93,7 @@ impl Tasks {
     }
 }
 
-/// A task whose end the run waits for.
+/// A task that the run waits for.
 pub(crate) struct Program {
     pub(crate) node: NodeId,
     pub(crate) name: String,
@@ -112,44 +112,43 @@ pub(crate) struct Stuck {
 pub(crate) trait Arrivals {
     fn arrive(&self, slot: u32);
 
-    /// A [unit](crate::WireTx::send_unit) that a task waits for may be due. Returns whether one was.
+    /// A [unit](crate::WireTx::send_unit) that a task waits for may be due. Returns whether one was due.
     fn unit(&self) -> bool;
 
-    /// The message in `slot` will arrive soon: one of several calls, with `steps` from 4 down to 1.
+    /// The message in `slot` will arrive soon. This is called several times, with `steps` from 4 down to 1.
     fn prepare(&self, slot: u32, steps: usize);
 
     /// Drops references to other parts of the world.
     fn close(&self);
 }
 
-/// In place of a message's slot: the arrival is one of a unit.
+/// Used instead of a message's slot: the arrival is a unit.
 pub(crate) const UNIT: u32 = u32::MAX;
 
-/// How many events ahead memory is fetched, and in how many steps: each step follows the pointer that the one
-/// before has fetched.
+/// Number of events ahead for which memory is fetched, and number of steps. Each step follows the pointer fetched by
+/// the previous one.
 const AHEAD: usize = 4;
 const PARTS: usize = 6;
-/// With more receivers than this, a world is large: memory is far away, and it is fetched for events of the next buckets of the queue.
+/// With more receivers than this, a world is large: memory is far away, and is fetched for events of the next buckets
+/// of the queue.
 const MANY: usize = 2048;
 
 /// With fewer tasks than this, their memory is near.
 const FEW: usize = 256;
 
-/// The user asked to stop.
+/// The user requested an interrupt.
 pub(crate) struct Interrupted;
 
-/// How many events pass between two checks of the interrupt, unless one of them [asks](Shard::look_soon) for
-/// it earlier.
+/// Number of events between two checks of the interrupt, unless an event [requests](Shard::look_soon) an earlier check.
 const INTERRUPT_INTERVAL: u64 = 1024;
 
 pub(crate) struct Shard {
     now: Cell<Time>,
     /// The node of the current or last event.
     node: Cell<NodeId>,
-    /// The key of the current or last event; for wakes, which have none, the last key of their node and
-    /// instant.
+    /// The key of the current or last event. Wakes have no key; for them it is the last key of their node and instant.
     key: Cell<Key>,
-    /// When the last known unit arrives: it need not be an event, and is part of the run all the same.
+    /// Arrival time of the last known unit. It need not be an event, but is part of the run.
     last_unit: Cell<Time>,
     running: Cell<bool>,
     closed: Cell<bool>,
@@ -167,7 +166,7 @@ pub(crate) struct Shard {
     interrupt: Option<Interrupt>,
     /// The number of events at which the interrupt is checked next.
     look_at: Cell<u64>,
-    /// While it runs, up to when it may: messages from other shards may come from then on.
+    /// The time limit of the current run: messages from other shards may arrive from then on.
     limit: Cell<Time>,
     pub(crate) seed: u64,
 }
@@ -219,7 +218,7 @@ impl Shard {
         self.now.get()
     }
 
-    /// Events that have happened: arrivals, delays, wakes.
+    /// Number of past events: arrivals, delays, wakes.
     pub(crate) fn events(&self) -> u64 {
         self.events.get()
     }
@@ -228,7 +227,7 @@ impl Shard {
         if self.wakes.borrow().is_empty() { self.queue.borrow_mut().next_time() } else { Some(self.now()) }
     }
 
-    /// Number of events to come, and of tasks about to run.
+    /// Number of future events, and of tasks about to run.
     pub(crate) fn pending(&self) -> usize {
         self.wakes.borrow().len() + self.queue.borrow_mut().len()
     }
@@ -238,23 +237,23 @@ impl Shard {
         key <= self.key.get()
     }
 
-    /// A unit arrives at `time`, or something else is expected then that is no event.
+    /// Notes that a unit, or something else that is no event, is expected at `time`.
     pub(crate) fn expect_unit(&self, time: Time) {
         self.last_unit.set(self.last_unit.get().max(time));
     }
 
-    /// When the last unit arrives.
+    /// Returns the arrival time of the last unit.
     pub(crate) fn last_unit(&self) -> Time {
         self.last_unit.get()
     }
 
-    /// Sets the clock of a shard that does not run, when all shards have come to their end.
+    /// Sets the clock of a stopped shard, at the end of all shards.
     pub(crate) fn set_now(&self, now: Time) {
         debug_assert!(!self.running.get() && now >= self.now());
         self.now.set(now);
     }
 
-    /// The task that is being polled, for a primitive of `node`.
+    /// Returns the task that is being polled, for a primitive of `node`.
     pub(crate) fn current(&self, node: NodeId) -> TaskRef {
         if !self.running.get() || self.node.get() != node {
             self.foreign(node);
@@ -283,8 +282,8 @@ impl Shard {
         self.queue.borrow_mut().push(key, task.to_bits())
     }
 
-    /// Lets time pass until `time`, which is later than now, for the task that is being polled, if nothing happens before: as if it
-    /// were polled by an event then. Returns whether it did.
+    /// Advances time to `time`, which is later than now, for the task that is being polled, if nothing happens before.
+    /// The effect is that of a poll by an event. Returns whether it did.
     #[inline]
     pub(crate) fn pass(&self, time: Time, node: NodeId) -> bool {
         let task = self.current(node);
@@ -306,7 +305,7 @@ impl Shard {
     }
 
     pub(crate) fn cancel(&self, event: EventRef) {
-        // Mostly it is the one that happens.
+        // Usually it is the event that happens.
         if !self.key.get().is_of(event) {
             self.queue.borrow_mut().cancel(event);
         }
@@ -316,7 +315,7 @@ impl Shard {
         self.queue.borrow_mut().retarget(event, task.to_bits());
     }
 
-    /// Polls a task at the current instant, before all else that has been woken.
+    /// Polls a task at the current instant, before all other woken tasks.
     pub(crate) fn wake_first(&self, task: TaskRef) {
         let before = self.wakes.borrow().len();
         self.wake(task);
@@ -328,7 +327,7 @@ impl Shard {
         }
     }
 
-    /// Polls a task at the current instant, after what is due already. A task that has ended is not polled.
+    /// Polls a task at the current instant, after all that is due already. A task that has ended is not polled.
     pub(crate) fn wake(&self, task: TaskRef) {
         let mut tasks = self.tasks.borrow_mut();
         let Some(slot) = tasks.slots.get_mut(task.index as usize) else { return };
@@ -348,7 +347,7 @@ impl Shard {
         }
     }
 
-    /// Starts a task with the future that `make` returns, built in the task's memory.
+    /// Starts a task with the future returned by `make`, built in the task's memory.
     #[inline]
     pub(crate) fn spawn<F: Future<Output = ()> + 'static>(
         &self,
@@ -364,7 +363,7 @@ impl Shard {
         task
     }
 
-    /// As [`Shard::spawn`], for a task that is polled first at `time`, or now if that is not later.
+    /// Like [`Shard::spawn`], for a first poll at `time`, or now if that is not later.
     #[inline]
     pub(crate) fn spawn_at<F: Future<Output = ()> + 'static>(
         &self,
@@ -382,7 +381,7 @@ impl Shard {
         self.schedule(time, node, task);
     }
 
-    /// Gives a future a slot, in which nothing has it polled yet.
+    /// Gives a future a slot. No poll is scheduled yet.
     fn place(&self, node: NodeId, future: TaskFuture, needs: [Needed; 2]) -> TaskRef {
         let mut tasks = self.tasks.borrow_mut();
         if tasks.free == NO_SLOT {
@@ -420,7 +419,7 @@ impl Shard {
         u32::try_from(receivers.len() - 1).expect("fewer than 2^31 links")
     }
 
-    /// The message in `slot` arrives at `receiver` of `node`.
+    /// Queues the arrival of the message in `slot` at `receiver` of `node`.
     pub(crate) fn push_arrival(&self, at: Arrival, receiver: u32, slot: u32) {
         let key = Key::arrival(at.time, at.node, at.link, at.count);
         self.queue.borrow_mut().push(key, u64::from(receiver) << 32 | u64::from(slot));
@@ -575,7 +574,7 @@ impl Shard {
         slot.generation = slot.generation.wrapping_add(1);
         slot.next_free = std::mem::replace(&mut tasks.free, task.index);
         drop(guard);
-        // Dropping what the future owned may wake and spawn, so nothing is borrowed here.
+        // A drop of the future's values may wake and spawn, so nothing is borrowed here.
         let block = drop_future(future);
         self.memory.borrow_mut().recycle(block);
     }
@@ -603,8 +602,8 @@ impl Shard {
         waiting.into_iter().map(ask).collect()
     }
 
-    /// Drops all tasks and handlers of messages. They hold the shard, and the shard holds them, so the cycle
-    /// must be broken here.
+    /// Drops all tasks and message handlers. They hold the shard, and the shard holds them, so the cycle must be broken
+    /// here.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let slots = self.tasks.borrow().slots.len();
@@ -622,7 +621,7 @@ impl Shard {
     }
 }
 
-/// When and where a message arrives, and which one of its link it is.
+/// The time and node of a message's arrival, and its number on its link.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) time: Time,

@@ -1,4 +1,4 @@
-//! [`Signal`]: 'something has changed, look again'.
+//! [`Signal`]: notifies tasks of a change.
 
 use crate::describe;
 use crate::shard::TaskRef;
@@ -11,9 +11,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// Wakes the tasks that wait for a change of other state. It remembers nothing: a task that comes after a
-/// notification waits for the next one, so check before waiting, or use [`wait_until`](Signal::wait_until).
-/// Clones are the same signal.
+/// Wakes the tasks that wait for a change of other state. It has no memory: a task that waits after a notification
+/// waits for the next one. So check before waiting, or use [`wait_until`](Signal::wait_until). Clones are the same
+/// signal.
 #[derive(Clone)]
 pub struct Signal(Rc<Shared>);
 
@@ -31,29 +31,29 @@ struct Waiter {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Notified {
     No,
-    /// As the only one: the notification is passed on if it is not used.
+    /// As the only one: an unused notification is passed on.
     Alone,
     WithAll,
 }
 
 impl Signal {
-    /// A signal without waiters.
+    /// Returns a signal without waiters.
     pub fn new(sim: &Sim) -> Signal {
         Signal(Rc::new(Shared { sim: sim.clone(), line: RefCell::new(Line::new()) }))
     }
 
-    /// Wakes the task that has waited longest, if there is one, and lets it go on before all else that has been woken; the task
-    /// that awaits this goes on right behind it.
+    /// Wakes the task that has waited longest, if any, and lets it run before all other woken tasks. The calling task
+    /// continues directly after it.
     pub fn go_first(&self) -> GoFirst {
         GoFirst { signal: self.clone(), gone: false }
     }
 
-    /// Wakes the task that has waited longest, if there is one.
+    /// Wakes the task that has waited longest, if any.
     pub fn notify_one(&self) {
         self.notify(Notified::Alone);
     }
 
-    /// Wakes all waiting tasks, in the order in which they came.
+    /// Wakes all waiting tasks in order of arrival.
     pub fn notify_all(&self) {
         while self.notify(Notified::WithAll) {}
     }
@@ -64,7 +64,7 @@ impl Signal {
         true
     }
 
-    /// Notifies the task that has waited longest, if there is one.
+    /// Notifies the task that has waited longest, if any.
     fn notified(&self, how: Notified) -> Option<TaskRef> {
         let mut line = self.0.line.borrow_mut();
         let number = line.first()?;
@@ -74,20 +74,20 @@ impl Signal {
         Some(waiter.task)
     }
 
-    /// Waits for a notification that comes after it was first polled. Dropped when it alone was notified and
-    /// has not been polled since, it passes the notification on.
+    /// Waits for a notification after the first poll. If it alone was notified, and is dropped without another poll, it
+    /// passes the notification on.
     pub fn wait(&self) -> Wait {
         Wait { signal: self.clone(), place: NO_PLACE }
     }
 
-    /// Waits until `condition` holds: checks at once, and after each notification. Where several tasks wait
-    /// for different conditions, use [`notify_all`](Signal::notify_all): a single notification that reaches a
-    /// task whose condition does not hold is used up.
+    /// Waits until `condition` holds, which is checked at once and after each notification. If several tasks wait for
+    /// different conditions, use [`notify_all`](Signal::notify_all): a single notification is used up even if the
+    /// condition of its task does not hold.
     pub fn wait_until<C: FnMut() -> bool + Unpin>(&self, condition: C) -> WaitUntil<C> {
         WaitUntil { wait: self.wait(), condition }
     }
 
-    /// How many tasks wait.
+    /// Number of waiting tasks.
     pub fn waiting(&self) -> usize {
         self.0.line.borrow().len()
     }
@@ -133,7 +133,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Leaves the line; returns how it was notified.
+    /// Leaves the line. Returns the kind of notification.
     fn leave(&mut self) -> Notified {
         let mut line = self.signal.0.line.borrow_mut();
         let notified = line.get(self.place).notified;
@@ -190,7 +190,7 @@ impl<C: FnMut() -> bool + Unpin> Future for WaitUntil<C> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // When programs are asked for descriptions, a condition that holds by now would let one run on.
+        // While descriptions are collected, a condition that now holds would let a program run on.
         if !describe::is_describing() && (self.condition)() {
             if self.wait.place != NO_PLACE {
                 self.wait.leave();

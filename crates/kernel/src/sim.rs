@@ -1,4 +1,4 @@
-//! [`Sim`], a node's view of virtual time, and [`Delay`], the future that lets it pass.
+//! [`Sim`], a node's view of virtual time, and [`Delay`], the future that waits for an instant.
 
 use crate::prefetch::Needed;
 use crate::queue::EventRef;
@@ -11,10 +11,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// A node's handle on virtual time: its clock, its tasks, its random streams. Cheap to clone.
+/// A node's handle on virtual time: its clock, its tasks, its random streams. Clones are cheap.
 ///
-/// Primitives made from it belong to the node and are used by the node's tasks only; use by a task of another
-/// node panics, because nodes share nothing but wires.
+/// Its primitives belong to the node and only the node's tasks may use them. Use by a task of another node panics,
+/// because nodes share nothing but wires.
 #[derive(Clone)]
 pub struct Sim {
     shard: Rc<Shard>,
@@ -32,77 +32,77 @@ impl Sim {
         self.shard.now()
     }
 
-    /// The node this handle belongs to.
+    /// The node of this handle.
     #[inline]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// When the next event happens among the nodes of this node's thread: now if a task is about to run, and none if nothing is left. What
-    /// comes from the nodes of other threads may be earlier.
+    /// Returns the time of the next event among the nodes of this thread: now if a task is about to run, `None` if
+    /// nothing is left. Arrivals from nodes of other threads may be earlier.
     pub fn next_event(&self) -> Option<Time> {
         self.shard.next_time()
     }
 
-    /// Number of events to come, and of tasks about to run, among the nodes of this node's thread.
+    /// Number of future events, and of tasks about to run, among the nodes of this thread.
     pub fn pending_events(&self) -> usize {
         self.shard.pending()
     }
 
-    /// Waits for `duration`, counted from this call. No time at all is ready at once, without an event.
+    /// Waits for `duration`, counted from this call. A zero duration is ready at once, without an event.
     pub fn delay(&self, duration: Duration) -> Delay {
         self.until(self.now() + duration)
     }
 
-    /// Waits until `time`. An instant that is not later than now is ready at once, without an event;
-    /// `Time::MAX` never comes, and ends the run.
+    /// Waits until `time`. An instant that is not later than now is ready at once, without an event. `Time::MAX` never
+    /// arrives, and ends the run.
     #[inline]
     pub fn until(&self, time: Time) -> Delay {
         Delay { sim: self.clone(), deadline: time, timer: Timer::NONE }
     }
 
-    /// As [`Sim::until`], for a task that waits for nothing else meanwhile, not even in a race: where nothing of its shard
-    /// happens before, time passes at once, without going round by the queue of events. What happens, when and in which order
-    /// is the same.
+    /// Like [`Sim::until`], for a task that waits for nothing else meanwhile, not even in a race. If nothing of its
+    /// shard happens before, time advances at once, without the event queue. Events, their times and their order are
+    /// the same.
     #[inline]
     pub fn pass_until(&self, time: Time) -> Pass {
         Pass { delay: self.until(time) }
     }
 
-    /// Lets time pass until `time` at once, where [`Sim::pass_until`] would. Returns whether it is that time now.
+    /// Advances time to `time` at once, if [`Sim::pass_until`] would. Returns whether it did.
     #[inline]
     pub fn try_pass_until(&self, time: Time) -> bool {
         time <= self.now() || self.shard.pass(time, self.node)
     }
 
-    /// Something happens at `time` that no task waits for, and that is made up for when someone looks: the run does not end
-    /// before.
+    /// Declares an occurrence at `time` that no task waits for, and that is caught up with when a task looks. The run
+    /// does not end before.
     pub fn expect(&self, time: Time) {
         self.shard.expect_unit(time);
     }
 
-    /// Lets everything else that is due at this instant on this node go first.
+    /// Lets everything else that is due at this instant on this node run first.
     pub fn yield_now(&self) -> YieldNow {
         YieldNow { sim: self.clone(), yielded: false }
     }
 
-    /// Starts a task of this node: a service, which may wait for ever, or a helper such as the path of one
-    /// packet. It is polled first at the current instant, after all events that are due already. Its memory
-    /// is used again by later tasks of about the same size.
+    /// Starts a task of this node: a service, which may wait for ever, or a helper such as the path of one packet. Its
+    /// first poll is at the current instant, after all events that are due already. Later tasks of about the same size
+    /// reuse its memory.
     pub fn spawn<F: Future<Output = ()> + 'static>(&self, future: F) {
         self.shard.spawn(self.node, || future);
     }
 
-    /// As [`Sim::spawn`], for a task that is started often: the future that `make` returns at once is built where it
-    /// stays.
+    /// Like [`Sim::spawn`], for a task that is started often: the future returned by `make` is built in its final
+    /// place.
     #[inline]
     pub fn spawn_with<F: Future<Output = ()> + 'static>(&self, make: impl FnOnce() -> F) {
         self.shard.spawn(self.node, make);
     }
 
-    /// As [`Sim::spawn_with`], for a task that is polled first at `time`: one event less than a task whose first step is a
-    /// [delay](Sim::until). If that is not later than now, it is polled as by [`Sim::spawn_with`]. What it `needs` beside its own
-    /// memory is [prefetched](crate::prefetch()) before.
+    /// Like [`Sim::spawn_with`], with a first poll at `time`: one event less than a task with a [delay](Sim::until) as
+    /// its first step. If that is not later than now, it is polled as by [`Sim::spawn_with`]. The values in `needs`,
+    /// apart from its own memory, are [prefetched](crate::prefetch()) before.
     #[inline]
     pub fn spawn_at<F: Future<Output = ()> + 'static>(
         &self,
@@ -113,26 +113,26 @@ impl Sim {
         self.shard.spawn_at(self.node, time, needs, make);
     }
 
-    /// Starts a program: a task whose end the run waits for. If no event is left and it still waits, that is a
+    /// Starts a program: a task that the run waits for. If no event is left and it still waits, that is a
     /// [deadlock](crate::RunError::Deadlock).
     pub fn spawn_program<F: Future<Output = ()> + 'static>(&self, name: impl Into<String>, future: F) {
         self.shard.spawn_program(self.node, name.into(), future);
     }
 
-    /// Has a value [prefetched](crate::prefetch()) before events of this node, where a world is so large that little of a node is
-    /// left in the processor's caches from one of its events to the next. It stays where it is, or nothing is gained.
+    /// [Prefetches](crate::prefetch()) a value before events of this node. This helps in a world so large that little
+    /// of a node stays in the processor's caches between its events. The value must not move, or nothing is gained.
     pub fn keep_near<T: ?Sized>(&self, value: &T) {
         self.shard.keep_near(self.node, Needed::of(value));
     }
 
-    /// The random stream of this name. The same seed, node and name give the same stream on every machine,
-    /// and streams of different names are independent.
+    /// Returns the random stream of this name. The same seed, node and name give the same stream on every machine.
+    /// Streams of different names are independent.
     pub fn rng(&self, name: &str) -> Rng {
         Rng::named(self.shard.seed, self.node, name)
     }
 
-    /// Checks the run's [interrupt](crate::Config::interrupt) after this event, and not only some events
-    /// later: for a task that has taken long in real time, or that knows of an interrupt.
+    /// Checks the run's [interrupt](crate::Config::interrupt) after this event, instead of some events later. For a
+    /// task that has taken long in real time, or that knows of an interrupt.
     pub fn check_interrupt(&self) {
         self.shard.look_soon();
     }
@@ -151,7 +151,7 @@ impl Sim {
         self.shard.wake(task);
     }
 
-    /// A timer that polls `task` at `time`, which is later than now.
+    /// Returns a timer that polls `task` at `time`, which is later than now.
     pub(crate) fn timer(&self, time: Time, task: TaskRef) -> Timer {
         Timer { event: Some(self.shard.schedule(time, self.node, task)), task }
     }
@@ -163,7 +163,7 @@ impl fmt::Debug for Sim {
     }
 }
 
-/// An event that polls a task, and may be cancelled.
+/// A cancellable event that polls a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     event: Option<EventRef>,
@@ -178,7 +178,7 @@ impl Timer {
         self.task == TaskRef::NONE
     }
 
-    /// The future that waits for this timer is now polled by `task`.
+    /// Sets the task that polls the future waiting for this timer.
     pub(crate) fn follow(&mut self, sim: &Sim, task: TaskRef) {
         if self.task != task {
             self.task = task;
@@ -195,7 +195,7 @@ impl Timer {
     }
 }
 
-/// Waits until an instant; see [`Sim::delay`] and [`Sim::until`]. Dropped, it leaves nothing behind.
+/// Waits until an instant; see [`Sim::delay`] and [`Sim::until`]. If dropped, it leaves nothing behind.
 #[derive(Debug)]
 #[must_use = "time passes only where a delay is awaited"]
 pub struct Delay {
@@ -205,7 +205,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// The instant it waits for.
+    /// The instant at which it is ready.
     pub fn deadline(&self) -> Time {
         self.deadline
     }
@@ -236,7 +236,7 @@ impl Drop for Delay {
     }
 }
 
-/// Waits until an instant; see [`Sim::pass_until`]. Dropped, it leaves nothing behind.
+/// Waits until an instant; see [`Sim::pass_until`]. If dropped, it leaves nothing behind.
 #[derive(Debug)]
 #[must_use = "time passes only where it is awaited"]
 pub struct Pass {
@@ -256,7 +256,7 @@ impl Future for Pass {
     }
 }
 
-/// Lets others go first; see [`Sim::yield_now`].
+/// Lets others run first; see [`Sim::yield_now`].
 #[derive(Debug)]
 #[must_use = "others go first only where this is awaited"]
 pub struct YieldNow {

@@ -1,4 +1,4 @@
-//! Units on a wire: those to arrive, in order, and which arrival is an event.
+//! Units in flight on a wire, in order, and the arrivals among them that are events.
 
 use crate::few::Few;
 use nicety_types::Time;
@@ -6,14 +6,15 @@ use nicety_types::Time;
 /// The arrival time of a unit, and its number among the messages and units of its wire.
 pub(crate) type Unit = (Time, u64);
 
-/// The units of a wire that have been sent and not taken.
+/// The units of a wire that were sent and not taken.
 pub(crate) struct Expected {
-    /// In the order of arrival. They are sent in nearly that order, and a wire between routers has about as many at a time.
+    /// In order of arrival. They are sent in nearly that order, and a wire between routers has about this number in
+    /// flight.
     units: Few<Unit, 8>,
     /// Whether the far end waits for the next one.
     wanted: bool,
-    /// The first of the unit arrivals in the event queue. While a unit is wanted, it is not later than the
-    /// first unit's. Later ones may be obsolete.
+    /// The time of the first unit arrival in the event queue. While a unit is wanted, it is not later than the first
+    /// unit. Later entries may be obsolete.
     scheduled: Time,
     /// Whether the receiver is closed.
     closed: bool,
@@ -21,9 +22,9 @@ pub(crate) struct Expected {
 
 /// The outcome of an arrival in the event queue.
 pub(crate) struct Happened {
-    /// Whether a unit has arrived that the far end waits for.
+    /// Whether a unit has arrived for which the far end waits.
     pub(crate) wanted: bool,
-    /// The unit whose arrival is to be put into the queue.
+    /// The unit with an arrival to be queued.
     pub(crate) again: Option<Unit>,
 }
 
@@ -32,7 +33,7 @@ impl Expected {
         Expected { units: Few::new(), wanted: false, scheduled: Time::MAX, closed: false }
     }
 
-    /// Adds a unit. Whether its arrival is to be put into the queue of events.
+    /// Adds a unit. Returns whether its arrival must be queued as an event.
     pub(crate) fn insert(&mut self, time: Time, count: u64) -> bool {
         if self.closed {
             return false;
@@ -45,23 +46,23 @@ impl Expected {
         sooner
     }
 
-    /// Prefetches the place of the next to be added, where it is not near this.
+    /// Prefetches the place of the next unit to be added, if it is in separate memory.
     pub(crate) fn prefetch(&self) {
         self.units.prefetch();
     }
 
-    /// How many there are.
+    /// Number of units.
     pub(crate) fn len(&self) -> u64 {
         self.units.len() as u64
     }
 
-    /// Takes the units that have come.
+    /// Takes the units that have arrived.
     pub(crate) fn take(&mut self, has_come: impl Fn(Unit) -> bool) -> u64 {
         self.units.take_while(has_come) as u64
     }
 
-    /// The far end waits for the next unit, unless one has come that it has not taken. Returns one whose arrival is to be
-    /// put into the queue of events.
+    /// Starts the far end's wait for the next unit, unless an untaken one has arrived. Returns a unit with an arrival
+    /// to be queued as an event.
     pub(crate) fn want(&mut self, has_come: impl Fn(Unit) -> bool) -> Option<Unit> {
         let next = self.units.first();
         self.wanted = !next.is_some_and(has_come);
@@ -72,18 +73,18 @@ impl Expected {
         next
     }
 
-    /// An arrival that stood in the queue happens at `now`.
+    /// Handles a queued arrival at `now`.
     pub(crate) fn happen(&mut self, now: Time, has_come: impl Fn(Unit) -> bool) -> Happened {
         if self.scheduled == now {
             self.scheduled = Time::MAX;
         }
         let waited = self.wanted;
         let again = if waited { self.want(has_come) } else { None };
-        // A unit has come if it is not waited for any more.
+        // A unit has arrived if the far end does not wait any more.
         Happened { wanted: waited && !self.wanted, again }
     }
 
-    /// The receiver is closed.
+    /// Closes the receiver.
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.units.clear();

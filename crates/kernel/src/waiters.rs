@@ -1,5 +1,5 @@
-//! Lines of waiting futures, first come, first served. Places in a line are reused, so waiting allocates nothing
-//! in steady state.
+//! Lines of waiting futures, first come, first served. Places in a line are reused, so a wait allocates nothing in
+//! steady state.
 
 /// No waiter.
 pub(crate) const NO_PLACE: u32 = u32::MAX;
@@ -10,8 +10,8 @@ struct Place<T> {
     prev: u32,
 }
 
-/// A line of waiters. A waiter keeps its place's number from [`push`](Line::push) to [`free`](Line::free); in
-/// between it may be taken out of the line, when it is served.
+/// A line of waiters. A waiter keeps the number of its place from [`push`](Line::push) to [`free`](Line::free). It may
+/// leave the line in between, when it is served.
 pub(crate) struct Line<T> {
     places: Vec<Place<T>>,
     free: u32,
@@ -25,7 +25,7 @@ impl<T: Copy> Line<T> {
         Line { places: Vec::new(), free: NO_PLACE, first: NO_PLACE, last: NO_PLACE, len: 0 }
     }
 
-    /// How many waiters are in line.
+    /// Number of waiters in line.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -64,7 +64,7 @@ impl<T: Copy> Line<T> {
         &mut self.places[number as usize].waiter
     }
 
-    /// Takes a waiter out of the line; its place is still its own.
+    /// Takes a waiter out of the line. It keeps its place.
     pub(crate) fn leave(&mut self, number: u32) {
         let Place { next, prev, .. } = self.places[number as usize];
         match prev {

@@ -1,4 +1,4 @@
-//! Wires: the only way from one node to another. One direction, at least one latency long.
+//! Wires: the only connections between nodes. A wire has one direction, and a latency of at least one picosecond.
 
 use crate::describe;
 use crate::messages::Messages;
@@ -24,13 +24,13 @@ pub struct Envelope<M> {
     pub link: LinkId,
     /// When it arrives.
     pub time: Time,
-    /// How many went before it on the wire.
+    /// Number of its predecessors on the wire.
     pub count: u64,
-    /// None for a unit.
+    /// `None` for a unit.
     pub message: Option<M>,
 }
 
-/// The messages of a shard to each shard, until all have reached the end of the window.
+/// The messages of a shard to each shard, collected until the end of the window.
 pub(crate) type Outbox<M> = Rc<RefCell<Vec<Vec<Envelope<M>>>>>;
 
 /// The far end of a wire.
@@ -44,54 +44,53 @@ pub(crate) struct Receiver<M> {
     units: RefCell<Expected>,
 }
 
-/// What becomes of arriving messages.
+/// The receiver of arriving messages.
 enum Taker<M> {
-    /// They are kept for a task.
+    /// A task: messages are kept for it.
     Task(Box<Inbox<M>>),
-    /// A handler is given them, and the number of the wire there.
+    /// A handler, with the number that it uses for the wire.
     Handler(Rc<dyn Handler<M>>, u32),
     /// They are dropped.
     None,
 }
 
 struct Inbox<M> {
-    /// The slots of the messages that have arrived, and how many units came before each and after the last.
+    /// The slots of arrived messages, and the number of units that arrived before each and after the last.
     arrived: VecDeque<(u32, u64)>,
-    /// Units that came before a message that has been taken without them.
+    /// Units that arrived before a message that was taken without them.
     units: u64,
     waiting: TaskRef,
-    /// Prefetches what a message that is about to arrive points to.
+    /// Prefetches the memory to which an arriving message points.
     prepare: Option<fn(&M)>,
 }
 
 /// Handles the arrivals on some wires of a node, at once. It may send, start tasks and wake them, and takes
 /// no time.
 pub trait Handler<M> {
-    /// A message has arrived on the wire that is handled as `number`.
+    /// Handles a message on the wire with `number`.
     fn message(&self, number: u32, message: M);
 
-    /// A message or unit is about to arrive on the wire that is handled as `number`: a good moment to
-    /// [`prefetch`](crate::prefetch()) the memory it will need, first that of the wire, and later, when it
-    /// can be read, that of the message. A hint: it may turn out wrong, and no result may depend on it.
+    /// A message or unit is about to arrive on the wire with `number`: a good moment to [`prefetch`](crate::prefetch())
+    /// the memory that it needs. First this is the wire's, later, when the message can be read, the message's. This is
+    /// a hint that may be wrong, and no result may depend on it.
     fn prepare(&self, _number: u32, _step: Preparation<'_, M>) {}
 
-    /// Units have arrived on the wire that is handled as `number`, and have been [waited for](Units::wait). They are yet to
-    /// be taken.
+    /// Units that were [waited for](Units::wait) have arrived on the wire with `number`, and are not taken yet.
     fn units(&self, number: u32);
 }
 
-/// The known part of an arrival that is about to happen.
+/// The known part of an imminent arrival.
 #[derive(Debug)]
 pub enum Preparation<'a, M> {
-    /// The wire; a unit has no further steps.
+    /// The wire. A unit has no further steps.
     Wire,
     /// The message.
     Message(&'a M),
-    /// The message again, now that the memory fetched for it before is here.
+    /// The message again, now with its prefetched memory.
     Again(&'a M),
 }
 
-/// A function handles messages, where no units are sent.
+/// A function handles messages if no units are sent.
 impl<M, F: Fn(M)> Handler<M> for F {
     fn message(&self, _: u32, message: M) {
         self(message);
@@ -115,7 +114,7 @@ impl<M: 'static> Receiver<M> {
         receiver
     }
 
-    /// Takes a message, or a unit, that arrives later.
+    /// Accepts a message or a unit that arrives later.
     pub(crate) fn accept(&self, time: Time, count: u64, message: Option<M>) {
         match message {
             Some(message) => self.push(time, count, self.messages.put(message)),
@@ -153,7 +152,7 @@ impl<M: 'static> Receiver<M> {
         }
     }
 
-    /// The inbox of a wire that a task receives from.
+    /// The inbox of a wire with a receiving task.
     fn inbox(&self) -> RefMut<'_, Inbox<M>> {
         RefMut::map(self.taker.borrow_mut(), |taker| match taker {
             Taker::Task(inbox) => &mut **inbox,
@@ -180,7 +179,7 @@ impl<M: 'static> Receiver<M> {
         }
     }
 
-    /// Has a task polled at the next arrival.
+    /// Schedules a poll of a task at the next arrival.
     fn wait(&self, task: TaskRef, before: TaskRef) {
         let mut inbox = self.inbox();
         assert!(
@@ -271,7 +270,7 @@ impl<M: 'static> Arrivals for Receiver<M> {
     }
 
     fn close(&self) {
-        // Dropped when nothing is borrowed: with the handler may go whatever uses the wire.
+        // Dropped while nothing is borrowed: the handler may own a user of the wire.
         if matches!(*self.taker.borrow(), Taker::Handler(..)) {
             drop(self.taker.replace(Taker::None));
         }
@@ -289,7 +288,7 @@ pub struct WireTx<M> {
 }
 
 enum Way<M> {
-    /// Both ends are in one shard. A message needs no more of the far end than its number and the storage.
+    /// Both ends are in one shard. A message needs only the number of the far end and the storage.
     Local { number: u32, messages: Rc<Messages<M>>, receiver: Rc<Receiver<M>> },
     /// The outbox of the near end's shard, and the shard of the far end.
     Remote(Outbox<M>, usize),
@@ -315,11 +314,11 @@ impl<M: Send + 'static> WireTx<M> {
         WireTx::new(sim, end, min_latency, Way::Remote(outbox, shard))
     }
 
-    /// Sends a message that arrives at `arrival`. Messages of one wire that arrive at the same instant do so in
-    /// the order in which they were sent.
+    /// Sends a message that arrives at `arrival`. Messages of one wire with the same arrival time arrive in the order
+    /// in which they were sent.
     ///
     /// # Panics
-    /// When `arrival` is earlier than the wire's smallest latency from now: other nodes may already have gone on.
+    /// If `arrival` is earlier than the wire's minimum latency from now: other nodes may already have advanced.
     pub fn send(&self, arrival: Time, message: M) {
         let count = self.departs(arrival);
         match &self.way {
@@ -339,9 +338,9 @@ impl<M: Send + 'static> WireTx<M> {
         }
     }
 
-    /// Sends a unit that arrives at `arrival`: a message without data, such as a credit, of which only the
-    /// count matters. Its arrival is an event where the far end waits for it, and none where it does not; it
-    /// has its place in the order of arrivals either way.
+    /// Sends a unit that arrives at `arrival`: a message without data, such as a credit, for which only the count
+    /// matters. Its arrival is an event only if the far end waits for it. It has its place in the order of arrivals in
+    /// either case.
     ///
     /// # Panics
     /// As [`WireTx::send`].
@@ -356,7 +355,7 @@ impl<M: Send + 'static> WireTx<M> {
         }
     }
 
-    /// A message or unit leaves that arrives at `arrival`; returns its number on the wire.
+    /// Registers a message or unit that arrives at `arrival`. Returns its number on the wire.
     fn departs(&self, arrival: Time) -> u64 {
         let WireTx { sim, link, min_latency, count, .. } = self;
         let earliest = sim.now() + *min_latency;
@@ -373,21 +372,21 @@ impl<M: Send + 'static> WireTx<M> {
         number
     }
 
-    /// Prefetches the far end, which sending a unit needs and a message does not, as [`prefetch`](crate::prefetch()) does.
+    /// Prefetches the far end, like [`prefetch`](crate::prefetch()). A unit needs it, a message does not.
     pub fn prefetch(&self) {
         if let Way::Local { receiver, .. } = &self.way {
             prefetch(&**receiver);
         }
     }
 
-    /// Prefetches the memory that a unit is put into, where [`WireTx::prefetch`] has brought the far end near.
+    /// Prefetches the memory for a unit, after [`WireTx::prefetch`] has fetched the far end.
     pub fn prefetch_units(&self) {
         if let Way::Local { receiver, .. } = &self.way {
             receiver.units.borrow().prefetch();
         }
     }
 
-    /// The wire's number, in the order of creation.
+    /// The wire's number, in order of creation.
     pub fn link(&self) -> LinkId {
         self.link
     }
@@ -397,7 +396,7 @@ impl<M: Send + 'static> WireTx<M> {
         self.to
     }
 
-    /// The least time a message takes.
+    /// The minimum latency of a message.
     pub fn min_latency(&self) -> Duration {
         self.min_latency
     }
@@ -421,43 +420,42 @@ impl<M: Send + 'static> WireRx<M> {
         WireRx { receiver, from }
     }
 
-    /// Has `prefetch` called for a message that is about to arrive for a task, when it can be read: a good moment to
-    /// [`prefetch`](crate::prefetch()) the memory it points to. A hint, as [`Handler::prepare`].
+    /// Calls `prefetch` for a message that is about to arrive for a task, once it can be read. That is a good moment to
+    /// [`prefetch`](crate::prefetch()) the memory to which it points. This is a hint, like [`Handler::prepare`].
     pub fn prepare(&self, prefetch: fn(&M)) {
         self.receiver.inbox().prepare = Some(prefetch);
     }
 
-    /// Waits for a message and takes it. Dropped while it waits, it takes none.
+    /// Waits for a message and takes it. If dropped while it waits, it takes none.
     ///
     /// # Panics
-    /// When another task is waiting already.
+    /// If another task is already waiting.
     pub fn recv(&self) -> Recv<'_, M> {
         Recv { rx: self, task: TaskRef::NONE }
     }
 
-    /// Waits for a message or units, whichever come first, and takes them. Units that come while no task
-    /// [waits for them](WireRx::wait_for_units) are taken with the next arrival. Dropped while it waits, it
-    /// takes nothing.
+    /// Waits for a message or units, and takes the first to arrive. Units that arrive while no task [waits for
+    /// them](WireRx::wait_for_units) are taken with the next arrival. If dropped while it waits, it takes nothing.
     ///
     /// # Panics
-    /// When another task is waiting already.
+    /// If another task is already waiting.
     pub fn next(&self) -> Next<'_, M> {
         Next(self.recv())
     }
 
-    /// Has each message handled as it arrives, which is one event; waking a task would be another. The
-    /// handler is part of the node, and calls this wire `number`. The returned value takes units.
+    /// Handles each message at its arrival, in one event; a task would need another event. The handler is part of the
+    /// node, and uses `number` for this wire. The returned value takes units.
     ///
     /// # Panics
-    /// When messages have arrived already.
+    /// If messages have already arrived.
     pub fn handle(self, handler: Rc<dyn Handler<M>>, number: u32) -> Units<M> {
         assert!(self.is_empty(), "messages have arrived on {} before their handler", self.link());
         *self.receiver.taker.borrow_mut() = Taker::Handler(handler, number);
         Units(self.receiver.clone())
     }
 
-    /// Takes the units that have arrived, if a task waits by [`WireRx::next`] and has not been given anything: it would
-    /// have taken them as they came.
+    /// Takes the arrived units, if a task waits by [`WireRx::next`] and has got nothing yet. It would have taken them
+    /// at their arrival.
     pub fn take_units(&self) -> u64 {
         let inbox = self.receiver.inbox();
         if inbox.waiting == TaskRef::NONE || !inbox.arrived.is_empty() {
@@ -467,18 +465,18 @@ impl<M: Send + 'static> WireRx<M> {
         }
     }
 
-    /// Has the task that waits by [`WireRx::next`] polled when the next unit arrives, once; not if one has
-    /// arrived already, which the task will find.
+    /// Makes the next unit poll the task that waits by [`WireRx::next`], once. It does not if a unit has already
+    /// arrived, which the task will find.
     pub fn wait_for_units(&self) {
         self.receiver.wait_for_units();
     }
 
-    /// Takes the first message that has arrived, if there is one.
+    /// Takes the first message that has arrived, if any.
     pub fn try_recv(&self) -> Option<M> {
         self.receiver.take()
     }
 
-    /// How many messages have arrived and wait.
+    /// Number of messages that have arrived and wait.
     pub fn len(&self) -> usize {
         self.receiver.inbox().arrived.len()
     }
@@ -488,7 +486,7 @@ impl<M: Send + 'static> WireRx<M> {
         self.len() == 0
     }
 
-    /// The wire's number, in the order of creation.
+    /// The wire's number, in order of creation.
     pub fn link(&self) -> LinkId {
         self.receiver.link
     }
@@ -562,7 +560,7 @@ impl<M> Drop for Recv<'_, M> {
 pub enum Arrived<M> {
     /// A message.
     Message(M),
-    /// So many units.
+    /// Number of units.
     Units(u64),
 }
 
@@ -575,7 +573,7 @@ impl<M: Send + 'static> Future for Next<'_, M> {
     type Output = Arrived<M>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Arrived<M>> {
-        // A task that is asked for its description has not been woken, though a unit may have come unnoticed.
+        // A task that is polled for its description has not been woken, though a unit may have arrived unnoticed.
         let arrived = if describe::is_describing() { None } else { self.0.rx.receiver.take_next() };
         if arrived.is_none() {
             self.0.pend();
@@ -584,26 +582,26 @@ impl<M: Send + 'static> Future for Next<'_, M> {
     }
 }
 
-/// The units on a wire whose messages are [handled](WireRx::handle).
+/// The units on a wire with [handled](WireRx::handle) messages.
 pub struct Units<M: 'static>(Rc<Receiver<M>>);
 
 impl<M: 'static> Units<M> {
-    /// Takes those that have arrived, in the order of arrivals, before the current event.
+    /// Takes the units that arrived before the current event, in order of arrival.
     pub fn take(&self) -> u64 {
         self.0.take_units()
     }
 
-    /// Prefetches them, as [`prefetch`](crate::prefetch()) does.
+    /// Prefetches them, like [`prefetch`](crate::prefetch()).
     pub fn prefetch(&self) {
         prefetch(&*self.0);
     }
 
-    /// How many have been sent and not been taken.
+    /// Number of units sent and not taken.
     pub fn outstanding(&self) -> u64 {
         self.0.units.borrow().len()
     }
 
-    /// Has the handler told when the next one arrives, once; not if one has arrived already and has not been taken.
+    /// Makes the next arrival notify the handler, once. It does not if an untaken unit has already arrived.
     pub fn wait(&self) {
         self.0.wait_for_units();
     }

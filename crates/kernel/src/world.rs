@@ -1,12 +1,11 @@
 //! [`World`]: all nodes of a run, spread over shards, and the run itself.
 //!
-//! Shards go on in windows. From the earliest event of all, every message to another shard arrives at
-//! least the smallest latency between shards later, so up to then every shard can go on by itself. Between
-//! windows messages are exchanged; their keys order them, so the order of events is the same for any number
-//! of shards.
+//! Shards advance in windows. Every message to another shard arrives at least the minimum latency between shards after
+//! the earliest event. Up to then every shard can run by itself. Between windows messages are exchanged. Their keys
+//! order them, so the order of events is the same for any number of shards.
 //!
-//! In one thread shards take turns. In several, or in several processes, each builds the whole world and runs one shard of it,
-//! its part: nothing is shared but the messages that [parts](crate::Parts) give each other between windows.
+//! In one thread shards take turns. In several threads or processes, each builds the whole world and runs one shard of
+//! it, its part. [Parts](crate::Parts) share only the messages that they exchange between windows.
 
 use crate::error::{RunError, Waiting};
 use crate::interrupt::Interrupt;
@@ -20,15 +19,14 @@ use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The inputs of a run, and its limits.
+/// The inputs and limits of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The seed of all random streams.
     pub seed: u64,
-    /// The number of shards that the nodes are spread over; zero is taken as one. Results do not depend on
-    /// it.
+    /// The number of shards over which the nodes are spread. Zero means one. Results do not depend on it.
     pub shards: usize,
-    /// Once it is set, the run ends with [`RunError::Interrupted`].
+    /// If it is set, the run ends with [`RunError::Interrupted`].
     pub interrupt: Option<Interrupt>,
     /// Events later than this end the run with [`RunError::TimeLimit`], as do events at the end of time.
     pub max_time: Option<Time>,
@@ -37,21 +35,21 @@ pub struct Config {
 /// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The time of the last event that happened, or at which the last [unit](WireTx::send_unit) or the last thing that was
-    /// [expected](Sim::expect) came.
+    /// The time of the last event, of the arrival of the last [unit](WireTx::send_unit), or of the last
+    /// [expected](Sim::expect) occurrence.
     pub end: Time,
-    /// How many events happened since the world began: arrivals, delays, and wakes of tasks. The arrival of a
-    /// unit is an event only where a task waits for it.
+    /// Number of events since the world began: arrivals, delays, and wakes of tasks. The arrival of a unit is an event
+    /// only if a task waits for it.
     pub events: u64,
 }
 
-/// The shards that a world runs, and how it agrees with those who run others.
+/// The shards that a world runs, and its agreement with the runners of others.
 enum Whose<M> {
     All,
     One(Box<dyn Parts<Envelope<M>>>),
 }
 
-/// All nodes of a run. `M` is the message that passes between them, by value.
+/// All nodes of a run. `M` is the type of messages between them, passed by value.
 pub struct World<M: Send + 'static> {
     config: Config,
     shards: Vec<Rc<Shard>>,
@@ -66,25 +64,25 @@ pub struct World<M: Send + 'static> {
     receivers: Vec<Rc<Receiver<M>>>,
     /// Messages from other parts.
     incoming: Vec<Envelope<M>>,
-    /// The smallest latency between shards.
+    /// The minimum latency between shards.
     lookahead: Duration,
-    /// The end of the window that an interrupt has cut short.
+    /// The end of a window that an interrupt cut short.
     unfinished: Option<Time>,
 }
 
 impl<M: Send + 'static> World<M> {
-    /// A world without nodes, at time zero.
+    /// Returns a world without nodes, at time zero.
     pub fn new(config: Config) -> World<M> {
         World::with_queue(config, QueueKind::default())
     }
 
-    /// A world on another kind of event queue, to compare queues.
+    /// Returns a world with another kind of event queue, to compare queues.
     pub fn with_queue(config: Config, queue: QueueKind) -> World<M> {
         World::of(config, queue, Whose::All)
     }
 
-    /// One part of a world: it has as many shards as there are parts, and [runs](World::run) the one of this part's number. All
-    /// parts are built alike; what is started on nodes of other shards never runs here.
+    /// Returns one part of a world. It has one shard per part, and [runs](World::run) the shard with this part's
+    /// number. All parts are built alike. Tasks started on nodes of other shards never run here.
     pub fn part(config: Config, parts: Box<dyn Parts<Envelope<M>>>) -> World<M> {
         let shards = parts.place().1;
         World::of(Config { shards, ..config }, QueueKind::default(), Whose::One(parts))
@@ -108,7 +106,7 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
-    /// Adds a node; they are numbered from zero. Shards get them by turns, so that neighbours are apart.
+    /// Adds a node. Nodes are numbered from zero. They go to shards in turn, so that neighbours are apart.
     pub fn add_node(&mut self) -> NodeId {
         self.add_node_in(self.places.len() % self.shards.len())
     }
@@ -116,7 +114,7 @@ impl<M: Send + 'static> World<M> {
     /// Adds a node to a shard.
     ///
     /// # Panics
-    /// When there is no such shard.
+    /// If there is no such shard.
     pub fn add_node_in(&mut self, shard: usize) -> NodeId {
         assert!(shard < self.shards.len(), "there are {} shards", self.shards.len());
         let node = NodeId(u32::try_from(self.places.len()).expect("fewer than 2^32 nodes"));
@@ -127,17 +125,17 @@ impl<M: Send + 'static> World<M> {
     /// Adds a node to the shard of `neighbour`.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn add_node_beside(&mut self, neighbour: NodeId) -> NodeId {
         self.add_node_in(self.shard_of(neighbour))
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.places.len()
     }
 
-    /// How many shards they are spread over.
+    /// Number of shards.
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
@@ -145,7 +143,7 @@ impl<M: Send + 'static> World<M> {
     /// Whether a node runs here, and not in another [part](World::part).
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn runs(&self, node: NodeId) -> bool {
         match &self.whose {
             Whose::All => true,
@@ -158,20 +156,20 @@ impl<M: Send + 'static> World<M> {
         *shard.unwrap_or_else(|| panic!("{node} does not exist: there are {} nodes", self.nodes())) as usize
     }
 
-    /// The handle of a node.
+    /// Returns the handle of a node.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn sim(&self, node: NodeId) -> Sim {
         Sim::new(self.shards[self.shard_of(node)].clone(), node)
     }
 
-    /// Lays a wire in one direction, on which a message takes `min_latency` or more. Wires are numbered in the
-    /// order in which they are laid, and of messages that arrive at a node at the same instant, those of the
-    /// wire with the smaller number come first. A node may have a wire to itself.
+    /// Lays a one-way wire, on which a message takes at least `min_latency`. Wires are numbered in order of creation.
+    /// Of messages that arrive at a node at the same instant, those of the wire with the smaller number are first. A
+    /// node may have a wire to itself.
     ///
     /// # Panics
-    /// When `min_latency` is zero, or there is no such node.
+    /// If `min_latency` is zero, or there is no such node.
     pub fn wire(&mut self, from: NodeId, to: NodeId, min_latency: Duration) -> (WireTx<M>, WireRx<M>) {
         assert!(!min_latency.is_zero(), "a wire from {from} to {to} without latency: it takes 1 ps at least");
         assert!(self.receivers.len() < 1 << 31, "fewer than 2^31 wires");
@@ -188,19 +186,18 @@ impl<M: Send + 'static> World<M> {
         (tx, WireRx::new(receiver, from))
     }
 
-    /// Runs until no event is left. It may be called again, after more has been started or after an interrupt. A part runs with
-    /// the others, and ends when they do; a deadlock names its own programs only.
+    /// Runs until no event is left. It may be called again, after more has been started or after an interrupt. A part
+    /// runs with the others, and ends when they do. A deadlock names its own programs only.
     ///
     /// # Errors
-    /// [`RunError::Deadlock`] when no event is left and a program still waits; [`RunError::Interrupted`] and
-    /// [`RunError::TimeLimit`] as [`Config`] says; [`RunError::Left`] for a part when another one was dropped.
+    /// [`RunError::Deadlock`] if no event is left and a program still waits. [`RunError::Interrupted`] and
+    /// [`RunError::TimeLimit`] as described in [`Config`]. [`RunError::Left`] for a part if another one was dropped.
     ///
     /// # Panics
-    /// When a task does.
+    /// If a task does.
     pub fn run(&mut self) -> Result<Summary, RunError> {
         let limit = self.config.max_time.unwrap_or(Time::MAX);
-        // Limits are exclusive, and nothing happens at the end of time: that there is an event is known, and
-        // no more.
+        // Limits are exclusive, and nothing happens at the end of time: only the existence of an event is known.
         let end = Time::from_ps(limit.ps().saturating_add(1));
         if self.shards.iter().any(|shard| shard.is_interrupted()) {
             return Err(RunError::Interrupted { at: self.now() });
@@ -220,7 +217,7 @@ impl<M: Send + 'static> World<M> {
             }
             self.unfinished = None;
         }
-        // The last arrival may be a unit, which is no event where no task waits for it.
+        // The last arrival may be a unit, which is no event unless a task waits for it.
         let last_unit = self.latest(self.own().iter().map(|shard| shard.last_unit()).max())?;
         if last_unit >= end {
             return Err(RunError::TimeLimit { at: limit });
@@ -234,7 +231,7 @@ impl<M: Send + 'static> World<M> {
         Ok(Summary { end, events: self.own().iter().map(|shard| shard.events()).sum() })
     }
 
-    /// The time of the last event that happened, here if this is a part.
+    /// The time of the last event, in this part if it is one.
     pub fn now(&self) -> Time {
         self.own().iter().map(|shard| shard.now()).max().unwrap_or(Time::ZERO)
     }
@@ -247,7 +244,7 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
-    /// Delivers the messages that shards sent to each other. When the next event happens, if there is one.
+    /// Delivers the messages between shards. Returns the time of the next event, if any.
     fn exchange(&mut self) -> Result<Option<Time>, RunError> {
         match &mut self.whose {
             Whose::All => {
@@ -273,7 +270,7 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
-    /// The latest of the times that parts name.
+    /// Returns the latest of the times that parts report.
     fn latest(&mut self, here: Option<Time>) -> Result<Time, RunError> {
         let here = here.unwrap_or(Time::ZERO);
         let Whose::One(parts) = &mut self.whose else { return Ok(here) };
@@ -287,13 +284,13 @@ impl<M: Send + 'static> World<M> {
         let stuck = self.own().iter().flat_map(|shard| shard.stuck_programs());
         let mut waiting: Vec<Waiting> =
             stuck.map(|s| Waiting { node: s.node, program: s.program, why: s.why, since: s.since }).collect();
-        // Stable: programs of a node stay in the order in which they were started.
+        // Stable: programs of a node stay in order of their start.
         waiting.sort_by_key(|w| w.node);
         waiting
     }
 }
 
-/// In place of a time: nothing happens any more.
+/// Used instead of a time: nothing happens any more.
 const NEVER: u64 = u64::MAX;
 
 fn outbox<M>(shards: usize) -> Outbox<M> {

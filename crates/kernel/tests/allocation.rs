@@ -1,4 +1,4 @@
-//! A run in steady state allocates nothing: not for a task, an event, a message or a place in line.
+//! A run in steady state allocates nothing: no task, event, message or place in line.
 
 use nicety_kernel::{Channel, Config, Credits, Pool, Server, Signal, World, join, race, timeout};
 use nicety_types::Duration;
@@ -28,7 +28,7 @@ static ALLOCATOR: Counting = Counting;
 
 const WARM_UP: u64 = 20_000;
 const PACKETS: u64 = 100_000;
-/// The most packets in flight.
+/// Maximum number of packets in flight.
 const CREDITS: u64 = 64;
 
 /// A message with some weight.
@@ -54,7 +54,7 @@ fn packets_cost_no_allocation() {
             for number in 0..WARM_UP + PACKETS {
                 free.acquire(1).await.forget();
                 if number < CREDITS {
-                    // As much as there can be on the wire at once, to begin with.
+                    // Initially the maximum number of messages on the wire at once.
                     tx.send(source.now() + Duration::from_ns(30), Packet { number, _body: [number; 16] });
                     continue;
                 }
@@ -63,7 +63,7 @@ fn packets_cost_no_allocation() {
                 source.spawn(async move {
                     pool.serve(length).await;
                     let _guard = pool.acquire().await;
-                    // A far timeout each, cancelled in time.
+                    // A distant timeout each, cancelled in time.
                     let limit = Duration::from_us(rare(number));
                     timeout(&sim, limit, link.serve(Duration::from_ns(1))).await.unwrap();
                     tx.send(

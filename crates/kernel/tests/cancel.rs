@@ -1,4 +1,4 @@
-//! Futures dropped at every await: nothing they held is lost, nothing is there twice.
+//! Futures dropped at every await: nothing that they held is lost or duplicated.
 
 use nicety_kernel::{
     Channel, Config, Credits, Either, Pool, Rng, Server, Signal, Sim, World, join, race, timeout,
@@ -21,8 +21,8 @@ fn world(seed: u64) -> (World<u32>, Sim) {
     (world, sim)
 }
 
-/// Runs `future`, or drops it after a random time that often ends when something else happens; the race is
-/// polled in either order.
+/// Runs `future`, or drops it after a random time that often coincides with another event. The race is polled in either
+/// order.
 async fn at_most<F: Future>(sim: &Sim, rng: &RefCell<Rng>, future: F) -> Option<F::Output> {
     let delay = sim.delay(ps(rng.borrow_mut().below(12)));
     let first = rng.borrow_mut().chance(0.5);
@@ -119,7 +119,7 @@ fn no_credit_is_lost_or_made() {
 
 #[test]
 fn a_service_is_the_time_of_one_at_most() {
-    // Services that are not cancelled never overlap, whichever others are.
+    // Services that are not cancelled never overlap, regardless of the cancelled ones.
     for seed in 0..200 {
         let (mut world, sim) = world(seed);
         let server = Server::new(&sim);
@@ -223,8 +223,8 @@ fn each_message_of_a_wire_is_received_once() {
     }
 }
 
-/// At 5 ps something is granted to the first in line, which at the same instant gives up before it is polled for
-/// it: the second must get it, at 5 ps.
+/// At 5 ps the first in line is granted something, and at the same instant gives up before its poll. The second must
+/// get it, at 5 ps.
 fn given_up_when_granted<F, W>(wait: impl Fn(&Sim) -> (F, W))
 where
     F: FnOnce() + 'static,
@@ -346,7 +346,7 @@ fn a_closed_channel_frees_the_place_of_a_granted_sender() {
 
 #[test]
 fn a_future_may_move_from_one_task_to_another() {
-    // Polled once by one task, then awaited by another: the latter is woken.
+    // Polled once by one task, then awaited by another, which is woken.
     let (mut world, sim) = world(0);
     let (signal, credits, server) = (Signal::new(&sim), Credits::new(&sim, 0), Server::new(&sim));
     let guard = server.try_acquire();
@@ -427,7 +427,7 @@ fn a_wake_of_an_ended_task_does_not_reach_its_successor() {
     assert_eq!(polls.get(), 2, "at its start and at its end");
 }
 
-/// The end and the number of events of a run of one program.
+/// Returns the end and the number of events of a run of one program.
 fn run_of<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim) -> F) -> (u64, u64) {
     let (mut world, sim) = world(0);
     sim.spawn_program("p", program(sim.clone()));

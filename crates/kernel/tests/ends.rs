@@ -1,4 +1,4 @@
-//! How runs end: deadlocks with what each program waits for, interrupts, limits, panics, misuse.
+//! Ends of runs: deadlocks with the wait of each program, interrupts, limits, panics, misuse.
 
 use nicety_kernel::{
     Channel, Config, Credits, Interrupt, Pool, RunError, SendError, Server, Signal, Sim, TrySendError,
@@ -21,7 +21,7 @@ fn world() -> (World<u32>, Sim) {
     (world, sim)
 }
 
-/// The description of a program that awaits `future`.
+/// Returns the description of a program that awaits `future`.
 fn why<F: Future<Output = ()> + 'static>(future: impl FnOnce(&mut World<u32>, Sim) -> F) -> String {
     let (mut world, sim) = world();
     let future = future(&mut world, sim.clone());
@@ -60,7 +60,7 @@ fn a_deadlock_names_programs_and_what_they_wait_for() {
                         node 0, program 'ping', waits since 3 ns for the answer -> an event\n  \
                         node 1, program 'pong', waits since 12 ns for a second message from node 0";
         assert_eq!(error.to_string(), expected);
-        // Asked again, they say the same.
+        // A second run gives the same descriptions.
         assert_eq!(world.run().unwrap_err(), error);
     }
 }
@@ -257,7 +257,7 @@ fn a_task_may_have_the_interrupt_checked_after_its_event() {
             s.check_interrupt();
         }
     });
-    // Once before the run, and then after each event that asked for it.
+    // Once before the run, and then after each event that requested it.
     assert_eq!(world.run(), Err(RunError::Interrupted { at: Time::from_ps(3_000) }));
     assert_eq!(looks.load(Ordering::Relaxed), 4);
 }

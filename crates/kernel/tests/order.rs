@@ -1,4 +1,4 @@
-//! The order of what happens at one instant: node, class (arrivals first), source, the source's own count.
+//! The order of events at one instant: node, class (arrivals first), source, the source's own count.
 
 use nicety_kernel::{Config, QueueKind, Signal, Sim, WireRx, World};
 use nicety_types::{Duration, NodeId, Time};
@@ -59,7 +59,7 @@ fn arrivals_come_before_own_events_and_by_link_and_count() {
         let (a, b) = (world.add_node(), world.add_node());
         let wires: Vec<_> = (0..3).map(|_| world.wire(a, b, Duration::from_ns(1))).collect();
         let sim = world.sim(b);
-        // The first own event is there long before anything is sent.
+        // The first own event is queued long before anything is sent.
         let (s, l) = (sim.clone(), log.clone());
         let (txs, rxs): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
         let rxs = Rc::new(rxs);
@@ -140,7 +140,7 @@ fn a_wake_comes_after_everything_of_its_node_that_is_due_already() {
         });
         log_at(&sim, "second delay", &log);
         world.run().unwrap();
-        // The message arrives first of all and wakes its receiver, but the delays are older than that wake.
+        // The message arrives first and wakes its receiver, but the delays are older than that wake.
         let expected = ["first delay", "second delay", "link 0 message 1", "signal", "child", "child, later"];
         assert_eq!(*log.borrow(), expected);
     }
@@ -158,7 +158,7 @@ fn handlers_get_messages_on_arrival_before_the_tasks_they_wake() {
         let back = Rc::new(back);
         let (senders, mut receivers): (Vec<_>, Vec<_>) = wires.into_iter().unzip();
         log_at(&sim, "own", &log);
-        // The link in the middle wakes a task; the others are handled, and one of them answers.
+        // The link in the middle wakes a task. The others are handled, and one of them answers.
         log_arrivals(&sim, receivers.remove(1), &log);
         for (number, rx) in receivers.into_iter().enumerate() {
             let (log, sim, back) = (log.clone(), sim.clone(), back.clone());
@@ -210,11 +210,11 @@ fn a_world_drops_its_handlers() {
     assert_eq!(Rc::strong_count(&held), 1);
 }
 
-/// What the tasks of a node did, and when.
+/// The steps of a node's tasks, with their times.
 type Steps = Vec<(Time, u32)>;
 
-/// What tasks of three nodes do, by node: each waits, sends to the next node, yields, and starts tasks, as numbers say; with when
-/// each step was.
+/// Returns the steps of tasks of three nodes, by node, with their times. Each waits, sends to the next node, yields,
+/// and starts tasks, according to random numbers.
 fn steps(passes: bool, mut world: World<u32>, seed: u64) -> (Vec<Steps>, u64, Time) {
     let nodes: Vec<NodeId> = (0..3).map(|_| world.add_node()).collect();
     let logs: Vec<Rc<RefCell<Steps>>> = nodes.iter().map(|_| Rc::default()).collect();
@@ -288,7 +288,7 @@ fn time_passes_at_once_where_nothing_comes_before() {
             let ps = Time::from_ps;
             sim.until(ps(1)).await;
             assert!(sim.try_pass_until(ps(9_999)) && sim.now() == ps(9_999));
-            // The other node's event comes behind one of this node at the same time, and before a later one.
+            // The other node's event is after one of this node at the same time, and before a later one.
             assert!(sim.try_pass_until(AT) && sim.now() == AT);
             assert!(!sim.try_pass_until(ps(10_001)) && sim.now() == AT);
             sim.until(ps(10_001)).await;

@@ -1,4 +1,5 @@
-//! The same model in one and in several shards, in threads of their own too, on one queue and on another: the same run to the last bit.
+//! The same model in one and in several shards, also in separate threads, and on both kinds of queue. The runs are the
+//! same to the last bit.
 
 use nicety_kernel::{
     Channel, Config, Credits, Envelope, Interrupt, Pool, QueueKind, RunError, Server, Signal, Sim, Summary,
@@ -22,11 +23,11 @@ struct Packet {
 struct Network {
     seed: u64,
     nodes: u32,
-    /// From, to, smallest latency in picoseconds.
+    /// From, to, minimum latency in picoseconds.
     wires: Vec<(u32, u32, u64)>,
     packets: u64,
     hops: u32,
-    /// Times are multiples of this: the larger, the more happens at the same instant.
+    /// Times are multiples of this. The larger it is, the more events coincide.
     grain: u64,
     /// Whether a program waits for ever.
     stuck: bool,
@@ -51,7 +52,7 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
-/// The events that a node saw, in its order.
+/// The events of a node, in its order.
 type Trace = Rc<RefCell<Vec<String>>>;
 
 struct Node {
@@ -77,7 +78,7 @@ impl Node {
         self.trace.borrow_mut().push(format!("{} {}", self.sim.now(), what.into()));
     }
 
-    /// Some steps over the node's resources, and on to a random neighbour.
+    /// Takes some steps over the node's resources, then hops to a random neighbour.
     async fn handle(&self, packet: Packet) {
         self.log(format!("arrived {packet:?}"));
         let steps = self.rng.borrow_mut().below(4);
@@ -185,7 +186,7 @@ fn run(network: &Network, shards: usize, queue: QueueKind) -> Outcome {
     (result, traces.iter().map(|trace| trace.borrow().clone()).collect())
 }
 
-/// The same in a thread for each of so many shards.
+/// Runs the network in a thread for each of `parts` shards.
 fn run_in_threads(network: &Network, parts: usize) -> Outcome {
     let part = |threads: Threads<Envelope<Packet>>| {
         let mut world = World::part(Config { seed: network.seed, ..Config::default() }, Box::new(threads));
@@ -221,10 +222,10 @@ fn run_in_threads(network: &Network, parts: usize) -> Outcome {
     (result, traces.into_iter().map(|(_, trace)| trace).collect())
 }
 
-/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+/// Number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.
 fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
-    // The default is what PROPTEST_CASES says, and 256 without it.
+    // The default is PROPTEST_CASES, or 256 without it.
     ProptestConfig { cases: usual.max(default.cases), ..default }
 }
 
@@ -245,7 +246,7 @@ proptest! {
 }
 
 proptest! {
-    // Threads that wait for each other in every window take long where others use the cores.
+    // Threads that wait for each other in every window take long if other processes use the cores.
     #![proptest_config(ProptestConfig { cases: cases(0).cases / 20, ..cases(0) })]
 
     #[test]
@@ -288,7 +289,7 @@ fn a_shard_that_sleeps_long_is_woken_in_time() {
     }
 }
 
-/// Two nodes that send a message to and fro for ever, each in a part of its own.
+/// Two nodes that send a message to and fro for ever, each in its own part.
 fn volley(threads: Threads<Envelope<u32>>, interrupt: Option<Interrupt>) -> World<u32> {
     let mut world = World::part(Config { interrupt, ..Config::default() }, Box::new(threads));
     let (a, b) = (world.add_node_in(0), world.add_node_in(1));
@@ -322,7 +323,7 @@ fn a_part_that_is_interrupted_goes_on_and_one_that_leaves_lets_the_others_go() {
             assert!(matches!(world.run(), Err(RunError::Interrupted { .. })));
         }
         assert_eq!(world.now(), Time::ZERO, "interrupted before it began");
-        // Interrupted within the run, it goes on where it was.
+        // After an interrupt within the run, it continues from there.
         let looks = Arc::new(AtomicU64::new(0));
         drop(world);
         assert!(matches!(other.join().unwrap(), Err(RunError::Left { .. })));

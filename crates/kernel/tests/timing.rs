@@ -48,7 +48,7 @@ fn a_task_may_begin_later_and_the_run_goes_on_to_what_is_expected() {
         s.delay(ns(2)).await;
         l.add(&s, "two");
         let (other, theirs) = (s.clone(), l.clone());
-        // Its time has come: as any other task that is started.
+        // Its time has passed: like any other task that is started.
         s.spawn_at(Time::ZERO, [Needed::NOTHING; 2], || async move { theirs.add(&other, "at once") });
         s.expect(Time::from_ps(9_000));
         s.expect(Time::from_ps(8_000));
@@ -371,7 +371,7 @@ fn a_wire_takes_its_latency_and_keeps_order() {
 fn what_is_fetched_ahead_in_a_large_world_may_be_gone() {
     let mut world: World<u64> = World::new(Config::default());
     let (a, b) = (world.add_node(), world.add_node());
-    // More wires than a world has whose memory is near anyway.
+    // More wires than a world has with near memory.
     let mut wires: Vec<_> = (0..3000).map(|_| world.wire(a, b, ns(10))).collect();
     let (sender, receiver) = (world.sim(a), world.sim(b));
     let log = Log::default();

@@ -1,4 +1,4 @@
-//! Units: they count from their place in the order of arrivals, and are events only where a task waits for them.
+//! Units: they count from their place in the order of arrivals, and are events only if a task waits for them.
 
 use nicety_kernel::{Arrived, Config, Handler, RunError, Units, WireTx, World};
 use nicety_types::{Duration, NodeId, Time};
@@ -12,8 +12,7 @@ fn ps(ps: u64) -> Time {
     Time::from_ps(ps)
 }
 
-/// A message or unit to send: at which time on which wire, when it arrives after the latency, and whether it
-/// is a unit.
+/// A message or unit to send: its time and wire, its arrival after the latency, and whether it is a unit.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: u64,
@@ -22,11 +21,10 @@ struct Sent {
     unit: bool,
 }
 
-/// Arrivals at a node: (time, wire, units of each wire so far), for messages and, with true, for units it has
-/// waited for.
+/// Arrivals at a node: (time, wire, units of each wire so far), for messages and, with true, for awaited units.
 type Seen = Vec<(u64, usize, bool, Vec<u64>)>;
 
-/// A node that counts the units of all of its wires whenever something happens, and waits for those of some.
+/// A node that counts the units of all its wires at every event, and waits for those of some.
 struct Counter {
     sim: nicety_kernel::Sim,
     units: RefCell<Vec<Units<bool>>>,
@@ -41,7 +39,7 @@ impl Counter {
         units.iter().zip(&mut *counts).for_each(|(units, count)| *count += units.take());
         self.seen.borrow_mut().push((self.sim.now().ps(), wire, unit, counts.clone()));
         if wait {
-            // Of its own and the next: sometimes one that is waited for already.
+            // Of its own and the next wire: sometimes a wait that has already begun.
             units[wire].wait();
             units[(wire + 1) % units.len()].wait();
         }
@@ -58,7 +56,7 @@ impl Handler<bool> for Counter {
     }
 }
 
-/// Every message that arrives at an even time has the node wait for units.
+/// Every message that arrives at an even time makes the node wait for units.
 fn waits(time: u64) -> bool {
     time.is_multiple_of(2)
 }
@@ -94,7 +92,7 @@ fn send(tx: &WireTx<bool>, arrival: Time, unit: bool) {
     if unit { tx.send_unit(arrival) } else { tx.send(arrival, waits(arrival.ps())) }
 }
 
-/// The same, out of a sorted list of all that arrives.
+/// Returns the same from a sorted list of all arrivals.
 fn expected(wires: usize, sent: &[Sent]) -> Seen {
     let mut arrivals: Vec<(u64, usize, usize, bool)> = sent
         .iter()
@@ -185,7 +183,7 @@ fn a_task_gets_units_and_messages_in_their_order_and_is_woken_once_where_it_wait
         });
         world.run().unwrap();
         let (message, units) = (Arrived::Message, Arrived::Units);
-        // One has come with the message, behind it; so the next is not waited for.
+        // One has arrived with the message, after it, so there is no wait for the next one.
         let expected = [(40, units(2)), (40, message(1)), (40, units(1)), (60, units(1)), (60, message(2))];
         assert_eq!(*got.borrow(), expected);
     }

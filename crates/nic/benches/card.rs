@@ -1,10 +1,14 @@
-//! Packets a second of CPU time through two cards on a pair: deposited, stored by a small payload handler, and messages of one
-//! packet each, as traffic is, to a handler of 30 instructions. Cycles of 32 busy cores a second of CPU time, all cores together:
-//! with ideal memory, with banks at which they wait, with data caches before these, and with handlers so short that they mostly
-//! begin and end.
+//! Throughput of the card model on one pair of cards.
 //!
-//! A figure's share of that of its baseline, in the same run, tells more than the figure where machines differ.
-//! `cargo bench -p nicety-nic --bench card`, and with `-- memory` those of memory alone.
+//! Packets per second of CPU time: deposits, a small payload handler that stores its packet, and a handler of 30
+//! instructions with single-packet messages.
+//!
+//! Cycles per second of CPU time are summed over 32 busy cores: with ideal memory, with contended banks, and with
+//! data caches before these. A further figure has handlers so short that they mostly start and end.
+//!
+//! Where machines differ, compare the ratio of a figure to its baseline in the same run, not the figure.
+//!
+//! `cargo bench -p nicety-nic --bench card` runs all figures, and `-- memory` only those of memory.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -40,7 +44,7 @@ fn packets_per_s(handlers: bool) -> f64 {
         a.path.set(Path::clock(a.sim.now()));
         for _ in 0..MESSAGES {
             a.put(&request).await.unwrap();
-            // As long as the link takes, so that little piles up.
+            // As long as the time on the link, so that few messages queue.
             a.sim.delay(Duration::from_ns(1300)).await;
         }
     });
@@ -67,7 +71,7 @@ fn count() -> Code {
     Code::enter().with(&[lw(A0, 0, A0)]).with(&words).with(&counts).returns(0)
 }
 
-/// Packets of 256 B, each a message, a little slower than the matching unit takes them.
+/// Single-packet messages of 256 B, at slightly less than the matching unit's rate.
 fn one_packet_messages_per_s() -> f64 {
     const EACH: u64 = 100_000;
     let mut rig = Rig::new(&["packet.payload=1 KiB"]);
@@ -93,7 +97,7 @@ fn one_packet_messages_per_s() -> f64 {
     EACH as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Changes words of the state: 2 accesses in a round of 12 cycles, each processor to words of its own.
+/// Changes words of the state: 2 accesses in a round of 12 cycles. Each processor uses words of its own.
 fn change_words() -> Code {
     use nicety_hpu::asm::*;
     let round = [
@@ -133,7 +137,7 @@ fn core_cycles_per_s(overrides: &[&str]) -> f64 {
     rig.nodes[1].card.handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// The same of runs of 30 instructions: their packets come as fast as 32 cores take them.
+/// Cycles per second with runs of 30 instructions. Packets arrive as fast as 32 cores take them.
 fn short_runs_cycles_per_s() -> f64 {
     const MESSAGE: usize = 64 * 1000;
     const MESSAGES: u64 = 100;
@@ -175,7 +179,7 @@ fn main() {
     best("one-packet messages", "packets_per_s", baseline, &one_packet_messages_per_s);
     let banked = ["memory.state=l1", "memory.l1.banks=64"];
     let cached = |coherence: &[&'static str]| {
-        // Each processor's words are a line of their own.
+        // Each processor's words are in a line of their own.
         let cache = ["memory.l1.cached=true", "memory.cache.size=4 KiB", "memory.cache.line=8 B"];
         [&banked, &cache[..], coherence].concat()
     };

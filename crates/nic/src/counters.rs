@@ -1,4 +1,4 @@
-//! Counters of cards: each design has its own, and says what other languages have of them.
+//! Counters of cards. Each design has its own, and exports plain data for other languages.
 
 use crate::{apenet, ethernet, nfp, qnix, spin};
 use nicety_host::KernelCounters;
@@ -8,14 +8,14 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// The counters of a design's cards.
+/// The counters of a design's card.
 pub trait Counters: Any + fmt::Debug + PartialEq + Send + Sync {
-    /// Entries into the host's kernel, if cards of the design count them.
+    /// Entries into the host's kernel, if the design counts them.
     fn kernel(&self) -> KernelCounters {
         KernelCounters::default()
     }
 
-    /// The counters as plain data; none if the design has no report of its own.
+    /// The counters as plain data; none if the design has no report.
     fn counts(&self) -> Option<CardCounts> {
         None
     }
@@ -24,7 +24,7 @@ pub trait Counters: Any + fmt::Debug + PartialEq + Send + Sync {
 /// No counters.
 impl Counters for () {}
 
-/// Counts of a card, by its design.
+/// Counters of a card, by design.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -41,7 +41,7 @@ pub enum CardCounts {
     Socket(ethernet::Report),
 }
 
-/// A card's counters, in its design's own type.
+/// A card's counters, in the design's own type.
 #[derive(Clone, Debug)]
 pub struct CardReport(Arc<dyn Counted>);
 
@@ -51,7 +51,7 @@ impl CardReport {
         CardReport(Arc::new(counters))
     }
 
-    /// The counters, if they are of that type.
+    /// Returns the counters, if they are of this type.
     pub fn of<R: Any>(&self) -> Option<&R> {
         let any: &dyn Any = &*self.0;
         any.downcast_ref()

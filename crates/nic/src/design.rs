@@ -1,8 +1,8 @@
 //! The seam for card designs: the interface between a design and everything outside it.
 //!
-//! A [`Design`] has a name, which the specs of its cards give, and reads those specs; the result, a [`CardSpec`],
-//! installs a [`Card`] on a node. Features of one design are reached through [`dyn CardSpec::of`](CardSpec) and
-//! [`dyn Card::of`](Card), with the design's own types. The designs of this crate are always known; another crate
+//! A [`Design`] has a name, given in the specs of its cards, and reads those specs. The result, a [`CardSpec`],
+//! installs a [`Card`] on a node. Features of one design are available through [`dyn CardSpec::of`](CardSpec) and
+//! [`dyn Card::of`](Card), in the design's own types. The designs of this crate are always known. Another crate
 //! [registers](register) its own.
 
 use crate::NodeSpec;
@@ -28,44 +28,44 @@ pub trait Design: Sync {
     /// Its name in specs.
     fn name(&self) -> &'static str;
 
-    /// A card of this design, for error texts that suggest one.
+    /// The name of a card of this design, for error texts.
     fn example(&self) -> &'static str;
 
-    /// The interface that its cards give a host, with an article if English needs one.
+    /// The interface of its cards to a host, with an article if English needs one.
     fn interface(&self) -> &'static str;
 
-    /// Modes in which a benchmark may send between hosts, beside the card's natural mode.
+    /// The modes in which a benchmark may send between hosts, besides the card's natural mode.
     fn modes(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// The mode, among these, that the card uses by itself; none if it chooses for each message, or has no modes.
+    /// The mode that the card uses by default; none if it chooses for each message, or has no modes.
     fn natural_mode(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether messages have to have bytes, because something on their way reads them; a phantom is refused then.
+    /// Whether messages need real bytes, because something on their path reads them. Phantoms are then refused.
     fn needs_bytes(&self) -> bool {
         false
     }
 
-    /// The stages of a message that its cards declare, beside those that [every node](Stage::COMMON) has.
+    /// The stages that its cards declare, besides those of [every node](Stage::COMMON).
     fn stages(&self) -> Vec<Stage> {
         Vec::new()
     }
 
-    /// Reads the card's sections. Errors go to the reader, which reports all of them at once.
+    /// Reads the card's sections. The reader reports all errors at once.
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec>;
 
-    /// Deadlock hints: notes on why programs may wait in vain, from all cards of this design, with their ranks. Each
-    /// note begins with a line break.
+    /// Deadlock hints from all cards of this design, with their ranks: notes on possible reasons. Each begins with a
+    /// line break.
     fn hints(&self, _cards: &[(u32, Rc<dyn Card>)]) -> String {
         String::new()
     }
 }
 
 impl dyn Design {
-    /// Its cards have no command that does this.
+    /// The error for a command that its cards do not have.
     pub(crate) fn lacks(&self, what: &str) -> CardError {
         CardError::Input(format!("a card of design {} has no command that {what}", self.name()))
     }
@@ -85,7 +85,7 @@ impl PartialEq for dyn Design {
 
 impl Eq for dyn Design {}
 
-/// A card as its spec describes it. Immutable, and shared by all nodes.
+/// The spec of a card, immutable and shared by all nodes.
 pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     /// Its design.
     fn design(&self) -> &'static dyn Design;
@@ -93,33 +93,32 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     /// The surroundings of the card: host and network.
     fn node(&self) -> NodeSpec;
 
-    /// The kind of core that runs its programs, if it runs any.
+    /// The kind of core for its programs, if it runs any.
     fn core(&self) -> Option<&Core> {
         None
     }
 
-    /// The instruction set to compile its programs for, if it runs any.
+    /// The instruction set of its programs, if it runs any.
     fn isa(&self) -> Option<&str> {
         None
     }
 
-    /// The interface that its handlers are written for: `nicety`, or `pspin` or `fpspin` for the headers of those.
+    /// The interface of its handlers: `nicety`, or `pspin` or `fpspin` for the headers of those.
     fn interface(&self) -> &'static str {
         "nicety"
     }
 
-    /// Most bytes of host memory that may be registered for its card at a time; none if the card reaches all host
-    /// memory.
+    /// The most bytes of host memory registered for the card at a time; none if the card reaches all host memory.
     fn registers(&self) -> Option<u64> {
         None
     }
 
-    /// The graphics processor of its host, if the card can reach the memory of one.
+    /// The graphics processor of its host, if the card can access its memory.
     fn gpu(&self) -> Option<GpuSpec> {
         None
     }
 
-    /// Its protocol on the link, as the object of 'sends'. Cards of one network must have the same.
+    /// Its protocol on the link, as the object of 'sends'. All cards of a network must have the same.
     fn protocol(&self) -> String {
         format!("packets of design {}", self.design().name())
     }
@@ -129,19 +128,19 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         LinkLayer::Own
     }
 
-    /// Whether someone sends a packet of its again that the network has lost or damaged, or it carries no data of a program: a run
-    /// that loses others, and comes to its end, has [lost](crate::FailureKind::Lost) data that nobody may have missed.
+    /// Whether a packet lost or damaged by the network is sent again, or carries no program data. A run that loses
+    /// another packet and completes has [lost](crate::FailureKind::Lost) data that perhaps no program has missed.
     fn makes_up_for(&self, _packet: &Packet) -> bool {
         false
     }
 
-    /// Most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
+    /// The most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
     fn packet_payload(&self) -> Option<u64> {
         None
     }
 
-    /// Most payload of a packet on its link, in bytes: by this buffers of switches are measured. That of a jumbo frame, 9000,
-    /// if the card does not say.
+    /// The most payload of a packet on its link, in bytes, from which buffers of switches are sized. By default that of
+    /// a jumbo frame, 9000.
     fn largest_packet(&self) -> u64 {
         self.packet_payload().unwrap_or(9000)
     }
@@ -159,26 +158,26 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError>;
 }
 
-/// The format of packets on a card's link, as tools for captures know it.
+/// The format of packets on a card's link in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkLayer {
     /// The design's own.
     Own,
-    /// Frames of Ethernet, from the destination's address on.
+    /// Ethernet frames, from the destination address on.
     Ethernet {
-        /// Bytes at the end of a packet's header that are the frame's checksum, and no part of a capture.
+        /// Bytes of the frame checksum at the end of a packet's header, which a capture leaves out.
         checksum: usize,
     },
 }
 
-/// A type of one design.
+/// A type that belongs to one design.
 pub trait OfDesign: Any {
     /// The design.
     const DESIGN: &'static dyn Design;
 }
 
 impl dyn CardSpec {
-    /// The spec as its design's own type.
+    /// Returns the spec in its design's own type.
     ///
     /// # Errors
     /// When the card is of another design.
@@ -188,13 +187,13 @@ impl dyn CardSpec {
     }
 }
 
-/// The surroundings of a card on its node.
+/// The environment of a card on its node.
 pub struct Seat<'s> {
     /// The node's part of the simulation.
     pub sim: &'s Sim,
     /// Number of nodes.
     pub nodes: u32,
-    /// Whether packets from one node to another come in the order in which they were sent, unless a fault delays one.
+    /// Whether packets from one node to another arrive in the order of sending, unless a fault delays one.
     pub ordered: bool,
     /// The host's memory.
     pub memory: &'s Rc<Memory>,
@@ -204,13 +203,14 @@ pub struct Seat<'s> {
     pub cpus: &'s Rc<Cpus>,
     /// The link; unconnected on a single node.
     pub port: Port,
-    /// Most payload of a packet that every card of the network accepts, in bytes, if they limit it.
+    /// The most payload of a packet that all cards of the network accept, in bytes, if they limit it.
     pub packet_payload: Option<u64>,
-    /// The longest message that every card of the network takes before its receive is known, in bytes, if they limit it.
+    /// The longest message that all cards of the network accept before its receive is known, in bytes, if they limit
+    /// it.
     pub eager: Option<u64>,
     /// The user of the host's operations.
     pub uid: u32,
-    /// Receives the output of programs on the card.
+    /// The output of programs on the card.
     pub log: &'s Log,
     /// Records the events on the node.
     pub recorder: &'s Recorder,
@@ -236,39 +236,39 @@ pub trait Card: Any {
         Vec::new()
     }
 
-    /// Whether it sends packets again that the network lost; none if cards of its design never do.
+    /// Whether it resends packets that the network lost; none if its design never does.
     fn is_reliable(&self) -> Option<bool> {
         None
     }
 
-    /// Packets that came and were unusable.
+    /// Number of unusable packets received.
     fn unusable(&self) -> u64 {
         0
     }
 
-    /// Commands of programs on it that it refused.
+    /// Refused commands of programs on it.
     fn refused_commands(&self) -> Vec<RefusedCommand> {
         Vec::new()
     }
 
-    /// Messages that found no cycles left in their application's budget: the application, and their number.
+    /// Messages without cycles left in their application's budget: the application, and their number.
     fn unserved(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
 
-    /// Printed lines of programs beyond the limit of those shown.
+    /// Printed lines of programs that exceed the limit.
     fn lines_left_out(&self) -> u64 {
         0
     }
 
-    /// Sends a message to the receive of a rank, possibly this one. Returns when the buffer may be used again.
+    /// Sends a message to the receive of a rank, possibly this one. Returns when the buffer may be reused.
     ///
     /// # Errors
     /// When a limit of the card is reached.
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
 
-    /// Posts a receive without waiting for its message. Where software matches messages only on demand, this takes no
-    /// time and just stores the request.
+    /// Posts a receive without waiting for its message. If software matches messages only on demand, this takes no time
+    /// and just stores the request.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -290,11 +290,11 @@ pub trait Card: Any {
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>>;
 
-    /// Calls `then` with the receive once something has come for it, so that [`Card::received`] need not wait: many receives may be
-    /// posted, and what is kept for each meanwhile is little.
+    /// Calls `then` with the receive once a message has arrived for it, so that [`Card::received`] need not wait. Many
+    /// receives may be posted with little memory for each.
     ///
     /// # Errors
-    /// The receive, if something has come already, or the card cannot tell when something does.
+    /// The receive, if a message has arrived already, or the card cannot report the arrival.
     fn when_received(
         &self,
         posted: PostedReceive,
@@ -303,9 +303,10 @@ pub trait Card: Any {
         Err(posted)
     }
 
-    /// Has the library match the messages of `send` and `recv` where the card does by itself and keeps what it has: any number of receives may
-    /// then be posted, probed and given up. Libraries with room for so many messages of a host have as much for each pair. Set-up, before the
-    /// first message, on all cards and with the same pairs; nothing where they can already, as the second time.
+    /// Makes the library match the messages of `send` and `recv` on cards that match by themselves and keep their
+    /// receives. Any number of receives can then be posted, probed and cancelled. Libraries with room for a number of
+    /// messages per host get as much for each pair. Call it before the first message, on all cards and with the same
+    /// pairs. It has no effect if the library matches already, as at a second call.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -313,11 +314,11 @@ pub trait Card: Any {
         Ok(())
     }
 
-    /// The oldest early message that a receive of this source and these tags would take. It stays where it is; the arrival's room
-    /// is its own length.
+    /// Returns the oldest early message that a receive of this source and these tags would take. The message stays in
+    /// place. The arrival's room is its own length.
     ///
     /// # Errors
-    /// When cards of this design do not tell, or a message was lost.
+    /// When the design does not support this, or a message was lost.
     fn probe<'c>(
         self: Rc<Self>,
         _caller: Caller<'c>,
@@ -327,16 +328,16 @@ pub trait Card: Any {
         Box::pin(ready(Err(self.design().lacks("looks for messages and takes none"))))
     }
 
-    /// Tells when a look for an early message may find what the one before did not; none before there are messages, or where cards of
-    /// this design do not tell.
+    /// Signals when a probe for an early message may find more than the previous one. None before the first message, or
+    /// if the design does not support this.
     fn early(&self) -> Option<&Early> {
         None
     }
 
-    /// Gives up a posted receive. Returns it if something has come for it, or is about to: then it is to be received.
+    /// Cancels a posted receive. Returns it if a message has arrived for it or is about to; it must then be received.
     ///
     /// # Errors
-    /// When cards of this design keep the receives that they have.
+    /// When the design cannot take back a posted receive.
     fn cancel<'c>(
         self: Rc<Self>,
         _caller: Caller<'c>,
@@ -345,17 +346,17 @@ pub trait Card: Any {
         Box::pin(ready(Err(self.design().lacks("takes a posted receive back"))))
     }
 
-    /// The host's program has ended: closes what it has left open, as an operating system does.
+    /// Ends the host's program: closes everything that it has left open, as an operating system does.
     fn program_ended<'c>(self: Rc<Self>, _caller: Caller<'c>) -> Calling<'c, ()> {
         Box::pin(ready(()))
     }
 
-    /// Tells the card of host memory allocated for the program that uses `send` and `recv`.
+    /// Informs the card of host memory allocated for the program that uses `send` and `recv`.
     fn adopt(&self, _allocation: &Allocation) {}
 }
 
 impl dyn Card {
-    /// The card as its design's own type.
+    /// Returns the card in its design's own type.
     ///
     /// # Errors
     /// When it is of another design.
@@ -365,10 +366,10 @@ impl dyn Card {
     }
 }
 
-/// A card of another design than needed.
+/// The error for a card of the wrong design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongDesign {
-    /// Its design.
+    /// The card's design.
     pub found: &'static dyn Design,
     /// The needed design.
     pub wanted: &'static dyn Design,
@@ -392,19 +393,19 @@ impl fmt::Display for WrongDesign {
 
 impl std::error::Error for WrongDesign {}
 
-/// Why a host's call on its card failed.
+/// The failure of a host's call on its card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardError {
-    /// The arguments are invalid, whatever happened before.
+    /// The arguments are invalid at any time.
     Input(String),
-    /// It cannot be done now, or failed.
+    /// It is impossible now, or failed.
     Failed(String),
     /// A program on the card trapped, and the call waited for its result.
     Trapped(String),
 }
 
 impl CardError {
-    /// There is no such rank, among so many.
+    /// The error for a rank that does not exist.
     pub fn no_rank(rank: u32, ranks: u32) -> CardError {
         CardError::Input(format!("there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1))
     }
@@ -437,11 +438,10 @@ static OWN: [&dyn Design; 5] = [
 /// The registered designs.
 static REGISTERED: RwLock<Vec<&'static dyn Design>> = RwLock::new(Vec::new());
 
-/// Registers a design with everything that reads specs, from now on. It replaces a registered design of the same
-/// name.
+/// Registers a design for all readers of specs from now on. It replaces a registered design of the same name.
 ///
 /// # Panics
-/// When it has the name of a design of this crate.
+/// When a design of this crate has the name.
 pub fn register(design: &'static dyn Design) {
     assert!(!OWN.contains(&design), "design {} is a design of nicety's", design.name());
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
@@ -455,7 +455,7 @@ pub fn designs() -> Vec<&'static dyn Design> {
     OWN.iter().chain(&*registered).copied().collect()
 }
 
-/// The stages that messages may have where cards of these designs are, in their usual order.
+/// Returns the stages of messages with cards of these designs, in their usual order.
 pub fn stages(designs: impl IntoIterator<Item = &'static dyn Design>) -> Vec<Stage> {
     let mut stages = Stage::COMMON.to_vec();
     stages.extend(designs.into_iter().flat_map(|design| design.stages()));

@@ -1,14 +1,14 @@
-//! The parts of a card, and the cards made of them.
+//! The parts of cards, and the cards made of them.
 //!
-//! - [`apenet`]: RDMA between registered memories, with a TLB and DMA engines side by side.
+//! - [`apenet`]: RDMA between registered memories, with a TLB and parallel DMA engines.
 //! - [`ethernet`]: frames below TCP, through the kernel of the host.
 //! - [`nfp`]: the microengines of a network flow processor, and their memories.
-//! - [`qnix`]: virtual network interfaces: every process has a protected interface of its own.
+//! - [`qnix`]: virtual network interfaces: every process has its own protected interface.
 //! - [`spin`]: the card of the sPIN paper: Portals 4 messages, packet handlers on handler processors.
-//! - [`parts`]: what several of them are made of, each part once.
+//! - [`parts`]: parts that several cards share.
 //!
-//! A card is described by a [`CardSpec`], which is read from a TOML file; one [`Design`] serves every card that is an
-//! arrangement of its parts. No code outside a design's own module names the design: `design.rs` is the seam.
+//! A [`CardSpec`] describes a card, and is read from a TOML file. One [`Design`] serves every card that arranges its
+//! parts. No code outside a design's own module names the design: `design.rs` is the seam.
 
 pub mod apenet;
 mod counters;

@@ -1,4 +1,4 @@
-//! Messages between ranks, as a host's `send` and `recv` hand them to a card of any design.
+//! Messages between ranks: the interface of a host's `send` and `recv` to a card of any design.
 
 use crate::CardError;
 use nicety_host::Cpus;
@@ -28,7 +28,7 @@ pub struct Caller<'c> {
 }
 
 impl Caller<'_> {
-    /// Makes a call that takes virtual time: on the thread's path, and recorded.
+    /// Makes a call that takes virtual time, on the thread's path, and records it.
     pub async fn timed<T>(&self, what: &'static str, call: impl AsyncFnOnce(&mut Path) -> T) -> T {
         let start = self.sim.now();
         let result = self.on_path(call).await;
@@ -50,13 +50,13 @@ impl Caller<'_> {
     }
 }
 
-/// Bits of a tag. One bit of 64 is left to libraries that match short and long messages apart.
+/// Bits of a tag. One bit of 64 is left to libraries, to distinguish short and long messages.
 pub const TAG_BITS: u32 = 63;
 
 /// The largest tag.
 pub const LARGEST_TAG: u64 = (1 << TAG_BITS) - 1;
 
-/// Checks that a tag is none too large for messages.
+/// Checks that a tag is not too large.
 ///
 /// # Errors
 /// When it has more than [`TAG_BITS`] bits.
@@ -68,13 +68,14 @@ pub fn check_tag(tag: u64) -> Result<(), CardError> {
     Err(CardError::Input(text))
 }
 
-/// Pairs of processes, of which two hosts have several that share their cards' libraries: bits of a message's tag are its pair's number.
-/// Messages of each that no receive has taken have room of their own, so that no pair waits for what another one does.
+/// Pairs of processes. Two hosts have several pairs if their processes share the cards' libraries. Bits of a message's
+/// tag are the number of its pair. Messages without a receive have separate room for each pair, so no pair waits for
+/// another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairs {
     /// The first bit of the number.
     pub first: u32,
-    /// Its bits.
+    /// Number of its bits.
     pub bits: u32,
 }
 
@@ -82,18 +83,18 @@ impl Pairs {
     /// Hosts with one process.
     pub const ONE: Pairs = Pairs { first: 0, bits: 0 };
 
-    /// How many pairs two hosts have.
+    /// Number of pairs of two hosts.
     pub const fn count(self) -> u32 {
         1 << self.bits
     }
 
-    /// The pair of a message with this tag.
+    /// Returns the pair of a message with this tag.
     pub const fn of(self, tag: u64) -> u32 {
         (tag >> self.first) as u32 & (self.count() - 1)
     }
 }
 
-/// The tags that a receive takes: those that have its bits, apart from ignored ones.
+/// The tags that a receive takes: those with its bits, apart from ignored ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tags {
     /// The bits of the tag.
@@ -121,7 +122,7 @@ impl Tags {
         (tag ^ self.bits) & !self.ignore == 0
     }
 
-    /// What a receive waits for, as 'tag 5'.
+    /// The tags of a receive in words, such as 'tag 5'.
     pub fn what(self) -> String {
         let Tags { bits, ignore } = self;
         match ignore & LARGEST_TAG {
@@ -174,13 +175,13 @@ impl Wanted {
 /// A message that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The rank that sent it.
+    /// The sender's rank.
     pub source: u32,
     /// Its tag.
     pub tag: u64,
     /// Its length in bytes as sent.
     pub bytes: u64,
-    /// Size of the buffer in bytes; the message was cut beyond it.
+    /// Size of the buffer in bytes. The message was cut to it.
     pub room: u64,
 }
 
@@ -196,7 +197,7 @@ impl PostedReceive {
         PostedReceive(Rc::new(posted))
     }
 
-    /// The receive in the type of the card's design, to be read.
+    /// Returns the receive in the type of the card's design, read-only.
     ///
     /// # Panics
     /// When it was posted on a card of another design.
@@ -204,7 +205,7 @@ impl PostedReceive {
         self.0.downcast_ref().expect(OTHER)
     }
 
-    /// The receive in the type of the card's design.
+    /// Returns the receive in the type of the card's design.
     ///
     /// # Panics
     /// When it was posted on a card of another design.

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Lines that a card passes on in a run; further ones are counted.
+/// The most lines that a card outputs in a run. Further ones are only counted.
 pub const LINES_KEPT: u64 = 1000;
 
-/// Lines that a handler printed at once.
+/// Lines printed by a handler in one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// Time.
@@ -31,7 +31,7 @@ impl LogLine {
 }
 
 impl fmt::Display for LogLine {
-    /// Each line with its origin in front; control characters are escaped for a terminal.
+    /// Prints each line after its origin. Control characters are escaped for a terminal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, line) in lines(&self.text).enumerate() {
             let end = if i == 0 { "" } else { "\n" };
@@ -56,7 +56,7 @@ pub enum Logged {
 }
 
 impl Logged {
-    /// Its place among the messages of a run: by time and node, and behind all what comes at the end.
+    /// Its order among the messages of a run: by time and node. Counts of omitted lines come last.
     pub fn order(&self) -> (Time, NodeId) {
         match self {
             Logged::Line(line) => (line.time, line.node),
@@ -87,7 +87,7 @@ pub type Log = Arc<dyn Fn(&Logged) + Send + Sync>;
 /// The kinds of failures of a handler, a process, a command or a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// It trapped: an invalid access or instruction, or the cycle limit, stopped it.
+    /// A trap: an invalid access or instruction, or the cycle limit, stopped it.
     Trap,
     /// It returned a failure, or an invalid return code.
     Fail,
@@ -95,12 +95,12 @@ pub enum FailureKind {
     Budget,
     /// The card refused a command, or could not carry it out.
     Refused,
-    /// The network lost or damaged packets that no card sends again, and their sender's program went on.
+    /// The network lost or damaged packets that no card resends, and their sender's program continued.
     Lost,
 }
 
 impl FailureKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FailureKind; 5] =
         [FailureKind::Trap, FailureKind::Fail, FailureKind::Budget, FailureKind::Refused, FailureKind::Lost];
 
@@ -133,15 +133,15 @@ pub struct ProgramFailure {
     pub times: u64,
 }
 
-/// A command that a card has refused at one place of a handler, which went on with the command's result.
+/// A command that a card refused at one place of a handler. The handler continued with the command's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RefusedCommand {
     /// The function of nicety.h, for example `PtlHandlerPutFromDevice`.
     pub command: &'static str,
     /// Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
     pub code: &'static str,
-    /// The line that calls it, for example `ping.c:42`; the function or the pc if the program has no line tables. A
-    /// card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
+    /// The line with the call, for example `ping.c:42`; the function or the pc if the program has no line tables. A
+    /// card distinguishes 64 places. The others are counted by command and code, as `elsewhere`.
     pub place: String,
     /// Number of times.
     pub times: u64,

@@ -1,20 +1,20 @@
 //! Text helpers for the notes of several designs.
 
-/// Most items of a kind that are listed.
+/// The most items in a list of one kind.
 pub(crate) const LISTED: usize = 8;
 
-/// Sends to a rank that has no room for more messages of theirs.
+/// Sends to a rank without room for more messages of their sender.
 pub(crate) struct HeldUp {
     pub(crate) to: u32,
-    /// The pair of processes, where hosts have several.
+    /// The pair of processes, if hosts have several.
     pub(crate) pair: Option<u32>,
     pub(crate) sends: u64,
-    /// The messages for which there is room.
+    /// The window in messages.
     pub(crate) window: u64,
 }
 
 impl HeldUp {
-    /// What they wait for; by which key of the spec, if one says how many.
+    /// A text that describes the wait, and the spec key of the window, if there is one.
     pub(crate) fn text(&self, key: Option<&str>) -> String {
         let HeldUp { to, pair, sends, window } = self;
         let (sends, verb) = (counted(*sends, "send"), if *sends == 1 { "waits" } else { "wait" });

@@ -1,4 +1,4 @@
-//! In steady state a packet costs no allocation and few events, and a dropped cluster leaves no memory behind.
+//! In steady state a packet costs no allocation and few events. A dropped cluster leaves no memory behind.
 
 mod support;
 
@@ -42,13 +42,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Messages of four packets each, before and while allocations are counted.
+/// Messages of four packets each: before the measurement, and while allocations are counted.
 const WARM_UP: u64 = 300;
 const MEASURED: u64 = 1000;
 const LEN: usize = 4096;
 
-/// Allocations while rank 0 sends messages of four packets to an entry of rank 1 and waits for every tenth. The
-/// messages are received by `handlers`, if any; if `echoed`, the packets return as messages.
+/// Allocations while rank 0 sends messages of four packets to an entry of rank 1, and waits for every tenth.
+/// `handlers`, if any, receive the messages. If `echoed`, the packets return as messages.
 fn allocations(handlers: Option<(nicety_nic::spin::Handlers, Vec<u8>)>, echoed: bool) -> u64 {
     let mut rig = Rig::new(&["packet.payload=1 KiB"]);
     let made = Rc::new(Cell::new(u64::MAX));
@@ -98,7 +98,7 @@ fn store(blocking: bool) -> Code {
 
 #[test]
 fn packets_cost_no_allocation_and_clusters_no_memory() {
-    // One test: the counters are shared by the process.
+    // One test, because the process shares the counters.
     let all = program(
         Some(Code::enter().returns(2)),
         Some(store(true)),
@@ -155,7 +155,7 @@ fn packets_cost_no_allocation_and_clusters_no_memory() {
     assert!(growth.abs() < 4096, "bytes left after each 20 clusters: {live:?}");
 }
 
-/// The kernel's events for each packet of a message that `handlers`, if any, receive; they do nothing else.
+/// Returns the kernel's events per packet of a message to `handlers`, if any. Nothing else runs.
 fn events_of_a_packet(handlers: Option<&nicety_nic::spin::Handlers>) -> u64 {
     let events = |packets: usize| {
         let mut rig = Rig::new(&["packet.payload=1 KiB"]);
@@ -181,12 +181,12 @@ fn events_of_a_packet(handlers: Option<&nicety_nic::spin::Handlers>) -> u64 {
 #[test]
 fn a_packet_takes_few_events() {
     let found = [None, Some(payload(store(true)))].map(|handlers| events_of_a_packet(handlers.as_ref()));
-    // On the way from memory to memory; a handler's start, its command and its end come to that. A return in the middle
-    // of its last slice is no event.
+    // Five from memory to memory, and four more for a handler's start, its command and its end. A return in the
+    // middle of its last slice is no event.
     assert_eq!(found, [5, 9]);
 }
 
-/// Bytes of a host in a fat tree that has nothing to do, its card, link and share of the switches included.
+/// Returns the bytes of an idle host in a fat tree, including its card, its link and its share of the switches.
 fn idle_bytes(hosts: u32) -> i64 {
     let before = LIVE_BYTES.get();
     let spec = Arc::new(spec(&[]));
@@ -208,6 +208,6 @@ fn idle_bytes(hosts: u32) -> i64 {
 #[test]
 fn an_idle_node_takes_little_memory() {
     let bytes = idle_bytes(1024);
-    // 100 000 of them, with what a host has beside its card, are to fit in 2 GB.
+    // 100 000 idle hosts with all of their parts must fit in 2 GB.
     assert!(bytes < 14_500, "an idle node of 1024 takes {bytes} bytes");
 }

@@ -12,7 +12,7 @@ use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Adds one to the first word of the state, and shows the host the value before.
+/// Adds one to the first word of the state, and shows the old value to the host.
 fn count() -> Handlers {
     let bump = Code::enter().with(&[addi(T0, ZERO, 1), amoadd_w(T1, T0, S0), sw(T1, 4, S0)]).returns(0);
     let show = Code::enter_completion().publish(8).returns(0);
@@ -23,7 +23,7 @@ fn attached(card: &Card, handlers: &Handlers, application: ApplicationId, state:
     Some(card.attach_as(&Attach { handlers, application, state, memory: None }).unwrap())
 }
 
-/// Rank 0 puts 8 bytes for each of these match bits, far enough apart that each is done before the next.
+/// Rank 0 puts 8 bytes for each of these match bits. Each message is done before the next.
 fn messages(rig: &Rig, match_bits: &'static [u64]) {
     rig.program(0, async move |a| {
         a.start().await;
@@ -79,7 +79,7 @@ fn a_state_is_shared_by_those_that_name_it_and_by_no_others() {
 
 #[test]
 fn no_handler_reaches_a_state_that_is_not_its_own() {
-    // Two states lie side by side; the handlers of the second read the first's bytes, then their own end.
+    // Two states are adjacent. The handlers of the second read the first's bytes, then their own end.
     for (address, foreign) in [(map::STATE, false), (map::STATE, true), (map::STATE + 32, false)] {
         let mut rig = Rig::new(&[]);
         messages(&rig, &[2]);
@@ -103,7 +103,7 @@ fn no_handler_reaches_a_state_that_is_not_its_own() {
 
 #[test]
 fn a_stack_holds_nothing_of_another_application() {
-    // The first leaves a word deep in the stack; the second takes it into its state and shows it.
+    // The first leaves a word deep in the stack. The second copies it into its state and shows it.
     let leave = payload(Code::new().with(&[li(T0, 0x5ec2_e700)[0], sw(T0, -64, SP)]).returns(0));
     let look = Code::enter().with(&[lw(T0, -64, SP), sw(T0, 0, S0)]).returns(0);
     let look = program(None, Some(look), Some(Code::enter_completion().publish(4).returns(0)));
@@ -229,7 +229,7 @@ fn all_applications_share_the_memory_of_the_card() {
     rig.run();
 }
 
-/// Two applications: handlers of the first loop for ever, those of the second count.
+/// Sets up two applications: handlers of the first loop for ever, and those of the second count.
 async fn two(b: &Node, config: ApplicationConfig) -> nicety_host::Allocation {
     let first = b.card.application(config).unwrap();
     let memory = b.alloc(&[0; 8]);
@@ -292,7 +292,7 @@ fn a_budget_in_all_ends_an_application_and_no_other() {
             assert_eq!((event.match_bits, event.fail), (bits, fail));
         }
         let looping = &b.card.applications()[1];
-        // 3000 cycles, then the 2000 that are left; the third message is refused.
+        // 3000 cycles, then the remaining 2000. The third message is refused.
         assert_eq!((looping.handlers.runs, looping.handlers.cycles, looping.refused), (2, 5000, 1));
     });
     rig.run();
@@ -303,7 +303,7 @@ fn a_budget_in_all_ends_an_application_and_no_other() {
 
 #[test]
 fn runs_that_wait_when_the_budget_ends_are_refused() {
-    // One processor; three messages come before the first run ends.
+    // One processor. Three messages arrive before the first run ends.
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let requests: Vec<_> = [1, 1, 1, 2].map(|bits| a.request(&a.alloc(&[0; 8]), bits)).into();
@@ -328,7 +328,7 @@ fn runs_that_wait_when_the_budget_ends_are_refused() {
 
 #[test]
 fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
-    // The only processor is busy with another application when the last message comes, for 160 us.
+    // The only processor is busy with another application for 160 us when the last message arrives.
     let mut rig = Rig::new(&["hpu.cores=1"]);
     messages(&rig, &[1, 3]);
     rig.program(1, async move |b| {
@@ -339,7 +339,7 @@ fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
         two(&b, config).await;
         assert_eq!(b.event(EventKind::Put).await.match_bits, 1);
         b.sim.delay(Duration::from_us(20)).await;
-        // To itself, since events of messages from one source come in their order.
+        // To itself, since events of messages from one source come in order.
         b.put(&PutRequest { target: NodeId(1), ..b.request(&b.alloc(&[0; 8]), 1) }).await.unwrap();
         for (bits, ok, runs) in [(1, false, 1), (3, true, 2)] {
             let event = b.event(EventKind::Put).await;
@@ -352,7 +352,7 @@ fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
 
 #[test]
 fn cycles_that_a_handler_waits_are_stalls() {
-    // Fetches 8 bytes, which takes two crossings of the bus: 500 ns, and 125 ps for the bytes: 1251 cycles.
+    // Fetches 8 bytes: two crossings of the bus, 500 ns, and 125 ps for the bytes: 1251 cycles.
     let fetch = Code::enter().small(A0, 0).at(A1, 0).small(A2, 8).small(A3, 0).small(A4, 0);
     let handlers = payload(fetch.command(number::DMA_FROM_HOST).returns(result::SUCCESS));
     let mut rig = Rig::new(&[]);
@@ -367,8 +367,8 @@ fn cycles_that_a_handler_waits_are_stalls() {
     rig.run();
 }
 
-/// Runs of the second application's handlers that have ended when the first has had ten looping runs of 10 000
-/// cycles, and the cycles of each.
+/// Lets the first application complete ten looping runs of 10 000 cycles. Returns the second application's completed
+/// runs until then, and the cycles of each application.
 fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", &format!("hpu.scheduling={scheduling}")]);
     rig.program(0, async move |a| {
@@ -396,12 +396,12 @@ fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
 
 #[test]
 fn a_looping_application_does_not_starve_another_where_shares_are_fair() {
-    // First come, first served: after ten looping runs about ten messages are done, a payload and a completion
-    // handler each.
+    // First come, first served: after ten looping runs, about ten messages are done. Each has a payload and a
+    // completion handler.
     let (runs, cycles) = beside_a_looping_application("first-come");
     assert!((9..=22).contains(&runs), "{runs}");
     assert_eq!(cycles[1], 100_000);
-    // By share: the other application needs far less than its half, so it waits for one run at most.
+    // By share: the other application needs far less than half, so it waits for at most one run.
     let (runs, cycles) = beside_a_looping_application("weighted-fair");
     assert!(runs >= 60, "{runs}");
     assert!(cycles[0] < cycles[1]);
@@ -435,7 +435,7 @@ fn a_host_writes_and_reads_what_its_handlers_have() {
         a.append(Me { handlers, ..entry(&memory, 1) }).await.unwrap();
         a.start().await;
         let mut path = Path::from(a.sim.now());
-        // Posted in this order and performed in this order: the handler finds 41.
+        // The commands are carried out in the order of their posts: the handler finds 41.
         a.card.hpu_write(&a.cpus, &mut path, shared, 0, vec![41, 0, 0, 0]).await.unwrap();
         assert_eq!(a.sim.now(), after(65_000), "it costs the CPU o");
         assert_eq!(a.card.hpu_read(&a.cpus, &mut path, shared, 0, 16).await.unwrap()[..4], [41, 0, 0, 0]);

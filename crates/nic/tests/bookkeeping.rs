@@ -1,5 +1,4 @@
-//! A card frees everything it takes for a packet: slots, shares of the packet buffer; and flow control stops the
-//! right entry.
+//! A card frees all resources of a packet: slots and shares of the packet buffer. Flow control stops the right entry.
 
 use crate::support::code::{Code, payload, program, word};
 use crate::support::*;
@@ -13,7 +12,7 @@ use std::rc::Rc;
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;
 
-/// A put of 8 bytes to `pt` of the other node, with full events.
+/// Returns a put of 8 bytes to `pt` of the other node, with full events.
 fn heard(node: &Node, pt: u32) -> PutRequest {
     let memory = node.alloc(&[1; 8]);
     let md = Md { start: memory.address(), length: 8, eq: Some(node.eq), ..Md::default() };
@@ -114,7 +113,7 @@ fn flow_control_concerns_its_own_portal_table_entry_alone() {
         let eq = b.card.eq_alloc(16).unwrap();
         b.card.pt_alloc_with(Some(CONTROLLED), Some(eq), PtOptions::FLOWCTRL).unwrap();
         let memory = b.alloc(&[7; 8]);
-        // The completion handler shows whether flow control was triggered; it begins 160 us later.
+        // The completion handler shows whether flow control was triggered. It begins 160 us later.
         let show = Code::enter_completion().with(&[sw(A1, 0, S0)]);
         let slow = Code::enter().spin(100_000).returns(0);
         let handlers = program(None, Some(slow), Some(show.publish(4).returns(0)));

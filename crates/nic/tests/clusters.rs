@@ -1,4 +1,4 @@
-//! Packets on a card with clusters of processors: which cluster and which processor gets a packet, and when.
+//! Packets on a card with clusters of processors: their clusters, their processors, and the times.
 
 use crate::support::code::{Code, payload, program};
 use crate::support::*;
@@ -30,7 +30,7 @@ const CLUSTERS: [&str; 17] = [
     "hpu.code=64 KiB",
 ];
 
-/// So many messages, whose packets come at this gap a byte, to these handlers.
+/// Returns the records of `messages` messages of `packets` packets of `bytes` bytes to these handlers.
 fn records(handlers: &Handlers, overrides: &[&str], messages: u64, packets: u64, bytes: u64) -> Records {
     let recorder = Recorder::new(Level::Packets, 10_000);
     let payload = format!("packet.payload={bytes} B");
@@ -56,32 +56,32 @@ fn records(handlers: &Handlers, overrides: &[&str], messages: u64, packets: u64,
     recorder.take()
 }
 
-/// How long each packet was in the packet buffer, in nanoseconds.
+/// Returns the time of each packet in the packet buffer, in nanoseconds.
 fn latencies(records: &Records) -> Vec<u64> {
     let times = records.packets_arrived.iter();
     times.map(|packet| packet.settled.unwrap().since(packet.arrived).ps() / 1000).collect()
 }
 
-/// The processors that ran payload handlers, in the order of their starts.
+/// Returns the processors that ran payload handlers, in the order of their starts.
 fn processors(records: &Records) -> Vec<u32> {
     let mut runs: Vec<_> = records.handler_runs.iter().map(|run| (run.start, run.offset, run.hpu)).collect();
     runs.sort_unstable();
     runs.into_iter().map(|(_, _, hpu)| hpu).collect()
 }
 
-/// Three cycles.
+/// Returns a handler of three cycles.
 fn short() -> Handlers {
     payload(Code::new().returns(0))
 }
 
-/// 2 + 4 x 1000 - 2 cycles, and three of the return.
+/// Returns a handler of 2 + 4 x 1000 - 2 cycles, and three for the return.
 fn long() -> Handlers {
     payload(Code::new().spin(1000).returns(0))
 }
 
 #[test]
 fn an_unloaded_packet_passes_the_stages_of_its_beats() {
-    // Written n, scheduled 4, copied 16 + n, a handler of 3 and its end of 4, feedback 1.
+    // Written n, scheduled 4, copied 16 + n, handler 3 and its end 4, feedback 1.
     for (bytes, beats) in [(8, 1), (64, 1), (65, 2), (1024, 16), (2048, 32)] {
         let records = records(&short(), &[], 1, 1, bytes);
         assert_eq!(latencies(&records), [28 + 2 * beats], "{bytes} bytes");
@@ -93,20 +93,21 @@ fn an_unloaded_packet_passes_the_stages_of_its_beats() {
 fn bursts_of_a_long_packet_are_copied_one_behind_the_other() {
     // 48 beats, in two bursts.
     assert_eq!(latencies(&records(&short(), &[], 1, 1, 3072)), [28 + 2 * 48]);
-    // With one in flight the second begins when the first is there.
+    // With one burst in flight, the second begins when the first has arrived.
     let one = ["hpu.packets.copies=1"];
     assert_eq!(latencies(&records(&short(), &one, 1, 1, 3072)), [28 + 2 * 48 + 16]);
 }
 
 #[test]
 fn a_packet_stays_in_its_home_cluster_until_that_has_twenty() {
-    // 64 B packets every 20 ns, and handlers that last longer than all of them take to come.
+    // 64 B packets every 20 ns. A handler takes longer than the arrival of all packets.
     let records = records(&long(), &["link.gap=312.5 ps/B"], 1, 32, 64);
     let mut first: Vec<_> = processors(&records);
     let later = first.split_off(20);
-    // Eight run at home, twelve wait there; the next twelve go where the fewest are, and each to the lowest idle processor.
+    // Eight run at home, and twelve wait there. The next twelve go to the least occupied clusters, each to the lowest
+    // idle processor.
     assert_eq!(first, [0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 9, 17, 25, 10, 18, 26, 11, 19, 27]);
-    // Then those that wait at home, two for most of the processors there.
+    // Then those that wait at home follow, two on most processors there.
     assert_eq!(later, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3]);
 }
 
@@ -125,7 +126,7 @@ fn packets_that_find_every_cluster_full_wait_in_order() {
     let mut sorted = starts.clone();
     sorted.sort_unstable();
     assert_eq!(sorted.iter().map(|(_, offset)| offset / 64).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
-    // The first two run; the third begins its copy of 17 cycles with the first one's feedback.
+    // The first two run. The third begins its copy of 17 cycles with the first one's feedback.
     let run = |index: u64| records.handler_runs.iter().find(|run| run.offset == Some(64 * index)).unwrap();
     assert_eq!(run(2).start.since(run(0).end).ps(), (1 + 17) * 1000);
 }
@@ -141,7 +142,7 @@ fn header_and_completion_handlers_are_scheduled_too() {
         runs.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(),
         ["header", "payload", "payload", "completion"]
     );
-    // From the end of the header handler: feedback, scheduling, the copy of a beat.
+    // From the end of the header handler: feedback, scheduling, and the copy of a beat.
     let header = records.handler_runs.iter().find(|run| run.kind == "header").unwrap();
     assert_eq!(runs[1].0.since(header.end).ps(), (1 + 4 + 17) * 1000);
     // A completion handler has no packet to copy.
@@ -152,7 +153,8 @@ fn header_and_completion_handlers_are_scheduled_too() {
 
 #[test]
 fn accesses_wait_for_dma_to_their_group_of_banks() {
-    // Ten loads of a packet's first bytes, one behind the other, from cycle 2 on; 1 KiB every 20 ns are 16 beats of 20.
+    // Ten loads of a packet's first bytes, one after the other, from cycle 2 on. 1 KiB every 20 ns is 16 beats in 20
+    // cycles.
     let loads = || {
         let words: Vec<_> = (0..10).map(|word| lw(T1, 4 * word, T0)).collect();
         payload(Code::new().with(&[lw(T0, 0, A0), nop()]).with(&words).returns(0))
@@ -167,16 +169,17 @@ fn accesses_wait_for_dma_to_their_group_of_banks() {
     };
     let alone = 2 + 10 + 3 + 4;
     assert_eq!(cycles(&["hpu.packets.bank_groups=4"], 1), [alone], "its own beats are over");
-    // A handler begins with the last beat of its packet, and the next packet's are in its cycles 4 to 19: those at 4, 8, 12 and 16 take
-    // the group of both packets' beginnings. Loads at 2, 3, 4 + 1, 6, 7, 8 + 1, 10, 11, 12 + 1, 14.
+    // A handler begins with the last beat of its packet. The next packet's beats are in its cycles 4 to 19. Those at
+    // 4, 8, 12 and 16 use the group of both packets' first bytes. Loads at 2, 3, 4 + 1, 6, 7, 8 + 1, 10, 11, 12 + 1,
+    // 14.
     let streamed = cycles(&["hpu.packets.bank_groups=4"], 20);
     assert_eq!(streamed[..19], [alone + 3; 19]);
     assert_eq!(streamed[19], alone);
-    // With two groups, beats at 4, 6, 8, 10, 12, 14, 16 and 18: loads at 2, 3, 4 + 1, 6 + 1, 8 + 1, 10 + 1, 12 + 1, 14 + 1, 16 + 1,
-    // 18 + 1.
+    // With two groups, beats at 4, 6, 8, 10, 12, 14, 16 and 18. Loads at 2, 3, 4 + 1, 6 + 1, 8 + 1, 10 + 1, 12 + 1,
+    // 14 + 1, 16 + 1, 18 + 1.
     assert_eq!(cycles(&["hpu.packets.bank_groups=2"], 20)[..19], [alone + 8; 19]);
     assert_eq!(cycles(&[], 20), [alone; 20], "where DMA is in no core's way");
-    // In another level than L1 they do not wait.
+    // In a level other than L1 they do not wait.
     let elsewhere = ["hpu.packets.bank_groups=4", "memory.packet=ideal", "memory.stack=l1"];
     assert_eq!(cycles(&elsewhere, 20), [alone; 20]);
 }

@@ -1,4 +1,4 @@
-//! The commands that handlers give to the card: results, effects, and how long each blocks the handler.
+//! The commands of handlers to the card: results, effects, and the time for which each blocks the handler.
 
 use crate::support::code::{Code, echo, number, payload, program_for, put, result, waited, word};
 use crate::support::*;
@@ -10,7 +10,7 @@ use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Contents of the entry's host memory before the handler runs: words from 64 on are free for the handler.
+/// Contents of the entry's host memory before the handler runs. Words from 64 on are free for the handler.
 fn host_memory() -> Vec<u8> {
     (0..256_u32).flat_map(|i| if i < 64 { [0; 4] } else { i.to_le_bytes() }).collect()
 }
@@ -24,7 +24,7 @@ struct Ran {
 }
 
 impl Ran {
-    /// The refused commands, without locations: this code has no lines.
+    /// Returns the refused commands, without locations: this code has no lines.
     fn refused(&self) -> Vec<(&str, &str, u64)> {
         assert!(
             self.refused.iter().all(|refused| refused.place.starts_with("pc 0x1d0000")),
@@ -35,7 +35,7 @@ impl Ran {
     }
 }
 
-/// Runs a payload handler once, on a packet of 8 bytes, and then publishes the first `256` bytes of its state.
+/// Runs a payload handler once on a packet of 8 bytes, and then publishes the first 256 bytes of its state.
 fn run(overrides: &[&str], body: Code, state: &[u8]) -> Ran {
     run_handlers(overrides, payload, body, state)
 }
@@ -127,8 +127,8 @@ fn dma_to_host() {
 
 #[test]
 fn dma_to_host_without_waiting() {
-    // The command is free; a test right behind it returns no, a wait takes the rest of 10 cycles, a test then returns
-    // yes.
+    // The command takes no time. A test right behind it returns no, a wait takes the rest of 10 cycles, and a further
+    // test returns yes.
     let body = Code::enter()
         .then(&to_host(256, 512, 256, Some(128)).timed(number::DMA_TO_HOST, 0))
         .with(&[lw(A0, 128, S0)])
@@ -162,7 +162,7 @@ fn bytes_are_taken_when_the_command_is_given() {
 
 #[test]
 fn dma_from_host() {
-    // 8 bytes: 250, 0.125 and 250 are 1250.3 cycles; 256 bytes 503.994, 1259.98.
+    // 8 bytes: 250, 0.125 and 250 are 1250.3 cycles. 256 bytes: 503.994 are 1259.98 cycles.
     let body = Code::enter()
         .then(&from_host(256, 128, 8, None).timed(number::DMA_FROM_HOST, 0))
         .then(&from_host(256, 256, 256, None).timed(number::DMA_FROM_HOST, 12))
@@ -172,7 +172,7 @@ fn dma_from_host() {
     assert_eq!(waited(&ran.state, 12), (1260, result::OK));
     assert_eq!(ran.state[128..136], host_memory()[256..264]);
     assert_eq!(ran.memory[768..1024], host_memory()[256..512]);
-    // Not blocking: the bytes are there once the handle is done.
+    // Non-blocking: the bytes have arrived once the handle is done.
     let body = Code::enter()
         .then(&from_host(256, 136, 8, Some(128)).timed(number::DMA_FROM_HOST, 0))
         .with(&[lw(T2, 136, S0), sw(T2, 144, S0), lw(A0, 128, S0)])
@@ -189,7 +189,7 @@ fn dma_from_host() {
 
 #[test]
 fn a_read_never_passes_a_write() {
-    // Two writes are in flight when the read is given: its request stays behind them and returns the new bytes.
+    // Two writes are in flight when the read is issued. Its request stays behind them, and returns the new bytes.
     let body = Code::enter()
         .then(&to_host(256, 256, 256, Some(128)))
         .command(number::DMA_TO_HOST)
@@ -198,7 +198,7 @@ fn a_read_never_passes_a_write() {
         .then(&from_host(760, 136, 8, None).timed(number::DMA_FROM_HOST, 0));
     let ran = run(&[], body, &[7; 512]);
     assert_eq!(ran.state[136..144], [7; 8]);
-    // The read is given 6 and 8 cycles behind the writes (addi x 6, csrr, sw), which occupy the bus for 2 x 3.994.
+    // The read is issued 6 and 8 cycles behind the writes (addi x 6, csrr, sw), which occupy the bus for 2 x 3.994.
     assert_eq!(waited(&ran.state, 0), ((7_988 - 5_600 + 500_125_u32).div_ceil(400), result::OK));
 }
 
@@ -211,7 +211,7 @@ fn atomic_operations_on_host_memory() {
     state[152..160].copy_from_slice(&u64::MAX.to_le_bytes());
     let cas = |at| dma((256, false), (128, true), 0, 0, None).at(A2, 136).timed(number::DMA_CAS, at);
     let add = dma((264, false), (144, true), 0, 0, None).at(A2, 152).timed(number::DMA_FETCH_ADD, 24);
-    // The first CAS finds the expected value; the second does not any more, and returns the current one.
+    // The first CAS finds the expected value. The second does not, and returns the current one.
     let ran = run(&[], Code::enter().then(&cas(0)).then(&cas(12)).then(&add), &state);
     for at in [0, 12, 24] {
         assert_eq!(waited(&ran.state, at), (1251, result::OK));
@@ -277,7 +277,7 @@ fn a_handler_that_prints_for_ever_is_stopped_and_its_lines_are_counted() {
         a.put(&request).await.unwrap();
     });
     rig.program(1, async |b| {
-        // 3 cycles, 60 and 2 x 20 for a line, 2 to go back.
+        // 3 cycles, 60 and 2 x 20 for a line, 2 to jump back.
         let body = Code::enter().print(0).with(&[j(-16)]);
         b.append_with(entry(&b.alloc(&[0; 8]), 5), &payload(body), b"x\n\0").await.unwrap();
         assert_eq!(b.event(EventKind::Put).await.fail, FailType::HandlerError);
@@ -306,11 +306,12 @@ fn arguments_out_of_range_are_refused() {
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_CAS, result::SEGV),
         (dma((1017, false), (64, true), 0, 0, None).at(A2, 72), number::DMA_FETCH_ADD, result::SEGV),
         (Code::new().small(A0, 1000).small(A1, 100).at(A2, 256), number::PUT_FROM_HOST, result::SEGV),
-        // There are ranks 0 and 1; this is 1, and may send to itself.
+        // There are ranks 0 and 1. This is 1, and may send to itself.
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_DEVICE, result::OK),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 320), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().small(A0, 0).small(A1, 8).at(A2, 288), number::PUT_FROM_HOST, result::OK),
-        // Longer than a packet; with an acknowledgement, which no host would see; a counting flag other than 0 or 1.
+        // Longer than a packet. With an acknowledgement, which no host would see. With a counting flag other than 0
+        // or 1.
         (Code::new().at(A0, 0).set(A1, 4097).at(A2, 256), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 352), number::PUT_FROM_DEVICE, result::ARG_INVALID),
         (Code::new().at(A0, 0).small(A1, 8).at(A2, 384), number::PUT_FROM_DEVICE, result::ARG_INVALID),
@@ -408,7 +409,7 @@ fn handlers_have_host_memory_of_their_own() {
 
 #[test]
 fn counters_of_the_entry() {
-    // Get, add 3, get, set to 10, get; the host sees 10, and a triggered put that waits for 3 starts.
+    // Get, add 3, get, set to 10, get. The host sees 10, and a triggered put that waits for 3 starts.
     let get = |local, at| Code::new().at(A0, local).timed(number::CT_GET, at);
     let body = Code::enter()
         .then(&get(128, 0))
@@ -433,7 +434,7 @@ fn a_counter_that_an_entry_does_not_have_is_refused() {
         a.put(&request).await.unwrap();
     });
     rig.program(1, async |b| {
-        // Each command's result in a word; the put asks for its send to be counted.
+        // Each command's result in a word. The put requests a count of its send.
         let mut body = Code::enter();
         for (i, number) in [number::CT_GET, number::CT_INC, number::CT_SET].into_iter().enumerate() {
             body = body.at(A0, 64).small(A1, 0).command(number).with(&[sw(A0, 4 * i as i32, S0)]);
@@ -460,7 +461,7 @@ fn a_handler_fires_a_triggered_put() {
         a.start().await;
         a.put(&request).await.unwrap();
         a.count(a.ct, 1).await.unwrap();
-        // Bus, link, match; mv, li, li, li: CTInc at cycle 4; fetch, link, match, deposit and count.
+        // Bus, link, match. mv, li, li, li: CTInc at cycle 4. Fetch, link, match, deposit and count.
         let fired = 250_000 + 33_560 + 30_000 + 4 * 400;
         assert_eq!(a.sim.now(), after(fired + 500_000 + 33_560 + 30_000 + 250_125));
         assert_eq!(a.read(&back), [8; 8]);
@@ -488,14 +489,14 @@ fn a_put_from_host_memory_fetches_any_size() {
         let event = a.event(EventKind::Put).await;
         assert_eq!((event.rlength, event.hdr_data, event.remote_offset), (10_000, 0xabcd, 16));
         assert_eq!(a.read(&back)[16..10_016], pattern(20_000, 4)[100..10_100]);
-        // Given at cycle 7; fetch 500. The first packet takes 81.92 + 33.4 on the link and 30 to match; from
-        // then on the bus is busy with deposits of 63.898, 63.898 and 28.205; the event 250.
+        // Issued at cycle 7, fetch 500. The first packet takes 81.92 + 33.4 on the link and 30 to match. From then on
+        // the bus is busy with deposits of 63.898, 63.898 and 28.205. The event takes 250.
         let given = 250_000 + 33_560 + 30_000 + 7 * 400;
         assert_eq!(a.sim.now(), after(given + 500_000 + 115_320 + 30_000 + 2 * 63_898 + 28_205 + 250_000));
     });
     rig.program(1, async |b| {
         let memory = b.alloc(&pattern(20_000, 4));
-        // mv, li, lui and addi, addi, li: the ecall at cycle 6, and one more for good measure.
+        // mv, li, lui and addi, addi, li: the ecall at cycle 6, and a further one.
         let body = Code::enter()
             .small(A0, 100)
             .set(A1, 10_000)

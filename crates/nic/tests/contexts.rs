@@ -1,4 +1,4 @@
-//! Message contexts for handlers: the case of one message more than there are contexts.
+//! Message contexts for handlers: one message more than there are contexts.
 
 use crate::support::code::{Code, number, payload, program, word};
 use crate::support::*;
@@ -12,13 +12,13 @@ use std::rc::Rc;
 /// A portal table entry with flow control.
 const CONTROLLED: u32 = 2;
 
-/// A payload handler of 4 * `rounds` + 4 cycles.
+/// Returns a payload handler of 4 * `rounds` + 4 cycles.
 fn slow(rounds: u32) -> Handlers {
     payload(Code::enter().spin(rounds).returns(0))
 }
 
-/// Rank 0 puts `count` messages of `len` bytes, whose first byte is their number, as fast as it can. Returns when
-/// rank 1 saw each, with the number found in memory at the event's offset, and the count of drops.
+/// Rank 0 puts `count` messages of `len` bytes as fast as it can. The first byte is the message's number. Returns the
+/// times at which rank 1 saw each, with the number in memory at the event's offset, and the number of drops.
 fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(u64, u64)>, u64) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
     all.extend(overrides);
@@ -36,7 +36,7 @@ fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(
     rig.program(1, async move |b| {
         b.append_with(entry(&b.alloc(&vec![0; len as usize]), 5), &handlers, &[0; 8]).await.unwrap();
         b.start().await;
-        // Until nothing has come for a long time.
+        // Until no message has arrived for a long time.
         b.sim.delay(Duration::from_us(2000)).await;
         while b.card.statistics().matched > note.borrow().len() as u64 {
             let event = b.event(EventKind::Put).await;
@@ -62,7 +62,7 @@ fn without_flow_control_a_message_waits_for_a_context() {
 
 #[test]
 fn one_context_is_one_message_at_a_time() {
-    // 4004 cycles of 0.4 ns per message, one after another: the context is free again when the message is complete.
+    // 4004 cycles of 0.4 ns per message, one after another. The context is free again when the message is complete.
     let mut rig = Rig::new(&["hpu.contexts=1", "host.post=0 ns"]);
     rig.program(0, async move |a| {
         let request = a.request(&a.alloc(&[1; 8]), 5);
@@ -78,7 +78,7 @@ fn one_context_is_one_message_at_a_time() {
     rig.run();
     let times: Vec<_> = rig.log().iter().map(|line| line.time.since(START).ps()).collect();
     let first = 250_000 + 160 + 33_400 + 30_000 + 4 * 400;
-    // mv, three for the print, and li, 999 rounds of 4, one of 2, li, ret.
+    // mv, three for the print, li, 999 rounds of 4, one of 2, li, ret.
     let run = (4 + 1 + 2 + 999 * 4 + 2 + 3) * 400;
     assert_eq!(times.len(), 3);
     assert_eq!(times[0], first);
@@ -89,7 +89,7 @@ fn one_context_is_one_message_at_a_time() {
 
 #[test]
 fn a_packet_buffer_full_of_messages_that_wait_is_no_deadlock_while_handlers_run() {
-    // The completion handler holds the only context for long, but no slot of the packet buffer.
+    // The completion handler holds the only context for a long time, but no slot of the packet buffer.
     let handlers = program(None, None, Some(Code::enter_completion().spin(20_000).returns(0)));
     let (seen, dropped) = flood(&["hpu.contexts=1", "buffer.packets=4"], handlers, 12, 8);
     assert_eq!((seen.len(), dropped), (12, 0));
@@ -97,7 +97,7 @@ fn a_packet_buffer_full_of_messages_that_wait_is_no_deadlock_while_handlers_run(
 
 #[test]
 fn a_packet_buffer_full_of_messages_that_wait_is_no_deadlock_while_transfers_are_under_way() {
-    // The completion handler ends at once; its message keeps the only context until its read has come back.
+    // The completion handler ends at once. Its message keeps the only context until its read has returned.
     let read = Code::enter_completion().small(A0, 0).at(A1, 0).small(A2, 4).small(A3, 0).at(A4, 4);
     let handlers = program(None, None, Some(read.command(number::DMA_FROM_HOST).returns(0)));
     let (seen, dropped) = flood(&["hpu.contexts=1", "buffer.packets=4"], handlers, 12, 8);
@@ -161,7 +161,7 @@ fn with_flow_control_a_message_without_a_context_disables_its_entry() {
 
 #[test]
 fn an_application_takes_no_more_than_its_share_of_contexts() {
-    // Four contexts, weights 1 and 3: the light application sends one message at a time, and the heavy one is not
+    // Four contexts, weights 1 and 3. The light application sends one message at a time. The heavy one is not
     // delayed.
     let mut rig = Rig::new(&["hpu.contexts=4", "hpu.scheduling=weighted-fair", "host.post=0 ns"]);
     rig.program(0, async move |a| {
@@ -192,8 +192,7 @@ fn an_application_takes_no_more_than_its_share_of_contexts() {
         b.append(Me { handlers: attach(&slow(10), heavy), ..entry(&memory, 2) }).await.unwrap();
         b.start().await;
         b.event(EventKind::Put).await;
-        // The light application's first handler takes 80 us, and three more of its messages wait in front of the
-        // card.
+        // The light application's first handler takes 80 us, and three more of its messages wait before the card.
         assert!(b.sim.now() < after(5_000_000), "{}", b.sim.now());
         b.sim.delay(Duration::from_us(5)).await;
         assert_eq!(b.card.statistics().matched, 2);
@@ -236,7 +235,7 @@ fn a_slow_application_with_flow_control_leaves_the_packet_buffer_to_others() {
         b.append(Me { handlers, ..entry(&quick, 2) }).await.unwrap();
         b.start().await;
         b.event(EventKind::Put).await;
-        // One run of 80 us is ahead, of the four in the buffer; the other message's packets are admitted at once.
+        // One run of 80 us comes first, of the four in the buffer. The other message's packets are admitted at once.
         assert!(b.sim.now() < after(90_000_000), "{}", b.sim.now());
         let what = || "an event".to_string();
         let mut path = b.path.get();

@@ -1,4 +1,4 @@
-//! Data caches before a level: cycles that can be counted by hand, and what holds for any handler.
+//! Data caches before a level: hand-counted cycles, and properties of any handler.
 
 use crate::levels::{both, outcome};
 use crate::support::code::{Code, payload};
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const MHARTID: u32 = 0xf14;
 
-/// A line is a word of each bank, and is there 20 cycles later. A load that hits takes 2 cycles, a store 1.
+/// A line is one word of each bank, and arrives 20 cycles later. A load that hits takes 2 cycles, a store 1.
 const CACHED: [&str; 7] = [
     "memory.l1.cached=true",
     "memory.l1.banks=4",
@@ -21,12 +21,12 @@ const CACHED: [&str; 7] = [
 ];
 const BACK: [&str; 1] = ["memory.cache.transfer=9"];
 
-/// Cycles of both processors with caches that write back.
+/// Returns the cycles of both processors with write-back caches.
 fn back(code: Code) -> [u64; 2] {
     both(&[&CACHED[..], &BACK].concat(), code)
 }
 
-/// The caches of one processor that runs one handler, with its cycles.
+/// Returns the cycles and the cache counters of one processor that runs one handler.
 fn alone(overrides: &[&str], code: Code) -> (u64, CacheCounts) {
     let keys = [&["hpu.cores=1"], &CACHED[..], &BACK, overrides].concat();
     let found = outcome(&keys, &payload(code), 1);
@@ -39,16 +39,16 @@ fn load() -> Code {
 
 #[test]
 fn a_line_is_fetched_once() {
-    // The second processor finds the banks taken for a cycle.
+    // The second processor finds the banks occupied for a cycle.
     assert_eq!(back(Code::new().with(&[lw(T1, 0, S0), lw(T2, 12, S0)])), [22 + 2, 23 + 2]);
     assert_eq!(back(Code::new().with(&[lw(T1, 0, S0), lw(T2, 16, S0)])), [22 + 22, 23 + 22]);
-    // Nobody waits for a bank, but for a line.
+    // No access waits for a bank, but accesses wait for lines.
     let keys = [&CACHED[..], &BACK, &["memory.l1.contended=false"]].concat();
     assert_eq!(both(&keys, Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1 + 7, 22 + 9 + 1]);
     // One cache for both: the second processor waits for the line that the first one fetches.
     let keys = [&CACHED[..], &BACK, &["memory.cache.of=cluster"]].concat();
     assert_eq!(both(&keys, Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1, 22 + 1]);
-    // Another cluster's memory is as far for a line as for a word; a hit is near.
+    // A line from another cluster's memory takes as much longer as a word. A hit takes no longer.
     let keys = [&CACHED[..], &BACK, &["memory.cluster=1", "memory.l1.remote=5"]].concat();
     assert_eq!(both(&keys, Code::new().with(&[lw(T1, 0, S0), lw(T1, 4, S0)])), [22 + 2, 22 + 1 + 5 + 2]);
 }
@@ -59,15 +59,15 @@ fn a_changed_line_is_written_when_it_makes_room() {
     let counts =
         CacheCounts { accesses: 3, misses: 3, written_back: 1, waited: 60, ..CacheCounts::default() };
     assert_eq!(alone(&["memory.cache.size=16 B"], code()), (4 + 21 + 22 + 22, counts));
-    // In two ways, or two sets, there is room for both.
+    // Two ways, or two sets, have room for both.
     let counts = CacheCounts { hits: 1, misses: 2, written_back: 0, waited: 40, ..counts };
     for ways in ["memory.cache.ways=1", "memory.cache.ways=2"] {
         assert_eq!(alone(&["memory.cache.size=32 B", ways], code()), (4 + 21 + 22 + 2, counts));
     }
-    // A bank of 10 cycles a word moves four of them in 40; the line that goes then holds up the next one.
+    // A bank of 10 cycles a word moves four words in 40. The evicted line delays the next fetch.
     let slow = ["memory.cache.size=16 B", "memory.l1.banks=1", "memory.l1.occupancy=10"];
     let (cycles, counts) = alone(&slow, code());
-    // Fetches take 30 cycles more. The second one begins in 51, and the line is written from 91 to 131.
+    // Fetches take 30 further cycles. The second one begins at 51, and the line is written from 91 to 131.
     let fetched = 20 + 30;
     assert_eq!(cycles, 4 + (fetched + 1) + (fetched + 2) + (131 - 103 + fetched + 2));
     assert_eq!(counts.waited, 3 * fetched + 28);
@@ -75,11 +75,11 @@ fn a_changed_line_is_written_when_it_makes_room() {
 
 #[test]
 fn whoever_stores_owns_the_line() {
-    // The owner hands it over as soon as it has it itself.
+    // The owner hands the line over as soon as it has it.
     assert_eq!(back(Code::new().with(&[sw(ZERO, 0, S0)])), [20 + 1, 20 + 9 + 1]);
-    // Both have it; the first one to store takes it from the other one, which then takes it back.
+    // Both have the line. The first to store takes it from the other one, which then takes it back.
     assert_eq!(back(Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1 + 7, 23 + 9 + 1]);
-    // Through to memory: the line stays with whoever stores, if it was there.
+    // Write-through: a cache with the line keeps it when its processor stores.
     let through = [&CACHED[..], &["memory.cache.writes=through"]].concat();
     assert_eq!(both(&through, Code::new().with(&[sw(ZERO, 0, S0)])), [1, 2]);
     assert_eq!(both(&through, Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)])), [22 + 1 + 7, 23 + 1 + 7]);
@@ -89,10 +89,10 @@ fn whoever_stores_owns_the_line() {
 fn atomic_operations_go_past_the_caches() {
     let add = |code: Code| code.with(&[amoadd_w(T1, ZERO, S0)]);
     assert_eq!(back(add(Code::new())), [20, 21]);
-    // The other one gives its line up, and comes to memory itself behind that.
+    // The other one gives its line up, and then accesses memory itself.
     assert_eq!(back(add(load())), [22 + 20 + 7, 23 + 20]);
     assert_eq!(back(load().with(&[lr_w(T1, S0)])), [22 + 20 + 7, 23 + 20]);
-    // A changed line is written before.
+    // A changed line is written back first.
     let own = Code::new().with(&[csrrs(T0, MHARTID, ZERO), slli(T0, T0, 4), add_(T0, T0, S0), sw(T1, 0, T0)]);
     assert_eq!(back(own.with(&[amoadd_w(T1, ZERO, T0)])), [3 + 21 + 1 + 20, 3 + 22 + 2 + 20]);
     let code = Code::enter().with(&[sw(ZERO, 0, S0), amoadd_w(T1, ZERO, S0), lw(T1, 0, S0)]).returns(0);
@@ -118,15 +118,15 @@ fn without_coherence_stale_accesses_are_told() {
     let code = || Code::new().with(&[lw(T1, 0, S0), sw(ZERO, 4, S0)]);
     assert_eq!(both(&keys, code()), [22 + 1, 23 + 1]);
     let found = outcome(&keys, &payload(Code::enter().then(&code()).returns(0)), 2);
-    // Both change one word: the later one does not see the earlier one's.
+    // Both change one word: the later one does not see the earlier one's value.
     assert_eq!(found.caches[0].counters.stale, 1);
     assert_eq!(found.caches[0].stale_lines, [("pc 0x1d000008".to_owned(), 1)]);
-    // Through to memory both writes get; only who loads the word again has an older one.
+    // Write-through: both writes reach memory. Only a later load of the word is stale.
     let through = [&keys[..], &["memory.cache.writes=through"]].concat();
     let again = Code::enter().then(&code()).with(&[lw(T1, 0, S0), lw(T1, 4, S0)]).returns(0);
     let found = outcome(&through, &payload(again), 2);
     assert_eq!(found.caches[0].counters.stale, 1);
-    // What is changed by atomic operations alone is in memory.
+    // Words changed only by atomic operations are in memory.
     let add = Code::enter().with(&[amoadd_w(T1, ZERO, S0), amoadd_w(T1, ZERO, S0)]).returns(0);
     assert_eq!(outcome(&keys, &payload(add), 4).caches[0].counters.stale, 0);
 }
@@ -135,11 +135,11 @@ fn without_coherence_stale_accesses_are_told() {
 fn a_packet_is_in_no_cache_when_its_handler_begins() {
     let code =
         Code::enter().set(T0, map::PACKET).with(&[lw(T1, 0, T0), lw(T1, 4, T0), lw(T1, 0, S0)]).returns(0);
-    // The packet's place and the state are in the same sets.
+    // The packet's place and the state map to the same sets.
     let places = ["hpu.cores=1", "memory.packet=l1", "memory.cache.ways=2"];
     let found = outcome(&[&places, &CACHED[..], &BACK].concat(), &payload(code), 3);
     let counts = found.caches[0].counters;
-    // The state stays there.
+    // The state stays in the cache.
     assert_eq!((counts.accesses, counts.misses, counts.hits), (9, 3 + 1, 3 + 2));
     assert_eq!((found.levels[0].accesses, found.statistics.shared_accesses), (9, 9));
     let statistics = found.statistics;
@@ -147,7 +147,7 @@ fn a_packet_is_in_no_cache_when_its_handler_begins() {
     assert_eq!(found.caches[0].lines.iter().map(|line| (line.waits, line.cycles)).max(), Some((3, 60)));
 }
 
-/// What a random handler does with a word of its state.
+/// The action of a random handler on a word of its state.
 #[derive(Clone, Debug)]
 struct Step {
     word: u32,
@@ -169,8 +169,8 @@ fn handler(steps: &[Step]) -> Code {
     code.returns(0)
 }
 
-/// Sets of lines with the one used longest ago in front, and whether each is changed: hits, misses, lines written back, and
-/// cycles behind those of the entry.
+/// Reference model: sets of lines in the order of their last use, and whether each is changed. Returns hits, misses,
+/// written lines, and cycles beyond those of the entry.
 fn naive(steps: &[Step], sets: u64, ways: usize, through: bool) -> [u64; 4] {
     let mut lines: Vec<Vec<(u64, bool)>> = vec![Vec::new(); sets as usize];
     let [mut hits, mut misses, mut written_back, mut cycles] = [0; 4];
@@ -243,7 +243,7 @@ proptest! {
         prop_assert!(counts.written_back <= counts.misses + counts.passed + counts.hits);
         let again = outcome(&overrides, &handlers, packets);
         prop_assert_eq!((again.cycles, again.caches), (found.cycles, found.caches));
-        // The first processor on its own: nobody is in its way, not even itself.
+        // The first processor alone: no access contends with it, not even its own.
         let idle = [&overrides[..], &["memory.l1.contended=false"]].concat();
         let alone = outcome(&idle, &handlers, 1);
         let counts = alone.caches[0].counters;

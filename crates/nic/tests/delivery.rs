@@ -1,5 +1,5 @@
-//! Properties of any traffic: every byte once, no deadlock, bytes before their event, paths that add up, and the same
-//! run for any number of shards.
+//! Properties of any traffic: every byte arrives once, without deadlock and before its event. Paths add up, and any
+//! number of shards gives the same run.
 
 use crate::support;
 use crate::support::code::{Code, echo, number, payload, program, put};
@@ -20,11 +20,11 @@ enum How {
     Deposit,
     /// Stored by payload handlers, packet by packet.
     Stream,
-    /// The same by non-blocking DMA, with a header and a completion handler.
+    /// Stored by non-blocking DMA, with a header and a completion handler.
     All,
 }
 
-/// One message: its length, its receive method, and its sender's computation before it.
+/// One message: its length, its receive method, and its sender's computation time before it.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     len: usize,
@@ -34,7 +34,7 @@ struct Message {
 
 #[derive(Clone, Debug)]
 struct Traffic {
-    /// By sending rank.
+    /// Messages by sending rank.
     messages: [Vec<Message>; 2],
     overrides: Vec<String>,
     faults: Faults,
@@ -79,10 +79,11 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     })
 }
 
-/// Packets of a direction that are lost; and when it goes down after the start, and for how long, in microseconds.
+/// Lost packets of a direction, and its down time: the start after the begin of the run and the length, in
+/// microseconds.
 type Script = (Vec<u64>, Option<(u64, u64)>);
 
-/// Traffic over links with arbitrary faults, for cards with reliable transport.
+/// Returns traffic over links with arbitrary faults, for cards with reliable transport.
 fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 1 => 0.0..0.4f64];
     let rates = (rate(), rate(), rate(), rate(), 0u64..20_000_000, prop_oneof![Just(0.0), 1.0..6.0f64]);
@@ -94,7 +95,7 @@ fn faulty_traffic() -> impl Strategy<Value = Traffic> {
         delay: Duration::from_ps(delay),
         burst,
     });
-    // Sets of packets that are lost, and a time during which a link is down.
+    // Sets of lost packets, and a time during which a link is down.
     let script = || (prop::collection::vec(1u64..60, 0..8), prop::option::of((0u64..200, 1u64..100)));
     let transport = (prop_oneof![1u32..4, Just(64)], 1u64..30, 0u64..50);
     (traffic(), rates, any::<u64>(), [script(), script()], transport).prop_map(
@@ -132,7 +133,7 @@ fn store() -> Code {
         .returns(0)
 }
 
-/// The same without blocking; the card completes it after the handler's end.
+/// Returns the same handler without blocking. The card completes the transfer after the handler's end.
 fn store_behind() -> Code {
     use nicety_hpu::asm::*;
     Code::enter()
@@ -145,7 +146,7 @@ fn store_behind() -> Code {
 /// The observable results of a run.
 #[derive(Clone, Debug, PartialEq)]
 struct Report {
-    /// By receiving rank: match bits, when noticed, the path.
+    /// By receiving rank: match bits, time of notice, and path.
     events: [Vec<(u64, Time, Path)>; 2],
     end: Time,
     count: u64,
@@ -198,7 +199,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
             node.start().await;
             for k in 0..incoming.len() {
                 let event = node.event(EventKind::Put).await;
-                // At this very instant every byte is in place.
+                // At this instant every byte is in place.
                 let expected = pattern(incoming[k].len, k as u64 ^ (1 - rank as u64) << 8);
                 assert_eq!(event.match_bits, k as u64, "messages complete in order");
                 assert!(event.fail.is_ok() && event.mlength == event.rlength, "{:?}", node.card.failures());
@@ -235,7 +236,7 @@ proptest! {
         let report = run(&traffic, 1);
         prop_assert_eq!(&report, &run(&traffic, 1));
         prop_assert_eq!(&report, &run(&traffic, 2));
-        // The path of an event begins where its receiver began to wait or its sender began to send.
+        // The path of an event starts where its receiver began to wait or its sender began to send.
         for (_, time, path) in report.events.iter().flatten() {
             prop_assert!(path.origin() >= START && path.at() == *time);
         }
@@ -252,14 +253,14 @@ proptest! {
         }
         let sum = |of: fn(&FaultStatistics) -> u64| report.network.faults.iter().map(of).sum::<u64>();
         let damaged: u64 = report.transport.iter().map(|t| t.corrupted).sum();
-        // A damaged packet may have been lost before it could be discarded, and none is accepted.
+        // A damaged packet may have been lost before it could be discarded. None is accepted.
         prop_assert_eq!(damaged, sum(|s| s.corrupted));
     }
 }
 
 #[test]
 fn echoes_one_way_come_back_whatever_the_limits() {
-    // Every packet is answered by a put; sender and card have few slots.
+    // Every packet is answered by a put. Sender and card have few slots.
     for (buffer, queue, cores) in [(1, 1, 1), (1, 1, 4), (2, 1, 2), (1, 2, 4), (256, 64, 4)] {
         let limits = [
             format!("buffer.packets={buffer}"),
@@ -270,7 +271,7 @@ fn echoes_one_way_come_back_whatever_the_limits() {
         let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
         let mut rig = Rig::new(&limits);
         rig.program(0, async move |a| {
-            // An answer does not show its packet's offset: all packets are alike.
+            // An answer does not show its packet's offset, so all packets are alike.
             let bytes: Vec<u8> = pattern(256, 1).repeat(40);
             let (out, back) = (a.alloc(&bytes), a.alloc(&[0; 256]));
             a.append(counted(&back, 9, a.ct)).await.unwrap();
@@ -293,8 +294,8 @@ fn echoes_one_way_come_back_whatever_the_limits() {
 
 #[test]
 fn an_event_is_never_seen_before_the_bytes_of_its_message() {
-    // Two packets are handed to the bus at 459.218 and 523.116, so that the last bytes and the count arrive at
-    // 773.116. A program that polls at that very instant sees both or neither, whenever it scheduled the poll.
+    // Two packets are handed to the bus at 459.218 and 523.116. The last bytes and the count arrive at 773.116. A
+    // program that polls at that instant sees both or neither, whenever it scheduled the poll.
     for decided in [0, 500_000, 523_116, 600_000, 709_218, 750_000] {
         let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
         rig.program(0, async |a| {
@@ -318,7 +319,7 @@ fn an_event_is_never_seen_before_the_bytes_of_its_message() {
 
 #[test]
 fn packets_seen_keep_their_order_however_late_they_are_noticed() {
-    // A program that polls late sees the path of the message, and its own delay in no part of it.
+    // A program that polls late sees the path of the message. No part of it contains the program's own delay.
     let mut rig = Rig::new(&[]);
     rig.program(0, async |a| {
         let request = a.request(&a.alloc(&[7; 8]), 5);

@@ -44,7 +44,7 @@ struct Delivered {
     rig: Rig,
 }
 
-/// Rank 0 puts `bytes` to an entry of rank 1 with `room` bytes, which handlers serve.
+/// Rank 0 puts `bytes` to an entry of rank 1 with `room` bytes. The handlers serve it.
 fn deliver(overrides: &[&str], handlers: &Handlers, bytes: &[u8], room: usize) -> Delivered {
     let mut rig = Rig::new(overrides);
     let bytes = bytes.to_vec();
@@ -172,7 +172,7 @@ fn without_a_payload_handler_data_goes_to_host_memory() {
     }
 }
 
-/// A completion handler that shows the host the bytes that were dropped, in the first word of its memory.
+/// Returns a completion handler that shows the host the number of dropped bytes, in the first word of its memory.
 fn show_dropped() -> Code {
     Code::enter_completion().with(&[sw(A0, 0, S0)]).publish(4).returns(0)
 }
@@ -186,7 +186,7 @@ fn the_completion_handler_is_told_what_was_dropped() {
         deliver(&[], &program(None, Some(first_only), Some(show_dropped())), &pattern(10_000, 4), 10_000);
     assert_eq!(word(&delivered.memory, 0), 10_000 - 4096);
     assert_eq!(delivered.event.mlength, 4096);
-    // A dropping header handler drops all bytes that would have been kept.
+    // A dropping header handler drops all bytes that would otherwise be kept.
     let delivered =
         deliver(&[], &program(Some(header(6)), None, Some(show_dropped())), &pattern(10_000, 4), 6000);
     assert_eq!(word(&delivered.memory, 0), 6000);
@@ -258,7 +258,7 @@ fn a_deposit_is_cut_to_the_room_there_is() {
     assert_eq!(rig.nodes[1].card.statistics().truncated, 1);
 }
 
-/// Handlers of each kind in turn with this code.
+/// Returns a handler of each kind in turn with this code.
 fn one_of_each_kind(bad: &Code) -> [(&'static str, Handlers); 3] {
     let (header, payload, completion) =
         (header(result::PROCESS_DATA), packet(result::SUCCESS), completion(result::SUCCESS));
@@ -338,7 +338,7 @@ fn a_failed_handler_counts_as_a_failure() {
 
 #[test]
 fn a_failure_that_comes_again_is_counted() {
-    // Five packets come within 410 ns. A handler takes 1.6 us, so that all are ready before the first fails.
+    // Five packets arrive within 410 ns. A handler takes 1.6 us, so that all are ready before the first fails.
     let bad = payload(Code::new().spin(1000).returns(result::FAIL));
     let delivered = deliver(&["hpu.cores=4"], &bad, &pattern(5 * 4096, 8), 5 * 4096);
     let failures: Vec<_> =
@@ -349,7 +349,7 @@ fn a_failure_that_comes_again_is_counted() {
 
 #[test]
 fn after_a_failed_packet_the_rest_of_the_message_is_dropped() {
-    // The second packet's handler fails; later ones do not run. One core, so that they have not begun.
+    // The second packet's handler fails, and later ones do not run. With one core, they have not begun.
     let bad_second = Code::enter().with(&[lw(S1, 8, A0)]).print(PAYLOAD).with(&[
         addi(A0, ZERO, 0),
         beq(S1, ZERO, 8),
@@ -365,8 +365,7 @@ fn after_a_failed_packet_the_rest_of_the_message_is_dropped() {
 
 #[test]
 fn cores_run_payload_handlers_at_once_and_the_lowest_idle_one_takes_the_next() {
-    // mv, addi, addi, addi: prints at cycle 4, then 120 rounds of 4 cycles: 4 + 2 + 478 + 3 = 487 cycles,
-    // 194.8 ns.
+    // mv, addi, addi, addi: prints at cycle 4. Then 120 rounds of 4 cycles: 4 + 2 + 478 + 3 = 487 cycles, 194.8 ns.
     let slow = Code::enter().print(PAYLOAD).spin(120).returns(0);
     let handlers = payload(slow);
     let rounds = |cores: usize| {
@@ -432,12 +431,12 @@ fn handlers_on_many_cores_count_exactly() {
     let amo = Code::enter().with(&[addi(T0, ZERO, 1), amoadd_w(ZERO, T0, S0)]).returns(0);
     let lr_sc =
         Code::enter().with(&[lr_w(T0, S0), addi(T0, T0, 1), sc_w(T1, T0, S0), bne(T1, ZERO, -12)]).returns(0);
-    // PtlHandlerFAdd on the word pair, the increment in a2 and a3.
+    // PtlHandlerFAdd on the word pair. The increment is in a2 and a3.
     let fadd = Code::enter().at(A0, 0).at(A1, 8).small(A2, 1).small(A3, 0).command(number::FADD).returns(0);
     for (name, count) in [("amoadd", amo), ("lr, sc", lr_sc), ("FAdd", fadd)] {
         let show = Code::enter_completion().publish(8).returns(0);
         let handlers = program(None, Some(count), Some(show));
-        // Packets of 8 B come every 160 ps: several handlers overlap.
+        // Packets of 8 B arrive every 160 ps: several handlers overlap.
         let delivered =
             deliver(&["packet.payload=8 B", "match.further=0 ns"], &handlers, &pattern(8 * 300, 1), 8 * 300);
         assert_eq!(word(&delivered.memory, 0), 300, "{name}");
@@ -479,7 +478,7 @@ fn messages_of_one_initiator_complete_in_their_order() {
         assert_eq!(b.read(&memory), [2; 8], "its bytes were there long before");
     });
     rig.run();
-    // The path of the second is its own, with the wait.
+    // The path of the second is its own, including the wait.
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns"]);
     rig.program(0, async |a| {
         let (first, second) = (a.request(&a.alloc(&[1; 8]), 5), a.request(&a.alloc(&[2; 8]), 6));

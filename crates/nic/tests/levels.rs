@@ -1,4 +1,4 @@
-//! Levels of memory whose banks cores share: waits that can be counted by hand, and what holds for any program.
+//! Levels of memory with banks that cores share: hand-counted waits, and properties of any program.
 
 use crate::support::code::{Code, number, payload, program_for};
 use crate::support::*;
@@ -10,7 +10,7 @@ use nicety_nic::spin::{CacheUse, HandlerStatistics, Handlers, LevelUse};
 use nicety_types::{Duration, Frequency, Level, Recorder, Time};
 use proptest::prelude::*;
 
-/// Packets of 8 bytes that come within a cycle of the processors, one behind the other.
+/// Packets of 8 bytes that arrive back to back within a cycle of the processors.
 const AT_ONCE: [&str; 6] = [
     "packet.payload=8 B",
     "link.gap=1 ps/B",
@@ -25,17 +25,17 @@ const MHARTID: u32 = 0xf14;
 pub(crate) struct Outcome {
     /// Cycles of each run, by processor.
     pub(crate) cycles: Vec<(u32, u64)>,
-    /// When each began and ended, by that.
+    /// The start and the end of each run, in the same order.
     times: Vec<(Time, Time)>,
     pub(crate) levels: Vec<LevelUse>,
-    /// What data caches did before them.
+    /// The use of the data caches before the levels.
     pub(crate) caches: Vec<CacheUse>,
     pub(crate) statistics: HandlerStatistics,
-    /// Lines of code that instruction caches were filled with.
+    /// Lines of code filled into instruction caches.
     lines: u64,
 }
 
-/// One message of so many packets to these handlers.
+/// Returns the outcome of one message of `packets` packets to these handlers.
 pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> Outcome {
     let recorder = Recorder::new(Level::Packets, 10_000);
     let all: Vec<_> = AT_ONCE.iter().chain(overrides).copied().collect();
@@ -69,7 +69,8 @@ pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> 
     }
 }
 
-/// The cycles of two handlers that begin at once on two processors, without the four of `enter` and `returns`.
+/// Returns the cycles of two handlers that begin at once on two processors, without the four of `enter` and
+/// `returns`.
 pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     let all: Vec<_> = ["hpu.cores=2"].iter().chain(overrides).copied().collect();
     let core = spec(&[&AT_ONCE, &all[..]].concat()).hpu.core;
@@ -79,7 +80,7 @@ pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     [cycles[0].1 - 4, cycles[1].1 - 4]
 }
 
-/// A load of the word whose number is the processor's.
+/// Returns a load of the word with the processor's number as its index.
 fn load_own() -> Code {
     Code::new().with(&[csrrs(T0, MHARTID, ZERO), slli(T0, T0, 2), add(T0, T0, S0), lw(T1, 0, T0)])
 }
@@ -89,7 +90,7 @@ fn one_of_two_cores_at_a_bank_waits_for_its_occupancy() {
     let load = || Code::new().with(&[lw(T0, 0, S0)]);
     assert_eq!(both(&["memory.l1.load=5"], load()), [5, 6]);
     assert_eq!(both(&["memory.l1.load=5", "memory.l1.occupancy=3"], load()), [5, 8]);
-    // One and the same cycle, whatever the latency: the bank takes another access behind its occupancy.
+    // Both load in the same cycle. Whatever the latency, the bank takes the other access after its occupancy.
     assert_eq!(both(&["memory.l1.load=21", "memory.l1.occupancy=3"], load()), [21, 24]);
     let store = Code::new().with(&[sw(ZERO, 4, S0)]);
     assert_eq!(both(&["memory.l1.load=5", "memory.l1.store=2", "memory.l1.occupancy=4"], store), [2, 6]);
@@ -99,7 +100,7 @@ fn one_of_two_cores_at_a_bank_waits_for_its_occupancy() {
     assert_eq!(both(&["memory.state=core", "memory.core.load=3"], load()), [3, 3]);
 }
 
-/// The loads of a handler overlap where nobody else can see them, and in a contended level come one behind the other.
+/// A handler's loads overlap where no other handler can see them. In a contended level they follow one another.
 #[test]
 fn loads_overlap_but_in_a_contended_level() {
     let loads = || Code::new().with(&[lw(T0, 0, S0), lw(T1, 4, S0), lw(T2, 8, S0), lw(T3, 12, S0)]);
@@ -111,10 +112,10 @@ fn loads_overlap_but_in_a_contended_level() {
         let [(0, cycles)] = outcome(&all, &handlers, 1).cycles[..] else { panic!("one handler") };
         cycles
     };
-    // `enter` is a move whose result comes in cycle 1. One load begins a cycle from then on, and the last one has its value
-    // in 9; with it the two instructions of `returns` leave.
+    // The result of the move in `enter` arrives in cycle 1. One load begins per cycle from then on. The last has its
+    // value in cycle 9, and the two instructions of `returns` leave with it.
     assert_eq!(cycles("memory.l1.contended=false"), 9);
-    // Each begins when the one before has ended, and those of `returns` together.
+    // Each load begins when the one before has ended. The instructions of `returns` leave together.
     assert_eq!(cycles("memory.l1.contended=true"), 1 + 4 * 5 + 1);
 }
 
@@ -130,10 +131,10 @@ fn words_of_two_banks_are_loaded_at_once() {
             ["memory.l1.load=5", "memory.l1.occupancy=2"].iter().chain(overrides).copied().collect();
         assert_eq!(both(&all, load_own()), [three + 5, three + 5 + wait], "{overrides:?}");
     }
-    // A cluster of one core each: the second's words are the first cluster's, and further away.
+    // A cluster of one core each: the second core's words are in the first cluster's memory, which is farther.
     let clusters = ["memory.cluster=1", "memory.l1.load=5", "memory.l1.remote=7"];
     assert_eq!(both(&clusters, load_own()), [three + 5, three + 5 + 1 + 7]);
-    // As far where nobody waits.
+    // The distance is the same without waits.
     let alone = ["memory.cluster=1", "memory.l1.load=5", "memory.l1.remote=7", "memory.l1.contended=false"];
     assert_eq!(both(&alone, load_own()), [three + 5, three + 5 + 7]);
     let levels =
@@ -141,7 +142,7 @@ fn words_of_two_banks_are_loaded_at_once() {
     assert_eq!(levels, []);
 }
 
-/// Each processor has a packet, a stack and arguments of its own, in whatever level: 64 bytes of it here.
+/// Each processor has its own packet, stack and arguments, in any level: 64 bytes of each here.
 #[test]
 fn what_a_processor_has_of_its_own_lies_at_a_place_of_its_own() {
     let packet = || Code::new().set(T0, map::PACKET).with(&[lw(T1, 0, T0)]);
@@ -170,7 +171,7 @@ fn what_a_processor_has_of_its_own_lies_at_a_place_of_its_own() {
     }
 }
 
-/// An event for the cycle in which both load is there for the second processor before there is one for the first.
+/// The second processor's load has its event before the first one's, in the cycle in which both load.
 #[test]
 fn in_a_cycle_cores_come_by_their_numbers() {
     let code = || {
@@ -183,12 +184,12 @@ fn in_a_cycle_cores_come_by_their_numbers() {
     };
     for clock in ["hpu.clock=2.5 GHz", "hpu.clock=3 GHz"] {
         let keys = [clock, "memory.l1.banks=2", "memory.l1.load=5", "hpu.cycles.branch_taken=1"];
-        // A cycle each of reading its number and of the branch, six until the second load, and five for it.
+        // One cycle each for reading its number and for the branch, six until the second load, and five for that.
         assert_eq!(both(&keys, code()), [13, 14], "{clock}");
     }
 }
 
-/// A processor that has been busy since the beginning is at the edges of its clock, whatever that is.
+/// A processor that has been busy since the start is at the edges of its clock, at any frequency.
 #[test]
 fn handlers_follow_one_another_without_a_gap() {
     for hz in [2_500_000_000, 3_000_000_000, 1_234_567_891] {
@@ -200,7 +201,7 @@ fn handlers_follow_one_another_without_a_gap() {
             let (begun, ended) = (found.times[0].0, found.times[39].1);
             let cycles = Frequency::from_hz(hz).cycles(40 * 50);
             let most = match state {
-                // The first one waits for an edge.
+                // The first handler waits for an edge.
                 "memory.state=l1" => cycles + Frequency::from_hz(hz).cycles(1),
                 // Each begins when the one before has ended, at most a picosecond behind an edge.
                 _ => cycles + Duration::from_ps(40),
@@ -214,7 +215,7 @@ fn handlers_follow_one_another_without_a_gap() {
     }
 }
 
-/// LR is a load, with what its instruction takes longer than a load.
+/// LR is a load, plus the cycles that its instruction takes beyond a load.
 #[test]
 fn lr_takes_as_much_longer_as_a_load() {
     let with = |overrides: &[&str]| {
@@ -226,7 +227,7 @@ fn lr_takes_as_much_longer_as_a_load() {
     assert_eq!(with(&["memory.l1.load=5", "memory.l1.occupancy=2"]), [4 + 3, 4 + 3 + 2]);
     // Every cycle of a wait counts.
     assert_eq!(with(&["memory.l1.load=2"]), [4, 4 + 1]);
-    // An atomic operation at the core takes its load at least.
+    // An atomic operation at the core takes at least the time of its load.
     let add = || Code::new().with(&[amoadd_w(T1, T0, S0)]);
     assert_eq!(both(&["memory.state=core", "memory.core.load=9"], add()), [9, 9]);
     assert_eq!(both(&["memory.state=core", "memory.core.load=9", "hpu.cycles.atomic=12"], add()), [12, 12]);
@@ -248,12 +249,12 @@ fn atomics_are_at_the_core_the_bank_or_the_memory() {
     assert_eq!(with("memory.l1.atomics=bank", add()), [8, 14]);
     assert_eq!(with("memory.l1.atomics=bank", own(amoadd_w(T1, T1, T0))), [11, 11]);
     assert_eq!(with("memory.l1.atomics=memory", own(amoadd_w(T1, T1, T0))), [11, 17]);
-    // From its load, 5 cycles, until its store has been served, 1; or longer.
+    // From its load, 5 cycles, until its store has been served, 1, or longer.
     assert_eq!(with("memory.l1.atomics=core", add()), [8, 14]);
     let core = ["memory.l1.load=5", "memory.l1.atomic=8", "memory.l1.atomics=core"];
     assert_eq!(both(&core, add()), [8, 14]);
     assert_eq!(both(&[&core[..], &["memory.l1.atomic_occupancy=9"]].concat(), add()), [8, 17]);
-    // The command works on 8 bytes: two banks of a word each.
+    // The command works on 8 bytes: two banks of one word each.
     let command = Code::new().at(A0, 0).at(A1, 8).small(A2, 1).small(A3, 0).command(number::FADD);
     assert_eq!(with("memory.l1.atomics=bank", command), [5 + 8, 5 + 14]);
 }
@@ -286,19 +287,19 @@ fn code_is_fetched_through_a_cache() {
         let found = outcome(&keys.iter().map(String::as_str).collect::<Vec<_>>(), &handlers, packets);
         (found.cycles, found.lines, found.statistics.fetch_waits)
     };
-    // Of two that begin at once, one waits for what the other one has fetched; the next two find it.
+    // Of two that begin at once, one waits for the lines that the other fetches. The next two hit.
     let cold = 16 + 4 * 9;
     let both = vec![(0, 16), (0, cold), (1, 16), (1, cold)];
     assert_eq!(with("hpu.cores=2", "64 B", 4), (both, 4, 2 * 4 * 9));
-    // A cache of one line: every run fetches all four, and goes on.
+    // A cache of one line: every run fetches all four lines.
     assert_eq!(with("hpu.cores=1", "16 B", 3), (vec![(0, cold); 3], 12, 12 * 9));
-    // Fills are accesses to the memory with the program, of four words each, where cores meet there.
+    // Fills are accesses to the program's memory, of four words each, if that level is contended.
     let keys =
         ["hpu.cores=1", "memory.constants=l2", "memory.instructions.size=64 B", "memory.instructions.fill=9"];
     let found = outcome(&keys, &handlers, 2);
     assert_eq!((found.lines, found.levels[0].level, found.levels[0].busiest_accesses), (4, "l2", 16));
     assert_eq!(found.statistics.shared_accesses, 0);
-    // They are no accesses of handlers.
+    // Fills are no accesses of handlers.
     assert_eq!((found.levels[0].accesses, found.levels[0].waited_cycles), (0, 0));
 }
 
@@ -310,7 +311,7 @@ fn a_command_on_two_banks_is_one_access() {
     assert_eq!((level.accesses, level.busiest_accesses, found.statistics.shared_accesses), (3, 3, 3));
 }
 
-/// What a random handler does with a word of its state.
+/// The action of a random handler on a word of its state.
 #[derive(Clone, Debug)]
 struct Step {
     word: u32,
@@ -347,8 +348,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(crate::support::random::cases(40))]
 
-    /// No access is lost, every bank is busy for its accesses, cores wait for nothing but banks, and the same seed gives
-    /// the same run.
+    /// No access is lost, every bank is busy for its accesses, and cores wait only for banks. The same seed gives the
+    /// same run.
     #[test]
     fn accesses_and_waits_add_up(
         steps in steps(),
@@ -385,17 +386,17 @@ proptest! {
     }
 }
 
-/// Waits of a core on its own: for its earlier accesses, where a bank is busy for longer than the access takes.
+/// Returns the waits of a single core for its own earlier accesses, where a bank is busy beyond the access.
 fn waits_alone(steps: &[Step], banks: u32, occupancy: u32, load: u32) -> u64 {
     let (mut cycle, mut free, mut waited) = (4, [0u64; 8], 0);
     for step in steps {
-        // The processor is the first one: its own words are everybody's.
+        // This is the first processor: its own words are the shared ones.
         let bank = &mut free[(step.word % banks) as usize];
         cycle += u64::from(step.before) + u64::from(step.kind == 2);
         let start = cycle.max(*bank);
         waited += start - cycle;
         *bank = start + u64::from(occupancy);
-        // Stores take what hpu.cycles has, one cycle; atomic operations what loads do, since they are at the bank.
+        // A store takes the one cycle of hpu.cycles. An atomic operation at the bank takes the time of a load.
         cycle = start + if step.kind == 1 { 1 } else { u64::from(load) };
     }
     waited

@@ -1,5 +1,5 @@
-//! Handlers that keep their match entry linked: the host gets no event of these messages, until one ends the use for
-//! good.
+//! Handlers that keep their match entry linked: the host gets no event of these messages, until a handler finally
+//! ends the use.
 
 use crate::support::code::{Code, program, result};
 use crate::support::*;
@@ -7,22 +7,23 @@ use nicety_nic::spin::Handlers;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, Me, MeOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 
-/// A handler that returns the first value for a message whose first byte is not zero, and the second for the last
-/// one.
+/// Returns a handler that returns the first value if the message's first byte is not zero, and otherwise, for the
+/// last message, the second.
 fn by_first_byte(begin: Code, values: [i32; 2]) -> Code {
     use nicety_hpu::asm::*;
     let [pending, last] = values;
     begin.with(&[addi(A0, ZERO, pending), bne(T0, ZERO, 8), addi(A0, ZERO, last), ret()])
 }
 
-/// With the decision in the header handler.
+/// Returns handlers with the decision in the header handler.
 fn header(values: [i32; 2], payload: Option<Code>) -> Handlers {
     use nicety_hpu::asm::*;
     let first = Code::enter().with(&[lw(T0, 40, A0), lbu(T0, 0, T0)]);
     program(Some(by_first_byte(first, values)), payload, None)
 }
 
-/// With the decision in the completion handler; the payload handler has left the first byte in the state.
+/// Returns handlers with the decision in the completion handler. The payload handler has left the first byte in the
+/// state.
 fn completion(values: [i32; 2]) -> Handlers {
     use nicety_hpu::asm::*;
     let keep = Code::enter().with(&[lw(T0, 0, A0), lbu(T0, 0, T0), sw(T0, 0, S0)]).returns(result::SUCCESS);
@@ -57,7 +58,7 @@ fn the_host_hears_of_the_message_that_ends_without_pending_and_of_none_before() 
             b.append_with(me, &handlers, &[0; 16]).await.unwrap();
             b.start().await;
             b.event(EventKind::Put).await;
-            // The fourth was posted at 15 us plus three posts; it is the only one counted.
+            // The fourth was posted at 15 us plus three posts. It is the only one counted.
             assert!(b.sim.now() > after(15_000_000), "{}", b.sim.now());
             assert_eq!(b.card.ct_get(b.ct).success, 1);
             assert_eq!(b.card.statistics().matched, 4);

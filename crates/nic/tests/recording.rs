@@ -13,7 +13,7 @@ fn recorder() -> Recorder {
     Recorder::new(Level::Messages, 100)
 }
 
-/// The outcome of each arrived message, and whether it is complete.
+/// Returns the outcome of each arrived message, and whether it is complete.
 fn outcomes(recorder: &Recorder) -> Vec<(&'static str, bool)> {
     recorder.take().messages.arrived().map(|row| (row.outcome, row.completed.is_some())).collect()
 }

@@ -1,4 +1,4 @@
-//! Gets and atomics: times by hand, to the picosecond, and the memory afterwards. Nanoseconds in the comments; the
+//! Gets and atomics: times by hand, to the picosecond, and the memory afterwards. Comments give nanoseconds. The
 //! numbers are those of spin-discrete.
 
 use crate::support::code::{Code, number, program, put, result, word};
@@ -16,13 +16,13 @@ use std::rc::Rc;
 const COUNTED: MdOptions = MdOptions::EVENT_CT_REPLY.union(MdOptions::EVENT_SEND_DISABLE);
 const TARGET: NodeId = NodeId(1);
 
-/// A match entry that allows every operation.
+/// Returns a match entry that allows every operation.
 fn open(memory: &Allocation, match_bits: u64) -> Me {
     let entry = entry(memory, match_bits);
     Me { options: entry.options | MeOptions::OP_GET, ..entry }
 }
 
-/// Rank 0's state when it has noticed the reply, and rank 1's when it has noticed the request's event.
+/// Rank 0's state after it has noticed the reply, and rank 1's after it has noticed the request's event.
 struct Asked {
     ps: u64,
     parts: Vec<(&'static str, u64)>,
@@ -30,7 +30,7 @@ struct Asked {
     theirs: Vec<u8>,
 }
 
-/// Rank 0, whose memory begins with `mine`, sends a request to rank 1, whose entry begins with `target`.
+/// Rank 0 sends a request to rank 1. Rank 0's memory begins with `mine`, and rank 1's entry with `target`.
 fn ask(
     overrides: &[&str],
     mine: Vec<u8>,
@@ -70,7 +70,7 @@ fn get(length: u64) -> impl FnOnce(&Node, &Allocation) -> Request {
     move |a, memory| GetRequest::new(a.counted_md(memory, COUNTED), length, TARGET, PT, 5).into()
 }
 
-/// A fetch-and-atomic of the first half of the memory, whose reply goes into the second.
+/// Returns a fetch-and-atomic of the first half of the memory, with its reply in the second half.
 fn fetch(op: AtomicOp, datatype: Datatype) -> impl FnOnce(&Node, &Allocation) -> Request {
     move |a, memory| {
         let (md, half) = (a.counted_md(memory, COUNTED), memory.len() / 2);
@@ -84,9 +84,9 @@ fn fetch(op: AtomicOp, datatype: Datatype) -> impl FnOnce(&Node, &Allocation) ->
 #[test]
 fn a_get_of_8_bytes() {
     let asked = ask(&[], vec![0; 8], pattern(8, 1), get(8));
-    // Post 65; the command over the bus 250; a header without payload over the wire 33.4; match 30; request and
-    // data over the bus 500, the data's 0.125 hidden behind the link's 0.160; link 33.56; the reply finds its
-    // operation in 2; deposit and count 0.125 + 250; notice 65.
+    // Post 65. The command over the bus 250. A header without payload over the wire 33.4. Match 30. Request and data
+    // over the bus 500, with the data's 0.125 hidden behind the link's 0.160. Link 33.56. The reply finds its
+    // operation in 2. Deposit and count 0.125 + 250. Notice 65.
     assert_eq!(asked.ps, 65_000 + 250_000 + 33_400 + 30_000 + 500_000 + 33_560 + 2_000 + 250_125 + 65_000);
     let expected = [
         ("post", 65_000),
@@ -104,7 +104,7 @@ fn a_get_of_8_bytes() {
 #[test]
 fn a_get_of_64_kib() {
     let asked = ask(&[], vec![0; 65_536], pattern(65_536, 1), get(65_536));
-    // As above, but 65 536 bytes at 20 ps on the link, which is slower than the bus at 15.6; the last packet of 4096
+    // As above, but 65 536 bytes at 20 ps on the link, which is slower than the bus at 15.6. The last packet of 4096
     // bytes is deposited in 63.898.
     assert_eq!(
         asked.ps,
@@ -116,7 +116,7 @@ fn a_get_of_64_kib() {
 #[test]
 fn a_get_of_nothing() {
     let asked = ask(&[], vec![9; 8], pattern(8, 1), get(0));
-    // Nothing to fetch, nothing to deposit.
+    // No bytes to fetch or to deposit.
     assert_eq!(asked.ps, 65_000 + 250_000 + 33_400 + 30_000 + 33_400 + 2_000 + 250_000 + 65_000);
     assert_eq!(asked.mine, vec![9; 8]);
 }
@@ -126,9 +126,9 @@ fn a_fetch_and_add_of_8_bytes() {
     let mut mine = 5u64.to_le_bytes().to_vec();
     mine.extend([0; 8]);
     let asked = ask(&[], mine, 37u64.to_le_bytes().into(), fetch(AtomicOp::Sum, Datatype::Uint64));
-    // Post 65; command and operand over the bus 250, their 0.125 hidden behind the link's 0.160; link 33.56; match
-    // 30; all 8 bytes of host memory at the card in 500.125; no time for the sum; link 33.56; the reply finds its
-    // operation in 2; deposit and count 250.125; notice 65.
+    // Post 65. Command and operand over the bus 250, with their 0.125 hidden behind the link's 0.160. Link 33.56.
+    // Match 30. All 8 bytes of host memory at the card in 500.125. No time for the sum. Link 33.56. The reply finds
+    // its operation in 2. Deposit and count 250.125. Notice 65.
     assert_eq!(asked.ps, 65_000 + 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125 + 65_000);
     let expected = [
         ("post", 65_000),
@@ -174,7 +174,7 @@ fn a_conditional_swap_carries_its_operand() {
 
 #[test]
 fn an_atomic_longer_than_the_packet_buffer_goes_through() {
-    // 512 packets through a buffer of two slots; the reply likewise.
+    // 512 packets through a buffer of two slots. The reply likewise.
     let overrides = ["packet.payload=8 B", "buffer.packets=2"];
     let (data, target) = (pattern(4096, 1), pattern(4096, 2));
     let mut mine = data.clone();
@@ -212,7 +212,7 @@ fn atomics_come_one_after_another() {
     });
     rig.run();
     let times = times.take();
-    // 500.125 until the value is at the card, 0.125 until the sum is handed to the bus: then the next may read.
+    // 500.125 until the value is at the card, and 0.125 until the sum is handed to the bus. Then the next may read.
     assert_eq!([times[1] - times[0], times[2] - times[1]], [500_250; 2]);
     assert_eq!(times[0], 250_000 + 33_560 + 30_000 + 500_125 + 33_560 + 2_000 + 250_125);
 }
@@ -232,9 +232,9 @@ fn triggered_gets_and_atomics_start_on_the_card() {
         a.triggered(GetRequest::new(md, 8, TARGET, PT, 6), flag, 1).await.unwrap();
         a.start().await;
         a.count(a.ct, 1).await.unwrap();
-        // The signal is in the packet buffer at 65 + 250 + 33.4; match 30; the count is incremented at once on the
-        // card, and the get begins there, not delayed by the atomic, which fetches for 500 first: link 33.4, match
-        // 30, fetch 500, link 33.56, 2, deposit 250.125, notice 65.
+        // The signal is in the packet buffer at 65 + 250 + 33.4, and its match takes 30. The card increments the
+        // count at once, and the get begins there. The earlier atomic, which fetches for 500, does not delay it. Link
+        // 33.4, match 30, fetch 500, link 33.56, 2, deposit 250.125, notice 65.
         let signalled = 65_000 + 250_000 + 33_400 + 30_000;
         assert_eq!(
             a.sim.now(),
@@ -310,8 +310,8 @@ fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
     rig.run();
 }
 
-/// A header handler that gets `length` bytes into host memory at 16 in 6 cycles, with the `nicety_put_t` at the start
-/// of its state; then it stores the command's result and the message's request.
+/// Returns a header handler that gets `length` bytes into host memory at 16 in 6 cycles, with the `nicety_put_t` at
+/// the start of its state. Then it stores the command's result and the message's request.
 fn pull(length: i32, options: i32, returned: i32) -> Code {
     Code::enter()
         .small(A0, 16)
@@ -347,8 +347,8 @@ fn a_handler_gets_into_host_memory() {
         b.append_with(me, &handlers, &[put(9, 0, 24, true), vec![0; 64]].concat()).await.unwrap();
         b.start().await;
         b.count(b.ct, 1).await.unwrap();
-        // The put without payload has matched at 65 + 250 + 33.4 + 30; the request is handed over six cycles of 0.4
-        // later; link 33.4; match 30; fetch 500; link 33.56; 2; deposit and count 250.125; notice 65.
+        // The put without payload has matched at 65 + 250 + 33.4 + 30. The request is handed over six cycles of 0.4
+        // later. Link 33.4, match 30, fetch 500, link 33.56, 2, deposit and count 250.125, notice 65.
         assert_eq!(
             b.sim.now(),
             after(378_400 + 2_400 + 33_400 + 30_000 + 500_000 + 33_560 + 2_000 + 250_125 + 65_000)
@@ -385,7 +385,7 @@ fn invalid_gets_of_a_handler_fail() {
             b.event(EventKind::Put).await;
             assert_eq!(b.read(&memory)[..4], expected.to_le_bytes());
             if expected == result::OK {
-                // There is no matching entry.
+                // No entry matches.
                 assert!(b.count(b.ct, 1).await.is_err());
             }
         });
@@ -398,8 +398,8 @@ fn invalid_gets_of_a_handler_fail() {
     }
 }
 
-/// A header handler that stores the message's request, its length and the length of its payload at the start of the
-/// entry, and returns this value.
+/// Returns a header handler that stores the message's request, its length and the length of its payload at the start
+/// of the entry. It returns this value.
 fn look(returned: i32) -> Code {
     Code::enter()
         .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0), lw(T0, 44, A0), sw(T0, 8, S0)])

@@ -1,4 +1,4 @@
-//! Reading specs: errors name the place and a correction.
+//! Reading of specs: errors name the place and a correction.
 
 use nicety_nic::{SpinSpec, read};
 use nicety_spec::{SHIPPED, Spec, parse_override};
@@ -145,7 +145,7 @@ fn memories_that_do_not_divide_are_refused() {
             assert!(error.contains(part), "{overrides:?}: no '{part}' in\n{error}");
         }
     }
-    // Not contended, or as many as there may be.
+    // Not contended, or the largest number.
     for overrides in [
         &["memory.data=l1", "hpu.cores=200", "memory.l1.contended=false"][..],
         &["memory.data=l1", "hpu.cores=198"],
@@ -228,7 +228,7 @@ fn processors_that_overlap_instructions_say_how_far() {
     let overlap = core.overlap.unwrap();
     assert_eq!((overlap.width, overlap.window, overlap.mispredict), (3, 40, 8));
     assert_eq!((core.costs.mul, core.costs.load, core.costs.load_use), (3, 3, 0));
-    // What is not overlapped costs what it does in order.
+    // Instructions that are not overlapped cost the same as in order.
     assert_eq!((core.costs.atomic, core.costs.ecall), (in_order.costs.atomic, in_order.costs.ecall));
     let changed =
         with("spin-discrete", &["hpu.pipeline=out-of-order", "hpu.overlap.mul=5"]).unwrap().hpu.core;
@@ -288,7 +288,7 @@ fn clusters_and_commands_of_pspin_fit_the_card() {
     }
 }
 
-/// A value that is suggested in place of another one can be written there, and is all that has to be changed.
+/// A suggested value can be written in place of the refused one, and no other change is needed.
 #[test]
 fn suggestions_are_accepted() {
     let mut suggested = Vec::new();

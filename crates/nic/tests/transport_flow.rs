@@ -1,5 +1,5 @@
-//! The two ends of a flow over an adversarial channel, without time: at any moment the packets accepted are those
-//! sent, each once and in order; and once the channel is reliable again, everything arrives.
+//! The two ends of a flow over an adversarial channel, without time. At any moment the accepted packets are the sent
+//! ones, each once and in order. Once the channel is reliable again, everything arrives.
 
 use nicety_nic::parts::transport::{Arrived, Expired, Receiving, Sending};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ enum Step {
     /// Any packet or answer in flight arrives.
     Deliver(usize),
     Answer(usize),
-    /// It is lost, or duplicated.
+    /// A packet or an answer is lost or duplicated.
     LosePacket(usize),
     LoseAnswer(usize),
     DoublePacket(usize),

@@ -1,4 +1,4 @@
-//! Non-blocking transfers of handlers: the processor is free, and packet, message and completion wait instead.
+//! Non-blocking transfers of handlers: the processor is free. Packet, message and completion wait instead.
 
 use crate::support::code::{Code, number, payload, program, result, word};
 use crate::support::*;
@@ -9,23 +9,23 @@ use nicety_types::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The first handler of a message of 8 bytes begins: bus 250, link 33.56, match 30. The next message is matched 30
-/// later.
+/// The time at which the first handler of a message of 8 bytes begins: bus 250, link 33.56, match 30. The next
+/// message is matched 30 later.
 const READY: u64 = 250_000 + 33_560 + 30_000;
 /// The same for a packet of 4 KiB.
 const LONG_READY: u64 = 250_000 + 81_920 + 33_400 + 30_000;
-/// A read of 8 bytes over the bus and back.
+/// A read of 8 bytes over the bus, and its return.
 const FETCH: u64 = 500_125;
 const EVENT: u64 = 250_000;
 
-/// A non-blocking read of 8 bytes of host memory into the state from `local` on, with its handle at byte 0 of the
-/// state. A payload handler that begins with it gives it at cycle 7: 5 cycles of arguments, one for its number.
+/// Returns a non-blocking read of 8 bytes of host memory into the state from `local` on, with its handle at byte 0 of
+/// the state. A payload handler that begins with it issues it at cycle 7: 5 cycles of arguments, one for its number.
 fn fetch(local: i32) -> Code {
     Code::new().small(A0, 16).at(A1, local).small(A2, 8).small(A3, 0).at(A4, 0).command(number::DMA_FROM_HOST)
 }
 
-/// A payload handler that writes its packet to host memory without blocking: 9 instructions and as many cycles, since
-/// the return takes two and the command none. It is given at cycle 6.
+/// Returns a payload handler that writes its packet to host memory without blocking. It has 9 instructions and takes
+/// 9 cycles, since the return takes two and the command none. The write is issued at cycle 6.
 fn forward() -> Code {
     Code::new()
         .with(&[mv(A4, A1), lw(A2, 4, A0), lw(A1, 8, A0), lw(A0, 0, A0)])
@@ -34,7 +34,7 @@ fn forward() -> Code {
         .returns(result::SUCCESS)
 }
 
-/// Rank 1's observations: when each event came, its outcome, and the host memory at the end.
+/// Rank 1's observations: the time and the outcome of each event, and the host memory at the end.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     events: Vec<(Time, FailType)>,
@@ -43,7 +43,7 @@ struct Seen {
     memory: Vec<u8>,
 }
 
-/// Rank 0 puts a message of `len` bytes to each of these match bits, at once and in this order; rank 1 has an entry
+/// Rank 0 puts a message of `len` bytes to each of these match bits, at once and in this order. Rank 1 has an entry
 /// with its own handlers and state for each.
 fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Seen) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
@@ -95,7 +95,7 @@ fn a_packet_keeps_its_slot_until_its_bytes_have_been_read() {
     let read = LONG_READY + 6 * 400 + 63_898;
     let second = read + 33_400 + 81_920 + 33_400 + 30_000 + 6 * 400 + 63_898;
     assert_eq!(seen.events[1], (after(second + EVENT), FailType::Ok));
-    // Bytes of the state hold no packet: its slot is freed with the handler, before 512 of them are on the bus.
+    // The packet is not in the state: its slot is freed with the handler, before 512 bytes of state are on the bus.
     let state = Code::enter().at(A0, 0).small(A1, 0).small(A2, 512).small(A3, 0).at(A4, 0);
     let state = payload(state.command(number::DMA_TO_HOST).returns(0));
     let (_, seen) = run(&["buffer.packets=1"], 8, vec![state.clone(), state]);
@@ -106,10 +106,10 @@ fn a_packet_keeps_its_slot_until_its_bytes_have_been_read() {
 
 #[test]
 fn a_slot_waits_for_every_transfer_of_its_packet() {
-    // Header and payload handler each write the packet; the second transfer ends 63.898 after the first.
+    // The header and the payload handler each write the packet. The second transfer ends 63.898 after the first.
     let header = forward().0;
     let header = Code(header[..header.len() - 2].to_vec()).returns(result::PROCESS_DATA);
-    // A header's payload is named 40 and 44 bytes behind its start.
+    // A header's arguments have its payload at offsets 40 and 44.
     let header =
         Code::new().with(&[mv(A4, A1), lw(A2, 44, A0), mv(A1, ZERO), lw(A0, 40, A0)]).with(&header.0[4..]);
     let handlers = program(Some(header), Some(forward()), None);
@@ -180,7 +180,7 @@ fn a_handler_waits_for_the_places_of_transfers_of_handlers_before_it() {
     let handler = || payload(Code::enter().then(&fetch(8)).print(48).returns(0));
     let (rig, seen) = run(&["hpu.cores=1", "hpu.dma_handles=1"], 8, vec![handler(), handler()]);
     let first = READY + 7 * 400 + FETCH;
-    // The second began 30 later and continues at its next cycle: 472.925 later, cycle 1183.
+    // The second began 30 later, and continues at its next cycle: 472.925 later, cycle 1183.
     let goes_on = READY + 30_000 + 1183 * 400;
     assert_eq!(
         rig.log().iter().map(|line| line.time).collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! When the host sees bytes: not before they have crossed the bus, and never after their event.
+//! Visibility of bytes to the host: not before they have crossed the bus, and never after their event.
 
 use crate::support::*;
 use nicety_portals::EventKind;
@@ -39,8 +39,8 @@ fn the_last_of_many_packets_is_visible_with_its_event() {
         b.append(entry(&memory, 5)).await.unwrap();
         // Bus 250 ns, six packets on the link, 33.4, match of a later packet 2 ns, deposit 63.898 + 250.
         let handed = 250_000 + 6 * 81_920 + 33_400 + 2_000 + 63_898;
-        // The program schedules its poll after the event has been posted and before the previous packet's bytes
-        // arrive, so that it lies between the two in the order of that instant.
+        // The program schedules its poll after the post of the event and before the arrival of the previous packet's
+        // bytes. So the poll lies between the two in the order of that instant.
         b.until(after(handed + 50_000)).await;
         b.until(after(handed + 250_000)).await;
         b.event(EventKind::Put).await;

@@ -1,5 +1,5 @@
-//! A card reads nothing of a packet but its bytes: packets that a relay on the way has built anew from their bytes, with
-//! false labels and empty paths, are received as the others are, at the same times, on every design.
+//! A card reads only the bytes of a packet. A relay rebuilds packets from their bytes, with false labels and empty
+//! paths. On every design they are received like the original packets, at the same times.
 
 mod messages;
 mod relay;

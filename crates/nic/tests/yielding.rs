@@ -10,24 +10,25 @@ use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Stores the cycle counter, which runs on between handlers: 2 cycles, of which it shows the first.
+/// Stores the cycle counter, which continues between handlers: 2 cycles. It shows the first of them.
 fn time(code: Code, offset: i32) -> Code {
     code.with(&[csrrs(T0, 0xc01, ZERO), sw(T0, offset, S0)])
 }
 
-/// 222 cycles: a yield at cycle 206, two stamps of `time` at 201 and 209, and 2 cycles of DMA (32 bytes, 499.2 ps).
+/// Returns a handler of 222 cycles: a yield at cycle 206, and two stamps of `time` at 201 and 209. Its DMA takes 2
+/// cycles (32 bytes, 499.2 ps).
 fn yields() -> Handlers {
     let before = time(Code::enter().spin(50), 16).timed(number::YIELD, 0);
     payload(time(before, 20).publish(32).returns(0))
 }
 
-/// 404 cycles.
+/// Returns a handler of 404 cycles.
 fn spins() -> Handlers {
     payload(Code::enter().spin(100).returns(0))
 }
 
-/// When the host sees the first and the second message, the notes of the first one's handler, and how long its path
-/// was queued for the core.
+/// Returns the times at which the host sees the first and the second message, and the notes of the first one's
+/// handler. The last value is the time for which its path was queued for the core.
 fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", "host.notice=0 ns", parked]);
     rig.program(0, async |a| {
@@ -60,12 +61,12 @@ fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
     result.take().unwrap()
 }
 
-/// When the first handler begins: bus 250, link 33.56, match 30.
+/// The time at which the first handler begins: bus 250, link 33.56, match 30.
 const BEGINS: u64 = 250_000 + 33_560 + 30_000;
 
 #[test]
 fn a_waiting_handler_goes_first_and_the_wait_costs_the_other_no_cycles() {
-    // The second begins at the first's cycle 206 and takes 404 cycles; then the first resumes for its last 16.
+    // The second begins at the first's cycle 206 and takes 404 cycles. Then the first resumes for its last 16.
     let ([first, second], state, queued) = two_on_a_core("hpu.parked=1");
     // The host sees them in matching order, so the second message waits for the first.
     assert_eq!(first, after(BEGINS + (206 + 404 + 16) * 400 + 250_000));
@@ -84,7 +85,7 @@ fn without_a_place_to_be_parked_a_yield_returns_at_once() {
     assert_eq!(word(&state, 20) - word(&state, 16), 8);
 }
 
-/// A handler that prints each of these texts and yields between them.
+/// Returns a handler that prints each of these texts and yields between them.
 fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     let (mut code, mut state) = (Code::enter().spin(300), vec![]);
     for (i, text) in texts.iter().enumerate() {
@@ -98,7 +99,7 @@ fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     (code.returns(0), state)
 }
 
-/// The output of handlers on one core: one message after another, each of an application (which may be the same).
+/// Returns the output of handlers on one core: one message after another, each for an application.
 fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
     let overrides: Vec<_> = overrides.iter().copied().chain(["hpu.cores=1"]).collect();
     let mut rig = Rig::new(&overrides);
@@ -132,10 +133,10 @@ fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
 
 #[test]
 fn a_handler_that_yields_is_the_last_of_the_queue() {
-    // By the first print all three are ready.
+    // All three are ready by the first print.
     let messages: &[(u32, &[&str])] = &[(0, &["a", "A"]), (0, &["b", "B"]), (0, &["c"])];
     assert_eq!(said(&["hpu.parked=2"], messages), ["a", "b", "c", "A", "B"]);
-    // With one slot for parked handlers: b may only resume a, and c begins when a has ended.
+    // With one slot for parked handlers, b may only resume a, and c begins when a has ended.
     assert_eq!(said(&["hpu.parked=1"], messages), ["a", "b", "A", "c", "B"]);
     assert_eq!(said(&["hpu.parked=0"], messages), ["a", "A", "b", "B", "c"]);
 }
@@ -147,8 +148,8 @@ fn a_yield_without_other_handlers_returns_at_once() {
 
 #[test]
 fn by_weight_another_application_goes_on_until_it_is_level() {
-    // All pieces are about equally long. After a, x's application is behind; after x both are level, and of b and the
-    // parked A the earlier one runs first.
+    // All pieces take about the same time. After a, x's application is behind. After x both are level, and the
+    // earlier of b and the parked A runs first.
     let messages: &[(u32, &[&str])] = &[(0, &["a", "A"]), (0, &["b"]), (1, &["x", "X"]), (1, &["y"])];
     let order = said(&["hpu.parked=3", "hpu.scheduling=weighted-fair"], messages);
     let place = |text: &str| order.iter().position(|said| said == text).unwrap();
@@ -164,7 +165,7 @@ fn by_weight_another_application_goes_on_until_it_is_level() {
 
 #[test]
 fn a_handler_that_spins_on_a_parked_one_lets_it_go_on() {
-    // The first takes a lock, yields with it, and releases it; the second spins on it, yielding.
+    // The first takes a lock, yields with it, and releases it. The second spins on it, yielding.
     let take = Code::enter().spin(300).with(&[addi(T0, ZERO, 1), sw(T0, 0, S0)]).command(number::YIELD);
     let first = payload(take.with(&[sw(ZERO, 0, S0)]).returns(0));
     let second = Code::enter().with(&[addi(A7, ZERO, number::YIELD as i32), ecall(), lw(T0, 0, S0)]);
@@ -221,7 +222,8 @@ fn a_reservation_does_not_outlast_a_yield() {
     }
 }
 
-/// Handlers that spin and yield, one for each list of spins: their statistics, and when the last one ended.
+/// Runs handlers that spin and yield, one for each list of spins. Returns their statistics, and the end of the last
+/// one.
 fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
     let overrides: Vec<_> = overrides.iter().map(String::as_str).collect();
     let mut rig = Rig::new(&overrides);
@@ -240,7 +242,7 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
         let other = b.card.application(ApplicationConfig::new("other")).unwrap();
         for (bits, spins) in bodies.into_iter().enumerate() {
             let add = |code: Code, spin| code.spin(spin).command(number::YIELD);
-            // Its stack keeps a word of its own across every yield.
+            // Its stack keeps a private word across every yield.
             let kept = [addi(T0, ZERO, bits as i32 + 1), sw(T0, -64, SP)];
             let code = spins.into_iter().fold(Code::enter().with(&kept), add);
             let check = [lw(T0, -64, SP), addi(A0, T0, -(bits as i32) - 1)];
@@ -265,8 +267,8 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
 proptest! {
     #![proptest_config(crate::support::random::cases(64))]
 
-    // In any order of yields all handlers end, keep their stacks, and use exactly the cycles they use without; and
-    // one core that always has work is done at the same time.
+    // In any order of yields all handlers end, keep their stacks, and use the same cycles as without yields. A core
+    // that always has work is done at the same time.
     #[test]
     fn yielding_costs_nothing_and_loses_nothing(
         spins in prop::collection::vec(prop::collection::vec(1u32..60, 1..6), 1..10),

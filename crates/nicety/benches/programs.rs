@@ -1,8 +1,7 @@
-//! Host programs in Rust: the same calls as in Python in `crates/python/benches/calls.py`, which runs this for
-//! comparison.
+//! Host programs in Rust, with the same calls as in Python in `crates/python/benches/calls.py`, which compares them.
 //!
-//! `cargo bench -p nicety --bench programs` measures awaited calls a second of CPU time; with `-- NAME COUNT`
-//! it runs one program once and prints the end of the run, in picoseconds of virtual time.
+//! `cargo bench -p nicety --bench programs` measures awaited calls per second of CPU time. With `-- NAME COUNT` it runs one
+//! program once and prints the end of the run, in picoseconds of virtual time.
 
 use cpu_time::ThreadTime;
 use nicety::portals::{Md, MdOptions, Me, MeOptions, PutRequest};
@@ -10,7 +9,7 @@ use nicety::{Cluster, ClusterConfig, Duration, Error, Host, NodeId, Topology, ca
 
 const BYTES: u64 = 64;
 const PT: u32 = 1;
-/// Hosts of the permutation, messages of each, their bytes, and those of a packet.
+/// Hosts of the permutation, messages of each host, bytes of a message, and bytes of a packet.
 const HOSTS: u32 = 1024;
 const FLOW: u64 = 8;
 const LONG: u64 = 64 << 10;
@@ -83,7 +82,7 @@ fn run(name: &str, count: u64) -> Result<u64, Error> {
     Ok(cluster.run()?.end.ps())
 }
 
-/// A counter of messages into a buffer, and a descriptor of another buffer.
+/// A counter of messages into a buffer, and a memory descriptor of another buffer.
 struct Ends {
     count: nicety::portals::CtHandle,
     md: nicety::portals::MdHandle,
@@ -139,7 +138,7 @@ async fn all_to_all(host: &Host) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each host sends its messages to another one and takes those of a third.
+/// Each host sends its messages to one host and receives those of another.
 async fn permutation(host: &Host) -> Result<(), Error> {
     let to = NodeId((5 * host.rank() + 3) % host.ranks());
     let Ends { count, md } = ends(host, 0, LONG, LONG).await?;

@@ -6,7 +6,7 @@ use nicety_nic::nfp::NfpSpec;
 use nicety_spec::{Listing, SHIPPED, Spec, parse_override};
 use std::sync::Arc;
 
-/// A card's specification, read and checked.
+/// A card's specification, parsed and checked.
 #[derive(Clone, Debug)]
 pub struct Card {
     /// The parsed specification.
@@ -16,7 +16,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// The spec of a card with microengines, called `name` in errors.
+    /// Returns the spec of a card with microengines, called `name` in errors.
     ///
     /// # Errors
     /// [`Error::Input`] when it has none.
@@ -30,10 +30,10 @@ impl Card {
     }
 }
 
-/// Names and titles of the shipped cards.
+/// Returns names and titles of the shipped cards.
 ///
 /// # Errors
-/// When one of them cannot be read, which a test rules out.
+/// When one of them cannot be read, which a test excludes.
 pub fn shipped() -> Result<Vec<(String, String)>, Error> {
     SHIPPED
         .names()
@@ -55,7 +55,7 @@ pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
     Ok(Card { spec, listing })
 }
 
-/// Reads several cards; a name or path that occurs twice is read once.
+/// Reads several cards. A repeated name or path is read once.
 ///
 /// # Errors
 /// As [`load`]; when none is named.
@@ -79,10 +79,10 @@ pub fn load_all(names_or_paths: &[String], overrides: &[String]) -> Result<Vec<C
     }
 }
 
-/// Reads cards to be compared, by the names in their specs. `example` is one, for the message where none is named.
+/// Reads cards to compare, by the names in their specs. `example` is a name for the error where none is given.
 ///
 /// # Errors
-/// As [`load`]; when none is named, or two are called the same.
+/// As [`load`]; when none is named, or two have the same name.
 pub fn load_distinct(
     names: &[String],
     overrides: &[String],

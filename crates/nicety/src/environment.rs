@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Compiled programs for cards, by the names that a benchmark's plan gives them.
+/// Compiled programs for cards, by their names in a benchmark's plan.
 pub type Compiled = BTreeMap<String, Vec<u8>>;
 
 /// The inputs of a benchmark or an application beside its request.
@@ -21,15 +21,15 @@ pub struct Environment<'e> {
     pub compiled: &'e Compiled,
     /// Receives the output of handlers.
     pub log: Log,
-    /// When another thread sets it, the run ends.
+    /// The interrupt: the run ends when another thread sets it.
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Takes the packets of links, of all runs.
     pub capture: Option<Capture>,
-    /// The other processes of the command, if there are any: what can be spread over them is.
+    /// The other processes of the command, if any. Work is spread over them where possible.
     pub peers: Option<Peers>,
-    /// Called before the first row and after each with the number of rows done and their total.
+    /// Called before the first row and after each one, with the finished rows and their total.
     pub progress: &'e dyn Fn(usize, usize),
-    /// Called with what is known already while a row takes longer.
+    /// Called with early results while a row takes longer.
     pub news: &'e dyn Fn(&str),
 }
 
@@ -37,7 +37,7 @@ pub struct Environment<'e> {
 static NONE: Compiled = Compiled::new();
 
 impl Default for Environment<'_> {
-    /// No compiled programs, one process, and nobody who reads what handlers print or how far it has come.
+    /// Returns an environment with one process, without compiled programs and without receivers of output and progress.
     fn default() -> Self {
         Environment {
             compiled: &NONE,
@@ -52,12 +52,12 @@ impl Default for Environment<'_> {
 }
 
 impl Environment<'_> {
-    /// The capture for a run, with this as its label.
+    /// Returns the capture for a run, with this label.
     pub fn capture_of(&self, label: impl fmt::Display) -> Option<Capture> {
         self.capture.as_ref().map(|capture| capture.labelled(label.to_string()))
     }
 
-    /// Checks that all processes have read the same.
+    /// Checks that all processes have read the same inputs.
     ///
     /// # Errors
     /// As [`Peers::agree`].
@@ -68,10 +68,10 @@ impl Environment<'_> {
         peers.agree(hasher.finish())
     }
 
-    /// How a run in so many threads is spread, where it can be: over the processes, if there are several.
+    /// Returns the spread of a run in `threads` threads: over the processes, if there are several.
     ///
     /// # Errors
-    /// The number of threads is out of range; or there are several processes, and several threads or a capture were asked for.
+    /// When the number of threads is out of range, or several threads or a capture are requested with several processes.
     pub fn spread(&self, threads: u32) -> Result<Spread, Error> {
         if !(1..=MOST_THREADS).contains(&threads) {
             return Err(Error::Input(format!("threads are 1 to {MOST_THREADS}, not {threads}")));
@@ -95,22 +95,22 @@ impl Environment<'_> {
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
-    /// `--set` overrides, as given.
+    /// Overrides of `--set`, as given.
     pub overrides: Vec<String>,
-    /// The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
+    /// The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, ProgramManifest>,
 }
 
 impl Manifest {
-    /// The manifest of cards, by name, with these overrides.
+    /// Returns the manifest of cards, by name, with these overrides.
     pub fn of<'c>(cards: impl IntoIterator<Item = (&'c String, &'c Card)>, overrides: &[String]) -> Manifest {
         let specs = cards.into_iter().map(|(name, card)| (name.clone(), card.into())).collect();
         Manifest { specs, overrides: overrides.to_vec(), compiler: BTreeMap::new() }
     }
 }
 
-/// A compiled program in a report's manifest: its one source, or all of them.
+/// A compiled program in a report's manifest: its single source, or all sources.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProgramManifest {
     /// The source file.

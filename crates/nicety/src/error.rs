@@ -1,4 +1,4 @@
-//! Errors, sorted by their origin.
+//! Errors, by their origin.
 
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_nic::CardError;
@@ -10,10 +10,10 @@ use nicety_spec::SpecErrors;
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// Why a call or a run failed. The text says where, and gives a correction.
+/// The error of a call or a run. The text gives the place and a correction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Error {
-    /// The user's input is invalid: a specification, an option, a handler that does not fit.
+    /// The user's input is invalid: a specification, an option, an unsuitable handler.
     Input(String),
     /// A program of the run returned an error.
     Program(String),
@@ -30,15 +30,14 @@ pub enum Error {
     TimedOut(String),
     /// Programs waited, and no events were left.
     Deadlock(String),
-    /// The network, or a part of it, failed, and messages were not delivered.
+    /// The network or a part of it failed, and messages were not delivered.
     Undelivered(String),
     /// The run was interrupted.
     Interrupted,
 }
 
 impl Error {
-    /// The exit status of a command that ends with this error: 2 for invalid input, 1 for a failed run, 130 for an
-    /// interrupt.
+    /// Returns the exit status of a command with this error: 2 for invalid input, 1 for a failed run, 130 for an interrupt.
     pub const fn exit_status(&self) -> i32 {
         match self {
             Error::Input(_) => 2,
@@ -54,7 +53,7 @@ impl Error {
 }
 
 impl Error {
-    /// The name of the exception that Python has for it.
+    /// Returns the name of Python's exception for it.
     pub const fn python(&self) -> &'static str {
         match self {
             Error::Input(_) => "InputError",
@@ -67,12 +66,12 @@ impl Error {
         }
     }
 
-    /// The error of a call on a channel.
+    /// Returns the error of a call on a channel.
     pub(crate) fn from_channel(what: &str, error: ChannelError) -> Error {
         use nicety_nic::nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
         let text = format!("{what}: {error}");
         match error {
-            // Detected before the card is involved.
+            // The library detects it before the card is involved.
             ChannelError::Refused(
                 Refusal::ZeroSize
                 | Refusal::DirectTooLong(_)
@@ -85,7 +84,7 @@ impl Error {
         }
     }
 
-    /// The same error, with its place before its text.
+    /// Returns the same error, with its place before its text.
     pub fn inside(self, place: &str) -> Error {
         let wrap = |text: String| format!("{place}: {text}");
         match self {
@@ -120,7 +119,7 @@ impl std::error::Error for Error {}
 
 impl From<SpecErrors> for Error {
     fn from(errors: SpecErrors) -> Error {
-        // Each of several errors begins with 'error:'; for a single one that word adds nothing.
+        // Each of several errors begins with 'error:'; for a single one the word adds nothing.
         let text = errors.to_string();
         Error::Input(match errors.iter().len() {
             1 => text.trim_start_matches("error: ").to_owned(),
@@ -184,10 +183,10 @@ impl From<nicety_host::MemoryError> for Error {
     }
 }
 
-/// Most failures that are listed; a handler that fails does so for many packets.
+/// Maximum listed failures. A failing handler fails for many packets.
 const FAULTS_TOLD: usize = 8;
 
-/// The first failures, a line each, and how many more there are. Equal ones of several nodes share a line.
+/// Returns the first failures, a line each, and the number of the others. Equal failures of several nodes share a line.
 pub fn failure_lines(failures: &[ProgramFailure]) -> String {
     let mut different: Vec<(&ProgramFailure, u64, u64)> = Vec::new();
     for failure in failures {

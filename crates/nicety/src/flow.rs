@@ -1,4 +1,4 @@
-//! Flow control of the network, as users write it: a word, and behind it what is to differ from the usual.
+//! Flow control of the network, in the form that users write: a word, and changes to its defaults.
 //!
 //! ```text
 //! credits
@@ -11,7 +11,7 @@ use crate::cards::Card;
 use nicety_fabric::{Alpha, Buffering, FlowControl, NetworkSpec, PauseSpec, Per, Topology};
 use std::ops::RangeInclusive;
 
-/// Largest memory of a switch: 1 TiB.
+/// Maximum memory of a switch: 1 TiB.
 const LARGEST: u64 = 1 << 40;
 /// Keys of both kinds, and those of pauses.
 const KEYS: [&str; 3] = ["buffer", "per", "alpha"];
@@ -25,10 +25,10 @@ pub fn parse(text: &str) -> Result<FlowControl, Error> {
     read(text).map_err(|problem| Error::Input(format!("flow control: {problem}")))
 }
 
-/// Checks for a command that so many hosts with this card can be joined so.
+/// Checks that a network of this topology and flow control can connect `hosts` hosts with this card.
 ///
 /// # Errors
-/// [`Error::Input`] when topology or flow control are none for them.
+/// [`Error::Input`] when topology or flow control do not suit them.
 pub fn check(flow: FlowControl, topology: Topology, hosts: u32, card: &Card) -> Result<(), Error> {
     let node = card.spec.node();
     let parts = NetworkSpec { link: node.link, switch: node.switch, router: node.router };
@@ -98,7 +98,7 @@ fn settings(parts: &[&str], pauses: bool) -> Result<(Buffering, PauseSpec), Stri
     Ok((buffering, pause))
 }
 
-/// A number of bytes: `4096`, `64Ki`, `1 MiB`.
+/// Reads a number of bytes: `4096`, `64Ki`, `1 MiB`.
 fn size(key: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -119,7 +119,7 @@ fn size(key: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, String
     })
 }
 
-/// A fraction: `2`, `1/8` or `0.5`.
+/// Reads a fraction: `2`, `1/8` or `0.5`.
 fn alpha(text: &str) -> Result<Alpha, String> {
     let wrong = || format!("alpha: '{}' is no number above 0; write one such as 1, 8 or 1/2", shown(text));
     let fraction = match (text.split_once('/'), text.split_once('.')) {
@@ -141,7 +141,7 @@ fn alpha(text: &str) -> Result<Alpha, String> {
     Ok(Alpha::new(numerator, denominator))
 }
 
-/// The beginning of a text, for messages.
+/// Returns the beginning of a text, for messages.
 fn shown(text: &str) -> String {
     text.chars().take(32).collect()
 }

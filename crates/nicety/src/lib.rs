@@ -1,12 +1,12 @@
-//! An open laboratory for programmable network cards: is the code right, does it keep up with the wire, and
-//! what does it buy the application?
+//! An open laboratory for programmable network cards: whether code is correct, keeps up with the wire, and speeds up the
+//! application.
 //!
 //! # The layers, from the top
 //! The benchmarks are `nicety-bench` and the applications `nicety-apps`, which use this crate as any user does.
 //!
 //! - [`Cluster`] and [`Host`]: nodes with cards, and the programs that run on them.
 //! - [`commands`]: programs that run elsewhere, for example in Python.
-//! - [`cards`]: the shipped specifications, and reading one's own.
+//! - [`cards`]: the shipped specifications, and a reader for others.
 //! - [`record`]: the recording of a run, as tables and as a timeline.
 //! - [`sources`]: the shipped C handlers and headers.
 //!

@@ -1,4 +1,4 @@
-//! Options that the requests of all runs with a network have: their documentation, and their defaults.
+//! Options in the requests of all runs with a network: their documentation and their defaults.
 
 /// The documentation of `topology` in requests.
 pub const TOPOLOGY: &str = "How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in \
@@ -22,7 +22,7 @@ pub const fn default_seed() -> u64 {
     1
 }
 
-/// More threads than this are no gain on any machine.
+/// Maximum number of threads. More are no gain on any machine.
 pub const MOST_THREADS: u32 = 1024;
 
 /// The default of every number of threads.

@@ -1,8 +1,12 @@
-//! The processes of a run, which something has started together on one machine or on several, such as MPI.
+//! The processes of a run on one or several machines, started together, for example by MPI.
 //!
-//! All run the same command, and meet in rounds, in which each tells every other something: between two windows of virtual
-//! time, what happens in the other's part; at the end of a part, what came of it; at the end of the command, its status.
-//! Whoever ends early says so in its last round: for the others that is an interrupt, and no round comes after it.
+//! All processes run the same command and meet in rounds. In a round each sends something to every other one:
+//!
+//! - between two windows of virtual time, the messages to the other's part;
+//! - at the end of a part, its result;
+//! - at the end of the command, its status.
+//!
+//! A process that ends early reports it in its last round. For the others that is an interrupt, and no round follows.
 
 use crate::Error;
 use nicety_kernel::{Parts, Threads};
@@ -15,17 +19,17 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// How bytes pass between processes.
+/// An exchange of bytes between processes.
 pub trait Exchange: Send + Sync {
-    /// Gives each process its bytes, and waits until all have done so. What each has given to this one. Both by number;
-    /// a process gives itself nothing.
+    /// Sends each process its bytes, waits until all have done so, and returns the bytes from each. Both lists are by number; a
+    /// process sends itself nothing.
     ///
     /// # Errors
-    /// The others cannot be reached, or the wait was interrupted.
+    /// When the others are out of reach, or the wait was interrupted.
     fn exchange(&self, bytes: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error>;
 }
 
-/// This process among those of a run; clones are the same.
+/// This process among those of a run. Clones are the same process.
 #[derive(Clone)]
 pub struct Peers(Arc<Own>);
 
@@ -33,38 +37,38 @@ struct Own {
     number: usize,
     count: usize,
     exchange: Box<dyn Exchange>,
-    /// The statuses of those that have left, once one has: there are no more rounds.
+    /// The statuses of processes that have left, once one has: no round follows.
     left: OnceLock<Statuses>,
 }
 
-/// Statuses by process; none of those that were still at work.
+/// Statuses by process; none for processes still at work.
 pub type Statuses = Vec<Option<u8>>;
 
-/// What a process says in a round, before the bytes that follow.
+/// The state of a process in a round. Bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Said {
-    /// A part has come to the end of a window; its messages follow.
+    /// The part is at the end of a window; its messages follow.
     Met(u64),
-    /// A part has ended; its result follows.
+    /// The part has ended; its result follows.
     Ended,
-    /// A part has failed, or was interrupted.
+    /// The part has failed, or was interrupted.
     Failed,
     Interrupted,
     /// The command has ended, with this status.
     Left(u8),
 }
 
-/// What became of the parts of a run, to all processes alike.
+/// The outcome of the parts of a run, the same for all processes.
 pub enum Outcome<T> {
     /// All results, by process.
     Ended(Vec<T>),
-    /// One has failed. Its error is not told, as it has seen a part only.
+    /// One part has failed. Its error is not included, since it has seen only a part of the run.
     Failed,
-    /// One was interrupted, or has left.
+    /// One part was interrupted, or has left.
     Interrupted,
 }
 
-/// What ends the rounds of a part before its result is told.
+/// The end of a part's rounds before its result.
 enum Cut {
     Failed,
     Interrupted,
@@ -72,16 +76,16 @@ enum Cut {
 }
 
 impl Peers {
-    /// Process `number` of `count`.
+    /// Returns process `number` of `count`.
     ///
     /// # Panics
-    /// When there is no such process.
+    /// When `number` is not below `count`.
     pub fn new(number: usize, count: usize, exchange: Box<dyn Exchange>) -> Peers {
         assert!(number < count, "process {number} of {count}");
         Peers(Arc::new(Own { number, count, exchange, left: OnceLock::new() }))
     }
 
-    /// So many that are threads of this process, to be given to one each.
+    /// Returns `count` threads of this process as processes, one for each thread.
     pub fn in_threads(count: usize) -> Vec<Peers> {
         let threads = Threads::connected(count).into_iter().enumerate();
         threads.map(|(number, own)| Peers::new(number, count, Box::new(Together(Mutex::new(own))))).collect()
@@ -92,15 +96,15 @@ impl Peers {
         self.0.number
     }
 
-    /// How many there are.
+    /// The number of processes.
     pub fn count(&self) -> usize {
         self.0.count
     }
 
-    /// Runs this process's part of something that all of them run. `body` is given its connection to the others.
+    /// Runs this process's part of a computation of all processes. `body` gets its connection to the others.
     ///
     /// # Errors
-    /// The others cannot be reached, or one of them is of another version.
+    /// When the others are out of reach, or one of them has another version.
     pub fn run<M, T>(&self, body: impl FnOnce(Connected<M>) -> Result<T, Error>) -> Result<Outcome<T>, Error>
     where
         T: Serialize + DeserializeOwned,
@@ -145,10 +149,10 @@ impl Peers {
         heard.into_iter().enumerate().map(of).collect::<Result<_, _>>().map(Outcome::Ended)
     }
 
-    /// Checks that all processes have the same inputs, of which `own` is a hash.
+    /// Checks that all processes have the same inputs, by the hash `own`.
     ///
     /// # Errors
-    /// One has others; as [`Peers::run`].
+    /// When one has others; as [`Peers::run`].
     pub fn agree(&self, own: u64) -> Result<(), Error> {
         match self.run::<(), u64>(|_| Ok(own))? {
             Outcome::Ended(all) => match all.iter().position(|other| *other != all[0]) {
@@ -162,10 +166,11 @@ impl Peers {
         }
     }
 
-    /// Ends the rounds for this process, whose command ends with this status. The statuses of those that left first.
+    /// Ends the rounds for this process. Its command ends with this status. Returns the statuses of the processes that left
+    /// first.
     ///
     /// # Errors
-    /// The others cannot be reached.
+    /// When the others are out of reach.
     pub fn leave(&self, status: u8) -> Result<Statuses, Error> {
         if self.0.left.get().is_none() {
             self.say(Said::Left(status), iter::repeat_n(Vec::new(), self.count()))?;
@@ -173,8 +178,8 @@ impl Peers {
         Ok(self.0.left.get().cloned().unwrap_or_default())
     }
 
-    /// A round: what each process says, and the bytes that follow. `bytes` are for each of the others, and are not sent to
-    /// this process itself.
+    /// Exchanges states and the bytes that follow, in a round. `bytes` are for each of the others; this process gets none from
+    /// itself.
     fn say(&self, own: Said, bytes: impl Iterator<Item = Vec<u8>>) -> Result<Vec<(Said, Vec<u8>)>, Error> {
         let said = encoded(&own);
         let with = |(number, bytes): (usize, Vec<u8>)| {
@@ -211,7 +216,7 @@ impl Peers {
     }
 }
 
-/// What cuts a round short in which this is said; nothing where all have ended.
+/// Returns the early end of a round with these states; none if all have ended.
 fn cut_of(said: impl Iterator<Item = Said> + Clone) -> Option<Cut> {
     if said.clone().any(|said| matches!(said, Said::Interrupted | Said::Left(_))) {
         return Some(Cut::Interrupted);
@@ -223,7 +228,7 @@ fn encoded(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).expect("plain data, of known lengths")
 }
 
-/// Bytes for a thread, with the number of the one that they come from.
+/// Bytes for a thread, with the number of the sending one.
 struct Together(Mutex<Threads<(usize, Vec<u8>)>>);
 
 impl Exchange for Together {
@@ -241,11 +246,11 @@ impl Exchange for Together {
     }
 }
 
-/// A part's connection to those in other processes.
+/// A part's connection to the parts in other processes.
 pub struct Connected<M> {
     peers: Peers,
     cut: Rc<RefCell<Option<Cut>>>,
-    /// Of the last round.
+    /// The words of the last round.
     words: Vec<u64>,
     messages: PhantomData<M>,
 }

@@ -1,6 +1,6 @@
-//! The report of a run as plain data: what JSON and other languages have of it.
+//! The report of a run as plain data, for JSON and other languages.
 //!
-//! Counters that are reported as they are kept have their names in JSON where they are defined.
+//! The definitions of reported counters give their JSON names.
 
 use crate::cluster::{Failure, Run, TrafficReport, failures};
 use crate::{FaultStatistics, KernelCounters, NetworkStatistics, QueueStatistics, RefusedCommand};
@@ -21,11 +21,11 @@ pub struct RunReport {
     pub links: Vec<LinkReport>,
     /// The ports of hosts and switches, in a network without credits.
     pub ports: Vec<NetworkPortReport>,
-    /// What became of the traffic for hosts' cards.
+    /// Packet dispositions of the traffic for hosts' cards.
     pub traffic: Vec<TrafficReport>,
 }
 
-/// A node during a run: counts that every node has, and by design those of its card.
+/// A node during a run: counts of every node, and its card's counts by design.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NodeCounts {
     /// The name of the node's card.
@@ -40,7 +40,7 @@ pub struct NodeCounts {
     pub failures: Vec<Failure>,
     /// Commands of handlers that the card refused; `failures` has these as texts.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is none of nicety's.
+    /// Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is not nicety's.
     pub card: Option<CardCounts>,
 }
 
@@ -49,17 +49,17 @@ pub struct NodeCounts {
 pub struct LinkReport {
     /// Its name, such as `hosts.0 -> switch.0`.
     pub link: String,
-    /// Packets that were put on it, including those sent again and acknowledgements.
+    /// Packets on it, including retransmissions and acknowledgements.
     pub packets: u64,
     /// Packets that never arrived.
     pub lost: u64,
-    /// Packets of which a byte was damaged.
+    /// Packets with a damaged byte.
     pub corrupted: u64,
-    /// Packets of which a second one followed.
+    /// Packets that were sent twice.
     pub duplicated: u64,
     /// Packets that were delayed.
     pub reordered: u64,
-    /// Those among `packets` that the link sent again, having lost or damaged them; on links that do so.
+    /// Packets among `packets` that the link resent after loss or damage, on links that do so.
     pub resent: u64,
 }
 
@@ -72,20 +72,20 @@ pub struct NetworkPortReport {
     pub port: u32,
     /// The host or switch at the far end of its link.
     pub peer: String,
-    /// Packets that were dropped at this port.
+    /// Packets dropped at this port.
     pub dropped_packets: u64,
     /// Their bytes on the wire.
     pub dropped_bytes: u64,
-    /// Why packets are dropped here, if any are: `queue full`, those for this port; `no headroom`, those that came by it though its
-    /// sender was paused; `packet buffer full`, by a card.
+    /// The reason of the drops, if any. `queue full`: packets for this port. `no headroom`: packets that arrived by this port
+    /// though their sender was paused. `packet buffer full`: packets dropped by a card.
     pub reason: String,
-    /// Most bytes at once in the queue before the port; with pauses, of what came by it.
+    /// Maximum bytes in the queue before the port. With pauses, maximum buffered bytes that arrived by it.
     pub peak_bytes: u64,
-    /// Pause frames sent by this port, those among them that end a pause.
+    /// Pause frames sent by this port, including those that end a pause.
     pub pauses_sent: u64,
-    /// Pause frames that came.
+    /// Pause frames received.
     pub pauses_received: u64,
-    /// How long the port was not allowed to send, in picoseconds.
+    /// Time for which the port was paused, in picoseconds.
     pub paused_ps: u64,
 }
 
@@ -119,12 +119,12 @@ impl NodeCounts {
 }
 
 impl NetworkPortReport {
-    /// The ports of a network; none with credits.
+    /// Returns the ports of a network; none with credits.
     pub fn all(network: &NetworkStatistics) -> Vec<NetworkPortReport> {
         network.queues.iter().map(NetworkPortReport::of).collect()
     }
 
-    /// Adds what another part of the run has seen of it; of a port, that is all or nothing.
+    /// Adds another part's view of the port, which has all or nothing.
     pub fn add(&mut self, more: &NetworkPortReport) {
         self.dropped_packets += more.dropped_packets;
         self.dropped_bytes += more.dropped_bytes;

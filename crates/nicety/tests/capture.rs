@@ -1,4 +1,4 @@
-//! Captures: what links carried, in files that others' code reads.
+//! Captures: the packets of links, in files that other tools read.
 
 use nicety::{Capture, Cluster, ClusterConfig, Error, Faults, Host, Rates, Run, Topology, cards};
 use pcap_file::DataLink;
@@ -9,7 +9,7 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// A packet as it is read back.
+/// A packet from a capture file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Packet {
     link: String,
@@ -19,13 +19,13 @@ struct Packet {
     length: u32,
 }
 
-/// A file as it is read back.
+/// The contents of a capture file.
 #[derive(Debug, Default)]
 struct Read {
     /// The links' names and descriptions, and their kinds.
     links: Vec<(String, String, DataLink)>,
     packets: Vec<Packet>,
-    /// How many packets each link had, and how many are not in the file.
+    /// Packets of each link, and those missing from the file.
     statistics: Vec<(u64, u64)>,
 }
 
@@ -123,7 +123,7 @@ fn run_ping_pong(card: &str, capture: &Capture) -> Result<Run, Error> {
     cluster.run()
 }
 
-/// nicety's header of a packet: its length, what is behind it, and the numbers in it.
+/// Returns a packet with nicety's header: the header, the bytes behind it, and its numbers.
 fn split(bytes: &[u8]) -> (Vec<u8>, Vec<u8>, [u64; 7]) {
     let number =
         |at: usize, len: usize| bytes[at..at + len].iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
@@ -143,7 +143,7 @@ fn a_ping_pong_has_the_times_worked_by_hand() {
     let link = |name: &str| (name.to_owned(), description.clone(), DataLink::USER0);
     assert_eq!(found.links, [link("hosts.0 -> hosts.1"), link("hosts.1 -> hosts.0")]);
     assert_eq!(found.statistics, [(1, 0), (1, 0)]);
-    // Post and bus; then all of half a round trip, and post and bus again.
+    // Post and bus; then half a round trip, and post and bus again.
     let times = found.packets.iter().map(|p| (p.ns, p.comment.as_str())).collect::<Vec<_>>();
     assert_eq!(times, [(315, "315000 ps"), (1008, "1008685 ps")]);
     let (header, payload, numbers) = split(&found.packets[0].bytes);
@@ -187,7 +187,7 @@ fn every_card_can_be_captured_and_ports_of_ethernet_have_its_frames() {
             continue;
         }
         assert_eq!(found.links[0].2, DataLink::ETHERNET);
-        // From the destination's address on, and no checksum between it and the payload.
+        // The bytes begin with the destination's address, and no checksum is between it and the payload.
         let queue = if card == "nfp-4000" { 255 } else { 0 };
         assert_eq!(packet.bytes[..12], [2, queue, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0]);
         assert_eq!(packet.bytes.len(), packet.length as usize);
@@ -196,7 +196,7 @@ fn every_card_can_be_captured_and_ports_of_ethernet_have_its_frames() {
     }
 }
 
-/// The ports of a frame of TCP over IP version 4, its own header of Ethernet in front.
+/// Returns the ports of an IPv4 TCP frame, behind its Ethernet header.
 fn ports(frame: &[u8]) -> Option<(u16, u16)> {
     let half = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     (half(12) == 0x0800 && frame[23] == 6).then(|| (half(34), half(36)))
@@ -266,7 +266,7 @@ fn packets_beyond_the_memory_are_counted() {
         assert_eq!(capture.left_out(), left_out);
     }
     let found = file.read();
-    // Of rank 1 there is an acknowledgement, which fits.
+    // Rank 1 sends an acknowledgement, which fits.
     assert_eq!(found.statistics, [(16, 16), (1, 0), (16, 16), (1, 0)]);
     assert_eq!(found.packets.len(), 2);
 }
@@ -290,7 +290,7 @@ async fn exchange(host: Host, messages: Vec<(u32, u32, u64)>) -> Result<(), Erro
 }
 
 fn star(messages: &[(u32, u32, u64)], faults: &Faults, shards: usize, file: &Scratch) -> Run {
-    // Of three packets in ten something happens to: many of them in a row, now and then.
+    // Faults hit three packets in ten, occasionally many consecutive ones.
     let reliable = ["transport.reliable=true", "transport.retries=100000"].map(str::to_owned);
     let card = cards::load("spin-discrete", &reliable).unwrap();
     let (topology, capture) = (Topology::Star, Some(Capture::to(&file.0)));
@@ -352,7 +352,7 @@ fn dropped_packets_are_there_with_where_they_were_dropped() {
     let error = cluster.run().unwrap_err().to_string();
     assert!(error.starts_with("2 packets were not delivered"), "{error}");
     let found = file.read();
-    // Behind the links; what was on a link is there as well.
+    // The interface follows the links. A dropped packet of a link is on the link, too.
     assert_eq!(found.links.last().unwrap().0, "dropped by switch.0");
     assert_eq!(found.links.iter().filter(|link| link.0.starts_with("dropped by ")).count(), 1);
     let dropped: Vec<_> =

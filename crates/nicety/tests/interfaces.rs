@@ -23,7 +23,7 @@ fn send_and_recv_work_with_receives_before_and_after() {
             let (to, from) = ((rank + 1) % 3, (rank + 2) % 3);
             let mut posted = Vec::new();
             for (tag, &size) in (0..).zip(&sizes) {
-                // Every other receive is posted before its message comes.
+                // Every other receive is posted before its message arrives.
                 if tag % 2 == 0 {
                     let room = host.alloc(size)?;
                     posted.push((tag, host.post_recv(&room, Some(from), Some(tag)).await?, room));

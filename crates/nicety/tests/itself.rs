@@ -1,4 +1,4 @@
-//! Messages of a host to itself turn round on its card, or in its library.
+//! Messages of a host to itself loop back on its card, or in its library.
 
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
 use nicety_portals::{
@@ -59,7 +59,7 @@ async fn ready(host: &Host, len: u64) -> Result<Ready, Error> {
     Ok(Ready { into, count, from, md, answers })
 }
 
-/// Puts `len` bytes to itself; checks them and returns the time from the post to the notice.
+/// Puts `len` bytes to itself, checks them, and returns the time from the post to the notice.
 async fn put(host: &Host, len: u64) -> Result<u64, Error> {
     let Ready { into, count, md, .. } = ready(host, len).await?;
     let start: Time = host.now();
@@ -76,8 +76,8 @@ fn a_put_to_itself_takes_what_is_not_the_link() {
     for (len, picoseconds) in [
         // 65 ns; 250 and 8 x 15.6 ps; 30; 8 x 15.6 ps and 250; 65.
         (8, 65_000 + 250_000 + 125 + 30_000 + 250_125 + 65_000),
-        // 64 KiB: the first of 16 packets of 63 897.6 ps has crossed the bus and is matched; the packets return over
-        // the bus as fast as they come, each rounded up.
+        // 64 KiB: the first of 16 packets of 63 897.6 ps has crossed the bus and is matched. The packets return over the bus at
+        // their arrival rate, each rounded up.
         (65_536, 65_000 + 250_000 + 63_898 + 30_000 + 16 * 63_898 + 250_000 + 65_000),
         (0, 65_000 + 250_000 + 30_000 + 250_000 + 65_000),
     ] {
@@ -114,7 +114,7 @@ fn every_operation_can_be_on_itself() {
             portals.post(&request.into()).await?;
             portals.ct_wait(count, 1).await?;
             assert_eq!(into.read(0, 16), bytes(16), "0 and so much");
-            // The received bytes are fetched back, after a put that they trigger.
+            // A get returns the received bytes, after a put that they trigger.
             portals.triggered_put(put, count, 2).await?;
             into.write(16, &[9; 8]);
             let options = MdOptions::EVENT_CT_REPLY;
@@ -125,7 +125,7 @@ fn every_operation_can_be_on_itself() {
             portals.ct_wait(count, 3).await?;
             assert_eq!(from.read(32, 8), [9; 8]);
             assert_eq!(into.read(0, 16), bytes(16));
-            // The atomic's acknowledgement and the put's.
+            // The acknowledgements of the atomic and of the put.
             portals.ct_wait(answers, 2).await?;
             Ok(())
         });
@@ -183,7 +183,7 @@ fn messages_to_itself_need_no_microengine() {
     assert!(ran.is_ok(), "{ran:?}");
 }
 
-// The packets of a stream of messages wait for slots, and none is lost or overtakes another.
+// The packets of a message stream wait for slots. None is lost or overtakes another.
 #[test]
 fn places_on_the_way_are_bounded() {
     let overrides = ["buffer.packets=2", "send.queue=1"];

@@ -1,5 +1,5 @@
-//! Data that a network loses and nothing sends again fails a run, though all programs come to their end; on every card, whatever
-//! the cause, and unless it is allowed.
+//! Data that a network loses and nothing sends again fails a run, even if all programs end. This holds on every card and for
+//! every cause, unless the loss is allowed.
 
 use nicety::ethernet::SocketKind;
 use nicety::{
@@ -10,7 +10,7 @@ use nicety_types::{Duration, NodeId};
 
 /// Messages, or datagrams.
 const MESSAGES: u64 = 10;
-/// All cards whose hosts have no TCP.
+/// All cards without TCP on their hosts.
 const CARDS: [&str; 8] =
     ["apenet-6", "apenet-v4", "apenet-v5", "nfp-4000", "pspin", "qnix", "spin-discrete", "spin-integrated"];
 const SOCKETS: [&str; 5] = ["ethernet-100g", "niagara2-neptune", "niagara2-niu", "spin-100g", "xeon-oplin"];
@@ -21,7 +21,7 @@ fn config(card: &str, overrides: &[&str], lines: &str) -> ClusterConfig {
     ClusterConfig { faults, ..ClusterConfig::new(2, cards::load(card, &overrides).unwrap()) }
 }
 
-/// Rank 0 sends, and nobody receives.
+/// Rank 0 sends, and nothing receives.
 fn unnoticed(config: ClusterConfig) -> Result<Run, Error> {
     let mut cluster = Cluster::new(config)?;
     cluster.program(0, async |host| {
@@ -39,7 +39,7 @@ fn unnoticed(config: ClusterConfig) -> Result<Run, Error> {
     cluster.run()
 }
 
-/// Rank 0 sends datagrams, of which rank 1 takes what comes.
+/// Rank 0 sends datagrams. Rank 1 receives those that arrive.
 fn datagrams(config: ClusterConfig) -> Result<Run, Error> {
     const PORT: u16 = 9;
     async fn bound(host: &Host) -> Result<u32, Error> {
@@ -65,7 +65,7 @@ fn datagrams(config: ClusterConfig) -> Result<Run, Error> {
     cluster.run()
 }
 
-/// The failure of kind `lost` of a run that allows it.
+/// Returns the failure of kind `lost` of a run that allows it.
 fn allowed(run: Result<Run, Error>) -> nicety::Failure {
     let failures = run.unwrap().failures();
     let [lost] = &failures[..] else { panic!("{failures:?}") };
@@ -89,7 +89,7 @@ fn lost_data_that_nobody_misses_fails_the_run_on_every_card() {
             assert!(matches!(error, Error::Undelivered(_)) && error.exit_status() == 1, "{card}: {text}");
             assert!(text.contains(cause) && text.contains("nor sent again"), "{card}, {lines}: {text}");
             for kinds in ["lost", "all"] {
-                // A card may refuse what has come damaged, too.
+                // A card may also refuse a damaged packet.
                 let kinds: Allowed = if lines == "corrupt=1" { Allowed::ALL } else { kinds.parse().unwrap() };
                 let run = unnoticed(ClusterConfig { allowed: kinds, ..config(card, overrides, lines) });
                 let failures = run.unwrap().failures();

@@ -1,4 +1,4 @@
-//! All tests of the crate except the counts of allocations, in one binary, which links faster than many.
+//! All tests of the crate except the counts of allocations, in one binary, which links faster than several.
 
 mod capture;
 mod faults;

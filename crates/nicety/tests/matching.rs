@@ -1,4 +1,4 @@
-//! Which message a receive takes, on a card of every design: by its source, by all bits of its tag, and in order.
+//! The matches of receives on a card of every design: by source, by all bits of the tag, and in order.
 
 use nicety::{Cluster, ClusterConfig, Error, Host, LARGEST_TAG, Tags, Topology, cards};
 use nicety_types::Duration;
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const CARDS: [&str; 5] = ["spin-discrete", "nfp-4000", "qnix", "apenet-v5", "niagara2-niu"];
 
-/// Bytes of a message that every design sends at once, and of one that some keep back until its receive is there.
+/// Bytes of a message that every design sends at once, and of one that some designs hold until its receive is posted.
 const SHORT: u64 = 8;
 const LONG: u64 = 20_000;
 
@@ -27,14 +27,14 @@ struct Wanted {
     tags: Tags,
 }
 
-/// When things happen, in microseconds: before the first receive and between receives, and likewise for sends.
+/// Delays in microseconds: before the first receive and between receives, and likewise for sends.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     receives: (u64, u64),
     sends: (u64, u64),
 }
 
-/// Between sends, so that no short message overtakes a long one, which takes longer to hand over.
+/// The time between sends. A long message takes longer to hand over, and no short one must overtake it.
 const APART: u64 = 300;
 
 const RECEIVES_FIRST: Times = Times { receives: (0, 0), sends: (3_000, APART) };
@@ -45,7 +45,7 @@ fn run<F>(card: &str, program: impl Fn(Host) -> F) -> Result<(), Error>
 where
     F: Future<Output = Result<(), Error>> + 'static,
 {
-    // A CPU for each thread, so that none waits for a pause of another.
+    // A CPU for each thread, so that none waits during another's pause.
     let card = cards::load(card, &["host.cores=32".to_owned()])?;
     let config = ClusterConfig { topology: Topology::Star, ..ClusterConfig::new(3, card) };
     let mut cluster = Cluster::new(config)?;
@@ -59,7 +59,7 @@ async fn pause(host: &Host, us: u64) {
     host.compute(Duration::from_us(us)).await;
 }
 
-/// The number of the message that each receive has taken.
+/// Returns the number of the message that each receive has taken.
 fn taken(card: &str, messages: &[Message], wanted: &[Wanted], times: Times) -> Vec<usize> {
     let found = Rc::new(RefCell::new(Vec::new()));
     let ran = run(card, |host| {
@@ -82,7 +82,7 @@ fn taken(card: &str, messages: &[Message], wanted: &[Wanted], times: Times) -> V
                 }
                 return Ok(());
             }
-            // A message that stays with its sender holds none of those behind it up.
+            // A message that waits at its sender does not block later ones.
             let mut sending = Vec::new();
             pause(&host, times.sends.0).await;
             for (number, Message { from, tag, bytes }) in messages.into_iter().enumerate() {
@@ -111,7 +111,7 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
     let any = |source| Wanted { source, tags: Tags::ANY };
     let top = 1 << 62;
     let cases: [(&[Message], &[Wanted], &[usize]); 4] = [
-        // Bytes of a tag that do not count, whatever the receive has there.
+        // Ignored bits of a tag, with any bits in the receive.
         (
             &[short(1, 0x501), long(1, 0x501), short(1, 0x7), long(1, 0x5ff), short(1, 0x601)],
             &[
@@ -141,13 +141,13 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
             ],
             &[3, 2, 4, 0, 1],
         ),
-        // The first that fits of those that were posted, and the first that fits of those that have come.
+        // The first matching posted receive, and the first matching early message.
         (
             &[short(1, 1), long(1, 2), short(1, 1), short(1, 3)],
             &[any(None), wanted(None, 1, 0), any(None), wanted(None, 2, 1)],
             &[0, 2, 1, 3],
         ),
-        // Of one source or any, where two send at the same time.
+        // From one source or any, with two senders at the same time.
         (
             &[short(1, 9), long(2, 9), short(1, 9), short(2, 8)],
             &[wanted(Some(2), 9, 0), any(Some(1)), wanted(None, 8, 0), any(None)],
@@ -167,7 +167,7 @@ fn receives_take_what_their_source_and_bits_say_in_order() {
     }
 }
 
-/// Each message takes the first of the receives that fits. By times it is the same: none prefers another pairing.
+/// Pairs each message with the first matching receive. The order of times gives the same pairs: no other pairing is preferred.
 fn paired(messages: &[Message], wanted: &[Wanted]) -> Vec<Option<usize>> {
     let mut of_receives = vec![None; wanted.len()];
     for (number, message) in messages.iter().enumerate() {
@@ -196,7 +196,7 @@ fn tags() -> impl Strategy<Value = Tags> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16 * ProptestConfig::default().cases / 256))]
 
-    /// On each card as by a plain list, whatever comes first.
+    /// Every card pairs as a plain list does, in any order of arrival.
     #[test]
     fn every_card_pairs_messages_and_receives_alike(
         messages in prop::collection::vec((few_bits(), prop::sample::select(vec![SHORT, LONG])), 1..10),
@@ -206,7 +206,7 @@ proptest! {
         let messages: Vec<_> =
             messages.into_iter().map(|(tag, bytes)| Message { from: 1, tag, bytes }).collect();
         let wanted: Vec<_> = wanted.into_iter().map(|(source, tags)| Wanted { source, tags }).collect();
-        // Without the receives that stay, and with others for the messages that would.
+        // Without the receives that stay posted, and with new ones for the messages that would wait.
         let pairs = paired(&messages, &wanted);
         let (mut receives_paired, mut expected) = (Vec::new(), Vec::new());
         for (wanted, message) in wanted.iter().zip(&pairs) {
@@ -272,7 +272,7 @@ fn tags_beyond_63_bits_are_refused_and_waits_name_the_bits() {
     }
 }
 
-/// Cards that tell of early messages, and give receives back.
+/// Cards that report early messages, and return cancelled receives.
 const TELLING: [&str; 4] = ["spin-discrete", "nfp-4000", "apenet-v5", "niagara2-niu"];
 
 #[test]
@@ -321,7 +321,7 @@ fn a_probe_finds_the_first_early_message_that_fits_and_leaves_it() {
 #[test]
 fn a_probe_takes_the_time_of_its_card() {
     for (card, picoseconds) in [
-        // Post, bus, bus, notice: the matching unit's work on a command, match.command, is none.
+        // Post, bus, bus, notice: match.command, the matching unit's work on a command, is zero.
         ("spin-discrete", 65_000 + 250_000 + 250_000 + 65_000),
         // library.call
         ("nfp-4000", 50_000),
@@ -347,7 +347,7 @@ fn a_probe_takes_the_time_of_its_card() {
 #[test]
 fn a_receive_that_is_given_up_takes_no_message_and_none_is_lost() {
     for card in TELLING {
-        // Rank 1 sends 100 us after its start; the receive is given up before, meanwhile and after.
+        // Rank 1 sends 100 us after its start. The receive is cancelled before, meanwhile and after.
         for us in (0..200).step_by(9).chain([1_000]) {
             for bytes in [SHORT, LONG] {
                 let given_up = Rc::new(RefCell::new(None));
@@ -364,7 +364,7 @@ fn a_receive_that_is_given_up_takes_no_message_and_none_is_lost() {
                                 let back = host.cancel(pending).await?;
                                 told.replace(Some(back.is_none()));
                                 let taken = match back {
-                                    // The one behind it is for nothing then.
+                                    // Then no message is for the receive behind it.
                                     Some(pending) => {
                                         let received = host.received(pending).await?;
                                         assert!(host.cancel(behind).await?.is_none());

@@ -61,7 +61,7 @@ const CARDS: [&str; 9] = [
 ];
 const LATE: Duration = Duration::from_ns(300_000);
 
-/// Receives a message of this length, which has come long before on cards where it can.
+/// Receives a message of this length, which arrived long before on cards that allow it.
 async fn receive_late(host: &Host, from: u32, len: u64) -> Result<(), Error> {
     let into = host.alloc(len)?;
     host.compute(LATE).await;
@@ -71,7 +71,7 @@ async fn receive_late(host: &Host, from: u32, len: u64) -> Result<(), Error> {
     Ok(())
 }
 
-// Sizes about the limits of every card: eager, programmed I/O, a frame, pages.
+// Sizes around the limits of every card: eager, programmed I/O, a frame, pages.
 #[test]
 fn a_late_receive_gets_its_message_on_every_card() {
     for card in CARDS {
@@ -98,7 +98,7 @@ fn a_late_receive_gets_its_message_on_every_card() {
     }
 }
 
-/// The time that a call took, in picoseconds, and its path's stages, which add up to it.
+/// Returns the time of a call in picoseconds, and checks that its path's stages add up to it.
 async fn timed<T>(host: &Host, call: impl AsyncFnOnce() -> Result<T, Error>) -> Result<u64, Error> {
     let start = host.now();
     host.restart_path();
@@ -108,13 +108,13 @@ async fn timed<T>(host: &Host, call: impl AsyncFnOnce() -> Result<T, Error>) -> 
     Ok(took.ps())
 }
 
-/// How long messages waited for their receives.
+/// Returns the times for which messages waited for their receives.
 fn waits(ran: &Run) -> Vec<Slice> {
     let slices = ran.recording.resources.iter().map(|usage| usage.slice);
     slices.filter(|slice| slice.resource == nicety_nic::spin::resources::UNEXPECTED).collect()
 }
 
-/// The duration of a receive of a message of this length that begins long after the message came.
+/// Checks the duration of a receive of this length that begins long after the message arrived.
 fn late(len: u64, expected: u64) -> Run {
     run("spin-discrete", &[], 2, |host| async move {
         if host.rank() == 0 {
@@ -130,8 +130,8 @@ fn late(len: u64, expected: u64) -> Run {
     .unwrap()
 }
 
-// Post, bus and event of the append, notice; then the copy. A line of 8 bytes and the one that they go to come after
-// 51 ns; they and the one written back take 192 bytes of 150 GiB/s. Of 2 KiB, 32 lines come in four rounds.
+// Post, bus and event of the append, notice; then the copy. A line of 8 bytes and the line of their destination arrive after 51
+// ns. Both and the line written back take 192 bytes of 150 GiB/s. The 32 lines of 2 KiB arrive in four rounds.
 #[test]
 fn an_eager_message_that_came_first_is_copied_at_its_receive() {
     let found = 65_000 + 250_000 + 250_000 + 65_000;
@@ -145,14 +145,14 @@ fn an_eager_message_that_came_first_is_copied_at_its_receive() {
     assert_eq!(recorded.noticed.map(|at| at.ps()), Some(wait.end.ps() + 65_000));
 }
 
-// The receiver gets it: post and bus, the link and a match, request and data over the sender's bus, the link at its
-// gap a byte, a reply's match of 2 ns, deposit and event, notice.
+// The receiver fetches it with a get: post and bus, the link and a match, request and data over the sender's bus. Then the link
+// at its gap per byte, a reply's match of 2 ns, deposit and event, notice.
 #[test]
 fn a_longer_message_that_came_first_waits_at_its_sender() {
     let found = 65_000 + 250_000 + 250_000 + 65_000;
     let asked = 65_000 + 250_000 + 33_400 + 30_000;
     let ran = late(4096, found + asked + 500_000 + 81_920 + 33_400 + 2_000 + 63_898 + 250_000 + 65_000);
-    // All of the message crossed the link twice, and the host's memory at the receiver once.
+    // The whole message crossed the link twice, and the receiver's host memory once.
     let mut sent: Vec<_> = ran.recording.messages().map(|m| (m.posted, m.kind, m.bytes, m.outcome)).collect();
     sent.sort_unstable();
     let sent: Vec<_> = sent.into_iter().map(|(_, kind, bytes, outcome)| (kind, bytes, outcome)).collect();
@@ -160,8 +160,8 @@ fn a_longer_message_that_came_first_waits_at_its_sender() {
     assert_eq!(ran.nodes[1].memory.written, 4096);
 }
 
-// As in the timing contract for a put of 64 KiB: a posted receive costs a long message nothing. Its sender continues
-// when it has the acknowledgement.
+// As in the timing contract for a put of 64 KiB: a posted receive costs a long message nothing. Its sender continues when it has
+// the acknowledgement.
 #[test]
 fn a_long_message_whose_receive_is_there_takes_what_a_put_takes() {
     let ran = run("spin-discrete", &[], 2, |host| async move {
@@ -186,7 +186,7 @@ fn a_long_message_whose_receive_is_there_takes_what_a_put_takes() {
     assert_eq!(waits(&ran), []);
 }
 
-// One sender, one tag: messages are received in the order in which they were sent, wherever they waited.
+// One sender, one tag: messages are received in the order of sending, wherever they waited.
 #[test]
 fn messages_of_one_sender_keep_their_order() {
     for card in CARDS {
@@ -265,7 +265,7 @@ fn flood(overrides: &[&str], count: u64, len: u64) -> Result<Run, Error> {
 #[test]
 fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     let few = ["messages.eager=64 B", "messages.buffers=3", "messages.buffer=256 B"];
-    // Three messages of 64 bytes leave a buffer room for a fourth.
+    // After three messages of 64 bytes a buffer has room for a fourth.
     assert!(flood(&few, 12, 64).is_ok());
     let error = flood(&few, 13, 64).unwrap_err();
     assert_eq!(error.exit_status(), 1);
@@ -278,7 +278,7 @@ fn buffers_are_used_again_and_end_with_an_error_that_says_what_to_raise() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // Above messages.eager they wait at their senders, and need headers alone.
+    // Messages longer than messages.eager wait at their senders, and need only headers.
     assert!(flood(&["messages.eager=0 B", "messages.buffers=1"], 1, 64).is_ok());
     let text = flood(&["limits.unexpected_headers=4"], 5, 8).unwrap_err().to_string();
     assert!(text.contains("limits.unexpected_headers (4)"), "{text}");
@@ -324,7 +324,7 @@ fn limits_that_contradict_each_other_are_refused() {
     assert!(text.contains("a buffer holds at least one message of messages.eager"), "{text}");
 }
 
-// The text of a deadlock with messages without a receive, and with a sender that waits.
+// The text of a deadlock with unreceived messages, and with a waiting sender.
 #[test]
 fn a_deadlock_names_messages_that_no_receive_has_taken() {
     let error = run("spin-discrete", &[], 2, |host| async move {
@@ -386,14 +386,13 @@ enum Naming {
     Anything,
 }
 
-/// Messages in an order in which they can be sent and received one after another, so that no rank need wait for ever;
-/// each rank sends its messages from a thread of their own.
+/// Messages in an order that allows one send and receive after another, so that no rank need wait forever. Each rank sends its
+/// messages from their own thread.
 #[derive(Clone, Debug)]
 struct Traffic {
     messages: Vec<Sent>,
     namings: [Naming; RANKS as usize],
-    /// Receives that each rank posts before it waits for the first of them, and whether it waits for the last one
-    /// first.
+    /// Receives that each rank posts before it waits for the first of them, and whether it waits for the last one first.
     ahead: (usize, bool),
     eager: u64,
     buffers: u64,
@@ -424,7 +423,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     )
 }
 
-/// Carries it out; each byte is checked where it arrives, and the order of each sender's messages.
+/// Runs the traffic. Checks each byte where it arrives, and the order of each sender's messages.
 fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Error> {
     let Traffic { eager, buffers, buffer, .. } = traffic;
     let own = [
@@ -472,7 +471,7 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
                 for (into, pending, place) in posted {
                     received.push((place, into, host.received(pending).await?));
                 }
-                // In the order in which they were posted, each sender's are in the order in which they were sent.
+                // In the order of the posts, each sender's messages are in the order of sending.
                 received.sort_by_key(|(place, ..)| *place);
                 for (_, into, got) in received {
                     let exactly = matches!(traffic.namings[rank as usize], Naming::Exactly);
@@ -490,8 +489,7 @@ fn carry_out(traffic: &Traffic, more: &[&str], faults: Faults) -> Result<Run, Er
     })
 }
 
-/// Whether the buffers hold all messages that may come at once; each takes messages until it lacks room for another
-/// eager one.
+/// Whether the buffers hold all messages that may arrive at once. Each takes messages until it lacks room for another eager one.
 fn fits(traffic: &Traffic) -> bool {
     (0..RANKS).all(|rank| {
         let eager = traffic.messages.iter().filter(|sent| sent.to == rank && sent.len <= traffic.eager);
@@ -544,7 +542,7 @@ fn nothing_of_a_cluster_outlives_it() {
             let mut cluster = Cluster::new(config).unwrap();
             // Cards hold the memory of their hosts.
             let memories: Vec<_> = cluster.memories().iter().map(Rc::downgrade).collect();
-            // The second receive waits for ever: what waits is let go, too.
+            // The second receive waits forever. Waiting calls are released, too.
             let stuck = topology == Topology::Star;
             cluster.program(0, async |host: Host| host.send(&filled(&host, 9000, 1)?, 1, 7).await);
             cluster.program(1, async move |host: Host| {

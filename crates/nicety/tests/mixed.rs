@@ -1,4 +1,4 @@
-//! Clusters whose hosts have different cards.
+//! Clusters with different cards in their hosts.
 
 use nicety::cards::{self, Card};
 use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, spin};
@@ -10,7 +10,7 @@ fn card(name: &str, overrides: &[&str]) -> Card {
     cards::load(name, &overrides).unwrap()
 }
 
-/// Rank 0 sends `bytes` to rank 1, which returns as many: when each had its message, in picoseconds, and the run.
+/// Rank 0 sends `bytes` to rank 1, which returns the same number. Returns when each had its message, in picoseconds, and the run.
 fn ping_pong(bytes: u64, config: ClusterConfig) -> ([u64; 2], Run) {
     let nodes = config.nodes;
     let mut cluster = Cluster::new(config).unwrap();
@@ -81,7 +81,7 @@ fn a_cable_to_a_switch_is_as_its_host_has_it() {
             let topology: Topology = topology.parse().unwrap();
             let config = ClusterConfig { topology, ..ClusterConfig::of(cards.clone()) };
             let ([both, one], _) = ping_pong(8, config);
-            // Cut through: one way the bytes arrive slowly at the switch, the other way they leave it slowly.
+            // Cut through: in one direction bytes reach the switch slowly, in the other they leave it slowly.
             let way = 65_000 + 250_000 + 33_400 + 50_000 + 320 + 33_400 + 30_000 + 125 + 250_000 + 65_000;
             assert_eq!((one, both - one), (way, way), "{topology}");
         }

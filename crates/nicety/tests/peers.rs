@@ -1,11 +1,11 @@
-//! Processes that run parts of something, here as threads.
+//! Processes that run parts of a computation, here as threads.
 
 use nicety::{Error, Exchange, Outcome, Peers};
 use nicety_kernel::Parts;
 use proptest::prelude::*;
 use std::thread;
 
-/// What each of so many processes gives.
+/// Runs `act` in each of `count` processes, and returns the results.
 fn each<T: Send>(count: usize, act: impl Fn(Peers) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let act = &act;
@@ -15,7 +15,7 @@ fn each<T: Send>(count: usize, act: impl Fn(Peers) -> T + Sync) -> Vec<T> {
     })
 }
 
-/// A part that meets the others so many times, and then ends so.
+/// Runs a part that meets the others for `rounds` rounds, and then ends with `end`.
 fn part(peers: &Peers, rounds: u64, end: Result<u64, Error>) -> Result<Outcome<u64>, Error> {
     peers.run::<String, u64>(|mut connected| {
         for round in 0..rounds {
@@ -60,7 +60,7 @@ fn messages_and_words_reach_all() {
             _ => panic!("it ends"),
         }
     });
-    // Process 0 is sent one message in round 1 and two in round 2, by each; process 1 one in round 2.
+    // Process 0 gets one message in round 1 and two in round 2 from each other one. Process 1 gets one in round 2.
     assert_eq!(found[0][0], ["11", "21", "12", "12", "22", "22"]);
     assert_eq!(found[0][1], ["02", "22"]);
     assert!(found[0][2].is_empty());
@@ -75,7 +75,7 @@ fn the_first_process_that_leaves_is_told_of() {
             assert_eq!(peers.leave(3).unwrap(), own);
             (String::new(), own)
         }
-        // They are still at work, and find out; what they do next does not wait for it.
+        // They are still at work, and learn of it. Their next step does not wait for the process that left.
         _ => {
             let outcome = name(&part(&peers, 5, Ok(7)));
             assert_eq!(name(&part(&peers, 5, Ok(7))), outcome);
@@ -117,7 +117,7 @@ fn other_bytes_are_refused() {
 }
 
 proptest! {
-    /// All processes come to the same outcome, whenever parts end and however.
+    /// All processes get the same outcome, however and whenever parts end.
     #[test]
     fn all_agree(ends in proptest::collection::vec((0..6_u64, 0..4_u8), 2..5)) {
         let found = each(ends.len(), |peers| {
@@ -127,7 +127,7 @@ proptest! {
                 1 => Err(Error::Program("x".to_owned())),
                 other => Ok(u64::from(other)),
             };
-            // A second one comes to its end whatever the first was.
+            // A second part ends normally after any first one.
             [part(&peers, rounds, end), part(&peers, 2, Ok(1))].map(|outcome| name(&outcome))
         });
         prop_assert!(found.iter().all(|other| *other == found[0]), "{found:?}");

@@ -1,5 +1,5 @@
-//! Puts, gets and atomics of several hosts at once, against a simple model: no byte or count is lost, duplicated or
-//! misplaced, nothing deadlocks however small the buffers are, and the number of shards makes no difference.
+//! Concurrent puts, gets and atomics of several hosts against a simple model. No byte or count is lost, duplicated or misplaced.
+//! Nothing deadlocks with small buffers, and the number of shards makes no difference.
 
 use nicety::spin::Report;
 use nicety::{Buffer, Cluster, ClusterConfig, Error, Host, Run, Topology, cards};
@@ -49,7 +49,7 @@ impl Op {
         self.offset % COUNTERS
     }
 
-    /// The operand of an add: 1 for each counter from its own on, so that sums tell counters apart.
+    /// The operand of an add: 1 for each counter from its own on, so that sums distinguish counters.
     fn items(&self) -> u64 {
         COUNTERS - self.counter()
     }
@@ -211,8 +211,8 @@ fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
         match op.kind {
             Kind::Put => {
                 let at = (SLOT * number as u64 + op.offset) as usize;
-                // Every slot but the last is longer than the longest put at the last offset; a put into the last slot
-                // is cut there.
+                // Every slot but the last is longer than the longest put at the last offset. A put into the last slot is
+                // truncated there.
                 let len = (op.len as usize).min(theirs.puts.len() - at);
                 theirs.puts[at..at + len].copy_from_slice(&contents(op.from, number as u64, op.len)[..len]);
                 theirs.bytes_put += len as u64;
@@ -230,7 +230,7 @@ fn expected(ranks: u32, ops: &[Op]) -> Vec<Outcome> {
     all
 }
 
-/// The fetching adds have seen each value once, among those of the other adds.
+/// Checks that the fetching adds have seen each value once, among those of the other adds.
 fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
     for target in 0..ranks {
         for counter in 0..COUNTERS {
@@ -251,7 +251,7 @@ fn fetched(ranks: u32, ops: &[Op], all: &[Outcome]) {
     }
 }
 
-/// Every row's stages add up to its latency.
+/// Checks that every row's stages add up to its latency.
 fn rows_add_up(run: &Run) {
     for message in run.recording.messages() {
         let (Some(completed), Some(stages)) = (message.completed, &message.stages) else {
@@ -295,7 +295,7 @@ proptest! {
     }
 }
 
-/// Three senders fill an entry with flow control whose host reads slowly; refused messages are sent again.
+/// Three senders fill an entry with flow control. Its host reads slowly, and refused messages are sent again.
 #[test]
 fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
     const EACH: u64 = 25;
@@ -324,7 +324,7 @@ fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
                         portals.pt_enable(PT, true).await?;
                     }
                     _ => {
-                        // The bytes are where the event says.
+                        // The bytes are at the address in the event.
                         let at = event.start - buffer.address();
                         let word = u64::from_le_bytes(buffer.read(at, 8).try_into().expect("eight bytes"));
                         assert_eq!((event.kind, word), (EventKind::Put, event.hdr_data));

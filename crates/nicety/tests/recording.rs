@@ -6,7 +6,7 @@ use nicety::{Cluster, ClusterConfig, Duration, Error, Run, Time, Topology, cards
 /// Every host but the first sends three messages of these sizes to the first, which receives them one after another.
 fn gather(nodes: u32, config: impl FnOnce(ClusterConfig) -> ClusterConfig) -> Run {
     const SIZES: [u64; 3] = [8, 5000, 20_000];
-    // Nothing is acknowledged, so that all messages are these.
+    // Nothing is acknowledged, so that no other messages exist.
     let card = cards::load("spin-discrete", &["messages.eager=20000 B".to_owned()]).unwrap();
     let topology = if nodes == 2 { Topology::Pair } else { Topology::Star };
     let mut cluster =
@@ -182,7 +182,7 @@ fn full_tables_keep_the_first_rows_and_count_the_others() {
     let all = recorded(2, Level::Everything, 1).recording;
     let some = gather(2, |config| ClusterConfig { recording: Level::Everything, recorded_rows: 2, ..config })
         .recording;
-    // The sender's third message; and its packets, of which the receiver leaves out as many.
+    // The sender's third message is missing, and its packets. The receiver leaves out the same number.
     assert!(some.messages().eq(all.messages().take(2)));
     assert_eq!(some.left_out.messages, 1);
     assert_eq!((some.packets.len(), some.left_out.packets), (2, 2 * (all.packets.len() as u64 - 2)));

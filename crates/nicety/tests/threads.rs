@@ -27,7 +27,7 @@ fn a_thread_that_is_joined_gives_its_result_and_its_time() {
         host.compute(Duration::from_ns(100)).await;
         assert_eq!(host.path().at().ps(), 100_000);
         assert_eq!(thread.join().await?.ps(), 0);
-        // The time it waited is the thread's.
+        // The time of its wait is the thread's.
         assert_eq!((host.path().at().ps(), host.now().ps()), (300_000, 300_000));
         let failing = host.spawn(|host| broken(host, 5));
         assert_eq!(failing.join().await, Err(Error::Program("broken after 5 ns".into())));

@@ -5,7 +5,7 @@ use nicety_portals::*;
 use nicety_types::NodeId;
 use std::hint::black_box;
 
-/// Nanoseconds a message, the best of five runs.
+/// Returns nanoseconds per message, the best of five runs.
 fn time(what: &str, messages: u32, mut message: impl FnMut()) {
     let best = (0..5).map(|_| {
         let start = ThreadTime::now();
@@ -15,7 +15,7 @@ fn time(what: &str, messages: u32, mut message: impl FnMut()) {
     println!("{what:55} {:8.1} ns", best.fold(f64::INFINITY, f64::min));
 }
 
-/// An interface whose list has `entries` entries; only the last takes match bits 0.
+/// Returns an interface with a list of `entries` entries; only the last accepts match bits 0.
 fn interface(entries: u64) -> (Interface, CtHandle, Effects) {
     let mut ni = Interface::new(NodeId(0), Limits::default());
     let mut effects = Effects::new();

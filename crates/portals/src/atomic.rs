@@ -1,8 +1,7 @@
-//! Operators and types of atomic operations, and their arithmetic ('Atomic Operations', `ptl_op_t`,
-//! `ptl_datatype_t`).
+//! Operators and types of atomic operations, and their arithmetic ('Atomic Operations', `ptl_op_t`, `ptl_datatype_t`).
 //!
-//! Values are little-endian, in memory and on the wire. An operation works on its items one after another;
-//! items of different operations may interleave, as the specification allows.
+//! Values are little-endian, in memory and on the wire. An operation works on its items in order; items of different operations may
+//! interleave, as the specification allows.
 
 use crate::error::Error;
 use crate::event::named;
@@ -10,42 +9,42 @@ use std::cmp::Ordering;
 use std::fmt;
 
 named! {
-    /// The operation on an item of the target (`ptl_op_t`). *Data* is the item in the message; the *operand*
-    /// of a conditional swap comes beside it.
+    /// The operation on an item of the target (`ptl_op_t`). *Data* is the item in the message; the *operand* of a conditional swap is a
+    /// second item in it.
     pub enum AtomicOp {
-        /// The lesser of the target and the data. Where one is no number, the target stays.
+        /// The lesser of the target and the data; the target if either is a NaN.
         Min = "PTL_MIN",
-        /// The greater of the target and the data. Where one is no number, the target stays.
+        /// The greater of the target and the data; the target if either is a NaN.
         Max = "PTL_MAX",
-        /// The sum; of integers, modulo two to the power of their width.
+        /// The sum; for integers, modulo two to the power of their width.
         Sum = "PTL_SUM",
-        /// The product; of integers, modulo two to the power of their width.
+        /// The product; for integers, modulo two to the power of their width.
         Prod = "PTL_PROD",
-        /// One where the target or the data is not zero, zero otherwise.
+        /// One if the target or the data is not zero, else zero.
         Lor = "PTL_LOR",
-        /// One where neither the target nor the data is zero, zero otherwise.
+        /// One if neither the target nor the data is zero, else zero.
         Land = "PTL_LAND",
-        /// The bits of either.
+        /// Bitwise or.
         Bor = "PTL_BOR",
-        /// The bits of both.
+        /// Bitwise and.
         Band = "PTL_BAND",
-        /// One where exactly one of the target and the data is zero, zero otherwise.
+        /// One if exactly one of the target and the data is zero, else zero.
         Lxor = "PTL_LXOR",
-        /// The bits of exactly one.
+        /// Bitwise exclusive or.
         Bxor = "PTL_BXOR",
         /// The data.
         Swap = "PTL_SWAP",
-        /// The data where the operand equals the target.
+        /// The data if the operand equals the target.
         Cswap = "PTL_CSWAP",
-        /// The data where the operand differs from the target.
+        /// The data if the operand differs from the target.
         CswapNe = "PTL_CSWAP_NE",
-        /// The data where the operand is at most the target.
+        /// The data if the operand is at most the target.
         CswapLe = "PTL_CSWAP_LE",
-        /// The data where the operand is less than the target.
+        /// The data if the operand is less than the target.
         CswapLt = "PTL_CSWAP_LT",
-        /// The data where the operand is at least the target.
+        /// The data if the operand is at least the target.
         CswapGe = "PTL_CSWAP_GE",
-        /// The data where the operand is greater than the target.
+        /// The data if the operand is greater than the target.
         CswapGt = "PTL_CSWAP_GT",
         /// The data's bits where the operand has ones, the target's elsewhere.
         Mswap = "PTL_MSWAP",
@@ -53,8 +52,7 @@ named! {
 }
 
 named! {
-    /// The type of an item (`ptl_datatype_t`). The specification's long double, whose size depends on the
-    /// host, is not among them.
+    /// The type of an item (`ptl_datatype_t`). The specification's long double is missing, since its size depends on the host.
     pub enum Datatype {
         /// 8-bit signed integer.
         Int8 = "PTL_INT8_T",
@@ -84,12 +82,12 @@ named! {
 }
 
 impl AtomicOp {
-    /// Whether it is one of `PtlSwap`, and not one of `PtlAtomic` and `PtlFetchAtomic`.
+    /// Returns whether it is an operator of `PtlSwap`, and not of `PtlAtomic` and `PtlFetchAtomic`.
     pub const fn is_swap(self) -> bool {
         self as u8 >= AtomicOp::Swap as u8
     }
 
-    /// Whether it takes an operand beside the data, and only one item.
+    /// Returns whether it takes an operand beside the data, and only one item.
     pub const fn has_operand(self) -> bool {
         self as u8 > AtomicOp::Swap as u8
     }
@@ -106,7 +104,7 @@ impl AtomicOp {
 }
 
 impl Datatype {
-    /// Size of an item in bytes.
+    /// Returns the size of an item in bytes.
     pub const fn size(self) -> usize {
         use Datatype::*;
         match self {
@@ -127,7 +125,7 @@ impl Datatype {
     }
 }
 
-/// An operator with the type it works on: only pairs that have a meaning exist.
+/// A valid pair of operator and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Atomic {
     op: AtomicOp,
@@ -135,11 +133,11 @@ pub struct Atomic {
 }
 
 impl Atomic {
-    /// The operator on items of `datatype`. Logical and bitwise operators work on integers only; those that
-    /// compare by size do not work on complex numbers.
+    /// Returns the operator on items of `datatype`. Logical and bitwise operators work on integers only; operators that compare by size do
+    /// not work on complex numbers.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] for a pair without a meaning.
+    /// [`Error::ArgInvalid`] for an invalid pair.
     pub const fn new(op: AtomicOp, datatype: Datatype) -> Result<Atomic, Error> {
         if op.takes_bits() && !datatype.is_integer() {
             return Err(Error::ArgInvalid("logical, bitwise and masked operators work on integers only"));
@@ -152,37 +150,37 @@ impl Atomic {
         Ok(Atomic { op, datatype })
     }
 
-    /// The operator.
+    /// Returns the operator.
     pub const fn op(self) -> AtomicOp {
         self.op
     }
 
-    /// The type.
+    /// Returns the type.
     pub const fn datatype(self) -> Datatype {
         self.datatype
     }
 
-    /// Bytes of the operand that the message carries in front of its data: none, or those of one item.
+    /// Returns the bytes of the operand that the message carries in front of its data: zero, or one item.
     pub const fn operand_bytes(self) -> usize {
         if self.op.has_operand() { self.datatype.size() } else { 0 }
     }
 
-    /// Whether `length` bytes are whole items, and no more than one where the operator takes one.
+    /// Returns whether `length` bytes are whole items, and at most one item if the operator takes an operand.
     pub const fn takes_length(self, length: u64) -> bool {
         let size = self.datatype.size() as u64;
         if self.op.has_operand() { length == size } else { length.is_multiple_of(size) }
     }
 
-    /// Does the operation on `target`, which holds as many whole items as `data`. `operand` is one item
-    /// where [`AtomicOp::has_operand`], and empty otherwise.
+    /// Applies the operation to `target`, which holds as many whole items as `data`. `operand` is one item if [`AtomicOp::has_operand`],
+    /// and empty otherwise.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] where the lengths do not fit; nothing has changed then.
+    /// [`Error::ArgInvalid`] if the lengths do not fit; the target is unchanged then.
     pub fn apply(self, target: &mut [u8], data: &[u8], operand: &[u8]) -> Result<(), Error> {
         if target.len() != data.len() {
             return Err(Error::ArgInvalid("target and data of an atomic operation are of one length"));
         }
-        // A message truncated to nothing is no operation.
+        // A message truncated to no bytes has no effect.
         if data.is_empty() {
             return Ok(());
         }
@@ -226,7 +224,7 @@ impl Operand {
     /// No operand.
     pub const NONE: Operand = Operand { bytes: [0; 16], len: 0 };
 
-    /// The little-endian bytes of an item.
+    /// Returns an operand of the little-endian bytes of an item.
     ///
     /// # Errors
     /// [`Error::ArgInvalid`] for more than 16 bytes, the largest item.
@@ -237,7 +235,7 @@ impl Operand {
         Ok(operand)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len as usize]
     }
@@ -253,9 +251,9 @@ impl fmt::Debug for Operand {
 trait Item<const N: usize>: Copy {
     fn read(bytes: [u8; N]) -> Self;
     fn write(self) -> [u8; N];
-    /// The operators of `PtlAtomic`. Those that a type does not have leave the target: [`Atomic`] has none.
+    /// Applies the operators of `PtlAtomic`. An operator that the type lacks leaves the target; [`Atomic`] excludes these.
     fn combine(self, op: AtomicOp, data: Self) -> Self;
-    /// `None` where there is no order, but for equal values.
+    /// Returns `None` if the type has no order, except for equal values.
     fn compare(self, other: Self) -> Option<Ordering>;
     fn mask(self, data: Self, mask: Self) -> Self;
 }

@@ -1,12 +1,11 @@
-//! Counting events, and the triggered operations that wait on them ('Lightweight Counting Events', 'Triggered
-//! Operations').
+//! Counting events, and the triggered operations that wait on them ('Lightweight Counting Events', 'Triggered Operations').
 //!
-//! A triggered operation is due when its counter's successes and failures together reach its threshold, so
-//! that a chain of operations goes on, and ends, where one of them fails; a wait (`PtlCTWait`) is for
-//! successes alone. Operations on one counter become due in the order of their thresholds, and those of one
-//! threshold in the order in which they were posted. A change makes all its operations due before the first
-//! of them is carried out, so one that sets the counter back does not hold up the others. Operations are
-//! carried out in the order in which they became due, across all counters.
+//! A triggered operation is due when its counter's successes plus failures reach its threshold. So a chain of operations continues to its
+//! end even after a failure. A wait (`PtlCTWait`) counts successes alone.
+//!
+//! Operations on one counter become due in the order of their thresholds, and those of one threshold in the order of posting. A change
+//! first makes all its operations due, and then carries them out. So an operation that sets the counter back does not delay the others.
+//! Operations of all counters are carried out in the order in which they became due.
 
 use crate::diagnosis::FailedOperation;
 use crate::handle::Slab;
@@ -24,17 +23,17 @@ pub struct CtEvent {
 }
 
 impl CtEvent {
-    /// `n` successes.
+    /// Returns `n` successes.
     pub const fn success(n: u64) -> CtEvent {
         CtEvent { success: n, failure: 0 }
     }
 
-    /// `n` failures.
+    /// Returns `n` failures.
     pub const fn failure(n: u64) -> CtEvent {
         CtEvent { success: 0, failure: n }
     }
 
-    /// The number that triggered operations compare with their thresholds: successes and failures together.
+    /// Returns successes plus failures, which triggered operations compare with their thresholds.
     pub const fn total(self) -> u64 {
         self.success.saturating_add(self.failure)
     }
@@ -50,18 +49,18 @@ pub(crate) enum Action {
 
 pub(crate) struct Ct {
     pub value: CtEvent,
-    /// The first operation whose failure it has counted.
+    /// The first failed operation that it has counted.
     pub first_failure: Option<FailedOperation>,
-    /// Match entries and descriptors that count here, and triggered operations that change it.
+    /// Match entries and descriptors that count into it, and triggered operations that change it.
     pub users: u32,
-    /// Sorted by threshold, and by age within one.
+    /// Sorted by threshold, then by age.
     pub waiting: VecDeque<(u64, Action)>,
 }
 
 pub(crate) type Counters = Slab<CtHandle, Ct>;
 
 impl Interface {
-    /// A counter at zero (`PtlCTAlloc`).
+    /// Allocates a counter at zero (`PtlCTAlloc`).
     ///
     /// # Errors
     /// [`Error::NoSpace`].
@@ -77,7 +76,7 @@ impl Interface {
     /// Frees a counter (`PtlCTFree`).
     ///
     /// # Errors
-    /// [`Error::Stale`], or [`Error::InUse`] while a match entry, descriptor or triggered operation names it.
+    /// [`Error::Stale`], or [`Error::InUse`] while a match entry, descriptor or triggered operation uses it.
     pub fn ct_free(&mut self, ct: CtHandle) -> Result<(), Error> {
         let counter = self.counters.get(ct)?;
         release(counter.users, "counter", "a match entry, memory descriptor or triggered operation")?;
@@ -85,7 +84,7 @@ impl Interface {
         self.counters.remove(ct).map(drop)
     }
 
-    /// The counter's value now (`PtlCTGet`).
+    /// Returns the counter's current value (`PtlCTGet`).
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -93,7 +92,7 @@ impl Interface {
         Ok(self.counters.get(ct)?.value)
     }
 
-    /// Sets the counter and carries out what that makes due (`PtlCTSet`).
+    /// Sets the counter and carries out the operations that become due (`PtlCTSet`).
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -104,11 +103,10 @@ impl Interface {
         Ok(())
     }
 
-    /// Adds successes or failures to the counter and carries out what that makes due (`PtlCTInc`). The sum
-    /// wraps at 2^64.
+    /// Adds successes or failures to the counter and carries out the operations that become due (`PtlCTInc`). The sum wraps at 2^64.
     ///
     /// # Errors
-    /// [`Error::Stale`]; [`Error::ArgInvalid`] where both are added at once, which the specification forbids.
+    /// [`Error::Stale`]; [`Error::ArgInvalid`] if `by` has both successes and failures, which the specification forbids.
     pub fn ct_inc(&mut self, ct: CtHandle, by: CtEvent, effects: &mut Effects) -> Result<(), Error> {
         self.counters.get(ct)?;
         one_of_both(by)?;
@@ -119,7 +117,7 @@ impl Interface {
     /// Adds to `target` when `ct` has counted `threshold` successes and failures (`PtlTriggeredCTInc`).
     ///
     /// # Errors
-    /// As [`Interface::ct_inc`], or [`Error::NoSpace`].
+    /// As [`Interface::ct_inc`]; or [`Error::NoSpace`].
     pub fn triggered_ct_inc(
         &mut self,
         target: CtHandle,
@@ -135,7 +133,7 @@ impl Interface {
     /// Sets `target` when `ct` has counted `threshold` successes and failures (`PtlTriggeredCTSet`).
     ///
     /// # Errors
-    /// As [`Interface::ct_set`], or [`Error::NoSpace`].
+    /// As [`Interface::ct_set`]; or [`Error::NoSpace`].
     pub fn triggered_ct_set(
         &mut self,
         target: CtHandle,
@@ -147,7 +145,7 @@ impl Interface {
         self.wait_to_change(target, Action::Set(target, value), ct, threshold, effects)
     }
 
-    /// Forgets every triggered operation that waits on the counter (`PtlCTCancelTriggered`).
+    /// Cancels every triggered operation that waits on the counter (`PtlCTCancelTriggered`).
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -178,7 +176,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Whether one more triggered operation can be posted on `ct`.
+    /// Checks that one more triggered operation can be posted on `ct`.
     pub(crate) fn can_wait(&self, ct: CtHandle) -> Result<(), Error> {
         self.counters.get(ct)?;
         if self.triggered >= self.limits.triggered {
@@ -188,7 +186,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Lets `action` wait for the counter, or carries it out where the threshold has been reached before.
+    /// Queues `action` on the counter, or carries it out if the threshold is already reached.
     pub(crate) fn wait(&mut self, action: Action, ct: CtHandle, threshold: u64, effects: &mut Effects) {
         self.triggered += 1;
         let counter = self.counters.get_mut(ct).expect("the caller has looked at the counter");
@@ -201,7 +199,7 @@ impl Interface {
         }
     }
 
-    /// Adds to a counter that is in use, and carries out what that makes due.
+    /// Adds to a counter that is in use, and carries out the operations that become due.
     pub(crate) fn count(&mut self, ct: CtHandle, by: CtEvent, effects: &mut Effects) {
         self.add(ct, by, effects);
         self.carry_out(effects);
@@ -215,7 +213,7 @@ impl Interface {
         self.change(ct, sum, effects);
     }
 
-    /// Changes a counter, tells the host, and makes operations due that have reached their threshold.
+    /// Changes a counter, reports it to the host, and makes operations due that have reached their threshold.
     fn change(&mut self, ct: CtHandle, new: impl FnOnce(CtEvent) -> CtEvent, effects: &mut Effects) {
         let counter = self.counters.get_mut(ct).expect("a counter in use is not freed");
         counter.value = new(counter.value);
@@ -229,8 +227,7 @@ impl Interface {
         }
     }
 
-    /// Carries out all that is due, and what becomes due by it. It ends, since every operation was posted
-    /// once.
+    /// Carries out all due operations, and those that they make due. The loop ends, since every operation was posted once.
     fn carry_out(&mut self, effects: &mut Effects) {
         while let Some(action) = self.due.pop_front() {
             self.triggered -= 1;
@@ -248,14 +245,14 @@ impl Interface {
         }
     }
 
-    /// One user of the counter more.
+    /// Adds a user of the counter.
     pub(crate) fn r#use(&mut self, ct: Option<CtHandle>) {
         if let Some(ct) = ct {
             self.counters.get_mut(ct).expect("the caller has looked at the counter").users += 1;
         }
     }
 
-    /// One user of the counter less.
+    /// Removes a user of the counter.
     pub(crate) fn unuse(&mut self, ct: Option<CtHandle>) {
         if let Some(ct) = ct {
             self.counters.get_mut(ct).expect("a counter in use is not freed").users -= 1;

@@ -1,23 +1,22 @@
-//! Explains to a user why a program waits: dropped messages, failed operations, counters and waiting
-//! operations.
+//! Reasons for a waiting program: dropped messages, failed operations, counters and waiting operations.
 
 use crate::counter::Action;
 use crate::{CtEvent, CtHandle, DropReason, FailType, Header, HeaderKind, Interface, MdOptions, MeOptions};
 use nicety_types::NodeId;
 use std::fmt;
 
-/// A message that was dropped.
+/// A dropped message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DroppedMessage {
     /// The kind of message.
     pub kind: HeaderKind,
     /// The sender.
     pub source: NodeId,
-    /// The portal table index that it was for.
+    /// The portal table index at the target.
     pub pt: u32,
     /// Its match bits.
     pub match_bits: u64,
-    /// Why it was dropped.
+    /// The reason for the drop.
     pub reason: DropReason,
 }
 
@@ -35,7 +34,7 @@ pub struct UnexpectedMessage {
     pub source: NodeId,
     /// Its match bits.
     pub match_bits: u64,
-    /// Its length in bytes, as it was sent.
+    /// Its sent length in bytes.
     pub length: u64,
 }
 
@@ -46,11 +45,11 @@ pub struct FailedOperation {
     pub kind: HeaderKind,
     /// Its target.
     pub target: NodeId,
-    /// The portal table index that it was for.
+    /// The portal table index at the target.
     pub pt: u32,
     /// Its match bits.
     pub match_bits: u64,
-    /// How it ended.
+    /// The failure.
     pub fail: FailType,
 }
 
@@ -85,11 +84,11 @@ impl fmt::Display for FailedOperation {
 /// The sources that count into a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// No descriptor, match entry or triggered operation does, and none has.
+    /// No descriptor, match entry or triggered operation counts into it, and none has.
     ByNothing,
-    /// Match entries have it for their handlers only, which count by command.
+    /// Only handlers of match entries, by command.
     ByHandlers,
-    /// Descriptors do, and only acknowledgements, which come where they are asked for.
+    /// Only acknowledgements to descriptors, if operations ask for them.
     ByAcknowledgements,
     /// Another source.
     Yes,
@@ -100,9 +99,9 @@ pub enum Counted {
 pub struct WaitingTriggered {
     /// Its name, such as `put`.
     pub what: &'static str,
-    /// The successes and failures that it waits for.
+    /// The successes plus failures that it waits for.
     pub threshold: u64,
-    /// The counter now.
+    /// The counter's current value.
     pub value: CtEvent,
 }
 
@@ -121,7 +120,7 @@ impl HeaderKind {
 }
 
 impl Interface {
-    /// The first message on the overflow list of a portal table entry that no append has taken, and the number of them.
+    /// Returns the first message on the overflow list of a portal table entry that no append has taken, and the number of such messages.
     pub fn unexpected(&self, pt: u32) -> Option<(UnexpectedMessage, u32)> {
         let portal = self.table.get(pt)?;
         let mut waiting = portal.unexpected.iter().filter(|unexpected| unexpected.claimed.is_none());
@@ -129,12 +128,12 @@ impl Interface {
         Some((UnexpectedMessage { source, match_bits, length }, 1 + waiting.count() as u32))
     }
 
-    /// The first operation of which this counter has counted the failure, since it was allocated.
+    /// Returns the first failed operation that this counter has counted since it was allocated.
     pub fn first_failure(&self, ct: CtHandle) -> Option<FailedOperation> {
         self.counters.get(ct).ok()?.first_failure
     }
 
-    /// The sources that count into a counter now. It searches every resource: meant for the end of a run.
+    /// Returns the sources that count into a counter now. It searches every resource, for use at the end of a run.
     pub fn counted(&self, ct: CtHandle) -> Counted {
         let communication = MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW;
         let by_entry =
@@ -154,7 +153,7 @@ impl Interface {
         } else if all.contains(MdOptions::EVENT_CT_ACK) {
             Counted::ByAcknowledgements
         } else if self.counters.get(ct).is_ok_and(|counter| counter.value != CtEvent::default()) {
-            // Use-once entries are gone when they have counted.
+            // The counting entry was use-once, and is gone.
             Counted::Yes
         } else if self.entries.values().any(|e| e.me.ct == Some(ct) && e.me.handlers.is_some()) {
             Counted::ByHandlers
@@ -163,7 +162,7 @@ impl Interface {
         }
     }
 
-    /// One of the triggered operations that wait.
+    /// Returns one of the waiting triggered operations.
     pub fn waiting_triggered(&self) -> Option<WaitingTriggered> {
         let counter = self.counters.values().find(|counter| !counter.waiting.is_empty())?;
         let &(threshold, action) = counter.waiting.front()?;

@@ -1,4 +1,4 @@
-//! How an initiator's operations end: SEND, ACK and REPLY ('Data Movement Operations').
+//! The ends of an initiator's operations: SEND, ACK and REPLY ('Data Movement Operations').
 
 use crate::initiator::{Answer, Operation, State};
 use crate::{
@@ -8,12 +8,11 @@ use crate::{
 use nicety_types::NodeId;
 
 impl Interface {
-    /// The card has read the last byte of the message, or given up: the source memory may be used again.
-    /// Where it gave up and a reply was due, that has failed, too.
+    /// Reports that the card has read the last byte of the message, or given up: the source memory may be reused. If the card gave up, a
+    /// reply that is due has failed, too.
     ///
     /// # Errors
-    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started
-    /// or was sent before.
+    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that was not started or was sent before.
     pub fn sent(
         &mut self,
         operation: OperationHandle,
@@ -25,7 +24,7 @@ impl Interface {
             return Err(Error::ArgInvalid("only an operation that is being sent can be reported as sent"));
         };
         *sent = true;
-        // Bytes of a reply that are in flight come before the end in any case.
+        // If bytes of a reply are in flight, the operation ends after them.
         let ended = *answer == Answer::Done || *answer == Answer::Awaited && !outcome.is_ok();
         let unanswered = (ended && *answer == Answer::Awaited).then_some(op.to).flatten();
         let (from, header) = (op.from, op.header);
@@ -52,11 +51,10 @@ impl Interface {
         Ok(())
     }
 
-    /// The card has given up waiting for the answer of an operation whose message was sent.
+    /// Reports that the card has stopped waiting for the answer of a sent operation.
     ///
     /// # Errors
-    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that is not sent, or
-    /// whose reply is arriving.
+    /// [`Error::Stale`] for an operation that has ended; [`Error::ArgInvalid`] for one that is not sent, or has a reply in arrival.
     pub fn failed(
         &mut self,
         operation: OperationHandle,
@@ -84,8 +82,8 @@ impl Interface {
         self.complete_reply(&reply, outcome, effects)
     }
 
-    /// Operations that are sent and whose answer has not arrived completely, with their targets; the flag is
-    /// true where part of it has, which ends with [`Interface::complete_reply`].
+    /// Returns the sent operations without a complete answer, with their targets. The flag is true if part of the answer has arrived; such
+    /// an operation ends with [`Interface::complete_reply`].
     pub fn unanswered(&self) -> impl Iterator<Item = (OperationHandle, NodeId, bool)> + '_ {
         self.operations.values().filter_map(|op| match op.state {
             State::Started { sent: true, answer: answer @ (Answer::Awaited | Answer::Arriving) } => {
@@ -96,8 +94,8 @@ impl Interface {
         })
     }
 
-    /// Every byte of a reply is deposited, or will not be: `outcome` says which. The REPLY event, the count
-    /// and triggered operations follow.
+    /// Reports the end of a reply: `outcome` says whether every byte is deposited. The REPLY event, the count and triggered operations
+    /// follow.
     ///
     /// # Errors
     /// [`Error::Stale`] or [`Error::ArgInvalid`] for a reply that was completed before.
@@ -132,7 +130,7 @@ impl Interface {
         Ok(())
     }
 
-    /// An acknowledgement has arrived. False where no operation waits for it.
+    /// Handles an acknowledgement. Returns false if no operation waits for it.
     pub(crate) fn acknowledged(&mut self, answer: &Header, effects: &mut Effects) -> bool {
         let node = self.node;
         let Some((op, ended)) = self.answered(answer, Answer::Done) else { return false };
@@ -161,7 +159,7 @@ impl Interface {
         true
     }
 
-    /// The header of a reply has arrived. `None` where no operation waits for it.
+    /// Handles the header of a reply. Returns `None` if no operation waits for it.
     pub(crate) fn replied(&mut self, answer: &Header) -> Option<Reply> {
         let operation = OperationHandle::from_bits(answer.operation);
         let asked = self.operations.get(operation).ok()?.header.length;
@@ -181,8 +179,8 @@ impl Interface {
         })
     }
 
-    /// Notes that the answer is here, where the operation waits for one from there and of this kind. Returns
-    /// the operation, and whether it has been sent.
+    /// Records the answer, if the operation waits for an answer of this kind from this node. Returns the operation, and whether it has been
+    /// sent.
     fn answered(&mut self, header: &Header, new: Answer) -> Option<(&Operation, bool)> {
         let op = self.operations.get_mut(OperationHandle::from_bits(header.operation)).ok()?;
         if op.header.target != header.source || op.to.is_some() != (header.kind == HeaderKind::Reply) {

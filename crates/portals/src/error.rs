@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a command was refused. Nothing has changed when a command is refused.
+/// The reason for a refused command. A refused command changes no state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// `PTL_NO_SPACE`: a resource of the card is used up.
@@ -11,7 +11,7 @@ pub enum Error {
         what: &'static str,
         /// The field of [`crate::Limits`] that bounds it.
         name: &'static str,
-        /// How many there are.
+        /// The size of the resource.
         limit: u32,
     },
     /// `PTL_LIST_TOO_LONG`: a list of match entries is full.
@@ -19,9 +19,9 @@ pub enum Error {
         /// The longest list allowed, in entries.
         limit: u32,
     },
-    /// `PTL_ARG_INVALID`: an invalid argument; the text says which, and what to write.
+    /// `PTL_ARG_INVALID`: an invalid argument; the text names it and the valid values.
     ArgInvalid(&'static str),
-    /// `PTL_ARG_INVALID`: a handle of a resource that was freed, unlinked or never existed.
+    /// `PTL_ARG_INVALID`: the handle's resource was freed or unlinked, or never existed.
     Stale(&'static str),
     /// `PTL_PT_IN_USE`: the wanted portal table entry is taken, or still has match entries.
     PtInUse {
@@ -35,12 +35,12 @@ pub enum Error {
     },
     /// `PTL_PT_EQ_NEEDED`: a portal table entry with flow control needs an event queue.
     PtEqNeeded,
-    /// `PTL_NO_SPACE`: the command's events must not be lost, and their queue has no room for them.
+    /// `PTL_NO_SPACE`: no event of the command may be lost, and their queue has no room for them.
     EqFull {
-        /// How many events the command needs room for.
+        /// The number of events that need room.
         needed: u32,
     },
-    /// `PTL_IN_USE`: something still uses the resource.
+    /// `PTL_IN_USE`: the resource still has users.
     InUse {
         /// The resource to be freed.
         what: &'static str,
@@ -50,7 +50,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The return code's name in the specification.
+    /// Returns the return code's name in the specification.
     pub const fn code(&self) -> &'static str {
         match self {
             Error::NoSpace { .. } | Error::EqFull { .. } => "PTL_NO_SPACE",
@@ -102,7 +102,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The key of a field of [`crate::Limits`] in a card's spec.
+/// Returns the key in a card's spec for a field of [`crate::Limits`].
 fn key(field: &str) -> &str {
     match field {
         "entries" => "match_entries",

@@ -1,4 +1,4 @@
-//! Effects of an operation: full events, counts, operations that are due, acknowledgements.
+//! Effects of an operation: full events, counts, due operations, acknowledgements.
 
 use crate::{Atomic, CtEvent, CtHandle, EqHandle, Header, HeaderKind, List, Outgoing};
 use nicety_types::NodeId;
@@ -16,10 +16,10 @@ macro_rules! named {
         pub enum $type { $($(#[$doc])* $name),* }
 
         impl $type {
-            /// All of them, in the order of their numbers.
+            /// All values, in the order of their numbers.
             pub const ALL: &'static [$type] = &[$($type::$name),*];
 
-            /// The name in the specification.
+            /// Returns the name in the specification.
             pub const fn name(self) -> &'static str {
                 match self { $($type::$name => $text),* }
             }
@@ -43,29 +43,29 @@ named! {
         GetOverflow = "PTL_EVENT_GET_OVERFLOW",
         /// A put has been deposited at this target.
         Put = "PTL_EVENT_PUT",
-        /// A put that had been deposited in an overflow entry was found by a match entry just appended.
+        /// An append found a put that had been deposited in an overflow entry.
         PutOverflow = "PTL_EVENT_PUT_OVERFLOW",
-        /// An atomic operation was done at this target.
+        /// An atomic operation was applied at this target.
         Atomic = "PTL_EVENT_ATOMIC",
-        /// The same, found among the unexpected headers.
+        /// The same, for a message that an append found among the unexpected headers.
         AtomicOverflow = "PTL_EVENT_ATOMIC_OVERFLOW",
-        /// An atomic operation that returns data was done at this target.
+        /// An atomic operation that returns data was applied at this target.
         FetchAtomic = "PTL_EVENT_FETCH_ATOMIC",
-        /// The same, found among the unexpected headers.
+        /// The same, for a message that an append found among the unexpected headers.
         FetchAtomicOverflow = "PTL_EVENT_FETCH_ATOMIC_OVERFLOW",
-        /// The answer to a get of this initiator is there.
+        /// The reply to a get, fetch-and-atomic or swap of this initiator has arrived.
         Reply = "PTL_EVENT_REPLY",
-        /// The source memory of an operation may be used again.
+        /// The source memory of an operation may be reused.
         Send = "PTL_EVENT_SEND",
         /// The target has acknowledged an operation of this initiator.
         Ack = "PTL_EVENT_ACK",
         /// A portal table entry was disabled by flow control.
         PtDisabled = "PTL_EVENT_PT_DISABLED",
-        /// A match entry is on its list.
+        /// A match entry was linked to its list.
         Link = "PTL_EVENT_LINK",
-        /// A match entry left its list by itself, and every message it matched has been deposited.
+        /// A match entry unlinked itself, and all messages that it matched have been deposited.
         AutoUnlink = "PTL_EVENT_AUTO_UNLINK",
-        /// No unexpected header refers any more to an overflow entry that had left its list by itself.
+        /// The last unexpected header that refers to an unlinked overflow entry is gone.
         AutoFree = "PTL_EVENT_AUTO_FREE",
         /// A search of the unexpected headers has ended.
         Search = "PTL_EVENT_SEARCH",
@@ -73,10 +73,10 @@ named! {
 }
 
 named! {
-    /// How an operation ended ('Events', `ptl_ni_fail_t`).
+    /// The end of an operation ('Events', `ptl_ni_fail_t`).
     #[derive(Default)]
     pub enum FailType {
-        /// It succeeded.
+        /// The operation succeeded.
         #[default]
         Ok = "PTL_NI_OK",
         /// The message could not be delivered to its target.
@@ -89,21 +89,21 @@ named! {
         PermViolation = "PTL_NI_PERM_VIOLATION",
         /// The entry does not allow this operation.
         OpViolation = "PTL_NI_OP_VIOLATION",
-        /// The entry's or descriptor's memory is not there.
+        /// The memory of the entry or descriptor is not mapped.
         Segv = "PTL_NI_SEGV",
-        /// The target cannot do this operation.
+        /// The target does not support this operation.
         Unsupported = "PTL_NI_UNSUPPORTED",
-        /// A handler of the message failed. sPIN's addition to the specification's list.
+        /// A handler of the message failed. An addition of sPIN to the specification's list.
         HandlerError = "PTL_NI_HANDLER_ERROR",
-        /// A search of the unexpected headers has found none that matches.
+        /// No unexpected header matches the search.
         NoMatch = "PTL_NI_NO_MATCH",
-        /// The application of the message's handlers has used up its budget of cycles. sPIN's addition, too.
+        /// The application of the message's handlers has used up its budget of cycles. An addition of sPIN, too.
         HandlerBudget = "PTL_NI_HANDLER_BUDGET",
     }
 }
 
 impl EventKind {
-    /// The event of an operation that a message of this kind asks for.
+    /// Returns the event kind for a message of this kind.
     pub(crate) const fn of(kind: HeaderKind, list: List) -> EventKind {
         match (kind, list) {
             (HeaderKind::Get, List::Priority) => EventKind::Get,
@@ -119,45 +119,45 @@ impl EventKind {
 }
 
 impl FailType {
-    /// Whether the operation succeeded.
+    /// Returns whether the operation succeeded.
     pub const fn is_ok(self) -> bool {
         matches!(self, FailType::Ok)
     }
 
-    /// This failure, or `other` where there is none.
+    /// Returns this failure, or `other` if there is none.
     #[must_use]
     pub const fn or(self, other: FailType) -> FailType {
         if self.is_ok() { other } else { self }
     }
 }
 
-/// A full event (`ptl_event_t`). Fields that a kind of event does not use are zero.
+/// A full event (`ptl_event_t`). Fields that an event kind does not use are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The kind of event.
     pub kind: EventKind,
-    /// How it ended.
+    /// The outcome of the operation.
     pub fail: FailType,
     /// The initiator of the operation; this node itself for `Link`, `AutoUnlink`, `AutoFree` and
     /// `PtDisabled`.
     pub initiator: NodeId,
     /// The portal table index.
     pub pt: u32,
-    /// The list the match entry is on.
+    /// The list of the match entry.
     pub list: List,
     /// The match bits of the message.
     pub match_bits: u64,
-    /// The user on whose behalf the operation was started.
+    /// The user of the operation.
     pub uid: u32,
     /// The operator and type of an atomic operation.
     pub atomic: Option<Atomic>,
     /// The data of the message's header.
     pub hdr_data: u64,
-    /// Bytes asked for.
+    /// Requested length in bytes.
     pub rlength: u64,
-    /// Bytes kept.
+    /// Length kept in bytes.
     pub mlength: u64,
-    /// The offset in the target's memory at which the first byte is.
+    /// The offset of the first byte in the target's memory.
     pub remote_offset: u64,
     /// The host address of the first byte.
     pub start: u64,
@@ -166,7 +166,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// An event of `kind` with every other field zero.
+    /// Returns an event of `kind` with every other field zero.
     pub(crate) const fn new(kind: EventKind, initiator: NodeId, user_ptr: u64) -> Event {
         Event {
             kind,
@@ -187,7 +187,7 @@ impl Event {
     }
 }
 
-/// An effect that the card must make visible or carry out.
+/// An effect that the card must show to the host or carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Write a full event to an event queue.
@@ -197,67 +197,66 @@ pub enum Effect {
         /// The event.
         event: Event,
     },
-    /// The queue was full and an event is lost; the host's next read of the queue must say `PTL_EQ_DROPPED`.
+    /// The queue was full and the event is lost; the host's next read of the queue must return `PTL_EQ_DROPPED`.
     EventDropped {
         /// The queue.
         eq: EqHandle,
     },
-    /// A counter has changed; these are its new values.
+    /// A counter has changed.
     Count {
         /// The counter.
         ct: CtHandle,
-        /// The values.
+        /// The new value.
         value: CtEvent,
     },
-    /// A triggered operation is due: fetch its payload, if it has one, from host memory and send it.
+    /// A triggered operation is due: fetch its payload, if any, from host memory and send it.
     Start(Outgoing),
-    /// Send this answer, which has no payload: an acknowledgement, or the reply to an operation that failed.
-    /// The reply to one that succeeds has a payload, and is the card's to send: [`crate::Delivery::reply`].
+    /// Send this answer without a payload: an acknowledgement, or the reply to a failed operation. The card itself sends the reply to a
+    /// successful one, with a payload: [`crate::Delivery::reply`].
     Ack(Header),
-    /// An entry with [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) has found a message among the
-    /// unexpected headers: send this node what lies at `start`, behind this header, as long as that says.
+    /// An entry with [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) has found a message among the unexpected headers. Send this
+    /// header and the bytes from `start` on, as many as the header says, to this node.
     Redeliver {
-        /// The header, for [`Interface::arrive`](crate::Interface::arrive) of this same node.
+        /// The header, for [`Interface::arrive`](crate::Interface::arrive) of this node.
         header: Header,
         /// Host address of the message's first byte in its overflow entry.
         start: u64,
     },
 }
 
-/// Effects in the order in which they take place. The card keeps and reuses it, so that a message allocates
-/// nothing.
+/// Effects, in order. The card keeps and reuses the list, so that a message allocates nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     list: Vec<Effect>,
 }
 
 impl Effects {
-    /// No effects.
+    /// Returns an empty list.
     pub const fn new() -> Effects {
         Effects { list: Vec::new() }
     }
 
-    /// Adds one at the end.
+    /// Appends an effect.
     pub fn push(&mut self, effect: Effect) {
         self.list.push(effect);
     }
 
-    /// Takes all of them out, in order, and keeps the memory.
+    /// Removes and returns all effects in order, and keeps the memory.
     pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
         self.list.drain(..)
     }
 
-    /// Forgets all of them.
+    /// Removes all effects.
     pub fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// All of them, in order.
+    /// Returns all effects in order.
     pub fn as_slice(&self) -> &[Effect] {
         &self.list
     }
 
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

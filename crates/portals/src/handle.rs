@@ -1,10 +1,10 @@
-//! Handles that go stale, over slabs that do not grow beyond their limit.
+//! Handles that become stale, and the bounded slabs that they index.
 
 use crate::Error;
 
-/// A handle: a slot, and how often that slot has been allocated.
+/// A handle: a slot, and the number of allocations of that slot.
 pub(crate) trait Handle: Copy {
-    /// The kind of resource, as error messages say it, and the field of [`crate::Limits`] that bounds it.
+    /// The kind of resource in error messages, and the field of [`crate::Limits`] that bounds it.
     const NAMES: (&'static str, &'static str);
     fn new(index: u32, generation: u32) -> Self;
     fn index(self) -> u32;
@@ -25,13 +25,12 @@ macro_rules! handles {
         }
 
         impl $name {
-            /// The handle as one number, for a host program or a packet.
+            /// Returns the handle as one number, for a host program or a packet.
             pub const fn to_bits(self) -> u64 {
                 (self.generation as u64) << 32 | self.index as u64
             }
 
-            /// The handle behind a number from [`Self::to_bits`]. Any other number is a handle too: a stale
-            /// one.
+            /// Returns the handle of a number from [`Self::to_bits`]. Any other number is a stale handle.
             pub const fn from_bits(bits: u64) -> Self {
                 $name { index: bits as u32, generation: (bits >> 32) as u32 }
             }
@@ -48,8 +47,7 @@ handles! {
     CtHandle = "counter", "counters";
     /// An event queue.
     EqHandle = "event queue", "event_queues";
-    /// An operation of this initiator that has not ended: posted or triggered, and not yet sent, or not yet
-    /// acknowledged.
+    /// An operation of this initiator that has not ended: posted or triggered, and not yet sent or not yet acknowledged.
     OperationHandle = "operation", "operations";
 }
 
@@ -58,12 +56,12 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// At most `limit` values and those of the card's own, found by handle in constant time.
+/// At most `limit` values plus the card's own, found by handle in constant time.
 pub(crate) struct Slab<H, T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
     limit: u32,
-    /// Values beside the limit.
+    /// The card's own values, which do not count against the limit.
     own: u32,
     _handle: std::marker::PhantomData<H>,
 }
@@ -85,12 +83,12 @@ impl<H: Handle, T> Slab<H, T> {
         Ok(())
     }
 
-    /// Makes room for one more value that does not count.
+    /// Makes room for one more value of the card's own.
     pub const fn add_own(&mut self) {
         self.own += 1;
     }
 
-    /// One of them is freed.
+    /// Removes the room of one freed value of the card's own.
     pub const fn remove_own(&mut self) {
         self.own -= 1;
     }
@@ -103,7 +101,7 @@ impl<H: Handle, T> Slab<H, T> {
             return Ok(H::new(index, slot.generation));
         }
         let index = self.slots.len() as u32;
-        // Generations begin at one, so that zero bits are never a live handle.
+        // Generations begin at one, so zero bits are never a live handle.
         self.slots.push(Slot { generation: 1, value: Some(value) });
         Ok(H::new(index, 1))
     }

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | 0 | version, 1 |
 //! | 1 | kind |
-//! | 2 | acknowledgement asked for |
-//! | 3 | how the operation ended (answers only) |
+//! | 2 | requested acknowledgement |
+//! | 3 | outcome of the operation (answers only) |
 //! | 4..8, 8..12 | source and target rank |
 //! | 12..16 | portal table index |
 //! | 16..24 | match bits |
@@ -13,11 +13,11 @@
 //! | 32..40 | remote offset in bytes |
 //! | 40..48 | header data |
 //! | 48..56 | the initiator's operation |
-//! | 56 | operator of an atomic operation, counted from 1; 0 on anything else |
-//! | 57 | type of its items, counted from 1; 0 on anything else |
+//! | 56 | operator of an atomic operation, counted from 1; 0 for other kinds |
+//! | 57 | type of its items, counted from 1; 0 for other kinds |
 //! | 58 | list of the match entry that the message matched (acknowledgements only): 0 priority, 1 overflow |
 //! | 59 | zero |
-//! | 60..64 | user on whose behalf the operation is |
+//! | 60..64 | user of the operation |
 //!
 //! The payload follows: see [`Header::payload_bytes`].
 
@@ -33,19 +33,19 @@ const VERSION: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum HeaderKind {
-    /// Bytes for a match entry of the target.
+    /// Data for a match entry of the target.
     Put = 1,
-    /// A request for bytes of a match entry of the target.
+    /// A request for data of a match entry of the target.
     Get = 2,
-    /// The answer to a get, a fetch-and-atomic or a swap, with bytes.
+    /// The answer to a get, a fetch-and-atomic or a swap, with data.
     Reply = 3,
-    /// The answer to a put or an atomic, without bytes.
+    /// The answer to a put or an atomic, without data.
     Ack = 4,
-    /// An operation on memory of the target.
+    /// An atomic operation on memory of the target.
     Atomic = 5,
-    /// The same, with the old contents as the answer.
+    /// An atomic operation that returns the old contents.
     FetchAtomic = 6,
-    /// A swap, conditional or not, with the old contents as the answer.
+    /// A swap, conditional or not, that returns the old contents.
     Swap = 7,
 }
 
@@ -60,12 +60,12 @@ impl HeaderKind {
         HeaderKind::Swap,
     ];
 
-    /// Whether it is answered by a reply, and not by an acknowledgement.
+    /// Returns whether its answer is a reply, and not an acknowledgement.
     pub const fn wants_reply(self) -> bool {
         matches!(self, HeaderKind::Get | HeaderKind::FetchAtomic | HeaderKind::Swap)
     }
 
-    /// Whether it begins an operation, and does not answer one.
+    /// Returns whether it begins an operation, and does not answer one.
     pub const fn is_request(self) -> bool {
         !matches!(self, HeaderKind::Reply | HeaderKind::Ack)
     }
@@ -80,10 +80,10 @@ impl HeaderKind {
 pub struct Header {
     /// The kind.
     pub kind: HeaderKind,
-    /// The acknowledgement asked for; on an acknowledgement, the one given, where `None` ends the operation
-    /// without an event or a count (`ACK_DISABLE`).
+    /// The requested acknowledgement. On an acknowledgement, the one given; `None` ends the operation without an event or a count
+    /// (`ACK_DISABLE`).
     pub ack: AckRequest,
-    /// On an answer, how the operation ended.
+    /// On an answer, the outcome of the operation.
     pub fail: FailType,
     /// On an acknowledgement, the list on which the message matched.
     pub list: List,
@@ -95,40 +95,40 @@ pub struct Header {
     pub pt: u32,
     /// The match bits.
     pub match_bits: u64,
-    /// Bytes asked for; on an answer, bytes kept.
+    /// Bytes requested; on an answer, bytes kept.
     pub length: u64,
-    /// The offset asked for; on an answer, the one used. Bytes.
+    /// The requested offset in bytes; on an answer, the one used.
     pub remote_offset: u64,
     /// The initiator's word for the target's event.
     pub hdr_data: u64,
-    /// The initiator's operation, which its answer brings back.
+    /// The initiator's operation; its answer returns this.
     pub operation: u64,
-    /// The user on whose behalf the operation is; zero on an answer.
+    /// The user of the operation; zero on an answer.
     pub uid: u32,
     /// Operator and type of an atomic, fetch-and-atomic or swap.
     pub atomic: Option<Atomic>,
 }
 
-/// Why bytes are not a header.
+/// The reason why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Fewer than [`HEADER_BYTES`]; how many.
+    /// Fewer than [`HEADER_BYTES`] bytes; their number.
     Short(usize),
-    /// A version this code does not speak.
+    /// A version that this code does not support.
     Version(u8),
-    /// No kind of message.
+    /// An unknown kind of message.
     Kind(u8),
-    /// No kind of acknowledgement request.
+    /// An unknown acknowledgement request.
     Ack(u8),
-    /// No failure type.
+    /// An unknown failure type.
     Fail(u8),
-    /// No list of match entries.
+    /// An unknown list of match entries.
     List(u8),
     /// Byte 59 is not zero.
     Reserved,
-    /// Not the operator and type, bytes 56 and 57, of any message of this kind; the two bytes.
+    /// No operator and type for this kind of message; bytes 56 and 57.
     Atomic(u8, u8),
-    /// A length that an atomic operation of this operator and type cannot have, in bytes.
+    /// An invalid length in bytes for this operator and type.
     AtomicLength(u64),
 }
 
@@ -162,8 +162,8 @@ impl fmt::Display for HeaderError {
 impl std::error::Error for HeaderError {}
 
 impl Header {
-    /// The header of a put that asks for no acknowledgement and belongs to no operation of
-    /// [`crate::Interface`], as a card sends for a handler. Offset and header data are zero.
+    /// Returns the header of a put without an acknowledgement and without an operation of [`crate::Interface`], as a card sends for a
+    /// handler. Offset and header data are zero.
     pub const fn put(source: NodeId, target: NodeId, pt: u32, match_bits: u64, length: u64) -> Header {
         Header {
             kind: HeaderKind::Put,
@@ -183,8 +183,8 @@ impl Header {
         }
     }
 
-    /// Bytes that follow the header in its message: those of a put, an atomic or a reply; in a swap with an
-    /// operand, that and then the data; none in a get or an acknowledgement.
+    /// Returns the bytes that follow the header in its message: the data of a put, an atomic or a reply. A swap has its operand, if any,
+    /// and then the data. A get or an acknowledgement has none.
     pub const fn payload_bytes(&self) -> u64 {
         match (self.kind, self.atomic) {
             (HeaderKind::Get | HeaderKind::Ack, _) => 0,
@@ -193,7 +193,7 @@ impl Header {
         }
     }
 
-    /// Whether operator, type and length belong to the kind.
+    /// Checks that operator, type and length suit the kind.
     pub(crate) fn check(&self) -> Result<(), HeaderError> {
         let Some(atomic) = self.atomic else {
             return if self.kind.is_atomic() { Err(HeaderError::Atomic(0, 0)) } else { Ok(()) };
@@ -207,7 +207,7 @@ impl Header {
         Ok(())
     }
 
-    /// The bytes on the wire.
+    /// Returns the bytes on the wire.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&[VERSION, self.kind as u8, self.ack as u8, self.fail as u8]);
@@ -226,10 +226,10 @@ impl Header {
         bytes
     }
 
-    /// The header in the first [`HEADER_BYTES`] of `bytes`.
+    /// Decodes the header in the first [`HEADER_BYTES`] of `bytes`.
     ///
     /// # Errors
-    /// [`HeaderError`] says which byte is no part of a header.
+    /// [`HeaderError`] names the invalid byte.
     pub fn decode(bytes: &[u8]) -> Result<Header, HeaderError> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or(HeaderError::Short(bytes.len()))?;
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("inside the header"));

@@ -1,9 +1,7 @@
-//! The initiator: memory descriptors, operations, and how they end ('Memory Descriptors', 'Data Movement
-//! Operations').
+//! The initiator: memory descriptors, operations, and their ends ('Memory Descriptors', 'Data Movement Operations').
 //!
-//! An operation ends when its message has been sent and the answer it asked for has arrived: an
-//! acknowledgement, or a reply with its bytes deposited. Until then it keeps its place among
-//! [`crate::Limits::operations`], and its memory descriptors.
+//! An operation ends when its message has been sent and the requested answer has arrived: an acknowledgement, or a reply with its bytes
+//! deposited. Until then it counts among [`crate::Limits::operations`], and keeps its memory descriptors in use.
 
 use crate::counter::Action;
 use crate::diagnosis::FailedOperation;
@@ -16,7 +14,7 @@ use crate::{
 };
 use nicety_types::NodeId;
 
-/// A memory descriptor: memory that messages are sent from and replies come to (`ptl_md_t`).
+/// A memory descriptor: source memory of messages and destination of replies (`ptl_md_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Md {
     /// Host address of the first byte.
@@ -31,42 +29,42 @@ pub struct Md {
     pub ct: Option<CtHandle>,
 }
 
-/// A message for the card to send: a header, and behind it [`Header::payload_bytes`] bytes. These are the
-/// operand, if there is one, and then `header.length` bytes of host memory from `start` on; none for a get.
+/// A message for the card to send: a header and [`Header::payload_bytes`] bytes. The payload is the operand, if any, and then
+/// `header.length` bytes of host memory from `start` on. A get has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {
     /// The operation, for [`Interface::sent`].
     pub operation: OperationHandle,
     /// The header.
     pub header: Header,
-    /// Host address of the first byte of the payload that lies in host memory.
+    /// Host address of the payload's first byte in host memory.
     pub start: u64,
-    /// The operand of a conditional or masked swap, which the payload begins with.
+    /// The operand of a conditional or masked swap; the payload begins with it.
     pub operand: Operand,
 }
 
-/// Where the bytes of a reply belong.
+/// The destination of a reply's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The operation it answers.
+    /// The operation that it answers.
     pub operation: OperationHandle,
     /// Host address of its first byte.
     pub start: u64,
-    /// Bytes it has, all to be kept.
+    /// Length in bytes; all are kept.
     pub mlength: u64,
-    /// Bytes asked for.
+    /// Requested length in bytes.
     pub rlength: u64,
-    /// The offset in the target's memory at which the bytes were.
+    /// The offset of the bytes in the target's memory.
     pub remote_offset: u64,
-    /// How the operation ended at the target; where it failed, there are no bytes.
+    /// The outcome of the operation at the target; a failed one has no bytes.
     pub fail: FailType,
-    /// It answers a get of the card's own: [`Interface::card_get`].
+    /// The operation is a get of the card's own: [`Interface::card_get`].
     pub of_card: bool,
 }
 
 pub(crate) struct Descriptor {
     pub md: Md,
-    /// Operations that have not ended.
+    /// Operations that use it and have not ended.
     users: u32,
 }
 
@@ -89,9 +87,9 @@ pub(crate) struct Place {
 
 #[derive(Clone, Copy)]
 enum Owner {
-    /// A descriptor of the host's.
+    /// A descriptor of the host.
     Host(MdHandle),
-    /// The card itself, with the counter that counts the end.
+    /// The card itself, with the counter for the end of the operation.
     Card(Option<CtHandle>),
 }
 
@@ -99,16 +97,16 @@ enum Owner {
 pub(crate) enum State {
     /// Triggered, and not yet due.
     Waiting,
-    /// With the card, or sent.
+    /// Handed to the card, or sent.
     Started { sent: bool, answer: Answer },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Not asked for, or arrived.
+    /// Not requested, or arrived.
     Done,
     Awaited,
-    /// A reply whose bytes are in flight.
+    /// The bytes of the reply are in flight.
     Arriving,
 }
 
@@ -116,8 +114,8 @@ impl Interface {
     /// Binds memory to send from or to get into (`PtlMDBind`).
     ///
     /// # Errors
-    /// [`Error::NoSpace`]; [`Error::Stale`] for the queue or counter; [`Error::ArgInvalid`] for memory that
-    /// ends beyond 2^64 or options that count without a counter.
+    /// [`Error::NoSpace`]; [`Error::Stale`] for the queue or counter; [`Error::ArgInvalid`] if the memory ends beyond 2^64, or options
+    /// count without a counter.
     pub fn md_bind(&mut self, md: Md) -> Result<MdHandle, Error> {
         if md.start.checked_add(md.length).is_none() {
             return Err(Error::ArgInvalid("the descriptor's memory must end below address 2^64"));
@@ -139,7 +137,7 @@ impl Interface {
     /// Releases a memory descriptor (`PtlMDRelease`).
     ///
     /// # Errors
-    /// [`Error::Stale`], or [`Error::InUse`] while an operation on it has not ended.
+    /// [`Error::Stale`], or [`Error::InUse`] while an operation uses it.
     pub fn md_release(&mut self, md: MdHandle) -> Result<(), Error> {
         release(self.descriptors.get(md)?.users, "memory descriptor", "operations that have not ended")?;
         let Descriptor { md, .. } = self.descriptors.remove(md)?;
@@ -153,8 +151,8 @@ impl Interface {
     /// Starts a put (`PtlPut`): the card sends the returned message and then calls [`Interface::sent`].
     ///
     /// # Errors
-    /// [`Error::Stale`] for the descriptor; [`Error::ArgInvalid`] for a message beyond its memory or longer
-    /// than the limit, or for an acknowledgement that has nowhere to go; [`Error::NoSpace`].
+    /// [`Error::Stale`] for the descriptor; [`Error::NoSpace`]; [`Error::ArgInvalid`] for a message beyond its memory or the limit, or for
+    /// an acknowledgement without an event queue or counter.
     pub fn put(&mut self, request: &PutRequest) -> Result<Outgoing, Error> {
         self.start_now(&Draft::from(request))
     }
@@ -162,17 +160,17 @@ impl Interface {
     /// Starts a get (`PtlGet`). It ends with the REPLY event; there is no SEND event.
     ///
     /// # Errors
-    /// As [`Interface::put`]; [`Error::ArgInvalid`] where the card does no gets.
+    /// As [`Interface::put`]; [`Error::ArgInvalid`] if the card lacks gets.
     pub fn get(&mut self, request: &GetRequest) -> Result<Outgoing, Error> {
         self.start_now(&Draft::from(request))
     }
 
-    /// Starts a get of the card's own, a handler's for one: into memory that the card has checked, at the host
-    /// address `start`. It leaves no event; where it ends, well or not, `ct` counts one, if there is one.
+    /// Starts a get of the card's own, such as a handler's, into checked memory at the host address `start`. It leaves no event. At its
+    /// end, successful or not, `ct` counts one, if given.
     ///
     /// # Errors
-    /// [`Error::Stale`] for the counter; [`Error::ArgInvalid`] where the card does no gets, or for a message
-    /// longer than the limit; [`Error::NoSpace`].
+    /// [`Error::Stale`] for the counter; [`Error::ArgInvalid`] if the card lacks gets, or for a message longer than the limit;
+    /// [`Error::NoSpace`].
     pub fn card_get(&mut self, start: u64, header: &Header, ct: Option<CtHandle>) -> Result<Outgoing, Error> {
         let header = Header { kind: HeaderKind::Get, ack: AckRequest::None, atomic: None, ..*header };
         let draft = Draft { header, from: None, to: None, operand: Operand::NONE, user_ptr: 0 };
@@ -183,10 +181,10 @@ impl Interface {
         Ok(self.begin(operation))
     }
 
-    /// Starts an operation of any kind: [`Interface::put`] and its siblings.
+    /// Starts an operation of any kind.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Interface::put`] and its siblings.
     pub fn start_request(&mut self, request: &Request) -> Result<Outgoing, Error> {
         self.start_now(&Draft::from(request))
     }
@@ -194,16 +192,15 @@ impl Interface {
     /// Checks the arguments of an operation, as when it starts.
     ///
     /// # Errors
-    /// As [`Interface::start_request`], but for a lack of room.
+    /// As [`Interface::start_request`], except for a lack of room.
     pub fn check_request(&self, request: &Request) -> Result<(), Error> {
         self.check_draft(&Draft::from(request))
     }
 
-    /// An operation of any kind that starts when `ct` has reached `threshold`:
-    /// [`Interface::triggered_put`] and its siblings.
+    /// Prepares an operation of any kind that starts when `ct` has reached `threshold`.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Interface::triggered_put`] and its siblings.
     pub fn trigger_request(
         &mut self,
         request: &Request,
@@ -217,18 +214,18 @@ impl Interface {
     /// Starts an atomic (`PtlAtomic`). It ends as a put does.
     ///
     /// # Errors
-    /// As [`Interface::put`]; [`Error::ArgInvalid`] where the card does no atomics, for a swap, and for a
-    /// length that is no whole items or beyond [`crate::Limits::atomic_bytes`].
+    /// As [`Interface::put`]; [`Error::ArgInvalid`] if the card lacks atomics, for a swap, and for a length that is not whole items or
+    /// exceeds [`crate::Limits::atomic_bytes`].
     pub fn atomic(&mut self, request: &AtomicRequest) -> Result<Outgoing, Error> {
         self.start_now(&Draft::from(request))
     }
 
-    /// Starts a fetch-and-atomic (`PtlFetchAtomic`). SEND goes to the descriptor of the data, REPLY to that
-    /// of the fetched bytes, which may be one and the same.
+    /// Starts a fetch-and-atomic (`PtlFetchAtomic`). SEND goes to the descriptor of the data, and REPLY to that of the fetched bytes; both
+    /// may be the same.
     ///
     /// # Errors
-    /// As [`Interface::atomic`], with [`crate::Limits::fetch_atomic_bytes`]; [`Error::ArgInvalid`] where an
-    /// acknowledgement is asked for.
+    /// As [`Interface::atomic`], with [`crate::Limits::fetch_atomic_bytes`]; [`Error::ArgInvalid`] if the request asks for an
+    /// acknowledgement.
     pub fn fetch_atomic(&mut self, request: &FetchRequest) -> Result<Outgoing, Error> {
         self.start_now(&Draft::fetch(request, HeaderKind::FetchAtomic))
     }
@@ -236,14 +233,14 @@ impl Interface {
     /// Starts a swap (`PtlSwap`), which is a fetch-and-atomic with other operators.
     ///
     /// # Errors
-    /// As [`Interface::fetch_atomic`]; [`Error::ArgInvalid`] for an operand that is missing, superfluous or
-    /// not one item, and for more than one item where the operator takes one.
+    /// As [`Interface::fetch_atomic`]; [`Error::ArgInvalid`] for an operand that is missing, superfluous or not one item, and for several
+    /// items if the operator takes one.
     pub fn swap(&mut self, request: &FetchRequest) -> Result<Outgoing, Error> {
         self.start_now(&Draft::fetch(request, HeaderKind::Swap))
     }
 
-    /// A put that starts when `ct` has counted `threshold` successes and failures (`PtlTriggeredPut`), or now
-    /// if it already has: an [`Effect::Start`] tells the card.
+    /// Prepares a put that starts when `ct` has counted `threshold` successes and failures (`PtlTriggeredPut`), or now if it already has.
+    /// An [`Effect::Start`] hands it to the card.
     ///
     /// # Errors
     /// As [`Interface::put`], or [`Error::Stale`] for the counter.
@@ -257,7 +254,7 @@ impl Interface {
         self.start_later(&Draft::from(request), ct, threshold, effects)
     }
 
-    /// The same with a get (`PtlTriggeredGet`).
+    /// Prepares a get in the same way (`PtlTriggeredGet`).
     ///
     /// # Errors
     /// As [`Interface::get`], or [`Error::Stale`] for the counter.
@@ -271,7 +268,7 @@ impl Interface {
         self.start_later(&Draft::from(request), ct, threshold, effects)
     }
 
-    /// The same with an atomic (`PtlTriggeredAtomic`).
+    /// Prepares an atomic in the same way (`PtlTriggeredAtomic`).
     ///
     /// # Errors
     /// As [`Interface::atomic`], or [`Error::Stale`] for the counter.
@@ -285,7 +282,7 @@ impl Interface {
         self.start_later(&Draft::from(request), ct, threshold, effects)
     }
 
-    /// The same with a fetch-and-atomic (`PtlTriggeredFetchAtomic`).
+    /// Prepares a fetch-and-atomic in the same way (`PtlTriggeredFetchAtomic`).
     ///
     /// # Errors
     /// As [`Interface::fetch_atomic`], or [`Error::Stale`] for the counter.
@@ -299,7 +296,7 @@ impl Interface {
         self.start_later(&Draft::fetch(request, HeaderKind::FetchAtomic), ct, threshold, effects)
     }
 
-    /// The same with a swap (`PtlTriggeredSwap`). Its operand is read now.
+    /// Prepares a swap in the same way (`PtlTriggeredSwap`). The operand is read now.
     ///
     /// # Errors
     /// As [`Interface::swap`], or [`Error::Stale`] for the counter.
@@ -331,7 +328,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Makes an operation that waits to be started.
+    /// Creates an operation that has not started.
     fn prepare(&mut self, draft: &Draft) -> Result<OperationHandle, Error> {
         self.check_draft(draft)?;
         let place = |at: Option<(MdHandle, u64)>| {
@@ -431,13 +428,13 @@ impl Interface {
         Outgoing { operation, header: op.header, start, operand: op.operand }
     }
 
-    /// A triggered operation is due.
+    /// Starts a triggered operation that is due.
     pub(crate) fn start(&mut self, operation: OperationHandle, effects: &mut Effects) {
         let outgoing = self.begin(operation);
         effects.push(Effect::Start(outgoing));
     }
 
-    /// An operation has ended.
+    /// Removes an operation that has ended.
     pub(crate) fn forget(&mut self, operation: OperationHandle) {
         let op = self.operations.remove(operation).expect("an operation ends once");
         for place in [op.from, op.to].into_iter().flatten() {
@@ -450,12 +447,12 @@ impl Interface {
         }
     }
 
-    /// Whether the place is the card's own.
+    /// Returns whether the place belongs to the card.
     pub(crate) const fn of_card(place: Place) -> bool {
         matches!(place.of, Owner::Card(_))
     }
 
-    /// The descriptor of a place; a substitute where the place is the card's own.
+    /// Returns the descriptor of a place, or a substitute if the place belongs to the card.
     pub(crate) fn md(&self, place: Place) -> Md {
         match place.of {
             Owner::Host(md) => self.descriptors.get(md).expect("a descriptor in use is not released").md,
@@ -505,7 +502,7 @@ impl Operation {
     }
 }
 
-/// The amount that one operation adds to a counter: a failure counts one, whatever the unit.
+/// Returns the amount that one operation adds to a counter: a failure counts one, in any unit.
 pub(crate) fn amount(outcome: FailType, in_bytes: bool, bytes: u64) -> CtEvent {
     match (outcome.is_ok(), in_bytes) {
         (false, _) => CtEvent::failure(1),

@@ -1,4 +1,4 @@
-//! One network interface: its resources, their limits, and what it has counted.
+//! One network interface: its resources, limits and statistics.
 
 use crate::counter::{Action, Counters};
 use crate::diagnosis::DroppedMessage;
@@ -14,15 +14,14 @@ use crate::{Error, Features, MdHandle, MeHandle, OperationHandle};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
-/// The limits of an interface (`ptl_ni_limits_t`). The maxima of [`Limits::default`] are generous; a card's
-/// spec sets its own.
+/// The limits of an interface (`ptl_ni_limits_t`). [`Limits::default`] is generous; a card's spec sets its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Match entries, linked or still referred to.
+    /// Match entries, linked or still in use.
     pub entries: u32,
     /// Match entries on one list.
     pub list_length: u32,
-    /// Unexpected headers, over all portal table entries.
+    /// Unexpected headers of all portal table entries.
     pub unexpected_headers: u32,
     /// Memory descriptors.
     pub descriptors: u32,
@@ -36,7 +35,7 @@ pub struct Limits {
     pub portal_table: u32,
     /// Triggered operations that wait.
     pub triggered: u32,
-    /// Operations of this initiator that have not ended, triggered ones that wait included.
+    /// Operations of this initiator that have not ended, including waiting triggered ones.
     pub operations: u32,
     /// Bytes of one message (`max_msg_size`).
     pub message_bytes: u64,
@@ -69,25 +68,25 @@ impl Default for Limits {
     }
 }
 
-/// Counts of an interface since it was made.
+/// Statistics of an interface since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Messages that matched on a priority list.
     pub matched: u64,
     /// Messages that matched on an overflow list.
     pub matched_overflow: u64,
-    /// Messages cut to the memory that was left.
+    /// Messages truncated to the memory left.
     pub truncated: u64,
-    /// Full events that found their queue full.
+    /// Full events that found a full queue.
     pub events_dropped: u64,
-    /// How often flow control has disabled a portal table entry.
+    /// Times that flow control has disabled a portal table entry.
     pub flow_control: u64,
     pub(crate) dropped: [u64; DropReason::ALL.len()],
     pub(crate) first_dropped: Option<DroppedMessage>,
 }
 
 impl Statistics {
-    /// A status register (`PtlNIStatus`).
+    /// Returns the value of a status register (`PtlNIStatus`).
     pub fn register(&self, register: StatusRegister) -> u64 {
         match register {
             StatusRegister::DropCount => self.dropped_total(),
@@ -96,17 +95,17 @@ impl Statistics {
         }
     }
 
-    /// Messages dropped for `reason`.
+    /// Returns the number of messages dropped for `reason`.
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
-    /// Messages dropped for any reason.
+    /// Returns the number of messages dropped for any reason.
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
 
-    /// The first message that was dropped.
+    /// Returns the first dropped message.
     pub const fn first_dropped(&self) -> Option<DroppedMessage> {
         self.first_dropped
     }
@@ -117,21 +116,21 @@ impl Statistics {
 pub enum StatusRegister {
     /// `PTL_SR_DROP_COUNT`: messages dropped, for any reason.
     DropCount,
-    /// `PTL_SR_PERMISSION_VIOLATIONS`: of these, for another user's entry.
+    /// `PTL_SR_PERMISSION_VIOLATIONS`: messages dropped because the entry is for another user.
     PermissionViolations,
-    /// `PTL_SR_OPERATION_VIOLATIONS`: of these, for an entry that does not allow the operation.
+    /// `PTL_SR_OPERATION_VIOLATIONS`: messages dropped because the entry does not allow the operation.
     OperationViolations,
 }
 
 impl StatusRegister {
-    /// All of them.
+    /// All status registers.
     pub const ALL: [StatusRegister; 3] = [
         StatusRegister::DropCount,
         StatusRegister::PermissionViolations,
         StatusRegister::OperationViolations,
     ];
 
-    /// Its name in the specification, in lower case and without `PTL_SR_`.
+    /// Returns its name in the specification, in lower case and without `PTL_SR_`.
     pub const fn name(self) -> &'static str {
         match self {
             StatusRegister::DropCount => "drop_count",
@@ -140,7 +139,7 @@ impl StatusRegister {
         }
     }
 
-    /// The register of this name.
+    /// Returns the register of this name.
     pub fn from_name(name: &str) -> Option<StatusRegister> {
         StatusRegister::ALL.into_iter().find(|register| register.name() == name)
     }
@@ -156,24 +155,24 @@ pub struct Interface {
     pub(crate) counters: Counters,
     pub(crate) descriptors: Slab<MdHandle, Descriptor>,
     pub(crate) operations: Slab<OperationHandle, Operation>,
-    /// Of these, those that are sent and whose answer has not arrived completely.
+    /// Sent operations without a complete answer.
     pub(crate) unanswered: u32,
     pub(crate) entries: Slab<MeHandle, Entry>,
     pub(crate) table: PortalTable,
-    /// Unexpected headers on all portal table entries.
+    /// Unexpected headers of all portal table entries.
     pub(crate) unexpected: u32,
-    /// Unexpected headers just found by an append, before their events are posted; empty between calls.
+    /// Unexpected headers that an append has found, before their events are posted; empty between calls.
     pub(crate) found: Vec<UnexpectedHeader>,
-    /// Unexpected messages on their way to an entry that has found them.
+    /// Unexpected messages in flight to the entry that found them.
     pub(crate) late: LateMessages,
-    /// Triggered operations posted and not yet carried out.
+    /// Triggered operations that are posted and not yet carried out.
     pub(crate) triggered: u32,
-    /// Triggered operations due; empty between calls.
+    /// Triggered operations that are due; empty between calls.
     pub(crate) due: VecDeque<Action>,
 }
 
 impl Interface {
-    /// An interface of `node`, which is its rank.
+    /// Returns an interface of `node`, which is its rank.
     pub fn new(node: NodeId, limits: Limits) -> Interface {
         Interface {
             node,
@@ -195,7 +194,7 @@ impl Interface {
         }
     }
 
-    /// The same for processes of the user `uid`, which goes with every operation; zero without this call.
+    /// Sets the user of its processes, which goes with every operation; zero by default.
     #[must_use]
     pub const fn of_user(mut self, uid: u32) -> Interface {
         self.uid = uid;
@@ -207,37 +206,37 @@ impl Interface {
         self.uid = uid;
     }
 
-    /// The user whose processes this is an interface of (`PtlGetUid`).
+    /// Returns the user of its processes (`PtlGetUid`).
     pub const fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// The node this is an interface of.
+    /// Returns the node of this interface.
     pub const fn node(&self) -> NodeId {
         self.node
     }
 
-    /// The limits.
+    /// Returns the limits.
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The counts.
+    /// Returns the statistics.
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// Operations of this initiator that have not ended.
+    /// Returns the number of operations of this initiator that have not ended.
     pub fn pending_operations(&self) -> usize {
         self.operations.len()
     }
 
-    /// Operations of this initiator that are sent and whose answer has not arrived completely.
+    /// Returns the number of sent operations without a complete answer.
     pub const fn unanswered_operations(&self) -> u32 {
         self.unanswered
     }
 
-    /// Triggered operations that wait.
+    /// Returns the number of waiting triggered operations.
     pub const fn pending_triggered(&self) -> u32 {
         self.triggered
     }

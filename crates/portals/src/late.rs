@@ -1,10 +1,9 @@
-//! Unexpected messages that are delivered once more, to an entry that was appended after they had come.
+//! Redelivery of unexpected messages to an entry appended after their arrival.
 //!
-//! Portals 4 tells the host of such a message, and the host copies it or gets it. An entry with
-//! [`MeOptions::REDELIVER`] leaves that to the card: it sends the message to itself, out of the overflow
-//! entry's memory ([`Effect::Redeliver`]), and the message arrives for the entry that has found it, for no
-//! other, with the header that it had. Its acknowledgement was given when it came first. Until it is complete
-//! its unexpected header counts, and the overflow entry is not free.
+//! Portals 4 reports such a message to the host, and the host copies it or gets it. With [`MeOptions::REDELIVER`] the card does that. It
+//! sends the message to itself, from the overflow entry's memory and with the original header ([`Effect::Redeliver`]). The message goes
+//! only to the entry that found it. Its acknowledgement was sent at the first arrival. Until the message is complete, its unexpected header
+//! counts, and the overflow entry is in use.
 
 use crate::portal::LATE_PT;
 use crate::unexpected::UnexpectedHeader;
@@ -14,18 +13,18 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Clone, Copy)]
 struct Late {
-    /// The entry that has found it.
+    /// The entry that found it.
     me: MeHandle,
-    /// The overflow entry in which its bytes lie.
+    /// The overflow entry that holds its bytes.
     overflow: MeHandle,
-    /// Its header, with the bytes that the overflow entry has kept as its length.
+    /// Its header, with the length that the overflow entry kept.
     header: Header,
 }
 
-/// The messages on their way, by the match bits of the header that they are sent with.
+/// The messages in flight, by the match bits of their headers on the way.
 #[derive(Default)]
 pub(crate) struct LateMessages {
     next: u64,
@@ -33,7 +32,7 @@ pub(crate) struct LateMessages {
 }
 
 impl Interface {
-    /// Has the card deliver a message to the entry that has found it.
+    /// Sends a message to the entry that found it.
     pub(crate) fn redeliver(&mut self, found: &UnexpectedHeader, me: MeHandle, effects: &mut Effects) {
         let header = Header { ack: AckRequest::None, length: found.mlength, ..found.header };
         let number = self.late.next;
@@ -43,12 +42,12 @@ impl Interface {
         effects.push(Effect::Redeliver { header, start: found.start });
     }
 
-    /// Whether a header is one that this card sends to itself.
+    /// Returns whether a header is one that this card sends to itself.
     pub(crate) fn is_late(&self, header: &Header) -> bool {
         (header.pt, header.source, header.kind) == (LATE_PT, self.node, HeaderKind::Put)
     }
 
-    /// The message that comes behind such a header.
+    /// Returns the message of such a header.
     fn late(&self, header: &Header) -> Option<Late> {
         let late = self.late.messages.get(&header.match_bits).copied();
         late.filter(|late| late.header.length == header.length)
@@ -61,7 +60,7 @@ impl Interface {
         Some(Prospect { handlers, flow_control })
     }
 
-    /// A message has come once more. Where the card has no room to handle it, it fails, and its host is told.
+    /// Handles the arrival of a redelivered message. If the card has no room to handle it, it fails with an event to the host.
     pub(crate) fn late_arrives(
         &mut self,
         header: &Header,

@@ -1,32 +1,29 @@
-//! Portals 4 message semantics as a plain state machine: what a message matches, where its bytes belong,
-//! which events and counters it moves, and which waiting operations that sets off.
+//! Portals 4 message semantics as a plain state machine: matching, addresses of data, events, counters and triggered operations.
 //!
-//! There is no time, no memory and no network in here. A card drives one [`Interface`]: it hands in the
-//! host's commands and the headers that arrive, moves the bytes where it is told to, reports when they are
-//! there, and makes the resulting [`Effects`] visible when its own timing says so. The same machine can
-//! therefore be driven by a simulated card, by a test or by a fuzzer.
+//! This crate models no time, memory or network. A card drives one [`Interface`]: it passes the host's commands and the arriving headers,
+//! moves bytes as requested, and reports their arrival. It shows the resulting [`Effects`] to the host at times of its own. So a simulated
+//! card, a test or a fuzzer can drive the same state machine.
 //!
 //! # Layers, from the bottom
-//! - [`MeHandle`] and its siblings: names of resources that go stale when the resource is freed, over bounded
-//!   slabs. Nothing in the crate grows beyond [`Limits`].
+//! - [`MeHandle`] and its siblings: names of resources, which become stale when the resource is freed, over bounded slabs. All resources of
+//!   the crate are bounded by [`Limits`].
 //! - [`MeOptions`], [`MdOptions`], [`Event`], [`FailType`], [`Error`]: the vocabulary of the specification.
 //! - [`Atomic`] (`atomic.rs`): operators and types of atomic operations, and their arithmetic on bytes.
-//! - [`Header`]: what goes over the wire, and its bytes.
-//! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations live with the counter they
-//!   wait on, and are started in the same call that moves the counter.
-//! - The initiator (`request.rs`, `initiator.rs`, `ending.rs`): memory descriptors, [`Interface::put`],
-//!   [`Interface::get`], [`Interface::atomic`], [`Interface::fetch_atomic`], [`Interface::swap`], each also
-//!   triggered, and the SEND, ACK and REPLY that end an operation.
-//! - The target (`list.rs`, `portal.rs`, `unexpected.rs`, `target.rs`): portal table with flow control,
-//!   match entries on priority and overflow lists, unexpected headers and their search,
-//!   [`Interface::arrive`] at a message's header and [`Interface::complete`] after its last byte.
+//! - [`Header`]: the header of a message, and its bytes on the wire.
+//! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations are stored with their counter, and start in the call that
+//!   changes the counter.
+//! - The initiator (`request.rs`, `initiator.rs`, `ending.rs`): memory descriptors; [`Interface::put`], [`Interface::get`],
+//!   [`Interface::atomic`], [`Interface::fetch_atomic`], [`Interface::swap`], each also triggered; and the SEND, ACK and REPLY that end an
+//!   operation.
+//! - The target (`list.rs`, `portal.rs`, `unexpected.rs`, `target.rs`): portal table with flow control; match entries on priority and
+//!   overflow lists; unexpected headers and their search. [`Interface::arrive`] handles a message's header, and [`Interface::complete`] its
+//!   last byte.
 //!
 //! # One message
-//! `put` at the initiator gives an [`Outgoing`]: a header and a range of host memory. At the target, `arrive`
-//! searches the lists and answers with a [`Delivery`]: an address and how many of the bytes to keep. The
-//! match takes effect there and then (a use-once entry is gone, a local offset has moved), so messages match
-//! in the order in which their headers arrive, whatever their payloads do. `complete` then gives the events,
-//! the acknowledgement, the counts, and the triggered operations they make due, in that order.
+//! `put` at the initiator returns an [`Outgoing`]: a header and a range of host memory. At the target, `arrive` searches the lists and
+//! returns a [`Delivery`]: an address, and the number of bytes to keep. The match takes effect at once: a use-once entry is gone, and a
+//! local offset has moved. So messages match in the order of their headers' arrival, independently of their payloads. `complete` then
+//! returns the events, the acknowledgement, the counts, and the triggered operations that become due, in that order.
 //!
 //! ```
 //! use nicety_portals::*;
@@ -36,7 +33,7 @@
 //!     (Interface::new(NodeId(0), Limits::default()), Interface::new(NodeId(1), Limits::default()));
 //! let mut effects = Effects::new();
 //!
-//! // Bob takes one message of 4 KiB or less with match bits 7, and counts it.
+//! // Bob accepts one message of at most 4 KiB with match bits 7, and counts it.
 //! let received = bob.ct_alloc()?;
 //! let pt = bob.pt_alloc(None, None)?;
 //! let options = MeOptions::OP_PUT | MeOptions::USE_ONCE | MeOptions::EVENT_CT_COMM;
@@ -49,7 +46,7 @@
 //! let wire = outgoing.header.encode();
 //! alice.sent(outgoing.operation, FailType::Ok, &mut effects)?;
 //!
-//! // Bob's card learns where the bytes go, moves them, and says that they are there.
+//! // Bob's card gets the address of the bytes, moves them, and reports their arrival.
 //! let Arrival::Matched(delivery) = bob.arrive(&Header::decode(&wire)?, &mut effects) else { panic!() };
 //! assert_eq!((delivery.start, delivery.mlength), (0x1000, 64));
 //! bob.complete(&delivery, FailType::Ok, &mut effects)?;
@@ -57,26 +54,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # A message that is answered with bytes
-//! A get, fetch-and-atomic or swap is matched in the same way. The card reads at [`Delivery::start`], sends
-//! what it reads behind the header that [`Delivery::reply`] gives, lets [`Atomic::apply`] work on the memory
-//! where the kind says so, and calls `complete`. At the initiator, `arrive` answers the reply's header with a
-//! [`Reply`], which says where the bytes go; [`Interface::complete_reply`] gives the REPLY event. A failure
-//! comes as a reply without bytes, so no initiator waits for ever.
+//! # A message with a reply
+//! A get, fetch-and-atomic or swap matches in the same way. The card reads at [`Delivery::start`], and sends these bytes behind the header
+//! from [`Delivery::reply`]. For an atomic kind it also applies [`Atomic::apply`] to the memory. Then it calls `complete`. At the
+//! initiator, `arrive` turns the reply's header into a [`Reply`], with the address of the bytes; [`Interface::complete_reply`] returns the
+//! REPLY event. A failed operation sends a reply without bytes, so no initiator waits for ever.
 //!
-//! Which of these operations there are is up to the card: [`Limits::features`]. Without the feature, the host
-//! cannot start one, and a target drops it as [`DropReason::Unsupported`] and says so to its initiator.
+//! [`Limits::features`] lists the card's operations. Without the feature, the host cannot start an operation, and a target drops it as
+//! [`DropReason::Unsupported`] and reports that to its initiator.
 //!
 //! # Flow control
-//! On a portal table entry with [`PtOptions::FLOWCTRL`], a message that finds a resource exhausted disables
-//! the entry: see `portal.rs`. Its sender, and every sender behind it, is told [`FailType::PtDisabled`] and
-//! may send again; the host is told once, by [`EventKind::PtDisabled`]. A message is let in only if there is
-//! room for all of its events, and a host command that would post more events than there is room for is
-//! refused with [`Error::EqFull`], so what was let in is never lost. A card that may be short of handler
-//! contexts asks with [`Interface::arrive_if`].
+//! On a portal table entry with [`PtOptions::FLOWCTRL`], a message that finds an exhausted resource disables the entry: see `portal.rs`.
+//! Its sender, and every later sender, gets [`FailType::PtDisabled`] and may send again. The host gets one [`EventKind::PtDisabled`].
+//!
+//! A message is admitted only if there is room for all of its events. A host command that would post more events than fit is refused with
+//! [`Error::EqFull`]. So no event of an admitted message is lost. A card that may lack handler contexts asks with [`Interface::arrive_if`].
 //!
 //! # Limits
-//! Non-matching interfaces, scattered memory (`PTL_IOVEC`) and long double.
+//! No non-matching interfaces, no scattered memory (`PTL_IOVEC`) and no long double.
 //!
 //! Sections cited in the documentation are those of 'The Portals 4.x Network Programming Interface' by topic.
 

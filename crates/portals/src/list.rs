@@ -1,7 +1,7 @@
-//! Match entries and the lists they are on ('Match List Entries and Matching Lists').
+//! Match entries and their lists ('Match List Entries and Matching Lists').
 //!
-//! A list is searched in order, and the first entry that matches takes the message. The search keys lie
-//! together in 32 bytes an entry, so a long list costs about a nanosecond an entry.
+//! A list is searched in order, and the first entry that matches takes the message. The search keys are contiguous, 32 bytes per entry, so
+//! a long list costs about a nanosecond per entry.
 
 use crate::handle::Slab;
 use crate::interface::release;
@@ -10,18 +10,18 @@ use crate::{CtHandle, Effects, Error, Event, EventKind, Header, HeaderKind, Inte
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
-/// The list a match entry is appended to (`ptl_list_t`).
+/// The list of a match entry (`ptl_list_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum List {
     /// Searched first.
     #[default]
     Priority,
-    /// Searched where nothing on the priority list matches; leaves an unexpected header.
+    /// Searched if no entry of the priority list matches; a match leaves an unexpected header.
     Overflow,
 }
 
-/// The ranks whose messages an entry takes (`match_id`).
+/// The source ranks that an entry accepts (`match_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Source {
     /// `PTL_RANK_ANY`: all ranks.
@@ -31,7 +31,7 @@ pub enum Source {
     Rank(NodeId),
 }
 
-/// The users whose operations an entry allows (`uid`).
+/// The users that an entry accepts (`uid`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum User {
     /// `PTL_UID_ANY`: all users.
@@ -41,29 +41,28 @@ pub enum User {
     Id(u32),
 }
 
-/// A match entry: memory that messages may be put into, and which (`ptl_me_t`).
+/// A match entry: memory for incoming messages, and their criteria (`ptl_me_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Me {
     /// Host address of the first byte.
     pub start: u64,
     /// Length in bytes.
     pub length: u64,
-    /// The bits a message must have.
+    /// The required match bits.
     pub match_bits: u64,
-    /// The bits that do not matter: one means ignored.
+    /// The ignored match bits, as ones.
     pub ignore_bits: u64,
-    /// The ranks whose messages it takes.
+    /// The accepted source ranks.
     pub source: Source,
-    /// The users it allows. Another user's message that matches is refused; it does not go on to the next
-    /// entry.
+    /// The accepted users. A matching message of another user is refused; it does not go on to the next entry.
     pub user: User,
     /// Options.
     pub options: MeOptions,
     /// The counter, if any.
     pub ct: Option<CtHandle>,
-    /// With `MANAGE_LOCAL`, unlink when fewer bytes than this are left; zero is never.
+    /// With `MANAGE_LOCAL`, unlink when less memory is left, in bytes; zero is never.
     pub min_free: u64,
-    /// The handlers to run for its messages; the card's own number, of no meaning here.
+    /// The handlers for its messages; a number of the card, opaque here.
     pub handlers: Option<u32>,
     /// The user's word for its events.
     pub user_ptr: u64,
@@ -100,28 +99,28 @@ pub(crate) struct Entry {
     pub me: Me,
     pub pt: u32,
     pub list: List,
-    /// Where the next message goes, with `MANAGE_LOCAL`.
+    /// The offset of the next message, with `MANAGE_LOCAL`.
     pub local_offset: u64,
     /// On its list.
     pub linked: bool,
     /// Messages that have matched and are not complete.
     pub pending: u32,
-    /// Unexpected headers whose bytes lie in this entry.
+    /// Unexpected headers of messages in this entry.
     pub headers: u32,
-    /// How often the card holds it open.
+    /// The card's holds on it.
     holds: u32,
-    /// Beside the limits: the card's own.
+    /// An entry of the card's own, which does not count against the limits.
     own: bool,
     unlink_posted: bool,
 }
 
 impl Me {
-    /// A list entry (`ptl_le_t`, `PtlLEAppend`): every message to its portal table entry matches.
+    /// Returns a list entry (`ptl_le_t`, `PtlLEAppend`): every message to its portal table entry matches.
     pub fn list_entry(start: u64, length: u64, options: MeOptions) -> Me {
         Me { start, length, ignore_bits: !0, options, ..Me::default() }
     }
 
-    /// Why the entry, which matches, does not allow the operation.
+    /// Returns the reason why the entry, which matches, refuses the operation.
     pub(crate) fn refuses(&self, header: &Header) -> Option<DropReason> {
         let needed = match header.kind {
             HeaderKind::Get => MeOptions::OP_GET,
@@ -135,7 +134,7 @@ impl Me {
     }
 }
 
-/// Whether the message may be cut to what is left of the entry, or need not be.
+/// Returns whether the message fits into the rest of the entry, or may be truncated.
 pub(crate) fn fits(me: &Me, local_offset: u64, header: &Header) -> bool {
     let offset =
         if me.options.contains(MeOptions::MANAGE_LOCAL) { local_offset } else { header.remote_offset };
@@ -143,7 +142,7 @@ pub(crate) fn fits(me: &Me, local_offset: u64, header: &Header) -> bool {
 }
 
 impl Entry {
-    /// Where a message goes in the entry's memory, and how many of its bytes: of an atomic, whole items.
+    /// Returns the offset of a message in the entry's memory, and the number of bytes kept: for an atomic, whole items.
     pub fn place(&self, header: &Header) -> (u64, u64) {
         let managed = self.me.options.contains(MeOptions::MANAGE_LOCAL);
         let offset = if managed { self.local_offset } else { header.remote_offset };
@@ -153,7 +152,7 @@ impl Entry {
     }
 }
 
-/// The position of the first entry that takes the message.
+/// Returns the position of the first entry that accepts the message.
 pub(crate) fn search(list: &VecDeque<Key>, entries: &Entries, header: &Header) -> Option<usize> {
     list.iter().position(|key| {
         key.matches(header)
@@ -164,16 +163,18 @@ pub(crate) fn search(list: &VecDeque<Key>, entries: &Entries, header: &Header) -
 impl Interface {
     /// Appends a match entry (`PtlMEAppend`).
     ///
-    /// An entry for the priority list is first compared with the unexpected headers: a use-once entry takes
-    /// the first that matches and is not linked at all, so that its handle is stale once that message is
-    /// complete; any other takes every one that matches and is linked then. Each gives a
-    /// [`EventKind::PutOverflow`], or the event of its kind, when the message's bytes have been deposited.
-    /// They do not move a local offset.
+    /// An entry for the priority list is first compared with the unexpected headers:
+    ///
+    /// - A use-once entry takes the first match and is not linked. Its handle becomes stale when that message is complete.
+    /// - Any other entry takes every match, and is linked then.
+    ///
+    /// Each match gives a [`EventKind::PutOverflow`], or the event of its kind, when the message's bytes have been deposited. These matches
+    /// do not move a local offset.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] where the index is not in use, memory ends beyond 2^64 or options count without
-    /// a counter; [`Error::Stale`] for the counter; [`Error::NoSpace`], [`Error::ListTooLong`]; with flow
-    /// control, [`Error::EqFull`] where the append's events have no room.
+    /// [`Error::ArgInvalid`] if the index is not in use, memory ends beyond 2^64 or options count without a counter. [`Error::Stale`] for
+    /// the counter; [`Error::NoSpace`], [`Error::ListTooLong`]. With flow control, [`Error::EqFull`] if there is no room for the append's
+    /// events.
     pub fn me_append(
         &mut self,
         pt: u32,
@@ -202,11 +203,11 @@ impl Interface {
         Ok(handle)
     }
 
-    /// The same for an entry of the card's own software, which does not count against the limit of
-    /// entries, is not compared with the unexpected headers, and leaves no `LINK` event.
+    /// Appends an entry of the card's own software. It does not count against the limit of entries, is not compared with the unexpected
+    /// headers, and leaves no `LINK` event.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] and [`Error::Stale`] as there.
+    /// [`Error::ArgInvalid`] and [`Error::Stale`] as [`Interface::me_append`].
     pub fn me_append_own(&mut self, pt: u32, me: Me, list: List) -> Result<MeHandle, Error> {
         self.portal(pt)?;
         self.check_me(&me)?;
@@ -232,7 +233,7 @@ impl Interface {
         Ok(())
     }
 
-    /// An entry of a portal table entry that is on no list yet.
+    /// Creates an entry that is on no list yet.
     pub(crate) fn insert_entry(&mut self, pt: u32, me: Me, list: List) -> Result<MeHandle, Error> {
         let handle = self.entries.insert(Entry {
             me,
@@ -251,7 +252,7 @@ impl Interface {
         Ok(handle)
     }
 
-    /// A match entry that is on a list, or that a message or an unexpected header refers to.
+    /// Returns a match entry that is on a list, or that a message or an unexpected header refers to.
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -259,19 +260,19 @@ impl Interface {
         Ok(&self.entries.get(handle)?.me)
     }
 
-    /// The first entry on the priority list of a portal table entry whose events have this user word.
+    /// Returns the first entry on the priority list of a portal table entry with this user word for its events.
     pub fn me_with(&self, pt: u32, user_ptr: u64) -> Option<MeHandle> {
         let mut entries = self.table.get(pt)?.priority.iter().map(|key| key.entry);
         entries.find(|&entry| self.entries.get(entry).is_ok_and(|entry| entry.me.user_ptr == user_ptr))
     }
 
-    /// Whether an entry has these handlers that is on a list, or that a message or an unexpected header refers to.
+    /// Returns whether an entry on a list, or one that a message or an unexpected header refers to, has these handlers.
     pub fn handlers_in_use(&self, handlers: u32) -> bool {
         self.entries.values().any(|entry| entry.me.handlers == Some(handlers))
     }
 
-    /// Holds an entry open, as if one of its messages were not complete: where it has left its list by
-    /// itself, it says so no earlier than [`Interface::me_release`], called as often, allows.
+    /// Holds an entry open, as an incomplete message would: an unlinked entry leaves its `AUTO_UNLINK` event only after as many calls of
+    /// [`Interface::me_release`].
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -295,8 +296,7 @@ impl Interface {
     /// Unlinks a match entry (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// [`Error::Stale`]; [`Error::InUse`] while a message that matched it is not complete, an unexpected
-    /// header refers to it, or the card holds it open.
+    /// [`Error::Stale`]; [`Error::InUse`] while it has an incomplete message, an unexpected header refers to it, or the card holds it open.
     pub fn me_unlink(&mut self, handle: MeHandle) -> Result<(), Error> {
         let entry = self.entries.get(handle)?;
         release(entry.pending, "match entry", "messages that are not complete")?;
@@ -308,7 +308,7 @@ impl Interface {
         Ok(())
     }
 
-    /// An entry has left its list by itself.
+    /// Takes a used-up entry off its list.
     pub(crate) fn unlink_used(&mut self, handle: MeHandle, position: usize) {
         let entry = self.entries.get_mut(handle).expect("the entry is on its list");
         entry.linked = false;
@@ -323,8 +323,8 @@ impl Interface {
         }
     }
 
-    /// One message or unexpected header of the entry less: says so where an entry that has left its list is
-    /// not used any more, or not referred to any more.
+    /// Removes one message, header or hold of an entry. If the entry has left its list, posts `AUTO_UNLINK` after the last message, and
+    /// `AUTO_FREE` after the last header.
     pub(crate) fn settle(&mut self, handle: MeHandle, effects: &mut Effects) {
         let entry = self.entries.get_mut(handle).expect("an entry in use is not removed");
         if entry.linked || entry.pending > 0 || entry.holds > 0 {

@@ -1,4 +1,4 @@
-//! Option sets, named as in the specification without their `PTL_ME_` and `PTL_MD_`.
+//! Option sets, named as in the specification but without `PTL_ME_` and `PTL_MD_`.
 
 use bitflags::bitflags;
 
@@ -6,17 +6,17 @@ bitflags! {
     /// Options of a match entry ('Match List Entries and Matching Lists', `ptl_me_t`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct MeOptions: u32 {
-        /// Puts and atomics may operate on the entry. Without it one that matches is refused.
+        /// Puts and atomics may operate on the entry. Without it a matching put or atomic is refused.
         const OP_PUT = 1 << 0;
-        /// Gets may operate on the entry; fetch-and-atomics and swaps where puts may, too.
+        /// Gets may operate on the entry; fetch-and-atomics and swaps need `OP_PUT`, too.
         const OP_GET = 1 << 1;
-        /// The offset is kept at the target and grows with every message; without it the initiator gives it.
+        /// The target keeps the offset, which grows with every message; without it the initiator sets the offset.
         const MANAGE_LOCAL = 1 << 2;
         /// A message longer than the memory left does not match; without it, it is truncated.
         const NO_TRUNCATE = 1 << 3;
-        /// The entry is unlinked by the first message that matches it.
+        /// The first message that matches unlinks the entry.
         const USE_ONCE = 1 << 4;
-        /// No acknowledgement is given, even where one is asked for.
+        /// No acknowledgement is sent, even if requested.
         const ACK_DISABLE = 1 << 5;
         /// A message that matches on the overflow list leaves no unexpected header.
         const UNEXPECTED_HDR_DISABLE = 1 << 6;
@@ -36,11 +36,11 @@ bitflags! {
         const EVENT_CT_OVERFLOW = 1 << 13;
         /// The counter counts bytes kept, not messages.
         const EVENT_CT_BYTES = 1 << 14;
-        /// No `PT_DISABLED` event where a message that matches the entry finds a resource exhausted.
+        /// No `PT_DISABLED` event if a message that matches the entry finds an exhausted resource.
         const EVENT_FLOWCTRL_DISABLE = 1 << 15;
-        /// A put that the entry finds among the unexpected headers is delivered to it as if it came now, with
-        /// the entry's handlers and its `PUT` event, and leaves no `PUT_OVERFLOW` event. For use-once entries
-        /// without a local offset. Not of Portals 4, where the host is told and copies it.
+        /// Redelivers a put that the entry finds among the unexpected headers, as if it arrived now. It gets the entry's handlers and its
+        /// `PUT` event, and no `PUT_OVERFLOW` event. For use-once entries without a local offset. Not part of Portals 4, which reports the
+        /// message to the host, and the host copies it.
         const REDELIVER = 1 << 16;
     }
 }
@@ -68,15 +68,14 @@ bitflags! {
     /// Options of a portal table entry ('Portal Table Entries', `PtlPTAlloc`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PtOptions: u32 {
-        /// A message that finds a resource exhausted disables the entry: no match entry takes it, its events
-        /// have no room in the queue, there is no room for its unexpected header, or the card refuses it.
+        /// A message that finds an exhausted resource disables the entry. Reasons: no match entry takes it, the queue lacks room for its
+        /// events, no unexpected header is free, or the card refuses it.
         const FLOWCTRL = 1 << 0;
     }
 }
 
 bitflags! {
-    /// A card's operations beside puts. The host may start only those, and a target drops the rest with
-    /// [`crate::FailType::Unsupported`].
+    /// A card's operations beside puts. The host may start only those. A target drops the rest with [`crate::FailType::Unsupported`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Features: u32 {
         /// Gets.
@@ -86,18 +85,18 @@ bitflags! {
     }
 }
 
-/// The acknowledgement that the initiator of a put asks for ('Data Movement Operations', `ptl_ack_req_t`).
+/// The acknowledgement that the initiator of a put requests ('Data Movement Operations', `ptl_ack_req_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AckRequest {
-    /// `PTL_NO_ACK_REQ`: nothing.
+    /// `PTL_NO_ACK_REQ`: none.
     #[default]
     None = 0,
     /// `PTL_ACK_REQ`: a full event with the length kept and the offset used, and a count.
     Full = 1,
-    /// `PTL_CT_ACK_REQ`: a count only, of the bytes kept where the descriptor counts bytes.
+    /// `PTL_CT_ACK_REQ`: only a count, in kept bytes if the descriptor counts bytes.
     Counting = 2,
-    /// `PTL_OC_ACK_REQ`: a count only, of the bytes asked for where the descriptor counts bytes.
+    /// `PTL_OC_ACK_REQ`: only a count, in requested bytes if the descriptor counts bytes.
     OperationCompleted = 3,
 }
 

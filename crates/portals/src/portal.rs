@@ -1,10 +1,8 @@
 //! Portal table entries, and flow control on them ('Portal Table Entries', 'Flow Control').
 //!
-//! With [`PtOptions::FLOWCTRL`], a message that finds a resource exhausted disables its portal table entry:
-//! it and every later message is dropped, and every initiator that waits for an answer is told. The host gets
-//! one `PT_DISABLED` event, behind the events of every message that was let in before. When it has made room
-//! it enables the entry again. No event of a message that was let in is lost.
-//! has made room it enables the entry again. Of what was let in, no event is ever lost.
+//! With [`PtOptions::FLOWCTRL`], a message that finds an exhausted resource disables its portal table entry. It and every later message is
+//! dropped, and the answers report that to the initiators. The host gets one `PT_DISABLED` event, behind the events of all messages
+//! admitted before. After making room, it enables the entry again. No event of an admitted message is lost.
 
 use crate::list::Key;
 use crate::unexpected::UnexpectedHeader;
@@ -19,26 +17,26 @@ pub(crate) struct PortalEntry {
     pub overflow: VecDeque<Key>,
     pub unexpected: VecDeque<UnexpectedHeader>,
     pub next_unexpected: u64,
-    /// Match entries linked or still referred to.
+    /// Match entries, linked or still in use.
     pub entries: u32,
     /// Messages that have matched and are not complete.
     pub active: u32,
-    /// With flow control, the queue; all events of the entry are promised their room then.
+    /// With flow control, the queue, which reserves room for all events of the entry.
     pub flow: Option<EqHandle>,
     /// The number of the last `PT_DISABLED` event.
     notice: u64,
-    /// A `PT_DISABLED` event waits for the messages that were let in before.
+    /// A `PT_DISABLED` event is due after the messages admitted before.
     notice_due: bool,
 }
 
-/// The index of the portal table entry that is for the card's own software: [`Interface::pt_alloc_own`].
+/// The index of the portal table entry for the card's own software: [`Interface::pt_alloc_own`].
 pub const OWN_PT: u32 = u32::MAX;
 
-/// The portal table index with which a card sends itself unexpected messages once more:
-/// [`Effect::Redeliver`](crate::Effect::Redeliver). No other node's message is taken there.
+/// The portal table index of redelivered messages: [`Effect::Redeliver`](crate::Effect::Redeliver). Messages of other nodes to it are
+/// dropped.
 pub(crate) const LATE_PT: u32 = u32::MAX - 1;
 
-/// A portal table, and behind it the entry that is for the card's own software.
+/// A portal table, followed by the entry for the card's own software.
 #[derive(Default)]
 pub(crate) struct PortalTable {
     entries: Vec<Option<PortalEntry>>,
@@ -69,7 +67,7 @@ impl PortalEntry {
         }
     }
 
-    /// Whether the bytes of this unexpected header are still to come.
+    /// Returns whether the bytes of this unexpected header are still outstanding.
     pub fn awaits(&self, id: u64) -> bool {
         let at = self.unexpected.binary_search_by_key(&id, |u| u.id);
         at.is_ok_and(|at| self.unexpected[at].outcome.is_none())
@@ -77,21 +75,21 @@ impl PortalEntry {
 }
 
 impl Interface {
-    /// Takes a portal table entry without options: [`Interface::pt_alloc_with`].
+    /// Allocates a portal table entry without options.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Interface::pt_alloc_with`].
     pub fn pt_alloc(&mut self, wanted: Option<u32>, eq: Option<EqHandle>) -> Result<u32, Error> {
         self.pt_alloc_with(wanted, eq, PtOptions::empty())
     }
 
-    /// Takes a portal table entry, the wanted one or the first free (`PtlPTAlloc`), and returns its index.
-    /// Full events of its match entries go to `eq`, if anywhere.
+    /// Allocates a portal table entry, the wanted one or the first free (`PtlPTAlloc`), and returns its index. Full events of its match
+    /// entries go to `eq`, if given.
     ///
     /// # Errors
-    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an
-    /// index beyond the limit. With flow control [`Error::PtEqNeeded`]; [`Error::ArgInvalid`] for a queue of
-    /// fewer than four events, or fewer than three and one for each such entry; [`Error::EqFull`].
+    /// [`Error::PtInUse`], [`Error::PtFull`], [`Error::Stale`] for the queue, [`Error::ArgInvalid`] for an index beyond the limit. With
+    /// flow control also [`Error::PtEqNeeded`], [`Error::EqFull`], and [`Error::ArgInvalid`] for a queue that is too short: it needs three
+    /// events, and one for each entry with flow control.
     pub fn pt_alloc_with(
         &mut self,
         wanted: Option<u32>,
@@ -130,11 +128,11 @@ impl Interface {
         Ok(index)
     }
 
-    /// Takes the entry behind the table, which is for the card's own software and none of the host's: its index is
-    /// [`OWN_PT`] on every card. Without options.
+    /// Allocates the entry behind the table, for the card's own software, without options. Its index is [`OWN_PT`] on every card. The host
+    /// cannot use it.
     ///
     /// # Errors
-    /// [`Error::PtInUse`] where it is taken; [`Error::Stale`] for the queue.
+    /// [`Error::PtInUse`] if it is allocated; [`Error::Stale`] for the queue.
     pub fn pt_alloc_own(&mut self, eq: Option<EqHandle>) -> Result<(), Error> {
         eq.map(|eq| self.queues.get(eq)).transpose()?;
         if self.table.own.is_some() {
@@ -150,8 +148,8 @@ impl Interface {
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors
-    /// [`Error::PtInUse`] while match entries are linked, or referred to by messages or unexpected headers;
-    /// [`Error::ArgInvalid`] where the index is not in use.
+    /// [`Error::PtInUse`] while match entries are linked, or used by messages or unexpected headers; [`Error::ArgInvalid`] if the index is
+    /// not in use.
     pub fn pt_free(&mut self, index: u32) -> Result<(), Error> {
         if self.portal(index)?.entries > 0 {
             return Err(Error::PtInUse { index });
@@ -170,36 +168,35 @@ impl Interface {
         Ok(())
     }
 
-    /// Drops every message to the portal table entry from now on (`PtlPTDisable`), without an event.
+    /// Disables a portal table entry without an event: every later message is dropped (`PtlPTDisable`).
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] where the index is not in use.
+    /// [`Error::ArgInvalid`] if the index is not in use.
     pub fn pt_disable(&mut self, index: u32) -> Result<(), Error> {
         self.portal(index)?.disabled = true;
         Ok(())
     }
 
-    /// Lets messages in again (`PtlPTEnable`), after the host or flow control has disabled the entry.
+    /// Enables a portal table entry again (`PtlPTEnable`), after the host or flow control has disabled it.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] where the index is not in use.
+    /// [`Error::ArgInvalid`] if the index is not in use.
     pub fn pt_enable(&mut self, index: u32) -> Result<(), Error> {
         self.portal(index)?.disabled = false;
         Ok(())
     }
 
-    /// Whether messages to the portal table entry are let in.
+    /// Returns whether the portal table entry admits messages.
     ///
     /// # Errors
-    /// [`Error::ArgInvalid`] where the index is not in use.
+    /// [`Error::ArgInvalid`] if the index is not in use.
     pub fn pt_enabled(&self, index: u32) -> Result<bool, Error> {
         let portal = self.table.get(index);
         portal.map(|portal| !portal.disabled).ok_or(NOT_IN_USE)
     }
 
-    /// The card has run short of a resource that messages already let in on this portal table entry need.
-    /// With flow control, the entry is disabled as if a message had found it exhausted. Returns whether the
-    /// entry has flow control.
+    /// Reports that the card lacks a resource for messages already admitted to this portal table entry. Flow control disables the entry
+    /// then, as after a message that found the resource exhausted. Returns whether the entry has flow control.
     pub fn pt_exhausted(&mut self, index: u32, effects: &mut Effects) -> bool {
         match self.table.get(index) {
             Some(portal) if portal.flow.is_some() => {
@@ -216,18 +213,18 @@ impl Interface {
         self.table.get_mut(index).ok_or(NOT_IN_USE)
     }
 
-    /// The portal table entry of a match entry.
+    /// Returns the portal table entry of a match entry.
     pub(crate) fn portal_of(&mut self, pt: u32) -> &mut PortalEntry {
         self.table.get_mut(pt).expect("a portal table entry in use is not freed")
     }
 
-    /// A message has found a resource exhausted: disables the portal table entry.
+    /// Disables the portal table entry after a message found an exhausted resource.
     pub(crate) fn exhausted(&mut self, pt: u32, silent: bool, effects: &mut Effects) {
         self.statistics.flow_control += 1;
         let portal = self.portal_of(pt);
         portal.disabled = true;
         let (eq, notice) = (portal.flow.expect("only flow control disables"), portal.notice);
-        // A notice that the host has not read yet covers this one, too: there is room for one.
+        // An unread notice covers this one, too; the queue has room for one.
         if silent || portal.notice_due || self.unread(eq, notice) {
             return;
         }
@@ -235,7 +232,7 @@ impl Interface {
         self.notify(pt, effects);
     }
 
-    /// Posts the `PT_DISABLED` event that is due once every message that was let in is complete.
+    /// Posts the due `PT_DISABLED` event once every admitted message is complete.
     pub(crate) fn notify(&mut self, pt: u32, effects: &mut Effects) {
         let portal = self.portal_of(pt);
         if portal.active > 0 || !portal.notice_due {
@@ -257,7 +254,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Posts an event of a portal table entry that has room reserved; `None` frees the room without an event.
+    /// Posts an event with reserved room; `None` frees the room without an event.
     pub(crate) fn post_expected(&mut self, pt: u32, event: Option<Event>, effects: &mut Effects) {
         let portal = self.portal_of(pt);
         match (portal.flow, event) {

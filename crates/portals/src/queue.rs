@@ -1,10 +1,10 @@
-//! Event queues: how many events each holds, and its overflow.
+//! Event queues: their capacity and overflow.
 //!
-//! The events themselves are kept by the card and the host. Here is the bookkeeping of the producer: the card
-//! writes an event only where the host has said that there is room ('Event queue overflow').
+//! Card and host keep the events themselves. This module is the producer's bookkeeping: the card writes an event only into free space,
+//! which the host reports ('Event queue overflow').
 //!
-//! Portal table entries with flow control lose no event: room is reserved for the events of a message when it
-//! is let in, and for one `PT_DISABLED` of each entry at any time. All other events share the rest.
+//! Portal table entries with flow control lose no event. Room for the events of a message is reserved when it is admitted, and room for one
+//! `PT_DISABLED` of each entry at all times. All other events share the rest.
 
 use crate::handle::Slab;
 use crate::interface::release;
@@ -13,18 +13,18 @@ use crate::{Effect, Effects, EqHandle, Error, Event, Interface};
 pub(crate) struct Eq {
     depth: u32,
     held: u32,
-    /// Room reserved for events to come.
+    /// Room reserved for future events.
     promised: u32,
-    /// Portal table entries with flow control: each may post one `PT_DISABLED` however full the queue is.
+    /// Portal table entries with flow control: each may post one `PT_DISABLED`, even if the queue is full.
     notices: u32,
-    /// Events ever posted.
+    /// Events posted since the queue was allocated.
     posted: u64,
     dropped: u64,
     pub users: u32,
 }
 
 impl Eq {
-    /// Free room that is not reserved.
+    /// Returns the free room that is not reserved.
     fn room(&self) -> u32 {
         self.depth.saturating_sub(self.held.saturating_add(self.promised).saturating_add(self.notices))
     }
@@ -39,7 +39,7 @@ impl Eq {
 pub(crate) type Queues = Slab<EqHandle, Eq>;
 
 impl Interface {
-    /// An event queue for at most `depth` events (`PtlEQAlloc`).
+    /// Allocates an event queue for at most `depth` events (`PtlEQAlloc`).
     ///
     /// # Errors
     /// [`Error::NoSpace`], or [`Error::ArgInvalid`] for a depth of zero or above the limit.
@@ -55,14 +55,14 @@ impl Interface {
     /// Frees an event queue (`PtlEQFree`).
     ///
     /// # Errors
-    /// [`Error::Stale`], or [`Error::InUse`] while a portal table entry or a memory descriptor names it.
+    /// [`Error::Stale`], or [`Error::InUse`] while a portal table entry or a memory descriptor uses it.
     pub fn eq_free(&mut self, eq: EqHandle) -> Result<(), Error> {
         release(self.queues.get(eq)?.users, "event queue", "a portal table entry or memory descriptor")?;
         self.queues.remove(eq).map(drop)
     }
 
-    /// The host has taken `count` events out of the queue, so that there is room for as many more. Taking
-    /// more than the queue holds empties it.
+    /// Reports that the host has removed `count` events from the queue, which frees their room. A `count` beyond the events in the queue
+    /// empties it.
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -72,7 +72,7 @@ impl Interface {
         Ok(())
     }
 
-    /// How many events found the queue full since it was made.
+    /// Returns the number of events that found the queue full since its allocation.
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -80,7 +80,7 @@ impl Interface {
         Ok(self.queues.get(eq)?.dropped)
     }
 
-    /// Posts a full event, if there is a queue for it and room in the queue.
+    /// Posts a full event, if there is a queue and room in it.
     pub(crate) fn post(&mut self, eq: Option<EqHandle>, event: Event, effects: &mut Effects) {
         let Some(eq) = eq else { return };
         let queue = self.queue(eq);
@@ -94,17 +94,17 @@ impl Interface {
         }
     }
 
-    /// Whether there is room for `events` more.
+    /// Returns whether there is room for `events` more.
     pub(crate) fn has_room(&self, eq: EqHandle, events: u32) -> bool {
         self.queues.get(eq).is_ok_and(|queue| queue.room() >= events)
     }
 
-    /// Reserves room for `events` to come. The caller has checked that it is there.
+    /// Reserves room for `events`. The caller has checked the room.
     pub(crate) fn promise(&mut self, eq: EqHandle, events: u32) {
         self.queue(eq).promised += events;
     }
 
-    /// Posts an event that has room reserved, or frees the room.
+    /// Posts an event with reserved room, or frees the room.
     pub(crate) fn keep_promise(&mut self, eq: EqHandle, event: Option<Event>, effects: &mut Effects) {
         let queue = self.queue(eq);
         queue.promised -= 1;
@@ -114,8 +114,8 @@ impl Interface {
         }
     }
 
-    /// Reserves room for the notices of one portal table entry more, if there is enough for them and for the
-    /// events of a message, of which there are at most three.
+    /// Reserves room for the notice of one more portal table entry. The queue must have room for all notices and for the at most three
+    /// events of a message.
     pub(crate) fn keep_notice(&mut self, eq: EqHandle) -> Result<(), Error> {
         let queue = self.queues.get_mut(eq)?;
         if queue.depth - queue.notices < 4 {
@@ -135,8 +135,7 @@ impl Interface {
         self.queue(eq).notices -= 1;
     }
 
-    /// Posts a portal table entry's notice, and returns its number. The caller has seen that the one before
-    /// was read.
+    /// Posts a portal table entry's notice, and returns its number. The caller has checked that the previous one was read.
     pub(crate) fn post_notice(&mut self, eq: EqHandle, event: Event, effects: &mut Effects) -> u64 {
         let queue = self.queue(eq);
         queue.push();
@@ -144,7 +143,7 @@ impl Interface {
         queue.posted
     }
 
-    /// Whether the host has yet to read the event of this number.
+    /// Returns whether the event of this number is unread.
     pub(crate) fn unread(&self, eq: EqHandle, number: u64) -> bool {
         self.queues.get(eq).is_ok_and(|queue| number > queue.posted - u64::from(queue.held))
     }

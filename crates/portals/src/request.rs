@@ -8,11 +8,11 @@ use nicety_types::NodeId;
 pub struct PutRequest {
     /// The memory descriptor.
     pub md: MdHandle,
-    /// Where the message begins in the descriptor's memory, in bytes.
+    /// Offset of the message in the descriptor's memory, in bytes.
     pub local_offset: u64,
     /// Length of the message in bytes.
     pub length: u64,
-    /// The acknowledgement asked for.
+    /// The requested acknowledgement.
     pub ack: AckRequest,
     /// The target's rank.
     pub target: NodeId,
@@ -20,8 +20,7 @@ pub struct PutRequest {
     pub pt: u32,
     /// The match bits.
     pub match_bits: u64,
-    /// Where the message shall begin in the match entry's memory, in bytes; not used by an entry with
-    /// [`crate::MeOptions::MANAGE_LOCAL`].
+    /// Offset of the message in the match entry's memory, in bytes; an entry with [`crate::MeOptions::MANAGE_LOCAL`] ignores it.
     pub remote_offset: u64,
     /// The user's word for the SEND and ACK events.
     pub user_ptr: u64,
@@ -30,7 +29,7 @@ pub struct PutRequest {
 }
 
 impl PutRequest {
-    /// A put of the first `length` bytes of `md`, with everything else zero.
+    /// Returns a put of the first `length` bytes of `md`, with everything else zero.
     pub const fn new(md: MdHandle, length: u64, target: NodeId, pt: u32, match_bits: u64) -> PutRequest {
         PutRequest {
             md,
@@ -52,7 +51,7 @@ impl PutRequest {
 pub struct GetRequest {
     /// The memory descriptor of the memory to fill.
     pub md: MdHandle,
-    /// Where the answer begins in the descriptor's memory, in bytes.
+    /// Offset of the answer in the descriptor's memory, in bytes.
     pub local_offset: u64,
     /// Bytes to get.
     pub length: u64,
@@ -62,15 +61,14 @@ pub struct GetRequest {
     pub pt: u32,
     /// The match bits.
     pub match_bits: u64,
-    /// Where the bytes begin in the match entry's memory; not used by an entry with
-    /// [`crate::MeOptions::MANAGE_LOCAL`].
+    /// Offset of the bytes in the match entry's memory; an entry with [`crate::MeOptions::MANAGE_LOCAL`] ignores it.
     pub remote_offset: u64,
     /// The user's word for the REPLY event.
     pub user_ptr: u64,
 }
 
 impl GetRequest {
-    /// A get into the first `length` bytes of `md`, with everything else zero.
+    /// Returns a get into the first `length` bytes of `md`, with everything else zero.
     pub const fn new(md: MdHandle, length: u64, target: NodeId, pt: u32, match_bits: u64) -> GetRequest {
         let (local_offset, remote_offset, user_ptr) = (0, 0, 0);
         GetRequest { md, local_offset, length, target, pt, match_bits, remote_offset, user_ptr }
@@ -80,7 +78,7 @@ impl GetRequest {
 /// The arguments of an atomic (`PtlAtomic`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicRequest {
-    /// Where the data is, and where it goes: whole items.
+    /// Source and destination of the data: whole items.
     pub put: PutRequest,
     /// The operator, which is no swap, and the type.
     pub atomic: Atomic,
@@ -89,11 +87,11 @@ pub struct AtomicRequest {
 /// The arguments of a fetch-and-atomic (`PtlFetchAtomic`) or swap (`PtlSwap`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// The memory descriptor of the memory that takes the target's previous contents.
+    /// The memory descriptor for the target's previous contents.
     pub get_md: MdHandle,
-    /// Where these begin in the descriptor's memory, in bytes.
+    /// Their offset in the descriptor's memory, in bytes.
     pub local_get_offset: u64,
-    /// Where the data is, and where it goes: whole items. The reply is the only answer, so `ack` is `None`.
+    /// Source and destination of the data: whole items. `ack` is `None`, since the reply is the only answer.
     pub put: PutRequest,
     /// The operator and the type: a swap for [`crate::Interface::swap`], any other for
     /// [`crate::Interface::fetch_atomic`].
@@ -118,7 +116,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// The target's rank.
+    /// Returns the target's rank.
     pub const fn target(&self) -> NodeId {
         match self {
             Request::Put(put) => put.target,
@@ -128,7 +126,7 @@ impl Request {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Request::Put(_) => "put",
@@ -139,7 +137,7 @@ impl Request {
         }
     }
 
-    /// Its name where a counter triggers it.
+    /// Returns the name of its triggered form.
     pub const fn triggered_name(&self) -> &'static str {
         match self {
             Request::Put(_) => "triggered put",
@@ -172,9 +170,9 @@ impl From<AtomicRequest> for Request {
 /// The common form of all requests. The header lacks the operation's number.
 pub(crate) struct Draft {
     pub header: Header,
-    /// Where the data is: descriptor and offset.
+    /// Source of the data: descriptor and offset.
     pub from: Option<(MdHandle, u64)>,
-    /// Where the reply goes: descriptor and offset.
+    /// Destination of the reply: descriptor and offset.
     pub to: Option<(MdHandle, u64)>,
     pub operand: Operand,
     pub user_ptr: u64,
@@ -183,7 +181,7 @@ pub(crate) struct Draft {
 impl From<&PutRequest> for Draft {
     fn from(put: &PutRequest) -> Draft {
         let PutRequest { target, pt, match_bits, length, ack, remote_offset, hdr_data, .. } = *put;
-        // The interface is the source of all it sends.
+        // The interface sets the source when it sends.
         let header = Header::put(target, target, pt, match_bits, length);
         Draft {
             header: Header { ack, remote_offset, hdr_data, ..header },
@@ -231,7 +229,7 @@ impl From<&Request> for Draft {
 }
 
 impl Draft {
-    /// A fetch-and-atomic or a swap.
+    /// Returns the draft of a fetch-and-atomic or a swap.
     pub fn fetch(request: &FetchRequest, kind: HeaderKind) -> Draft {
         let mut draft = Draft::from(&request.put);
         draft.header.kind = kind;

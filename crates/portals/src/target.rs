@@ -1,5 +1,4 @@
-//! The target: the match of an arriving header, and its effects when its bytes are there ('Matching
-//! Semantics', 'Address Translation').
+//! The target: the match of an arriving header, and the effects after its payload ('Matching Semantics', 'Address Translation').
 
 use crate::diagnosis::DroppedMessage;
 use crate::list::search;
@@ -13,60 +12,56 @@ use std::fmt;
 /// The outcome of an arriving message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It has matched: the card does what [`Delivery`] says for its kind and then calls
-    /// [`Interface::complete`].
+    /// It has matched: the card carries out the [`Delivery`] and then calls [`Interface::complete`].
     Matched(Delivery),
-    /// It is dropped, its payload with it. An answer that says so is among the effects where one was asked
-    /// for.
+    /// It is dropped, with its payload. If an answer was requested, it is among the effects.
     Dropped(DropReason),
-    /// It was an acknowledgement, and its effects are there.
+    /// It was an acknowledgement; its effects have been added.
     Acknowledged,
-    /// It is the reply to an operation of this initiator: the card deposits its bytes and then calls
-    /// [`Interface::complete_reply`].
+    /// It is the reply to an operation of this initiator: the card deposits its bytes and then calls [`Interface::complete_reply`].
     Reply(Reply),
 }
 
-/// Where the bytes of a message belong, and what to do there, by the kind of its header:
+/// The address of a message's bytes. The action depends on the kind of its header:
 ///
 /// - `Put`: write the first `mlength` bytes of the payload to `start`.
-/// - `Get`: read `mlength` bytes at `start`, and send them behind the header that [`Delivery::reply`] gives.
-/// - `Atomic`: let [`crate::Atomic::apply`] work on the `mlength` bytes at `start`.
-/// - `FetchAtomic`, `Swap`: the same, and send the bytes that were there before as with a get. The payload of
-///   a swap begins with the operand where its operator has one.
+/// - `Get`: read `mlength` bytes at `start`, and send them behind the header from [`Delivery::reply`].
+/// - `Atomic`: apply [`crate::Atomic::apply`] to the `mlength` bytes at `start`.
+/// - `FetchAtomic`, `Swap`: the same, and send the previous bytes as for a get. The payload of a swap begins with the operand, if its
+///   operator has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The match entry.
     pub me: MeHandle,
-    /// The list it is, or was, on.
+    /// The list of the entry when it matched.
     pub list: List,
     /// Host address of the message's first byte.
     pub start: u64,
-    /// Bytes to keep: the first ones of the message. Where handlers dropped some of them, the card lowers it
-    /// before [`Interface::complete`], and events, counts and the acknowledgement follow it.
+    /// Bytes to keep, from the start of the message. If handlers drop some of them, the card lowers it before [`Interface::complete`];
+    /// events, counts and the acknowledgement follow it.
     pub mlength: u64,
-    /// Bytes the message has.
+    /// Length of the message in bytes.
     pub rlength: u64,
-    /// Where the message begins in the entry's memory, in bytes.
+    /// Offset of the message in the entry's memory, in bytes.
     pub remote_offset: u64,
     /// The entry's handlers.
     pub handlers: Option<u32>,
     /// The entry's user word.
     pub user_ptr: u64,
-    /// Match entries that were looked at.
+    /// Match entries searched.
     pub searched: u32,
     /// The message's header.
     pub header: Header,
-    /// The card has sent the reply that the message asks for. Where the message fails after that, its
-    /// initiator does not hear of it.
+    /// The card has sent the requested reply. The initiator learns of no later failure of the message.
     pub replied: bool,
     pub(crate) unexpected: Option<u64>,
-    /// The overflow entry that a message delivered once more comes from.
+    /// The overflow entry of a redelivered message.
     pub(crate) late: Option<MeHandle>,
 }
 
 impl Delivery {
-    /// The header of the reply to a get, fetch-and-atomic or swap that succeeds, which `mlength` bytes follow.
-    /// Where it fails, [`Interface::complete`] gives the reply instead.
+    /// Returns the header of the reply to a successful get, fetch-and-atomic or swap; `mlength` bytes follow. For a failed one,
+    /// [`Interface::complete`] returns the reply.
     pub const fn reply(&self) -> Option<Header> {
         if !self.header.kind.wants_reply() {
             return None;
@@ -102,7 +97,7 @@ const fn answer(
     }
 }
 
-/// The match of a message, found in advance.
+/// The match of a message, computed in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prospect {
     /// The handlers of the match entry.
@@ -113,7 +108,7 @@ pub struct Prospect {
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $fail:ident;)*) => {
-        /// Why a message was dropped.
+        /// The reason for a dropped message.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum DropReason { $($(#[$doc])* $name),* }
@@ -122,8 +117,8 @@ macro_rules! drop_reasons {
             /// All reasons.
             pub const ALL: &'static [DropReason] = &[$(DropReason::$name),*];
 
-            /// The failure reported to an initiator that waits for an answer. Where the message has disabled
-            /// its portal table entry, it is [`FailType::PtDisabled`] instead.
+            /// Returns the failure for an initiator that waits for an answer. If the message has disabled its portal table entry, the
+            /// initiator gets [`FailType::PtDisabled`] instead.
             pub const fn fail_type(self) -> FailType {
                 match self { $(DropReason::$name => FailType::$fail),* }
             }
@@ -148,38 +143,38 @@ drop_reasons! {
     OpViolation = "the match entry does not allow this operation", OpViolation;
     /// The match entry is for another user.
     PermViolation = "the match entry is for another user", PermViolation;
-    /// Its portal table entry has flow control, and the queue no room for its events.
+    /// Its portal table entry has flow control, and the queue has no room for its events.
     NoEventRoom = "the event queue has no room for its events", PtDisabled;
     /// It matched, and the card has no room to handle it.
     NoContext = "the card has no room to handle it", Dropped;
-    /// It matched on the overflow list, and there is no room for one more unexpected header.
+    /// It matched on the overflow list, and there is no room for another unexpected header.
     NoUnexpectedHeader = "there is no room for one more unexpected header", Dropped;
     /// It is for another node.
     WrongTarget = "it is for another node", Undeliverable;
-    /// The target's card cannot do this operation, or not of this length.
+    /// The target's card does not support this operation, or this length.
     Unsupported = "this operation is not supported", Unsupported;
     /// It answers an operation that does not wait for an answer.
     StrayAnswer = "it answers no operation that waits", Dropped;
 }
 
 impl DropReason {
-    /// Whether it is for lack of a resource that the host can provide: flow control acts on these.
+    /// Returns whether it reports a lack of a resource that the host can provide. Flow control acts on these.
     const fn is_exhaustion(self) -> bool {
         use DropReason::*;
         matches!(self, NoMatch | NoEventRoom | NoContext | NoUnexpectedHeader)
     }
 }
 
-/// Where a message has matched.
+/// The match of a message.
 struct Found {
     me: MeHandle,
     list: List,
     position: usize,
-    /// Match entries that were looked at.
+    /// Match entries searched.
     searched: usize,
 }
 
-/// Why a message that was looked at is refused.
+/// The reason for a refused message.
 struct Refused {
     reason: DropReason,
     /// Its entry disables flow control events.
@@ -187,15 +182,14 @@ struct Refused {
 }
 
 impl Interface {
-    /// The header of a message has arrived. A match takes effect here: a use-once entry is off its list, and
-    /// a local offset has moved.
+    /// Handles the arrival of a message's header. A match takes effect now: a use-once entry is off its list, and a local offset has moved.
     pub fn arrive(&mut self, header: &Header, effects: &mut Effects) -> Arrival {
         self.arrive_if(header, |_| true, effects)
     }
 
-    /// The same, where the card may refuse a message that matches an entry with these handlers, such as for
-    /// lack of a context to run them in. It is dropped for [`DropReason::NoContext`] then, which flow control
-    /// acts on, and the match has no effect.
+    /// Handles a header that the card may refuse. `accept` gets the handlers of the matching entry, and returns whether the card has room,
+    /// such as a context. A refused message is dropped for [`DropReason::NoContext`], on which flow control acts, and the match has no
+    /// effect.
     pub fn arrive_if(
         &mut self,
         header: &Header,
@@ -214,14 +208,14 @@ impl Interface {
             match_bits: header.match_bits,
             reason,
         });
-        // Answers are not answered, and no node answers for another.
+        // Answers get no answer, and no node answers for another.
         if header.kind.is_request() && reason != DropReason::WrongTarget {
             self.answer(header, header.ack, fail, (0, header.remote_offset, List::Priority), effects);
         }
         Arrival::Dropped(reason)
     }
 
-    /// The match of a request if it arrived now, without any effect. None where it would not match.
+    /// Returns the match of a request that would arrive now, without any effect; `None` if it would not match.
     pub fn prospect(&self, header: &Header) -> Option<Prospect> {
         if self.is_late(header) {
             return self.late_prospect(header);
@@ -235,10 +229,9 @@ impl Interface {
         Some(Prospect { handlers, flow_control: portal.flow.is_some() })
     }
 
-    /// The card has carried out the [`Delivery`] of the message, or could not: `outcome` says which. Events,
-    /// the acknowledgement, counts and triggered operations follow, in that order. For an operation that is
-    /// answered by a reply, no byte may have been sent where it fails: the reply that says so is among the
-    /// effects.
+    /// Reports that the card has carried out the [`Delivery`] of the message or has failed, as `outcome` says. Events, the acknowledgement,
+    /// counts and triggered operations follow, in that order. An operation that ends with a reply may have sent no byte if it fails: the
+    /// failing reply is among the effects.
     ///
     /// # Errors
     /// [`Error::Stale`] or [`Error::ArgInvalid`] for a delivery that was completed before.
@@ -251,9 +244,8 @@ impl Interface {
         self.finish(delivery, outcome, true, effects)
     }
 
-    /// The same for a message that handlers have consumed and that the host is not told of: it leaves no
-    /// event and counts nothing. Its initiator gets the acknowledgement it asked for. With
-    /// [`Interface::me_hold`] the entry stays open for messages that do end with an event.
+    /// Completes a message that handlers have consumed, without an event or a count. Its initiator gets the requested acknowledgement. With
+    /// [`Interface::me_hold`] the entry stays open for messages that end with an event.
     ///
     /// # Errors
     /// As [`Interface::complete`].
@@ -346,7 +338,7 @@ impl Interface {
         }
     }
 
-    /// Whether the card supports the message's operation.
+    /// Returns whether the card supports the message's operation.
     fn supports(&self, header: &Header) -> bool {
         let Limits { features, atomic_bytes, fetch_atomic_bytes, .. } = self.limits;
         let able = match header.kind {
@@ -361,7 +353,7 @@ impl Interface {
         able && header.check().is_ok()
     }
 
-    /// Lets a request in, or disables its portal table entry where flow control says so.
+    /// Admits a request, or disables its portal table entry if flow control says so.
     fn let_in(
         &mut self,
         header: &Header,
@@ -395,7 +387,7 @@ impl Interface {
         Some(Found { me, list: List::Overflow, position, searched })
     }
 
-    /// Matches a request. Where it is refused nothing has changed.
+    /// Matches a request. A refusal changes no state.
     fn try_match(
         &mut self,
         header: &Header,
@@ -474,9 +466,9 @@ impl Interface {
         })
     }
 
-    /// Answers a put or atomic that asked for it with `ack`, and a fetching operation that fails with a
-    /// reply. An entry with `ACK_DISABLE` acknowledges too, with only the end of the operation, so that the
-    /// initiator does not hold it for ever. The answer has the bytes kept, the offset used and the list of the entry.
+    /// Answers a put or atomic with the `ack` that it requested, and a failed fetching operation with a reply. An entry with `ACK_DISABLE`
+    /// acknowledges too, but only the end of the operation, so that the initiator does not wait for ever. The answer has the bytes kept,
+    /// the offset used and the list of the entry.
     fn answer(
         &mut self,
         header: &Header,

@@ -1,5 +1,5 @@
-//! Unexpected headers: messages that matched on the overflow list and that no append has taken yet, and how
-//! an append or a search takes them ('Overflow List', `PtlMEAppend`, `PtlMESearch`).
+//! Unexpected headers: messages that matched on the overflow list and that no append or search has taken ('Overflow List', `PtlMEAppend`,
+//! `PtlMESearch`).
 
 use crate::initiator::amount;
 use crate::list::{Entry, Key, fits};
@@ -10,22 +10,22 @@ use crate::{
 /// A message that matched on the overflow list and has not been taken yet.
 #[derive(Clone, Copy)]
 pub(crate) struct UnexpectedHeader {
-    /// Grows along the list.
+    /// Ascending along the list.
     pub id: u64,
     pub header: Header,
-    /// The overflow entry in which its bytes lie.
+    /// The overflow entry that holds its bytes.
     pub entry: MeHandle,
     pub offset: u64,
     pub start: u64,
     pub mlength: u64,
-    /// How it ended, when its bytes have been deposited.
+    /// The outcome, once its bytes have been deposited.
     pub outcome: Option<FailType>,
-    /// An entry has been appended for it before its bytes were deposited.
+    /// The entry that an append claimed it for before its bytes were deposited.
     pub claimed: Option<MeHandle>,
 }
 
 impl UnexpectedHeader {
-    /// The event that tells the user of `me` about it.
+    /// Returns the event about it for the user of `me`.
     fn event(&self, kind: EventKind, fail: FailType, me: &Me) -> Event {
         let header = &self.header;
         Event {
@@ -48,18 +48,18 @@ impl UnexpectedHeader {
 /// The effect of a search on the unexpected headers it finds (`ptl_search_op_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SearchOp {
-    /// `PTL_SEARCH_ONLY`: leaves them where they are.
+    /// `PTL_SEARCH_ONLY`: leaves them on the list.
     Only,
     /// `PTL_SEARCH_DELETE`: takes them off the list, as an append does.
     Delete,
 }
 
-/// Whether an entry has this message delivered once more, and not only named in an event.
+/// Returns whether an entry gets this message redelivered, instead of only an event.
 const fn redelivers(me: &Me, header: &Header) -> bool {
     me.options.contains(MeOptions::REDELIVER) && matches!(header.kind, HeaderKind::Put)
 }
 
-/// The option without which an entry leaves events for unexpected headers.
+/// Returns the option that suppresses an entry's events for unexpected headers.
 const fn untold(me: &Me) -> MeOptions {
     match me.options.contains(MeOptions::REDELIVER) {
         true => MeOptions::EVENT_COMM_DISABLE,
@@ -79,7 +79,7 @@ impl Wanted {
         Wanted { me: *me, key: Key::new(me, handle), once: me.options.contains(MeOptions::USE_ONCE) }
     }
 
-    /// An entry that does not allow an operation leaves its headers to one that does.
+    /// Returns whether the criteria match. An entry that does not allow the operation leaves the header to one that does.
     fn takes(&self, unexpected: &UnexpectedHeader) -> bool {
         let header = &unexpected.header;
         unexpected.claimed.is_none()
@@ -90,17 +90,16 @@ impl Wanted {
 }
 
 impl Interface {
-    /// Searches the unexpected headers (`PtlMESearch`) for those that an append of `me` to the priority list
-    /// would take: the first where it is use-once, all otherwise.
+    /// Searches the unexpected headers (`PtlMESearch`) for those that an append of `me` to the priority list would take: the first if it is
+    /// use-once, else all.
     ///
-    /// A search that leaves them gives a [`EventKind::Search`] for each, at once. One that deletes them gives
-    /// the events of an append, but neither a link nor an unlink event. A search that finds nothing gives one
-    /// `Search` that failed with [`FailType::NoMatch`]. `EVENT_COMM_DISABLE` suppresses `Search` events, and
-    /// `EVENT_SUCCESS_DISABLE` those that succeed; they are counted where `EVENT_CT_OVERFLOW` is set. Memory
-    /// and handlers of `me` are not used.
+    /// A search that leaves them gives a [`EventKind::Search`] for each, at once. A search that deletes them gives the events of an append,
+    /// but neither a link nor an unlink event. A search without a match gives one `Search` that failed with [`FailType::NoMatch`].
+    /// `EVENT_COMM_DISABLE` suppresses `Search` events, and `EVENT_SUCCESS_DISABLE` successful ones; they are counted if
+    /// `EVENT_CT_OVERFLOW` is set. Memory and handlers of `me` are not used.
     ///
     /// # Errors
-    /// As [`Interface::me_append`], but for the length of the list.
+    /// As [`Interface::me_append`], except for the length of the list.
     pub fn me_search(&mut self, pt: u32, me: Me, op: SearchOp, effects: &mut Effects) -> Result<(), Error> {
         self.check_me(&me)?;
         let wanted = Wanted::new(&me, MeHandle::from_bits(0));
@@ -124,7 +123,7 @@ impl Interface {
             };
             self.searched(&me, event, effects);
         } else if op == SearchOp::Delete {
-            // A search has no memory to deliver anything to.
+            // A search has no memory for redelivery.
             let options = (me.options | MeOptions::EVENT_UNLINK_DISABLE) - MeOptions::REDELIVER;
             let handle = self.insert_entry(pt, Me { options, ..me }, List::Priority)?;
             self.take_unexpected(handle, true, effects);
@@ -154,7 +153,7 @@ impl Interface {
         self.count_entry(me, MeOptions::EVENT_CT_OVERFLOW, event.fail, event.mlength, effects);
     }
 
-    /// Reserves room for the events of an append to the priority list; refuses it where there is none.
+    /// Reserves room for the events of an append to the priority list, or refuses the append.
     pub(crate) fn expect_append(&mut self, pt: u32, me: &Me, list: List) -> Result<(), Error> {
         if self.portal(pt)?.flow.is_none() {
             return Ok(());
@@ -170,15 +169,14 @@ impl Interface {
         self.expect_events(pt, told(untold(me), found) + last)
     }
 
-    /// How many headers an append or a search would take.
+    /// Returns the number of headers that an append or a search would take.
     fn survey(&mut self, pt: u32, wanted: &Wanted) -> u32 {
         let limit = if wanted.once { 1 } else { usize::MAX };
         let unexpected = &self.portal_of(pt).unexpected;
         unexpected.iter().filter(|u| wanted.takes(u)).take(limit).count() as u32
     }
 
-    /// Compares a new entry with the unexpected headers. Returns whether that used it up; one that only
-    /// searches is used up in any case.
+    /// Compares a new entry with the unexpected headers. Returns whether that used it up; a search always does.
     pub(crate) fn take_unexpected(&mut self, handle: MeHandle, search: bool, effects: &mut Effects) -> bool {
         let entry = self.entries.get_mut(handle).expect("the entry was just made");
         let wanted = Wanted::new(&entry.me, handle);
@@ -207,7 +205,7 @@ impl Interface {
         used_up
     }
 
-    /// Remembers a message that matched on the overflow list.
+    /// Adds an unexpected header for a message that matched on the overflow list.
     pub(crate) fn remember(&mut self, unexpected: UnexpectedHeader) -> u64 {
         self.unexpected += 1;
         let entry: &mut Entry = self.entries.get_mut(unexpected.entry).expect("the entry was just found");
@@ -219,7 +217,7 @@ impl Interface {
         id
     }
 
-    /// The bytes of a message on the overflow list are there.
+    /// Handles the end of a message on the overflow list: its bytes are deposited.
     pub(crate) fn deposited_unexpected(
         &mut self,
         pt: u32,
@@ -239,7 +237,7 @@ impl Interface {
         }
     }
 
-    /// An unexpected header that was taken off its list has found its match entry, and its bytes are there.
+    /// Completes an unexpected header that its match entry has taken, after its bytes are deposited.
     pub(crate) fn complete_unexpected(&mut self, unexpected: &UnexpectedHeader, effects: &mut Effects) {
         let UnexpectedHeader { header, outcome: Some(outcome), claimed: Some(handle), .. } = *unexpected
         else {
@@ -261,7 +259,7 @@ impl Interface {
         self.count_entry(&me, MeOptions::EVENT_CT_OVERFLOW, outcome, event.mlength, effects);
     }
 
-    /// An unexpected header is gone, and refers to its overflow entry no more.
+    /// Removes an unexpected header, which frees its overflow entry.
     pub(crate) fn forget_unexpected(&mut self, entry: MeHandle, effects: &mut Effects) {
         self.unexpected -= 1;
         self.entries.get_mut(entry).expect("an entry in use is not removed").headers -= 1;

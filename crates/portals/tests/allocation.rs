@@ -1,4 +1,4 @@
-//! A message allocates nothing once the interface has seen one like it.
+//! A message allocates nothing once the interface has handled a similar one.
 
 mod common;
 
@@ -13,7 +13,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator unchanged; the count beside it allocates nothing.
+// SAFETY: every call goes to the system's allocator unchanged; the counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -29,8 +29,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One message through everything a message can touch: a use-once entry, an unexpected header, events,
-/// counts, a triggered put, its acknowledgement.
+/// One message through every part of the target: a use-once entry, an unexpected header, events, counts, a triggered put, its
+/// acknowledgement.
 fn message(b: &mut Bench, md: MdHandle, threshold: u64) {
     let options = MeOptions::USE_ONCE | MeOptions::EVENT_CT_COMM;
     b.append(Me { ct: Some(b.ct), ..me(1, options) });
@@ -50,7 +50,7 @@ fn message(b: &mut Bench, md: MdHandle, threshold: u64) {
     b.ni.eq_consumed(b.eq, 16).unwrap();
 }
 
-/// A get and a swap from both ends, triggered, with flow control; a search; a full queue.
+/// A get and a swap at both ends, triggered, with flow control; a search; a full queue.
 fn replies(b: &mut Bench, md: MdHandle, pt: u32, eq: EqHandle) {
     let request = |header: &Header| Header { pt, target: NODE, source: PEER, ..*header };
     let get = GetRequest::new(md, 8, PEER, pt, 1);

@@ -12,7 +12,7 @@ fn apply(op: AtomicOp, datatype: Datatype, target: &[u8], data: &[u8], operand: 
     target
 }
 
-/// The operators of one integer type on target `t`, data `d` and operand `o`, by plain Rust.
+/// Computes the operators of one integer type on target `t`, data `d` and operand `o` in plain Rust.
 macro_rules! integer_operators {
     ($datatype:ident, $type:ty, $t:expr, $d:expr, $o:expr) => {{
         let (t, d, o) = ($t as $type, $d as $type, $o as $type);
@@ -93,7 +93,7 @@ macro_rules! float_operators {
     }};
 }
 
-/// Small numbers, extremes and anything.
+/// Small numbers, extremes and arbitrary ones.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![-2..3i64, Just(i64::MIN), Just(i64::MAX), Just(i64::from(i32::MIN)), any::<i64>()]
 }
@@ -135,7 +135,7 @@ fn every_item_is_worked_on() {
     assert_eq!(apply(Sum, Uint8, &[1, 2, 255], &[10, 20, 2], &[]), [11, 22, 1]);
     assert_eq!(apply(Max, Int16, &[1, 0, 0, 0x80], &[0, 0, 1, 0], &[]), [1, 0, 1, 0]);
     assert_eq!(apply(Swap, DoubleComplex, &[1; 32], &[2; 32], &[]), [2; 32]);
-    // Cut to nothing.
+    // Truncated to no bytes.
     assert_eq!(apply(Cswap, Int32, &[], &[], &[1; 4]), []);
 }
 

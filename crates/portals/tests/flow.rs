@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const QUIET: MeOptions = MeOptions::EVENT_COMM_DISABLE;
 
-/// Portal table entry 1 has flow control and a queue of its own, of `depth` events.
+/// Gives portal table entry 1 flow control and a queue of its own, of `depth` events.
 fn controlled(depth: u32, limits: Limits) -> (Bench, EqHandle) {
     let mut b = bench_with(limits);
     let eq = b.ni.eq_alloc(depth).unwrap();
@@ -23,7 +23,7 @@ fn message(match_bits: u64) -> Header {
     Header { pt: 1, ack: AckRequest::Full, ..put(match_bits, 8) }
 }
 
-/// The failure in the only answer among the effects.
+/// Returns the failure in the only answer among the effects.
 fn told(effects: &[Effect]) -> FailType {
     let mut answers =
         effects.iter().filter_map(|e| if let Effect::Ack(ack) = e { Some(ack.fail) } else { None });
@@ -45,7 +45,7 @@ fn a_message_that_matches_nothing_disables_the_entry_once() {
     assert_eq!((queue, event.kind, event.pt, event.initiator), (eq, EventKind::PtDisabled, 1, NODE));
     assert_eq!(told(&effects), FailType::PtDisabled);
     assert_eq!(b.ni.pt_enabled(1), Ok(false));
-    // Matching messages are dropped now, too, and no event repeats that.
+    // Matching messages are dropped now, too, without another event.
     append(&mut b, me(1, QUIET), List::Priority);
     assert_eq!(b.arrive(&message(1)), Err(DropReason::PtDisabled));
     let effects = b.take();
@@ -65,18 +65,18 @@ fn a_full_queue_disables_and_loses_nothing() {
     append(&mut b, me(1, MeOptions::empty()), List::Priority);
     let deliveries: Vec<Delivery> = (0..3).map(|_| b.arrive(&message(1)).unwrap()).collect();
     assert_eq!(b.arrive(&message(1)), Err(DropReason::NoEventRoom));
-    // The notice waits for the messages that were let in.
+    // The notice waits for the admitted messages.
     assert_eq!(count_of(&b.take(), EventKind::PtDisabled), 0);
     for delivery in &deliveries {
         b.complete(delivery);
     }
     let put = EventKind::Put;
     assert_eq!(b.kinds(), [(put, 1), (put, 1), (put, 1), (EventKind::PtDisabled, 0)]);
-    // Enabled without making room, it is disabled again; the unread event says so already.
+    // Enabled without room, the entry is disabled again; the unread event covers that.
     b.ni.pt_enable(1).unwrap();
     assert_eq!(b.arrive(&message(1)), Err(DropReason::NoEventRoom));
     assert_eq!(count_of(&b.take(), EventKind::PtDisabled), 0);
-    // Three of the four are read: room for what comes, and the notice is still unread.
+    // Three of the four events are read: there is room for a message, and the notice is still unread.
     b.ni.eq_consumed(eq, 3).unwrap();
     b.ni.pt_enable(1).unwrap();
     b.receive(&message(1));
@@ -101,10 +101,10 @@ fn unexpected_headers_and_handler_contexts_run_out() {
     assert_eq!(refused, Arrival::Dropped(DropReason::NoContext));
     assert_eq!(told(&b.take()), FailType::PtDisabled);
     b.ni.pt_enable(1).unwrap();
-    // The match that was refused had no effect.
+    // The refused match had no effect.
     assert_eq!(b.receive(&message(1)).searched, 1);
     assert_eq!(b.ni.statistics().flow_control, 2);
-    // Without flow control it is a drop like others.
+    // Without flow control it is an ordinary drop.
     b.append(me(1, QUIET));
     b.take();
     let header = Header { ack: AckRequest::Full, ..put(1, 8) };
@@ -171,7 +171,7 @@ fn flow_control_needs_a_queue_with_room_for_its_notices() {
     assert!(with(&mut b, Some(five)).is_err());
     b.ni.pt_free(first).unwrap();
     assert_eq!(with(&mut b, Some(five)), Ok(first));
-    // Both may tell of it, whatever else the queue holds: three events of an initiator here.
+    // Both entries may post their notice in a full queue: it holds three events of an initiator here.
     let md = b.ni.md_bind(Md { length: 8, eq: Some(five), ..Md::default() }).unwrap();
     for _ in 0..4 {
         let out = b.ni.put(&PutRequest::new(md, 8, PEER, 0, 0)).unwrap();
@@ -187,8 +187,8 @@ fn flow_control_needs_a_queue_with_room_for_its_notices() {
     assert!(b.ni.pt_enabled(77).is_err());
 }
 
-/// A sender that keeps what was refused, and a host that reads a random number of events, makes entries and
-/// enables: every message is put exactly once, in spite of queue, entries and headers that run out.
+/// A sender that resends refused messages, and a host that reads a random number of events, appends entries and enables. Every message is
+/// put exactly once, although queue, entries and headers run out.
 fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseError> {
     let limits = Limits { unexpected_headers: 3, ..Limits::default() };
     let (mut b, eq) = controlled(6, limits);
@@ -243,7 +243,7 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
     for (action, n) in steps {
         step(*action, *n, false);
     }
-    // Now the host keeps up.
+    // From here on the host keeps up.
     let mut done = false;
     for round in 0..40 * (messages + 10) {
         done = [4, 3, 5, 0, 2].into_iter().map(|action| step(action, round as u8, true)).last().unwrap();
@@ -260,7 +260,7 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
         names.sort_unstable();
         names
     };
-    // Overflow entries post no event: a message's event comes from its priority entry, or when an append finds it.
+    // Overflow entries post no event: a message's event comes from its priority entry, or from the append that finds it.
     let mut all = told(&[EventKind::Put, EventKind::PutOverflow]);
     let had = all.len();
     all.dedup();
@@ -268,7 +268,7 @@ fn nothing_is_lost(steps: &[(u8, u8)], messages: u64) -> Result<(), TestCaseErro
     let disabled = seen.iter().filter(|e| e.kind == EventKind::PtDisabled).count() as u64;
     prop_assert!(disabled <= b.ni.statistics().flow_control);
     prop_assert_eq!(fail > 0, b.ni.statistics().flow_control > 0);
-    // Messages without an event wait among the unexpected headers.
+    // Messages without an event are among the unexpected headers.
     let found = Me { options: MeOptions::OP_PUT, ..me(1, MeOptions::empty()) };
     b.ni.me_search(1, found, SearchOp::Only, &mut b.effects).unwrap();
     for effect in b.take() {

@@ -48,7 +48,7 @@ fn invalid_headers_are_refused_with_the_wrong_byte() {
     }
 }
 
-/// The byte of an operator or type.
+/// Returns the byte of an operator or type.
 fn number(text: &str, names: impl Iterator<Item = &'static str>) -> u8 {
     1 + names.into_iter().position(|name| name == text).unwrap() as u8
 }
@@ -69,7 +69,7 @@ fn operators_belong_to_their_kind_and_lengths_to_their_type() {
     let error = wrong(Header { length: 6, ..sum });
     assert_eq!(error, HeaderError::AtomicLength(6));
     assert!(error.to_string().contains("6 bytes"), "{error}");
-    // A pair that has no meaning: bits of a double.
+    // An invalid pair: bits of a double.
     let mut bytes = bytes;
     let bor = number("PTL_BOR", AtomicOp::ALL.iter().map(|op| op.name()));
     let double = number("PTL_DOUBLE", Datatype::ALL.iter().map(|datatype| datatype.name()));
@@ -98,14 +98,14 @@ fn the_payload_of_a_message_follows_from_its_header() {
     }
 }
 
-/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+/// Returns the number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.
 fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
-    // The default is what PROPTEST_CASES says, and 256 without it.
+    // The default is `PROPTEST_CASES`, or 256 without it.
     ProptestConfig { cases: usual.max(default.cases), ..default }
 }
 
-/// An operator and type that go with the kind, and none with kinds that have none.
+/// Returns an operator and type for kinds that have them.
 fn atomic_for(kind: HeaderKind, op: usize, datatype: usize) -> Option<Atomic> {
     let op = match kind {
         HeaderKind::Atomic | HeaderKind::FetchAtomic => AtomicOp::ALL[op % 10],
@@ -132,7 +132,7 @@ proptest! {
         mut bytes in prop::collection::vec(any::<u8>(), 0..80),
         small in any::<[bool; 6]>(),
     ) {
-        // Most random bytes fail at the first; bring some of them into range.
+        // Most random bytes fail at the first field, so bring some of them into range.
         let ranges = [(1, 1), (1, 8), (0, 5), (0, 11)];
         for (at, (from, values)) in ranges.into_iter().enumerate() {
             if small[at] && at < bytes.len() {
@@ -183,7 +183,7 @@ proptest! {
         prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
     }
 
-    /// For any header, a target takes or drops the message, and can complete one that it took.
+    /// For any header, a target takes or drops the message, and can complete a message that it took.
     #[test]
     fn any_header_may_arrive(
         kind in 0..7usize, ack in 0..4usize, near in any::<bool>(), pt in 0..4u32,

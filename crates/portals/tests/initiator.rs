@@ -13,7 +13,7 @@ fn request(md: MdHandle, ack: AckRequest) -> PutRequest {
     PutRequest { ack, user_ptr: 11, local_offset: 10, ..PutRequest::new(md, 64, PEER, 0, 1) }
 }
 
-/// The peer's answer.
+/// Returns the peer's answer.
 fn answer(header: &Header, fail: FailType, mlength: u64) -> Header {
     let (source, target) = (header.target, header.source);
     Header { kind: HeaderKind::Ack, fail, source, target, length: mlength, remote_offset: 7, ..*header }
@@ -73,7 +73,7 @@ fn send_and_ack_end_an_operation_in_either_order() {
         assert_eq!((sent.mlength, sent.user_ptr, events.len()), (64, 11, 2));
         assert_eq!(b.ni.pending_operations(), 0);
         b.ni.md_release(md).unwrap();
-        // Nothing is counted twice.
+        // No second count.
         assert_eq!(b.ni.arrive(&ack, &mut b.effects), Arrival::Dropped(DropReason::StrayAnswer));
         assert!(b.ni.sent(out.operation, FailType::Ok, &mut b.effects).is_err());
         assert!(b.effects.is_empty());
@@ -92,7 +92,7 @@ fn without_an_acknowledgement_the_send_is_the_end() {
     assert_eq!(b.ni.pending_operations(), 0);
 }
 
-// 'ptl_ack_req_t': counting acknowledgements give no full event; OC counts what was asked for.
+// 'ptl_ack_req_t': counting acknowledgements give no full event; OC counts the requested bytes.
 #[test]
 fn counting_acknowledgements_only_count() {
     for (ack, bytes) in [(AckRequest::Counting, 60), (AckRequest::OperationCompleted, 64)] {

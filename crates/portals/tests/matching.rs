@@ -15,7 +15,7 @@ fn ignored_bits_do_not_matter_and_the_others_do() {
     assert_eq!(b.arrive(&put(1 << 63 | 0xab00, 8)), Err(DropReason::NoMatch));
 }
 
-// 'ptl_me_t': match_id; PTL_RANK_ANY takes messages of all ranks.
+// 'ptl_me_t': match_id; PTL_RANK_ANY accepts messages of all ranks.
 #[test]
 fn an_entry_for_one_rank_takes_only_its_messages() {
     let mut b = bench();
@@ -39,8 +39,7 @@ fn the_oldest_entry_that_matches_wins_and_the_search_is_counted() {
     assert_eq!(b.arrive(&put(2, 8)), Err(DropReason::NoMatch));
 }
 
-// 'PTL_ME_USE_ONCE': unlinked by the match, not by the end of the message. AUTO_UNLINK says that the memory
-// is done with.
+// 'PTL_ME_USE_ONCE': the match unlinks the entry, not the end of the message. AUTO_UNLINK reports the end.
 #[test]
 fn a_use_once_entry_is_gone_at_the_header_and_says_so_at_the_end() {
     let mut b = bench();
@@ -115,7 +114,7 @@ fn messages_are_cut_unless_the_entry_forbids_it() {
     assert_eq!(b.arrive(&Header { remote_offset: 60, ..put(1, 40) }).unwrap().mlength, 40);
 }
 
-// A message that does not fit passes by a NO_TRUNCATE entry to the next that takes it.
+// A message too long for a NO_TRUNCATE entry goes on to the next entry that accepts it.
 #[test]
 fn an_entry_too_small_lets_the_next_one_have_the_message() {
     let mut b = bench();
@@ -133,7 +132,7 @@ fn a_message_without_bytes_matches() {
     assert_eq!(b.kinds(), [(EventKind::Put, 1)]);
 }
 
-// 'PTL_ME_MANAGE_LOCAL' and min_free: unlinked when fewer bytes are left than that.
+// 'PTL_ME_MANAGE_LOCAL' and min_free: the entry is unlinked when fewer than min_free bytes are left.
 #[test]
 fn a_locally_managed_entry_packs_messages_and_unlinks_when_little_is_left() {
     let mut b = bench();
@@ -152,7 +151,7 @@ fn a_locally_managed_entry_packs_messages_and_unlinks_when_little_is_left() {
     assert_eq!(b.kinds(), [(EventKind::Put, 1), (EventKind::AutoUnlink, 1)]);
 }
 
-// 'PTL_ME_OP_PUT': by default entries reject puts; the message does not go on to the next entry.
+// 'PTL_ME_OP_PUT': by default entries reject puts; a rejected message does not go on to the next entry.
 #[test]
 fn a_put_to_an_entry_that_takes_none_is_dropped_and_counted() {
     let mut b = bench();
@@ -234,7 +233,7 @@ fn counters_count_messages_or_the_bytes_kept() {
     assert_eq!(b.ni.ct_get(b.ct), Ok(CtEvent { success: 101, failure: 1 }));
 }
 
-// 'PTL_ME_EVENT_SUCCESS_DISABLE': failures still give an event; it keeps no bytes.
+// 'PTL_ME_EVENT_SUCCESS_DISABLE': a failure still gives an event, with no bytes kept.
 #[test]
 fn a_failure_is_an_event_even_where_success_is_silent() {
     let mut b = bench();
@@ -247,7 +246,7 @@ fn a_failure_is_an_event_even_where_success_is_silent() {
     assert_eq!((event.fail, event.mlength, event.rlength), (FailType::Segv, 0, 8));
 }
 
-// Messages match in the order of their headers and may complete in any other.
+// Messages match in the order of their headers and may complete in any order.
 #[test]
 fn completion_may_overtake() {
     let mut b = bench();
@@ -285,7 +284,7 @@ fn a_full_event_queue_loses_events_and_says_so() {
     assert_eq!(b.kinds(), [(EventKind::Put, 1)]);
 }
 
-// A handler may drop bytes of a message that the entry would have kept.
+// A handler may drop bytes that the entry would have kept.
 #[test]
 fn the_card_may_keep_fewer_bytes() {
     let mut b = bench();

@@ -21,7 +21,7 @@ fn the_overflow_list_is_searched_last() {
     assert_eq!((b.ni.statistics().matched, b.ni.statistics().matched_overflow), (1, 1));
 }
 
-// The event of the append names the bytes in the overflow entry and the user word of the appended one.
+// The event of the append has the address in the overflow entry and the user word of the appended entry.
 #[test]
 fn a_use_once_append_takes_the_first_header_and_is_never_linked() {
     let mut b = bench();
@@ -40,7 +40,7 @@ fn a_use_once_append_takes_the_first_header_and_is_never_linked() {
     assert_eq!((event.start, event.mlength, event.remote_offset), (0x8000 + 10, 20, 10));
     assert_eq!((unlinked.kind, unlinked.user_ptr), (EventKind::AutoUnlink, 2));
     assert_eq!(b.ni.me_unlink(handle).unwrap_err().code(), "PTL_ARG_INVALID");
-    // The third message is still there, for the next append; after that the entry is linked.
+    // The third message remains for the next append; after that the entry is linked.
     b.append(me(2, ONCE));
     assert_eq!(b.kinds(), [(EventKind::PutOverflow, 2), (EventKind::AutoUnlink, 2)]);
     b.append(me(2, ONCE));
@@ -63,14 +63,14 @@ fn a_persistent_append_takes_all_headers_and_is_linked_after() {
     assert_eq!(b.receive(&put(2, 5)).list, List::Priority);
 }
 
-// The bytes may still be in flight when the append asks for them.
+// The bytes may still be in flight at the append.
 #[test]
 fn an_append_waits_for_the_bytes_of_the_header_it_takes() {
     let mut b = bench();
     b.append_overflow(anything(50, LOCAL));
     let delivery = b.arrive(&put(2, 20)).unwrap();
     let handle = b.append(me(2, ONCE));
-    b.append(me(2, ONCE)); // one message, one taker
+    b.append(me(2, ONCE)); // one message, one entry
     assert_eq!(b.kinds(), []);
     assert_eq!(b.ni.me_unlink(handle).unwrap_err().code(), "PTL_IN_USE");
     b.complete(&delivery);
@@ -148,7 +148,7 @@ fn headers_are_limited_and_one_too_many_leaves_no_trace() {
     assert_eq!(b.receive(&put(1, 20)).remote_offset, 20);
 }
 
-// 'ptl_event_t': ptl_list, of an acknowledgement too: it tells the sender that no append has taken the message yet.
+// 'ptl_event_t': ptl_list, also of an acknowledgement: it shows the sender that no append has taken the message yet.
 #[test]
 fn an_acknowledgement_names_the_list_that_the_message_matched() {
     let mut b = bench();
@@ -184,7 +184,7 @@ fn unexpected_messages_are_known() {
     b.append(me(1, ONCE));
     let second = UnexpectedMessage { source: PEER, match_bits: 2, length: 20 };
     assert_eq!(b.ni.unexpected(0), Some((second, 1)));
-    // Its bytes are still to come, and it is asked for.
+    // Its bytes are outstanding, and an entry has claimed it.
     b.append(me(2, ONCE));
     assert_eq!(b.ni.unexpected(0), None);
 }

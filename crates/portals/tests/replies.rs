@@ -1,4 +1,4 @@
-//! Gets, fetch-and-atomics and swaps: what a reply answers ('PtlGet', 'PtlFetchAtomic', 'PtlSwap').
+//! Gets, fetch-and-atomics and swaps, and their replies ('PtlGet', 'PtlFetchAtomic', 'PtlSwap').
 
 use crate::common::*;
 use nicety_portals::*;
@@ -31,7 +31,7 @@ fn events(b: &mut Bench) -> Vec<Event> {
 
 const GETS: MeOptions = MeOptions::OP_GET.union(MeOptions::OP_PUT);
 
-/// The answer of the peer to a request with `mlength` bytes.
+/// Returns the peer's answer to a request, with `length` bytes.
 fn answer(request: &Header, fail: FailType, length: u64) -> Header {
     let (source, target) = (request.target, request.source);
     let kind = HeaderKind::Reply;
@@ -62,11 +62,11 @@ fn a_get_reads_at_the_target_and_ends_with_its_reply() {
     let out = b.ni.get(&get).unwrap();
     assert_eq!((out.header.kind, out.header.length, out.header.payload_bytes()), (HeaderKind::Get, 24, 0));
     assert_eq!((out.header.ack, out.header.remote_offset, out.start), (AckRequest::None, 90, 0x4000 + 10));
-    // A request that leaves is no event.
+    // Sending a request gives no event.
     b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
     assert_eq!(b.take(), []);
 
-    // The target, here the same node: ten bytes are left of the entry.
+    // The target is the same node here: ten bytes are left in the entry.
     b.append(Me { ct: Some(b.ct), ..me(1, GETS | MeOptions::EVENT_CT_COMM) });
     let delivery = b.arrive(&out.header).unwrap();
     assert_eq!((delivery.start, delivery.mlength, delivery.remote_offset), (0x1000 + 90, 10, 90));
@@ -125,7 +125,7 @@ fn a_fetch_atomic_has_a_send_and_a_reply() {
         }
         let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
         assert_eq!(reply.start, 0x6000 + 4);
-        // Only one, of no more than what was asked for, and from the target.
+        // Only one reply is accepted, from the target, of at most the requested length.
         assert_eq!(b.ni.arrive(&header, &mut b.effects), Arrival::Dropped(DropReason::StrayAnswer));
         assert!(b.ni.failed(out.operation, FailType::Undeliverable, &mut b.effects).is_err());
         b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap();
@@ -186,9 +186,9 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
         }
         (b, out)
     };
-    // The target says so.
+    // The target reports a failure.
     let (mut b, out) = start(true);
-    let header = answer(&out.header, FailType::OpViolation, 5); // bytes of a failure are none
+    let header = answer(&out.header, FailType::OpViolation, 5); // a failed reply has no bytes
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
     assert_eq!((reply.fail, reply.mlength), (FailType::OpViolation, 0));
     b.ni.complete_reply(&reply, FailType::Ok, &mut b.effects).unwrap();
@@ -199,14 +199,14 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
     b.ni.complete_reply(&reply, FailType::Segv, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Segv);
-    // The request cannot be sent, or no answer comes.
+    // The request cannot be sent, or no answer arrives.
     let (mut b, out) = start(false);
     b.ni.sent(out.operation, FailType::Undeliverable, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Undeliverable);
     let (mut b, out) = start(true);
     b.ni.failed(out.operation, FailType::Undeliverable, &mut b.effects).unwrap();
     assert_eq!(reply_fails(&mut b), FailType::Undeliverable);
-    // The reply is in flight when the request is found to have failed: its end is the end.
+    // The request fails while the reply is in flight: the operation ends with the reply.
     let (mut b, out) = start(false);
     let header = answer(&out.header, FailType::Ok, 8);
     let Arrival::Reply(reply) = b.ni.arrive(&header, &mut b.effects) else { panic!("it is awaited") };
@@ -229,7 +229,7 @@ fn a_failure_at_the_target_is_answered() {
     assert_eq!((reply.kind, reply.fail, reply.length), (HeaderKind::Reply, FailType::Segv, 0));
 }
 
-// A fetching operation reads and writes: it needs both permissions. An atomic only writes.
+// A fetching operation reads and writes, so it needs both permissions. An atomic only writes.
 #[test]
 fn operations_need_their_permissions() {
     let sum = Some(atomic(AtomicOp::Sum, Datatype::Int32));
@@ -266,7 +266,7 @@ fn an_atomic_is_a_put_that_computes() {
     b.append(me(1, MeOptions::empty()));
     b.take();
     let delivery = b.arrive(&out.header).unwrap();
-    // Six bytes are left: one whole item.
+    // Six bytes are left, enough for one item.
     assert_eq!((delivery.mlength, delivery.reply()), (4, None));
     b.complete(&delivery);
     let effects = b.take();
@@ -345,7 +345,7 @@ fn invalid_requests_are_refused() {
     b.ni.atomic(&AtomicRequest { put: long(32), atomic: sum }).unwrap();
     b.ni.fetch_atomic(&FetchRequest { put: long(16), ..fetch }).unwrap();
     b.ni.swap(&FetchRequest { put: long(16), atomic: swap, ..fetch }).unwrap();
-    // A card that can do nothing but puts.
+    // A card that supports only puts.
     let mut b = bench();
     let md = bind(&mut b, 0, MdOptions::empty());
     let put = PutRequest::new(md, 4, PEER, 0, 1);

@@ -3,7 +3,7 @@
 use crate::common::*;
 use nicety_portals::*;
 
-/// Two messages with match bits 1 of 8 and 9 bytes, and one with match bits 2.
+/// Sends two messages with match bits 1 of 8 and 9 bytes, and one with match bits 2.
 fn with_headers() -> Bench {
     let mut b = bench();
     b.append_overflow(Me {
@@ -49,7 +49,7 @@ fn a_search_that_deletes_takes_as_an_append_does() {
     assert_eq!(found.iter().map(|e| (e.kind, e.mlength)).collect::<Vec<_>>(), [(EventKind::PutOverflow, 8)]);
     let found = search(&mut b, me(1, MeOptions::empty()), SearchOp::Delete);
     assert_eq!(found.iter().map(|e| (e.kind, e.mlength)).collect::<Vec<_>>(), [(EventKind::PutOverflow, 9)]);
-    // Nothing was linked: the next message is unexpected again.
+    // No entry was linked: the next message is unexpected again.
     assert_eq!(b.receive(&put(1, 8)).list, List::Overflow);
 }
 
@@ -60,7 +60,7 @@ fn a_search_that_finds_nothing_fails() {
         let found = search(&mut b, me(3, MeOptions::empty()), op);
         let [event] = found[..] else { panic!("{found:?}") };
         assert_eq!((event.kind, event.fail, event.user_ptr), (EventKind::Search, FailType::NoMatch, 3));
-        // Headers of operations that the entry does not allow, or of other users, are not for it.
+        // The search skips headers of operations that the entry does not allow, and of other users.
         let gets = Me { options: MeOptions::OP_GET, ..me(1, MeOptions::empty()) };
         assert_eq!(search(&mut b, gets, op)[0].fail, FailType::NoMatch);
         let user = Me { user: User::Id(9), ..me(1, MeOptions::empty()) };
@@ -85,7 +85,7 @@ fn searches_are_counted_like_overflow_events() {
     b.ni.ct_free(b.ct).unwrap();
 }
 
-// The bytes of the message are still to come: a search that deletes posts its event when they are there.
+// The bytes of the message are outstanding: a search that deletes posts its event after them.
 #[test]
 fn a_search_finds_messages_that_are_not_complete() {
     let mut b = bench();

@@ -14,7 +14,7 @@ fn wait_put(b: &mut Bench, md: MdHandle, data: u64, threshold: u64) {
     b.ni.triggered_put(&request, b.ct, threshold, &mut b.effects).unwrap();
 }
 
-/// The header data of the puts started so far.
+/// Returns the header data of the puts started so far.
 fn started(b: &mut Bench) -> Vec<u64> {
     let data = b.effects.drain().filter_map(|e| match e {
         Effect::Start(out) => Some(out.header.hdr_data),
@@ -75,15 +75,14 @@ fn successes_and_failures_together_reach_a_threshold() {
     assert_eq!((value, out.header.hdr_data), (CtEvent::failure(1), 1));
     inc(&mut b, 2);
     assert_eq!(started(&mut b), [2]);
-    // Posted behind what it waits for.
+    // Posted after its counter has reached the threshold.
     wait_put(&mut b, md, 4, 3);
     assert_eq!(started(&mut b), [4]);
     b.ni.ct_set(b.ct, CtEvent { success: u64::MAX, failure: 2 }, &mut b.effects).unwrap();
     assert_eq!(started(&mut b), [3]);
 }
 
-// A pong without the host: the message's completion counts, the count starts the put, whose memory the
-// message filled.
+// A pong without the host: the message's completion counts, and the count starts the put of the memory that the message filled.
 #[test]
 fn a_message_sets_off_a_put() {
     let (mut b, md) = with_md();
@@ -100,7 +99,7 @@ fn a_message_sets_off_a_put() {
     assert_eq!(b.ni.pending_operations(), 0);
 }
 
-// All operations that one change makes due are due, even where the first of them sets the counter back.
+// All operations that one change makes due are carried out, even if the first sets the counter back.
 #[test]
 fn setting_a_counter_back_does_not_hold_up_its_neighbours() {
     let (mut b, md) = with_md();

@@ -1,6 +1,6 @@
-"""The cost of calls of a program in Python, against the same program in Rust: CPU time of both, in one run.
+"""The cost of calls of a program in Python, beside the same program in Rust: CPU time of both, in one run.
 
-`python crates/python/benches/calls.py`; `--all-to-all 1024` measures that, too.
+`python crates/python/benches/calls.py`; `--all-to-all 1024` sets the hosts of the all-to-all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COUNTED = ["op_put", "event_comm_disable", "event_link_disable", "event_ct_comm"
 
 
 def compute(count: int) -> nicety.Run:
-    """Awaited calls that do next to nothing."""
+    """Awaited calls that do almost nothing."""
 
     async def main(host: nicety.Host) -> None:
         for _ in range(count):
@@ -30,7 +30,7 @@ def compute(count: int) -> nicety.Run:
 
 
 async def ends(host: nicety.Host, bits: int, out: int, back: int) -> tuple[int, int]:
-    """A counter that counts what comes into a buffer, and a descriptor of another."""
+    """A counter of messages into a buffer, and a memory descriptor of another buffer."""
     sent, came, count = host.alloc(out), host.alloc(back), host.portals.ct_alloc()
     await host.portals.me_append(came, pt=host.portals.pt_alloc(pt=1), match_bits=bits, options=COUNTED, ct=count)
     md = host.portals.md_bind(sent, options=["event_send_disable"])
@@ -55,7 +55,7 @@ def ping_pong(count: int) -> nicety.Run:
 
 
 def all_to_all(count: int) -> nicety.Run:
-    """8 B from each of so many hosts to each other one."""
+    """8 B from each of `count` hosts to each other one."""
 
     async def main(host: nicety.Host) -> None:
         rank, ranks = host.rank, host.ranks
@@ -75,7 +75,7 @@ def in_python(program: Callable[[int], nicety.Run], count: int) -> tuple[float, 
 
 
 def build() -> str:
-    """The path of the programs in Rust, built as the extension module of a working tree is."""
+    """The path of the programs in Rust, built with the profile of a working tree's extension module."""
     command = [
         "cargo",
         "bench",
@@ -95,7 +95,7 @@ def build() -> str:
 
 
 def in_rust(program: str, name: str, count: int) -> tuple[float, int]:
-    """The same."""
+    """CPU seconds, and the run's end in picoseconds, in Rust."""
     with subprocess.Popen([program, name, str(count)], stdout=subprocess.PIPE, text=True) as running:
         printed = running.stdout.read() if running.stdout else ""
         _, status, used = os.wait4(running.pid, 0)
@@ -107,7 +107,7 @@ def in_rust(program: str, name: str, count: int) -> tuple[float, int]:
 
 
 def compare(name: str, program: Callable[[int], nicety.Run], rust: str, count: int, calls: int, tries: int) -> None:
-    """Measure a program in both languages, the best of some tries; it makes so many calls in all."""
+    """Measure a program of `calls` calls in both languages, and print the best of `tries` tries."""
     measured = [(in_python(program, count), in_rust(rust, name, count)) for _ in range(tries)]
     if len({end for pair in measured for _, end in pair}) > 1:
         raise SystemExit(f"{name}: the programs end at different times, so they are not the same")

@@ -1,8 +1,8 @@
-"""The cost of handlers under traffic: packets a second of CPU time, and cycles of PsPIN's 32 cores while all are busy.
+"""The cost of handlers under traffic: packets per second of CPU time, and cycles of PsPIN's 32 busy cores.
 
-`python crates/python/benches/handlers.py`. A capture of frames of 60, 590 and 1514 B is repeated at the wire's rate to
-a small handler; PsPIN's cores add up the words of packets that come a little faster than they can: long ones, of which
-instructions are nearly all of the work, and short ones as a share of those.
+`python crates/python/benches/handlers.py`. A small handler gets a looped capture of frames of 60, 590 and 1514 B at
+wire rate. PsPIN's cores add up the words of packets at a rate slightly above their capacity. Long packets cost almost
+only instructions; the result for short packets is a share of that for long ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import nicety
 from nicety.shared.types import LineRateRow
 
 ROOT = Path(__file__).parents[3]
-# Hashes bytes 28 to 43 of a packet, in which addresses and ports are, and counts it there.
+# Hashes bytes 28 to 43 of a packet, which hold addresses and ports, and counts the packet by its hash.
 MESSAGES = """#include <nicety.h>
 __handler int payload_handler(const ptl_payload_t p, void *state) {
     const uint32_t *words = (const uint32_t *)p.base + 7;
@@ -29,7 +29,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 """
-# The same of a frame, whose words may be at odd places.
+# The same for a frame. Its words may be unaligned.
 FRAMES = """#include <frame.h>
 __handler int frame_handler(const frame_t *frame, void *state) {
     uint32_t hash = 2166136261u;
@@ -39,16 +39,16 @@ __handler int frame_handler(const frame_t *frame, void *state) {
 }
 """
 CORES = 32
-# A packet takes a core 3001 cycles at 1 GHz: 32 cores take 170.6 Gb/s in. What comes beyond that waits, and few do.
+# A packet takes a core 3001 cycles at 1 GHz, so 32 cores take 170.6 Gb/s. The excess forms a short backlog.
 PSPIN_LONG = "udp size=2000 rate=175Gbps"
-# 84 cycles: 195.0 Gb/s, at which all cores are busy and no line of packets grows; and beyond that, where one does.
+# 84 cycles: at 195.0 Gb/s all cores are busy and the backlog does not grow. Beyond that it grows.
 PSPIN_SHORT = "udp size=64 rate=195Gbps"
 PSPIN_BEYOND = "udp size=64 rate=197Gbps"
 
 
 @dataclass(frozen=True)
 class Timed:
-    """What a run found, and its seconds of CPU time."""
+    """The result of a run, and its seconds of CPU time."""
 
     row: LineRateRow
     seconds: float
@@ -68,7 +68,7 @@ def write_capture(file: Path) -> None:
 
 
 def measured(tries: int, source: Path, nic: str, traffic: str, packets: int) -> Timed:
-    """The best of some runs, after a short one that reads what Python and the run need once."""
+    """The best of `tries` runs, after a short one that pays the costs of first use."""
 
     def run(packets: int) -> Timed:
         begun = time.process_time()
@@ -80,7 +80,7 @@ def measured(tries: int, source: Path, nic: str, traffic: str, packets: int) -> 
 
 
 def packets_per_s(tries: int, packets: int, folder: Path) -> None:
-    """Print packets of a capture a second of CPU time, on a card of messages and on one of frames."""
+    """Print a capture's packets per second of CPU time, on a card of messages and on one of frames."""
     capture = folder / "mixed.pcap"
     write_capture(capture)
     for nic, text in (("spin-discrete", MESSAGES), ("spin-100g", FRAMES)):
@@ -95,7 +95,7 @@ def packets_per_s(tries: int, packets: int, folder: Path) -> None:
 
 
 def cycles_per_s(tries: int, traffic: str, packets: int, baseline: float | None = None) -> float:
-    """Print cycles of PsPIN a second of CPU time: all cores' together, and of its clock. Return the latter."""
+    """Print PsPIN's cycles per second of CPU time: the sum of all cores, and its clock. Return the latter."""
     source = ROOT / "handlers/pspin/sum.c"
     found = measured(tries, source, "pspin", traffic, packets)
     (handler,) = found.row["handlers"]

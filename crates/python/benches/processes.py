@@ -1,7 +1,7 @@
-"""Calls of real programs, beside two processes that wake each other and do nothing else: real time, in one run.
+"""Calls of real programs, beside two processes that only wake each other: real time, in one run.
 
-`python crates/python/benches/processes.py`. A call takes a turn of the simulation, unless it can be posted, or is
-known to find nothing.
+`python crates/python/benches/processes.py`. A call takes a turn of the simulation, unless the process can post it or
+knows that it finds nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CASES = {
 
 
 def compiled(folder: Path) -> Path:
-    """The program."""
+    """Compile the program, and return its path."""
     into = folder / "processes"
     words = [os.environ.get("CC", "cc"), "-O2", f"-I{ROOT / 'crates/exec/client'}", "-o", into, SOURCE, "-ldl"]
     subprocess.run(words, check=True)
@@ -34,7 +34,7 @@ def compiled(folder: Path) -> Path:
 
 
 def times(words: list[str | Path]) -> dict[str, float]:
-    """The lines of a run, a name and nanoseconds in each."""
+    """The nanoseconds of each case in a run's output."""
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     lines = [line.split() for line in done.stdout.splitlines()]
     return {line[0]: float(line[1]) for line in lines if line and line[0] in CASES}

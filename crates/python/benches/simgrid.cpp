@@ -1,8 +1,8 @@
-// Ping-pong and all-to-all on SimGrid, for `simgrid.py`, which compiles this, writes the platform and reads what it prints:
-// SimGrid's version, the time that was simulated, and the CPU time of this process, in seconds.
+// Ping-pong and all-to-all on SimGrid, for `simgrid.py`, which compiles this, writes the platform and reads the output:
+// SimGrid's version, the simulated time, and the CPU time of this process, in seconds.
 //
-// `simgrid PLATFORM ping-pong|alltoall HOSTS BYTES ROUNDS OVERHEAD [--cfg=...]`; hosts are named 0, 1 and so on. The calls are those
-// that SimGrid has in its versions 3 and 4.
+// `simgrid PLATFORM ping-pong|alltoall HOSTS BYTES ROUNDS OVERHEAD [--cfg=...]`; hosts are named 0, 1 and so on. The calls
+// exist in versions 3 and 4 of SimGrid.
 
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
@@ -15,10 +15,10 @@
 
 namespace s4u = simgrid::s4u;
 
-// What a message carries; its size is simulated.
+// A message's payload; its size is simulated.
 static int payload;
 
-// A message to and fro, with a CPU's overhead at each end.
+// A message in each direction, with a CPU's overhead at each end.
 static void ping_pong(bool first, int rounds, unsigned long bytes, double overhead)
 {
     auto* own = s4u::Mailbox::by_name(first ? "0" : "1");
@@ -34,7 +34,7 @@ static void ping_pong(bool first, int rounds, unsigned long bytes, double overhe
     }
 }
 
-// A message to each other host, all of them under way at once.
+// A message to each other host, all in flight at once.
 static void alltoall(int rank, int hosts, int rounds, unsigned long bytes, double overhead)
 {
     auto mailbox = [](int from, int to) {

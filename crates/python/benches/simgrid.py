@@ -1,9 +1,9 @@
-"""Ping-pong and all-to-all on SimGrid beside the same schedules here: what they take, and what CPU time it costs.
+"""Ping-pong and all-to-all on SimGrid beside the same schedules here: simulated time and CPU time.
 
-`python crates/python/benches/simgrid.py`. All have the same latency, bandwidth and overhead, those of spin-discrete.
-SimGrid shares bandwidth between flows (CM02, without the limits of TCP); LogGOPS sends a message after the other, and
-has the receiver's CPU taken for a message's bytes; cards send packets. Where the compiler (`CXX`, otherwise `c++`)
-finds no SimGrid, a line says so, and nothing is measured.
+`python crates/python/benches/simgrid.py`. All have the latency, bandwidth and overhead of spin-discrete. SimGrid shares
+bandwidth between flows (CM02, without the limits of TCP). LogGOPS sends one message after the other, and occupies the
+receiver's CPU for a message's bytes. Cards send packets. Where the compiler (`CXX`, otherwise `c++`) finds no SimGrid,
+a line says so, and nothing is measured.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from nicety.shared.types import ScheduleReport
 from nicety.show.columns import align, fixed
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-# Of spin-discrete on a star: latency between programs but for the CPUs' parts, a CPU's part, and the links' bandwidth.
+# spin-discrete on a star: latency between programs without the CPUs' overhead, a CPU's overhead, and link bandwidth.
 LATENCY_NS, OVERHEAD_NS, GAP_NS, GB_PER_S = 564, 65, 7, 50
-# SimGrid's own limits are a nanosecond, which is coarse here.
+# SimGrid's default precision of a nanosecond is too coarse here.
 MODEL = ["network/model:CM02", "network/TCP-gamma:0", "network/crosstraffic:0", "surf/precision:1e-13"]
 PLATFORM = f"""<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -40,7 +40,7 @@ PLATFORM = f"""<?xml version='1.0'?>
 
 @dataclass(frozen=True)
 class Case:
-    """A pattern between so many hosts, so often."""
+    """A pattern between `hosts` hosts, `rounds` times."""
 
     pattern: str
     hosts: int
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def messages(self) -> int:
-        """How many messages there are."""
+        """The number of messages."""
         return 2 * self.rounds if self.pattern == "ping-pong" else self.hosts * (self.hosts - 1) * self.rounds
 
     def write(self, file: Path) -> None:
@@ -79,7 +79,7 @@ def compiler() -> str | None:
 
 
 def build(named: str, folder: Path) -> Path:
-    """Compile the program; its path."""
+    """Compile the program, and return its path."""
     program = folder / "simgrid"
     command = [named, "-std=c++17", "-O2", "-Wno-deprecated-declarations", str(SOURCE), "-lsimgrid", "-o", str(program)]
     if subprocess.run(command, check=False).returncode:
@@ -102,7 +102,7 @@ def on_simgrid(program: Path, case: Case, folder: Path) -> tuple[str, float, flo
 
 
 def timed(run: Callable[[], ScheduleReport]) -> tuple[float, float]:
-    """The same of a run here."""
+    """Simulated microseconds and CPU seconds of a run here."""
     begun = time.process_time()
     report = run()
     return report["max_finish_ns"] / 1e3, time.process_time() - begun

@@ -1,4 +1,4 @@
-//! Functions from texts to texts.
+//! Functions that take and return texts.
 
 use crate::capture;
 use crate::errors::{broken, guarded};
@@ -20,16 +20,16 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Interval at which a waiting call checks for Ctrl-C.
+/// The interval of checks for Ctrl-C in a waiting call.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The version of nicety.
+/// Returns the version of nicety.
 #[pyfunction]
 pub fn version() -> &'static str {
     nicety::VERSION
 }
 
-/// The shipped cards: JSON, a list of `name` and `title`.
+/// Returns the shipped cards: JSON, a list of `name` and `title`.
 #[pyfunction]
 pub fn specs() -> PyResult<String> {
     let cards = guarded(cards::shipped)?;
@@ -37,7 +37,7 @@ pub fn specs() -> PyResult<String> {
     Ok(json!(cards.iter().map(card).collect::<Vec<_>>()).to_string())
 }
 
-/// A card with every value, as JSON.
+/// Returns a card with every value, as JSON.
 #[pyfunction]
 pub fn spec_show(name_or_path: &str, overrides: Vec<String>) -> PyResult<String> {
     let listing = guarded(|| cards::load(name_or_path, &overrides))?.listing;
@@ -85,16 +85,16 @@ pub fn faults_check(text: &str) -> PyResult<()> {
     guarded(|| nicety::faults::parse(text).map(drop))
 }
 
-/// The shipped C files, by their path inside `handlers`.
+/// Returns the shipped C files, by their path inside `handlers`.
 #[pyfunction]
 pub fn handler_sources() -> BTreeMap<&'static str, &'static str> {
     nicety::sources::FILES.iter().copied().collect()
 }
 
-/// Most bytes that a bare program may write.
+/// Maximum bytes of a bare program's output.
 const WRITTEN: usize = 64 << 20;
 
-/// Passes the output of a bare program to Python as it comes, or keeps it.
+/// The output of a bare program: passed to Python as it arrives, or kept.
 struct Output<'o> {
     write: Option<&'o Py<PyAny>>,
     kept: Vec<u8>,
@@ -124,8 +124,8 @@ impl Write for Output<'_> {
     }
 }
 
-/// Runs a bare program on a handler processor; returns a JSON report and the program's output, unless `write`
-/// received it. Ctrl-C ends it.
+/// Runs a bare program on a handler processor. Returns a JSON report and the program's output, unless `write` received it. Ctrl-C
+/// ends the run.
 #[pyfunction]
 #[pyo3(signature = (elf, entry, max_cycles, spec, write=None))]
 pub fn hpu_run(
@@ -176,24 +176,24 @@ pub fn hpu_run(
     }
 }
 
-/// The programs to compile for a benchmark; JSON to JSON.
+/// Returns the programs to compile for a benchmark; JSON to JSON.
 #[pyfunction]
 pub fn bench_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| benches::plan(&Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// JSON with the fields in the order of the type.
+/// Returns JSON with the fields in the order of the type.
 pub fn text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data with text keys")
 }
 
-/// Prints a handler's output line. Without stderr it is lost.
+/// Prints a handler's output line. Without stderr the line is lost.
 pub fn print_line(logged: &Logged) {
     let _ = writeln!(io::stderr().lock(), "{logged}");
 }
 
-/// Announces the memory of a large cluster: once for each number of hosts and card.
+/// Announces the memory of a large cluster, once for each number of hosts and card.
 pub fn tell_large(cluster: &LargeCluster) {
     static TOLD: Mutex<BTreeSet<(u64, String)>> = Mutex::new(BTreeSet::new());
     let mut told = TOLD.lock().expect("no holder panics");
@@ -202,13 +202,12 @@ pub fn tell_large(cluster: &LargeCluster) {
     }
 }
 
-/// A benchmark to be run: its environment and its result.
+/// A benchmark: takes an environment, returns a result.
 pub type Benchmark<R> =
     dyn FnOnce(&Environment<'_>, Option<&dyn Fn(nicety::record::Recording)>) -> Result<R, Error> + Send;
 
-/// Runs a benchmark in a thread of its own, and gives its report as JSON. Calls `progress(done, total)` as it goes
-/// on; Ctrl-C ends it. With `record` it gives the recording of its first point as well. The capture of this thread has its
-/// runs.
+/// Runs a benchmark in a thread of its own, and returns its report as JSON. Calls `progress(done, total)` meanwhile; Ctrl-C ends
+/// it. With `record` it also returns the recording of its first point. The capture of this thread has its packets.
 pub fn measure<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
@@ -219,13 +218,13 @@ pub fn measure<R: Serialize + Send + 'static>(
     measure_with_news(py, elfs, (progress, None), record, benchmark)
 }
 
-/// What a benchmark tells on its way.
+/// An intermediate message of a benchmark.
 enum Told {
     Progress(usize, usize),
     News(String),
 }
 
-/// As [`measure`]; also calls `news(text)` with what is known before a row is done.
+/// As [`measure`]; also calls `news(text)` with early results of a row.
 fn measure_with_news<R: Serialize + Send + 'static>(
     py: Python<'_>,
     elfs: Compiled,
@@ -235,10 +234,10 @@ fn measure_with_news<R: Serialize + Send + 'static>(
 ) -> PyResult<(String, Option<Recording>)> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
-    // Python's lock is released during the wait, so this must be shareable.
+    // The wait releases Python's lock, so this must be shareable.
     let told = Mutex::new(told);
     let (stop, capture, peers) = (interrupt.clone(), capture::current(), peers::current());
-    // The first process tells what handlers do.
+    // The first process prints the output of handlers.
     let is_first = peers.as_ref().is_none_or(|peers| peers.number() == 0);
     let worker = std::thread::spawn(move || {
         let environment = Environment {
@@ -283,7 +282,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     }
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
     match (raised, result) {
-        // A benchmark that Ctrl-C ended says so itself, beside the rows that it has.
+        // A benchmark that Ctrl-C ended reports it, beside its finished rows.
         (Some(error), Ok(_)) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error),
         (Some(error), Err(_)) => Err(error),
         (_, result) => {
@@ -293,7 +292,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
     }
 }
 
-/// As [`measure`], of a benchmark that takes no compiled programs and records nothing.
+/// As [`measure`], for a benchmark without compiled programs and without a recording.
 pub fn report<R: Serialize + Send + 'static>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
@@ -303,8 +302,8 @@ pub fn report<R: Serialize + Send + 'static>(
     Ok(measure(py, BTreeMap::new(), progress, false, Box::new(run))?.0)
 }
 
-/// Runs a benchmark between hosts: JSON to JSON. Calls `progress(done, total)` as it goes on; Ctrl-C ends it. With
-/// `record` it gives the recording of its first point as well.
+/// Runs a benchmark between hosts: JSON to JSON. Calls `progress(done, total)` meanwhile; Ctrl-C ends it. With `record` it also
+/// returns the recording of its first point.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false))]
 pub fn bench(
@@ -322,14 +321,14 @@ pub fn bench(
     measure(py, elfs, progress, record, Box::new(run))
 }
 
-/// The programs to compile for a line-rate check; JSON to JSON.
+/// Returns the programs to compile for a line-rate check; JSON to JSON.
 #[pyfunction]
 pub fn line_rate_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| line_rate::plan(&line_rate::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs a line-rate check, as `bench`; also calls `news(text)` with what is known before a row is done.
+/// Runs a line-rate check, as `bench`; also calls `news(text)` with early results of a row.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false, news=None))]
 pub fn line_rate_run(

@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 thread_local! {
-    /// The captures that have begun and not ended; the last one is that of runs.
+    /// The active captures. Runs write to the last one.
     static BEGUN: RefCell<Vec<nicety::Capture>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A file for the packets of links, in all runs of a thread from its beginning to its end.
+/// A file for the packets of links, in all runs of a thread between its begin and its end.
 #[pyclass(frozen)]
 pub struct Capture(nicety::Capture);
 
@@ -25,28 +25,28 @@ impl Capture {
         })
     }
 
-    /// Runs of this thread are captured from now on.
+    /// Starts to capture runs of this thread.
     fn begin(&self) {
         BEGUN.with_borrow_mut(|begun| begun.push(self.0.clone()));
     }
 
-    /// No longer, but those of a capture that had begun before.
+    /// Stops to capture. An earlier capture that is still active continues.
     fn end(&self) {
         BEGUN.with_borrow_mut(Vec::pop);
     }
 
-    /// How many packets did not fit the memory.
+    /// Packets that did not fit the memory.
     fn left_out(&self) -> u64 {
         self.0.left_out()
     }
 
-    /// How many packets there were.
+    /// Packets in all.
     fn packets(&self) -> u64 {
         self.0.packets()
     }
 }
 
-/// The capture of runs of this thread, if there is one.
+/// Returns the capture of runs of this thread, if any.
 pub fn current() -> Option<nicety::Capture> {
     BEGUN.with_borrow(|begun| begun.last().cloned())
 }

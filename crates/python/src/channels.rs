@@ -8,15 +8,15 @@ use nicety_bench::channels;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// The programs to compile for `channel_bench`; JSON to JSON.
+/// Returns the programs to compile for `channel_bench`; JSON to JSON.
 #[pyfunction]
 pub fn channel_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| channels::plan(&channels::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs a benchmark of channels. Calls `progress(done, total)` as it goes on; Ctrl-C ends it. With `record` it also
-/// returns the recording of its first run.
+/// Runs a benchmark of channels. Calls `progress(done, total)` meanwhile; Ctrl-C ends it. With `record` it also returns the
+/// recording of its first run.
 #[pyfunction]
 #[pyo3(signature = (request, elfs, progress, record=false))]
 pub fn channel_bench(

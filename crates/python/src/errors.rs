@@ -13,7 +13,7 @@ create_exception!(nicety, TimedOut, RunError, "The other end of a call did not c
 create_exception!(nicety, Deadlock, RunError, "Programs wait, and nothing can happen any more.");
 create_exception!(nicety, HandlerTrap, RunError, "A handler trapped, or used up its cycles.");
 
-/// The exception for an error of nicety.
+/// Returns the exception for an error of nicety.
 pub fn raised(error: &nicety::Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -27,7 +27,7 @@ pub fn raised(error: &nicety::Error) -> PyErr {
     }
 }
 
-/// The exception for a number of `errno.h`: of the class that Python has for it.
+/// Returns the exception for a number of `errno.h`, of Python's class for it.
 fn of_system(name: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let number = py.import("errno").and_then(|errno| errno.getattr(name)?.extract::<i32>());
@@ -35,7 +35,7 @@ fn of_system(name: &str, text: String) -> PyErr {
     })
 }
 
-/// Runs code whose panics must not enter Python.
+/// Runs code, and keeps its panics out of Python.
 pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R> {
     match catch_unwind(AssertUnwindSafe(act)) {
         Ok(result) => result.map_err(|error| raised(&error)),
@@ -43,7 +43,7 @@ pub fn guarded<R>(act: impl FnOnce() -> Result<R, nicety::Error>) -> PyResult<R>
     }
 }
 
-/// The exception for a panic, which is a bug of nicety.
+/// Returns the exception for a panic, which is a bug of nicety.
 pub fn broken(panic: &(dyn Any + Send)) -> PyErr {
     let what = panic
         .downcast_ref::<String>()

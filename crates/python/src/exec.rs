@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
 
-/// Runs a program; Ctrl-C ends it, and all of its processes. With `record` it gives the run's recording as well. `said` is called with what
-/// the launcher has printed about the end of processes, whether the run has failed or not.
+/// Runs a program; Ctrl-C ends it and all of its processes. With `record` it also returns the run's recording. Calls `said` with
+/// the launcher's output about the end of processes, also after a failure.
 #[pyfunction]
 pub fn exec_run(
     py: Python<'_>,
@@ -31,20 +31,20 @@ pub fn exec_run(
     outcome
 }
 
-/// The handlers to compile for `exec_run`; JSON to JSON.
+/// Returns the handlers to compile for `exec_run`; JSON to JSON.
 #[pyfunction]
 pub fn exec_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| nicety_exec::plan(&Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// What tells the libraries of this build from those of others.
+/// Returns the identity of this build's libraries.
 #[pyfunction]
 pub fn exec_build() -> String {
     nicety_exec::build()
 }
 
-/// Puts headers and library for programs with Portals into a folder: `include` and `lib`.
+/// Writes headers and library for programs with Portals to a folder: `include` and `lib`.
 #[pyfunction]
 pub fn exec_install(folder: std::path::PathBuf) -> PyResult<()> {
     guarded(|| nicety_exec::install_for_programs(&folder))

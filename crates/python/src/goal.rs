@@ -7,7 +7,7 @@ use nicety_goal::requests::{self, CompareRequest, GenerateRequest, RunRequest, T
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// The programs to compile for `goal_run`; JSON to JSON.
+/// Returns the programs to compile for `goal_run`; JSON to JSON.
 #[pyfunction]
 pub fn goal_run_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| requests::plan_run(&RunRequest::from_json(request)?))?;
@@ -28,7 +28,7 @@ pub fn goal_run(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// The programs to compile for `goal_compare`; JSON to JSON.
+/// Returns the programs to compile for `goal_compare`; JSON to JSON.
 #[pyfunction]
 pub fn goal_compare_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| requests::plan_compare(&CompareRequest::from_json(request)?))?;
@@ -49,7 +49,7 @@ pub fn goal_compare(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// Says what a schedule is made of, as JSON; otherwise as `goal_run`.
+/// Returns the contents of a schedule as JSON; otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_info(py: Python<'_>, file: String, progress: Option<Py<PyAny>>) -> PyResult<String> {
     report(py, progress, move |environment| requests::info(&file, environment))
@@ -66,14 +66,14 @@ pub fn goal_convert(
     report(py, progress, move |environment| requests::convert(&source, &target, environment))
 }
 
-/// Makes the schedule of a pattern; otherwise as `goal_run`.
+/// Writes the schedule of a pattern; otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_generate(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| GenerateRequest::from_json(request))?;
     report(py, progress, move |environment| requests::generate(&request, environment))
 }
 
-/// Makes a schedule of the traces of an MPI program; otherwise as `goal_run`.
+/// Writes a schedule from the traces of an MPI program; otherwise as `goal_run`.
 #[pyfunction]
 pub fn goal_trace(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| TraceRequest::from_json(request))?;

@@ -5,7 +5,7 @@ use crate::errors::guarded;
 use nicety_bench::{grid, torus};
 use pyo3::prelude::*;
 
-/// Runs a halo exchange or an all-reduce. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
+/// Runs a halo exchange or an all-reduce. Calls `progress(done, total)` meanwhile; Ctrl-C ends it.
 #[pyfunction]
 pub fn grid_bench(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     let request = guarded(|| grid::Request::from_json(request))?;

@@ -1,7 +1,7 @@
-//! The Python extension module, without logic of its own. Requests and reports are JSON texts that the `nicety` crate
-//! reads and writes, and host programs use its commands, made in `program`.
+//! The Python extension module, without logic of its own. Requests and reports are JSON texts of the `nicety` crate. Host
+//! programs use the crate's commands, built in `program`.
 //!
-//! A user's extension module, with designs of its own, is built from this one: see [`stand_in`].
+//! A user's extension module with its own designs is built from this one: see [`stand_in`].
 
 mod calls;
 mod capture;
@@ -22,12 +22,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Makes the calling extension module nicety's own, so that `nicety` has the designs it has registered. It must be
-/// imported before `nicety`.
+/// Replaces nicety's extension module by the calling one, so that `nicety` has the designs that it registered. Import it before
+/// `nicety`.
 ///
 /// # Errors
 ///
-/// `nicety` has loaded an extension module before.
+/// When `nicety` has loaded an extension module before.
 pub fn stand_in(py: Python<'_>) -> PyResult<()> {
     const NAME: &str = "nicety._native";
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>()?;

@@ -7,12 +7,12 @@ use pyo3::types::{PyBytes, PyList};
 use std::cell::RefCell;
 
 thread_local! {
-    /// The processes that runs of this thread are spread over.
+    /// The processes that share the runs of this thread.
     static BEGUN: RefCell<Option<nicety::Peers>> = const { RefCell::new(None) };
 }
 
-/// This process among those of a command. `exchange` is given a list of bytes, one for each process, and gives a list of those
-/// that each has given to this one.
+/// This process among those of a command. `exchange` takes a list of bytes, one for each process. It returns the list of bytes
+/// that each process has sent to this one.
 #[pyclass(frozen)]
 pub struct Peers(nicety::Peers);
 
@@ -43,20 +43,19 @@ impl Peers {
         Peers(nicety::Peers::new(number, count, Box::new(Called(exchange))))
     }
 
-    /// Runs of this thread are spread over the processes from now on.
+    /// Starts to spread the runs of this thread over the processes.
     fn begin(&self) {
         BEGUN.set(Some(self.0.clone()));
     }
 
-    /// No longer, and with this status. The statuses of those who left first, by process, with None for those who were still at
-    /// work.
+    /// Stops, with this status. Returns the statuses of the processes that left first, by process; None for those still at work.
     fn leave(&self, status: u8) -> PyResult<nicety::Statuses> {
         BEGUN.set(None);
         crate::errors::guarded(|| self.0.leave(status))
     }
 }
 
-/// The processes that runs of this thread are spread over, if they are.
+/// Returns the processes that share the runs of this thread, if any.
 pub fn current() -> Option<nicety::Peers> {
     BEGUN.with_borrow(Clone::clone)
 }

@@ -8,14 +8,14 @@ use nicety_bench::pcsa;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 
-/// The programs to compile for `pcsa_bench`; JSON to JSON.
+/// Returns the programs to compile for `pcsa_bench`; JSON to JSON.
 #[pyfunction]
 pub fn pcsa_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| pcsa::plan(&pcsa::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// Runs the benchmark of the cardinality estimate. Calls `progress(done, total)` as it goes on; Ctrl-C ends it.
+/// Runs the benchmark of the cardinality estimate. Calls `progress(done, total)` meanwhile; Ctrl-C ends it.
 #[pyfunction]
 pub fn pcsa_bench(
     py: Python<'_>,
@@ -28,7 +28,7 @@ pub fn pcsa_bench(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// The programs to compile for `pcsa_count`; JSON to JSON.
+/// Returns the programs to compile for `pcsa_count`; JSON to JSON.
 #[pyfunction]
 pub fn pcsa_count_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| cardinality::plan(&cardinality::Request::from_json(request)?))?;
@@ -49,14 +49,14 @@ pub fn pcsa_count(
     Ok(measure(py, elfs, progress, false, Box::new(run))?.0)
 }
 
-/// The programs to compile for `tsp_run`, and the cities; JSON to JSON.
+/// Returns the programs to compile for `tsp_run`, and the cities; JSON to JSON.
 #[pyfunction]
 pub fn tsp_plan(request: &str) -> PyResult<String> {
     let plan = guarded(|| tsp::plan(&tsp::Request::from_json(request)?))?;
     Ok(text(&plan))
 }
 
-/// The lengths of the tours that climbs find, on this machine's CPUs; JSON to JSON. Ctrl-C ends it.
+/// Returns the climbs' tour lengths, computed on this machine's CPUs; JSON to JSON. Ctrl-C ends it.
 #[pyfunction]
 pub fn tsp_lengths(py: Python<'_>, request: &str) -> PyResult<String> {
     let request = guarded(|| tsp::Request::from_json(request))?;

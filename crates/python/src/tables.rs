@@ -17,7 +17,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Columns with names and units. pyarrow, polars, DuckDB and others read it as it is, for example `pyarrow.table(t)`.
+/// Columns with names and units. pyarrow, polars, DuckDB and others read it directly, for example `pyarrow.table(t)`.
 #[pyclass(frozen)]
 pub struct Table(RecordBatch);
 
@@ -43,7 +43,7 @@ impl Column {
 
 #[pymethods]
 impl Table {
-    /// A table of columns of the same length: booleans, whole numbers, numbers or texts.
+    /// Makes a table of columns of the same length: booleans, whole numbers, numbers or texts.
     #[new]
     fn new(columns: Vec<(String, Column)>) -> PyResult<Table> {
         let arrays = columns.into_iter().map(|(name, column)| (name, column.into_array(), true));
@@ -59,13 +59,13 @@ impl Table {
         format!("<Table of {} rows: {}>", self.0.num_rows(), self.columns().join(", "))
     }
 
-    /// The columns' names.
+    /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// A column as a list; None is a null.
+    /// Returns a column as a list; None is a null.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let array = self.0.column_by_name(name).ok_or_else(|| {
             PyKeyError::new_err(format!("no column '{name}'; there are {}", self.columns().join(", ")))
@@ -84,14 +84,14 @@ impl Table {
         }
     }
 
-    /// The schema as the capsule of the Arrow C data interface.
+    /// Returns the schema as the capsule of the Arrow C data interface.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(self.0.schema().as_ref());
         let schema = schema.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The rows as the capsule of the Arrow C stream interface. A requested schema is ignored.
+    /// Returns the rows as the capsule of the Arrow C stream interface. Ignores a requested schema.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -138,19 +138,19 @@ impl Recording {
         Table(py.detach(|| self.0.resources_table()))
     }
 
-    /// Number of rows that each table left out because it was full.
+    /// The rows that each table left out because it was full.
     fn left_out(&self) -> BTreeMap<&'static str, u64> {
         self.0.left_out_by_table().into_iter().collect()
     }
 
-    /// The number of messages with a breakdown, and for each stage its name, the number of messages that passed it,
-    /// and their time in it in picoseconds, added up.
+    /// Returns the number of messages with a breakdown. For each stage it also returns the name, the number of messages in it,
+    /// and the sum of their times in picoseconds.
     fn breakdown(&self) -> (u64, Vec<(&'static str, u64, u64)>) {
         let (messages, stages) = self.0.breakdown();
         (messages, stages.iter().map(|s| (s.stage.name(), s.messages, s.total.ps())).collect())
     }
 
-    /// The timeline as the bytes of a Perfetto trace; the scale is ns or ps.
+    /// Returns the timeline as the bytes of a Perfetto trace; the scale is ns or ps.
     fn timeline<'py>(&self, py: Python<'py>, scale: &str) -> PyResult<Bound<'py, PyBytes>> {
         let scale: Scale = scale.parse().map_err(InputError::new_err::<String>)?;
         let bytes = py.detach(|| self.0.timeline(scale));

@@ -1,4 +1,4 @@
-//! One TOML file, taken apart into parameters with their provenance and spans; nothing is resolved here.
+//! A parsed TOML file: parameters with their provenance and spans. Nothing is resolved here.
 
 use crate::error::{Source, Span, SpecError};
 use crate::listing::Kind;
@@ -8,23 +8,23 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The keys above all sections: they describe the spec, not the card.
+/// The keys above all sections. They describe the spec, not the card.
 pub(crate) const META: [&str; 6] = ["name", "title", "design", "extends", "paper", "source"];
 
 /// The keys of a value with provenance.
 const PROVENANCE: [&str; 5] = ["value", "kind", "source", "note", "against"];
 
-/// A value as written, before a part reads it as a quantity.
+/// A value as written, before it is read as a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Raw {
     /// A string in quotes.
     Text(String),
-    /// A number without quotes, as its digits.
+    /// A number without quotes: its digits.
     Number(String),
     Flag(bool),
-    /// An array or a date: no parameter has one. The name of its type.
+    /// The name of a type that no parameter has: an array or a date.
     Other(&'static str),
-    /// The text of an override, which has no quotes to tell its type.
+    /// The text of an override. No quotes tell its type.
     Loose(String),
 }
 
@@ -45,17 +45,17 @@ pub(crate) enum Origin {
     File {
         key: Span,
         value: Span,
-        /// The value stands in a table of its own, with its provenance.
+        /// Whether the value has its own table, with its provenance.
         wrapped: bool,
     },
     /// `--set KEY=VALUE`, as written.
     Option(String),
-    /// The default of the part that reads it.
+    /// The default in the part that reads the key.
     Default,
 }
 
 impl Origin {
-    /// The place as a listing names it.
+    /// The place in the form of a listing.
     pub(crate) fn place(&self) -> String {
         match self {
             Origin::File { value, .. } => value.line(),
@@ -74,17 +74,17 @@ pub(crate) struct Entry {
     pub(crate) note: Option<String>,
     pub(crate) against: Option<String>,
     pub(crate) origin: Origin,
-    /// The value that this one replaced, and the spec that has it.
+    /// The replaced value, and the spec that has it.
     pub(crate) replaces: Option<(Raw, String)>,
 }
 
 impl Entry {
-    /// A value without provenance of its own.
+    /// A value without its own provenance.
     pub(crate) fn plain(raw: Raw, kind: Kind, source: String, origin: Origin) -> Entry {
         Entry { raw, kind, source, note: None, against: None, origin, replaces: None }
     }
 
-    /// The default of a key that may be left out.
+    /// The default of an optional key.
     pub(crate) fn default_of(written: &str) -> Entry {
         let source = "the default of the part that reads it".to_owned();
         Entry::plain(Raw::Loose(written.to_owned()), Kind::Default, source, Origin::Default)
@@ -98,7 +98,7 @@ pub(crate) struct Document {
     pub(crate) meta: Vec<(&'static str, String, Span)>,
     pub(crate) entries: Vec<(String, Entry)>,
     pub(crate) sections: Vec<(String, Span)>,
-    /// Errors that leave the rest readable.
+    /// Errors that do not stop the parser.
     pub(crate) errors: Vec<SpecError>,
 }
 
@@ -160,7 +160,7 @@ impl Document {
         }
     }
 
-    /// A key of a section: a parameter, or a section below.
+    /// Reads a key of a section: a parameter or a nested section.
     fn item(
         &mut self,
         section: &str,
@@ -192,7 +192,7 @@ impl Document {
         }
     }
 
-    /// A value with provenance.
+    /// Reads a value with provenance.
     fn value(&mut self, path: String, key: Range<usize>, table: &DeTable<'_>) {
         let mut texts: [Option<String>; 5] = Default::default();
         let mut value = None;
@@ -236,7 +236,7 @@ impl Document {
     }
 }
 
-/// The kind of a value, and the gap in its provenance: message and help.
+/// Returns the kind of a value, and the gap in its provenance as a message and a help text.
 fn provenance(
     kind: Option<&str>,
     source: Option<&str>,
@@ -277,7 +277,7 @@ fn provenance(
     (kind, problem)
 }
 
-/// Whether a table is a value with provenance and not a section: it has a `value`, or a misspelt one.
+/// Whether a table is a value with provenance and not a section: it has the key `value`, or a misspelling of it.
 fn is_value(table: &DeTable<'_>) -> bool {
     if let Some(value) = table.get("value") {
         return !value.get_ref().is_table();
@@ -287,7 +287,7 @@ fn is_value(table: &DeTable<'_>) -> bool {
     !known.is_empty() && matches!(others[..], [other] if nearest(other, ["value"]).is_some())
 }
 
-/// TOML tables come sorted by key; messages and listings want the order of the file.
+/// Sorts entries in the order of the file, as messages and listings need them: the parser sorts them by key.
 fn in_order<'t, 'i>(
     table: &'t DeTable<'i>,
 ) -> Vec<(&'t Spanned<std::borrow::Cow<'i, str>>, &'t Spanned<DeValue<'i>>)> {
@@ -300,7 +300,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
     match value {
         DeValue::String(text) => Raw::Text(text.to_string()),
         DeValue::Integer(n) => Raw::Number(
-            // In decimal, whatever the radix it was written in.
+            // Decimal, whatever the radix in the file.
             i128::from_str_radix(n.as_str(), n.radix()).map_or_else(|_| n.to_string(), |n| n.to_string()),
         ),
         DeValue::Float(x) => Raw::Number(x.as_str().to_owned()),

@@ -1,17 +1,17 @@
-//! Errors of a spec: the place, the problem, and what to write instead.
+//! Errors of a spec: the place, the problem and the correction.
 
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The text of a spec and the name it has in messages.
+/// The text of a spec, and its name in messages.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The path as the user gave it, or `specs/NAME.toml` for a shipped spec.
+    /// The path that the user gave, or `specs/NAME.toml` for a shipped spec.
     pub(crate) file: String,
     text: String,
-    /// Where each line begins, so that a place is found without counting lines.
+    /// Start of each line in bytes, so that a lookup does not count lines.
     lines: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ impl Source {
     }
 }
 
-/// A stretch of a source.
+/// A range of bytes in a source.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     pub(crate) source: Arc<Source>,
@@ -55,7 +55,7 @@ impl Span {
         }
     }
 
-    /// `file:line`, the way a listing names it.
+    /// `file:line`, as in a listing.
     pub(crate) fn line(&self) -> String {
         format!("{}:{}", self.source.file, self.source.line(self.bytes.start) + 1)
     }
@@ -69,30 +69,30 @@ fn floor(text: &str, at: usize) -> usize {
 /// A place in a spec: the wrong part of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The file, as the user named it, or `specs/NAME.toml` for a shipped spec.
+    /// The path that the user gave, or `specs/NAME.toml` for a shipped spec.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// How many characters are wrong, at least one.
+    /// Number of wrong characters, at least one.
     pub width: usize,
     /// The whole line.
     pub text: String,
 }
 
-/// An error of a spec or of an override of it.
+/// An error of a spec or of an override.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpecError {
     /// The problem, as a sentence without a full stop.
     pub message: String,
-    /// The dotted path of the key it is about.
+    /// The dotted path of the key.
     pub key: Option<String>,
-    /// Where it is, if in a file.
+    /// The place, for an error in a file.
     pub place: Option<Place>,
-    /// The override it came from, as `--set KEY=VALUE`.
+    /// The override, as `--set KEY=VALUE`.
     pub option: Option<String>,
-    /// Suggestions, one a line.
+    /// Suggestions, one per line.
     pub help: Vec<String>,
 }
 
@@ -161,14 +161,14 @@ pub struct SpecErrors {
 }
 
 impl SpecErrors {
-    /// At least one error.
+    /// Makes a list of at least one error.
     pub(crate) fn new(mut errors: Vec<SpecError>) -> SpecErrors {
         assert!(!errors.is_empty(), "a failure has at least one error");
         errors.sort_by(|a, b| a.order().cmp(&b.order()));
         SpecErrors { errors }
     }
 
-    /// The errors, one at least.
+    /// The errors, at least one.
     pub fn iter(&self) -> std::slice::Iter<'_, SpecError> {
         self.errors.iter()
     }
@@ -191,7 +191,7 @@ impl From<SpecError> for SpecErrors {
 impl fmt::Display for SpecErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, error) in self.errors.iter().enumerate() {
-            // Errors with a place take several lines each and need air between them.
+            // Errors with a place take several lines each, so a blank line separates them.
             match n {
                 0 => write!(f, "{error}")?,
                 _ if error.place.is_some() => write!(f, "\n\n{error}")?,

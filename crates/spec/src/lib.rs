@@ -1,13 +1,12 @@
-//! Card specifications: TOML with units, provenance and errors that say where and what to write.
+//! Card specifications: TOML with units, provenance, and errors that name the place and the correction.
 //!
-//! This crate knows nothing of cards. It reads a file with all it extends ([`Spec::load`]) and gives out
-//! values by section and key; each part of a card reads its own section through a [`Reader`] and documents
-//! every parameter. A key that no part reads is unknown. At the end [`Reader::finish`] gives either all
-//! errors, in the order of the file, or the [`Listing`]: each parameter with its unit, meaning, kind and
-//! source, and a hash that names the card.
+//! This crate contains no card. [`Spec::load`] reads a file and the specs that it extends. Each part of a card reads
+//! its own section through a [`Reader`] and documents every parameter. A key that no part reads is unknown.
+//! [`Reader::finish`] returns either all errors, in the order of the file, or the [`Listing`]. The listing has each
+//! parameter with its unit, meaning, kind and source, and a hash that identifies the card.
 //!
-//! A shipped spec gives every value with its kind (`measured`, `documented`, `calibrated` or `assumed`) and its
-//! source; a file of the user's own may give plain values and extend a shipped one:
+//! A shipped spec gives each value with its kind (`measured`, `documented`, `calibrated` or `assumed`) and its source.
+//! A user's file may give plain values and extend a shipped spec:
 //!
 //! ```toml
 //! # specs/spin-discrete.toml
@@ -20,8 +19,7 @@
 //! latency = "300 ns"
 //! ```
 //!
-//! Numbers are exact: a decimal is read as a fraction and never as a floating-point number. See [`units`] for the
-//! units there are.
+//! Numbers are exact: a decimal is read as a fraction, not as a floating-point number. [`units`] lists the units.
 //!
 //! ```
 //! use nicety_spec::{SHIPPED, Spec};

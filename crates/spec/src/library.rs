@@ -1,12 +1,12 @@
-//! The specs that come with nicety, by name.
+//! The shipped specs, by name.
 
-/// Named specs that are built in.
+/// Built-in specs with their names.
 #[derive(Clone, Copy, Debug)]
 pub struct Library {
     specs: &'static [(&'static str, &'static str)],
 }
 
-/// The specs of the folder `specs`: a card each.
+/// The specs of the folder `specs`, one per card.
 pub const SHIPPED: Library = Library::new(&[
     ("apenet-6", include_str!("../../../specs/apenet-6.toml")),
     ("apenet-v4", include_str!("../../../specs/apenet-v4.toml")),
@@ -24,12 +24,12 @@ pub const SHIPPED: Library = Library::new(&[
 ]);
 
 impl Library {
-    /// A library of `(name, text)`.
+    /// Makes a library of `(name, text)`.
     pub const fn new(specs: &'static [(&'static str, &'static str)]) -> Library {
         Library { specs }
     }
 
-    /// The text of a spec.
+    /// Returns the text of a spec.
     pub fn get(&self, name: &str) -> Option<&'static str> {
         self.specs.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }

@@ -1,35 +1,35 @@
-//! A resolved spec: every parameter with its unit, its meaning and the source of its number.
+//! A resolved spec: every parameter with its unit, its meaning and its source.
 
 use crate::units::Quantity;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// How well a value is supported.
+/// The evidence for a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// It was measured on the card.
+    /// Measured on the card.
     Measured,
-    /// The source states it.
+    /// Stated by the source.
     Documented,
-    /// It was fitted so that the model meets a measurement.
+    /// Fitted so that the model meets a measurement.
     Calibrated,
-    /// No source gives it; its source says why this value.
+    /// Given by no source. The field `source` gives the reason for the value.
     Assumed,
-    /// A plain value of the user's own file.
+    /// A plain value in the user's file.
     User,
-    /// Set for this run, by `--set`.
+    /// Set for this run by `--set`.
     Override,
-    /// The spec leaves it out, and the part that reads it has a default.
+    /// The default of the part that reads the key, which the spec omits.
     Default,
 }
 
 impl Kind {
-    /// The kinds a spec may name.
+    /// The kinds that a spec may name.
     pub(crate) const WRITTEN: [Kind; 4] = [Kind::Measured, Kind::Documented, Kind::Calibrated, Kind::Assumed];
 
-    /// The word for it in a spec, a table and JSON.
+    /// Its word in a spec, a table and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Measured => "measured",
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// One parameter of a card as it was resolved.
+/// A resolved parameter of a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parameter {
     /// The section, dotted where nested: `hpu.cycles`.
@@ -56,17 +56,17 @@ pub struct Parameter {
     pub key: String,
     /// The value as written, without quotes.
     pub value: String,
-    /// The value in base units and lowest terms; equal values have equal texts.
+    /// The value in base units and lowest terms. Equal values have equal texts.
     pub exact: String,
     /// Its quantity.
     pub quantity: Quantity,
     /// The parameter's meaning.
     pub doc: String,
-    /// The values it may have, where they are limited.
+    /// The allowed values, where they are limited.
     pub allowed: Option<String>,
-    /// How well the value is supported.
+    /// The evidence for the value.
     pub kind: Kind,
-    /// Where the number comes from; of an assumed one, why.
+    /// The source of the number. For an assumed value, the reason.
     pub source: String,
     /// A remark.
     pub note: Option<String>,
@@ -74,44 +74,44 @@ pub struct Parameter {
     pub against: Option<String>,
     /// `file:line`, or the override; empty for a default.
     pub place: String,
-    /// The value that it replaced, and the spec that has it: `250 ns (spin-discrete)`.
+    /// The replaced value, and the spec that has it: `250 ns (spin-discrete)`.
     pub replaces: Option<String>,
 }
 
-/// A resolved spec: everything a card's parts read from it, in the order they read it.
+/// A resolved spec: the parameters of a card, in the order in which its parts read them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listing {
     /// The spec's name.
     pub name: String,
-    /// The card it describes.
+    /// The card.
     pub title: String,
-    /// The design that reads it.
+    /// The card's design.
     pub design: String,
-    /// The paper or manual the card comes from.
+    /// The paper or manual about the card.
     pub paper: Option<String>,
     /// The source of the facts.
     pub source: Option<String>,
     /// The specs it extends, nearest first.
     pub extends: Vec<String>,
-    /// The overrides of this run, as they were given.
+    /// The overrides of this run, as given.
     pub overrides: Vec<(String, String)>,
-    /// SHA-256 of design and values, in hex: equal for specs that describe the same card, whatever their layout.
+    /// SHA-256 of design and values, in hex. Specs of the same card have equal hashes, whatever their layout.
     pub hash: String,
     /// The parameters.
     pub parameters: Vec<Parameter>,
 }
 
 impl Listing {
-    /// The parameter at a dotted path such as `bus.latency`.
+    /// Returns the parameter at a dotted path such as `bus.latency`.
     pub fn get(&self, path: &str) -> Option<&Parameter> {
         let (section, key) = path.rsplit_once('.')?;
         self.parameters.iter().find(|p| p.section == section && p.key == key)
     }
 }
 
-/// SHA-256 over the design and the sorted `path=value` lines.
+/// Returns the SHA-256 of the design and the sorted `path=value` lines.
 pub(crate) fn hash(design: &str, parameters: &[Parameter]) -> String {
-    // A text may hold line ends; escaped, no two sets of values give the same lines.
+    // A text may contain line ends. With them escaped, different values never give equal lines.
     let escape = |text: &str| text.replace('\\', "\\\\").replace('\n', "\\n");
     let mut lines: Vec<_> =
         parameters.iter().map(|p| format!("{}.{}={}\n", p.section, p.key, escape(&p.exact))).collect();
@@ -123,7 +123,7 @@ pub(crate) fn hash(design: &str, parameters: &[Parameter]) -> String {
 }
 
 impl fmt::Display for Listing {
-    /// A table: a line a parameter under its section, with value, kind, meaning and source.
+    /// Prints a table: one line per parameter under its section, with value, kind, meaning and source.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.name, self.title)?;
         for (what, text) in [("paper", &self.paper), ("source", &self.source)] {

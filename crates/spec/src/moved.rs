@@ -1,24 +1,24 @@
-//! A parameter moved by a factor of two: what a study of its effect sets in its place.
+//! A parameter halved or doubled, for a study of its effect.
 
 use crate::listing::Parameter;
 use crate::ratio::{Ratio, Rational};
 use crate::units::{self, Quantity};
 use nicety_types::{Duration, Frequency};
 
-/// A direction in which a value is moved.
+/// The direction of a change by a factor of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// To half of it; of what is whole, rounded down, and of a count to 1 at least.
+    /// Half of the value. Whole numbers are rounded down, and a count is at least 1.
     Halve,
-    /// To twice of it.
+    /// Twice the value.
     Double,
 }
 
 impl Parameter {
-    /// The value half or twice as large, as `--set` takes it. None where there is no such value: it is no number, it is
-    /// zero, or half of it would be itself or nothing.
+    /// Returns half or twice the value, in the form of `--set`. Returns none if the value is no number or zero, or if
+    /// its half would be zero or the value itself.
     ///
-    /// Whether the card may have the value is not said: [`crate::Reader`] refuses it otherwise.
+    /// The card may not allow the value; [`crate::Reader`] then refuses it.
     pub fn moved(&self, to: Move) -> Option<String> {
         let (number, _) = self.exact.split_once(' ').unwrap_or((&self.exact, ""));
         let value = match self.quantity {
@@ -34,7 +34,7 @@ impl Parameter {
             Move::Halve => value.divided_by(two)?,
             Move::Double => value.times(two)?,
         };
-        // Half of 1 is nothing, where there are whole ones only.
+        // Whole numbers only: half of 1 is 0.
         let whole = || moved.floor().filter(|&whole| whole > 0);
         let text = match self.quantity {
             Quantity::Time => units::print_time(Duration::from_ps(whole()?)),

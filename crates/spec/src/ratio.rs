@@ -1,4 +1,4 @@
-//! Exact fractions: the value of a decimal number in a spec.
+//! Exact fractions for the decimal numbers of a spec.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ impl Rational {
         Rational { numerator: numerator / divisor, denominator: denominator / divisor }
     }
 
-    /// Reads "12", "12.5" or "1/3"; the error continues a sentence that begins with the text.
+    /// Reads "12", "12.5" or "1/3". The error text continues a sentence that begins with the input.
     pub(crate) fn parse(text: &str) -> Result<Rational, &'static str> {
         const LONG: &str = "has more digits than 64 bits hold";
         let digits = |text: &str| {
@@ -51,43 +51,43 @@ impl Rational {
         self.denominator == 1
     }
 
-    /// The value, where it is a whole number of 64 bits.
+    /// The value, if it is a whole number of 64 bits.
     pub(crate) fn whole(self) -> Option<u64> {
         u64::try_from(self.numerator).ok().filter(|_| self.is_whole())
     }
 
-    /// The whole number of 64 bits at or below it.
+    /// The value rounded down to a whole number of 64 bits.
     pub(crate) fn floor(self) -> Option<u64> {
         u64::try_from(self.numerator / self.denominator).ok()
     }
 
-    /// The nearest whole number of 64 bits, halves up.
+    /// The value rounded to a whole number of 64 bits, halves up.
     pub(crate) fn nearest(self) -> Option<u64> {
         let doubled = self.numerator.checked_mul(2)?.checked_add(self.denominator)?;
         u64::try_from(doubled / self.denominator.checked_mul(2)?).ok()
     }
 
-    /// Numerator and denominator, where both have 64 bits.
+    /// Numerator and denominator, if both fit 64 bits.
     pub(crate) fn fraction(self) -> Option<(u64, u64)> {
         Some((u64::try_from(self.numerator).ok()?, u64::try_from(self.denominator).ok()?))
     }
 
     pub(crate) fn times(self, other: Rational) -> Option<Rational> {
-        // Reduced crosswise first, so that only a result too large overflows.
+        // Reduced crosswise first, so that it overflows only if the result is too large.
         let a = Rational::new(self.numerator, other.denominator);
         let b = Rational::new(other.numerator, self.denominator);
         let numerator = a.numerator.checked_mul(b.numerator)?;
         Some(Rational { numerator, denominator: a.denominator.checked_mul(b.denominator)? })
     }
 
-    /// `other` must not be zero.
+    /// Divides by `other`, which must not be zero.
     pub(crate) fn divided_by(self, other: Rational) -> Option<Rational> {
         self.times(Rational { numerator: other.denominator, denominator: other.numerator })
     }
 }
 
 impl fmt::Display for Rational {
-    /// A decimal where it ends, a fraction where it does not.
+    /// Prints a terminating decimal as a decimal, any other value as a fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_whole() {
             return write!(f, "{}", self.numerator);
@@ -112,7 +112,7 @@ const fn gcd(mut a: u128, mut b: u128) -> u128 {
     if a == 0 { 1 } else { a }
 }
 
-/// A share or factor without a unit, exact: written `0.25` or "25 %".
+/// An exact share or factor without a unit: `0.25` or "25 %".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ratio {
     numerator: u64,
@@ -120,27 +120,27 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// No share.
+    /// Zero.
     pub const ZERO: Ratio = Ratio { numerator: 0, denominator: 1 };
-    /// The whole.
+    /// One.
     pub const ONE: Ratio = Ratio { numerator: 1, denominator: 1 };
 
-    /// The numerator in lowest terms.
+    /// The numerator, in lowest terms.
     pub const fn numerator(self) -> u64 {
         self.numerator
     }
 
-    /// The denominator in lowest terms, at least one.
+    /// The denominator, in lowest terms, at least one.
     pub const fn denominator(self) -> u64 {
         self.denominator
     }
 
-    /// The value for display, and where a random number is compared with it.
+    /// The value for display and for comparison with random numbers.
     pub fn as_f64(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 
-    /// Reads `0.25`, "25 %", "1/3" or `2.5e-3`; the error continues a sentence that begins with the text.
+    /// Reads `0.25`, "25 %", "1/3" or `2.5e-3`. The error text continues a sentence that begins with the input.
     pub(crate) fn parse(text: &str) -> Result<Ratio, &'static str> {
         const LONG: &str = "has more digits than 64 bits hold";
         let text = text.trim();

@@ -1,4 +1,4 @@
-//! How a card's parts read a spec: each its own section, without an error to handle at every value.
+//! The reader of a spec: each part of a card reads its own section, without an error to handle at every value.
 
 use crate::document::{Entry, Origin, Raw};
 use crate::error::{SpecError, SpecErrors};
@@ -12,10 +12,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// A longer time is an error: nothing on a card takes longer, and sums of times must stay far below 2^64 ps.
+/// The longest time. Nothing on a card takes longer, and sums of times must stay far below 2^64 ps.
 const MAX_TIME: Duration = Duration::from_us(3_600_000_000);
 
-/// Reads a spec's sections, notes the keys read and their errors, and reports all of them at the end.
+/// Reads the sections of a spec, records the keys and errors, and reports all errors at the end.
 #[derive(Debug)]
 pub struct Reader<'s> {
     spec: &'s Spec,
@@ -26,45 +26,45 @@ pub struct Reader<'s> {
 struct State {
     /// Every key read.
     asked: BTreeMap<String, Quantity>,
-    /// Every section read, with those around it.
+    /// Every section read, and its outer sections.
     sections: Vec<String>,
-    /// The required keys that are not there.
+    /// The missing required keys.
     missing: Vec<String>,
     parameters: Vec<Parameter>,
-    /// Those that are there and could not be read.
+    /// Keys in the spec with an unreadable value.
     unread: BTreeSet<String>,
     errors: Vec<SpecError>,
 }
 
-/// Where a value was changed that a spec has otherwise, the later change above the earlier.
+/// The place of a change to a spec's value, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// In a file that extends the spec.
+    /// A file that extends the spec.
     File,
-    /// By an override.
+    /// An override.
     Override,
 }
 
-/// A section of a spec. Values that are missing or wrong read as a harmless one, and [`Reader::finish`] fails. What they replace is
-/// harmless, as other values fit it; else it is the least one.
+/// A section of a spec. A missing or wrong value reads as a harmless one, and [`Reader::finish`] fails. The stand-in is
+/// a value that fits the others, or else the least one.
 #[derive(Clone, Debug)]
 pub struct Section<'r> {
     reader: &'r Reader<'r>,
     path: String,
 }
 
-/// A value that fits the others, of a key whose value contradicts them.
+/// A correction for a contradiction: a key, and a value that fits the other keys.
 #[derive(Clone, Debug)]
 pub struct Remedy<'r> {
     /// The section of the key.
     pub section: &'r Section<'r>,
     /// The key.
     pub key: &'r str,
-    /// The value, as in a spec without quotes.
+    /// The value, as a spec writes it without quotes.
     pub value: String,
 }
 
-/// A value read: itself, and its text in base units and lowest terms.
+/// A parsed value, and its text in base units and lowest terms.
 type Parsed<T> = Result<(T, String), UnitError>;
 
 impl<'s> Reader<'s> {
@@ -116,55 +116,55 @@ impl<'r> Section<'r> {
         &self.path
     }
 
-    /// The section `[path.name]`.
+    /// Returns the section `[path.name]`.
     pub fn section(&self, name: &str) -> Section<'r> {
         self.reader.section(&format!("{}.{name}", self.path))
     }
 
-    /// Whether the spec has a value for `key`. It still has to be read: asking does not make a key known.
+    /// Whether the spec has a value for `key`. The key stays unknown until it is read.
     pub fn has(&self, key: &str) -> bool {
         self.reader.spec.values.contains_key(&self.full(key))
     }
 
-    /// A time of at most an hour, such as "250 ns".
+    /// Reads a time of at most an hour, such as "250 ns".
     pub fn time(&self, key: &str, doc: &str) -> Duration {
         self.read(key, doc, Quantity::Time, None, None, time).unwrap_or(Duration::ZERO)
     }
 
-    /// A time that may be left out; `default` is written as in a spec.
+    /// Reads an optional time. `default` has the form of a value in a spec.
     ///
     /// # Panics
-    /// Here and in all `_or`, when the default is not a value the key may have.
+    /// As all `_or` functions: when the key does not allow the default.
     pub fn time_or(&self, key: &str, default: &str, doc: &str) -> Duration {
         self.read(key, doc, Quantity::Time, None, Some(default), time).unwrap_or(Duration::ZERO)
     }
 
-    /// Time a byte such as "15.6 ps/B", or a bandwidth such as "400 Gb/s"; at most 1 ms a byte.
+    /// Reads the time per byte, such as "15.6 ps/B", or a bandwidth such as "400 Gb/s"; at most 1 ms per byte.
     pub fn gap(&self, key: &str, doc: &str) -> Gap {
         self.read(key, doc, Quantity::Gap, None, None, gap).unwrap_or(Gap::ZERO)
     }
 
-    /// A gap that may be left out.
+    /// Reads an optional gap.
     pub fn gap_or(&self, key: &str, default: &str, doc: &str) -> Gap {
         self.read(key, doc, Quantity::Gap, None, Some(default), gap).unwrap_or(Gap::ZERO)
     }
 
-    /// A clock's frequency such as "2.5 GHz".
+    /// Reads a clock frequency such as "2.5 GHz".
     pub fn frequency(&self, key: &str, doc: &str) -> Frequency {
         self.read(key, doc, Quantity::Frequency, None, None, frequency).unwrap_or(HARMLESS_CLOCK)
     }
 
-    /// A frequency that may be left out.
+    /// Reads an optional frequency.
     pub fn frequency_or(&self, key: &str, default: &str, doc: &str) -> Frequency {
         self.read(key, doc, Quantity::Frequency, None, Some(default), frequency).unwrap_or(HARMLESS_CLOCK)
     }
 
-    /// A size in bytes such as "4 KiB", within `range`.
+    /// Reads a size in bytes such as "4 KiB", within `range`.
     pub fn size(&self, key: &str, range: RangeInclusive<u64>, doc: &str) -> u64 {
         self.size_with(key, range, None, doc)
     }
 
-    /// A size that may be left out.
+    /// Reads an optional size.
     pub fn size_or(&self, key: &str, range: RangeInclusive<u64>, default: &str, doc: &str) -> u64 {
         self.size_with(key, range, Some(default), doc)
     }
@@ -172,7 +172,7 @@ impl<'r> Section<'r> {
     fn size_with(&self, key: &str, range: RangeInclusive<u64>, default: Option<&str>, doc: &str) -> u64 {
         let allowed =
             format!("from {} to {}", units::print_size(*range.start()), units::print_size(*range.end()));
-        // What is suggested is a size that the key may have.
+        // The suggestion is a size that the key allows.
         let clamped = |bytes: u64| units::print_size(bytes.clamp(*range.start(), *range.end()));
         let parse = |raw: &Raw| {
             let bytes = units::parse_size(&unit_text(raw, Quantity::Size)?).map_err(|error| {
@@ -188,12 +188,12 @@ impl<'r> Section<'r> {
         self.read(key, doc, Quantity::Size, Some(&allowed), default, parse).unwrap_or(*range.start())
     }
 
-    /// A whole number within `range`.
+    /// Reads a whole number within `range`.
     pub fn count(&self, key: &str, range: RangeInclusive<u64>, doc: &str) -> u64 {
         self.count_with(key, range, None, doc)
     }
 
-    /// A whole number that may be left out.
+    /// Reads an optional whole number.
     pub fn count_or(&self, key: &str, range: RangeInclusive<u64>, default: u64, doc: &str) -> u64 {
         self.count_with(key, range, Some(&default.to_string()), doc)
     }
@@ -205,7 +205,7 @@ impl<'r> Section<'r> {
             let n = digits.parse::<u64>().ok().filter(|n| range.contains(n));
             match (n, raw) {
                 (Some(n), Raw::Number(_) | Raw::Loose(_)) => Ok((n, n.to_string())),
-                // In quotes: the digits are right, so they are suggested.
+                // The number is in quotes. Its digits are right, so they are the suggestion.
                 (meant, _) => {
                     let message = format!("expected a whole number {allowed}");
                     let suggestion = meant.filter(|_| matches!(raw, Raw::Text(_))).map(|n| n.to_string());
@@ -216,12 +216,12 @@ impl<'r> Section<'r> {
         self.read(key, doc, Quantity::Count, Some(&allowed), default, parse).unwrap_or(*range.start())
     }
 
-    /// A share or factor within `range`, such as `0.25` or "25 %".
+    /// Reads a share or factor within `range`, such as `0.25` or "25 %".
     pub fn ratio(&self, key: &str, range: RangeInclusive<Ratio>, doc: &str) -> Ratio {
         self.ratio_with(key, range, None, doc)
     }
 
-    /// A ratio that may be left out.
+    /// Reads an optional ratio.
     pub fn ratio_or(&self, key: &str, range: RangeInclusive<Ratio>, default: &str, doc: &str) -> Ratio {
         self.ratio_with(key, range, Some(default), doc)
     }
@@ -240,12 +240,12 @@ impl<'r> Section<'r> {
         self.read(key, doc, Quantity::Ratio, Some(&allowed), default, parse).unwrap_or(*range.start())
     }
 
-    /// One of `words`, of which there is at least one.
+    /// Reads one of `words`, at least one.
     pub fn choice(&self, key: &str, words: &[&'static str], doc: &str) -> &'static str {
         self.choice_with(key, words, None, doc)
     }
 
-    /// A choice that may be left out.
+    /// Reads an optional choice.
     pub fn choice_or(&self, key: &str, words: &[&'static str], default: &str, doc: &str) -> &'static str {
         self.choice_with(key, words, Some(default), doc)
     }
@@ -271,28 +271,28 @@ impl<'r> Section<'r> {
         self.read(key, doc, Quantity::Choice, Some(&allowed), default, parse).unwrap_or(words[0])
     }
 
-    /// Any text.
+    /// Reads a text.
     pub fn text(&self, key: &str, doc: &str) -> String {
         self.read(key, doc, Quantity::Text, None, None, text).unwrap_or_default()
     }
 
-    /// A text that may be left out.
+    /// Reads an optional text.
     pub fn text_or(&self, key: &str, default: &str, doc: &str) -> String {
         self.read(key, doc, Quantity::Text, None, Some(default), text).unwrap_or_default()
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     pub fn flag(&self, key: &str, doc: &str) -> bool {
         self.read(key, doc, Quantity::Flag, None, None, flag).unwrap_or_default()
     }
 
-    /// A flag that may be left out.
+    /// Reads an optional flag.
     pub fn flag_or(&self, key: &str, default: bool, doc: &str) -> bool {
         self.read(key, doc, Quantity::Flag, None, Some(&default.to_string()), flag).unwrap_or_default()
     }
 
-    /// Refuses the value of `key` for a reason that only its reader knows, such as another value it conflicts
-    /// with. `help` suggests a correction. A value that could not be read has its error already.
+    /// Refuses the value of `key` for a reason that only the caller knows, such as a conflict with another value.
+    /// `help` suggests a correction. A value that could not be read has an error already.
     pub fn refuse(&self, key: &str, message: &str, help: &str) {
         let path = self.full(key);
         let state = self.reader.state.borrow();
@@ -308,8 +308,8 @@ impl<'r> Section<'r> {
         self.reader.state.borrow_mut().errors.push(error);
     }
 
-    /// Refuses values that contradict one another: of those with a remedy the one that was changed last, and of several the last one
-    /// here. Without remedies it is the value of `key`, and `otherwise` says what to do.
+    /// Refuses contradictory values: the error is at the remedy with the last change, or the last remedy in the list
+    /// among equals. Without remedies the error is at `key`, with `otherwise` as help.
     pub fn refuse_one(&self, message: &str, remedies: &[Remedy<'_>], key: &str, otherwise: &str) {
         match remedies.iter().max_by_key(|remedy| remedy.section.change(remedy.key)) {
             Some(Remedy { section, key, value }) => {
@@ -319,7 +319,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Words that tell to write such a value for `key` where the spec has it now: in a file, or as an option.
+    /// Returns help that gives such a value for `key` in the form of its place: in a file, or as an option.
     pub fn example(&self, key: &str, value: &str) -> String {
         let path = self.full(key);
         match self.reader.spec.values.get(&path).map(|entry| &entry.origin) {
@@ -329,7 +329,7 @@ impl<'r> Section<'r> {
         }
     }
 
-    /// Where the value of `key` was changed last, if it was: of values that conflict, the one to mend.
+    /// Returns the place of the last change to `key`. The correction of a conflict belongs there.
     pub fn change(&self, key: &str) -> Option<Change> {
         let entry = self.reader.spec.values.get(&self.full(key))?;
         match entry.kind {
@@ -342,7 +342,7 @@ impl<'r> Section<'r> {
         format!("{}.{key}", self.path)
     }
 
-    /// Reads a value and notes it, or its error.
+    /// Reads a value, and records it or its error.
     fn read<T>(
         &self,
         key: &str,
@@ -356,7 +356,7 @@ impl<'r> Section<'r> {
         let spec = self.reader.spec;
         let mut state = self.reader.state.borrow_mut();
         let again = state.asked.insert(path.clone(), quantity).is_some();
-        // A section where a value belongs is a mistake, and no reason to take the default.
+        // A section in place of a value is an error, so the default does not apply.
         let default = default.filter(|_| !spec.sections.contains_key(&path)).map(Entry::default_of);
         let Some(entry) = spec.values.get(&path).or(default.as_ref()) else {
             if !again {
@@ -399,7 +399,7 @@ impl<'r> Section<'r> {
     }
 }
 
-/// The clock that stands in for a wrong frequency.
+/// The clock in place of a wrong frequency.
 const HARMLESS_CLOCK: Frequency = Frequency::from_hz(1_000_000_000);
 
 fn refusal(message: String) -> UnitError {
@@ -414,10 +414,10 @@ fn within<T: PartialOrd>(
     if range.contains(&value) { Ok(()) } else { Err(refusal(message())) }
 }
 
-/// The text a quantity with a unit is read from.
+/// Returns the text of a quantity with a unit.
 fn unit_text(raw: &Raw, quantity: Quantity) -> Result<String, UnitError> {
     match raw {
-        // Without a unit: the parser of units refuses it with its own message.
+        // The value may lack a unit. The unit parser refuses it with its own message.
         Raw::Text(text) | Raw::Loose(text) | Raw::Number(text) => Ok(text.clone()),
         _ => Err(refusal(format!("expected {} such as \"{}\"", quantity.article(), quantity.example()))),
     }
@@ -464,7 +464,7 @@ fn flag(raw: &Raw) -> Parsed<bool> {
     Ok((flag, flag.to_string()))
 }
 
-/// A value as an option. Without blanks it needs no quotes in a shell.
+/// Formats a value as an option. Without blanks it needs no quotes in a shell.
 fn option_example(path: &str, value: &str) -> String {
     format!("e.g. --set {path}={}", value.replace(' ', ""))
 }
@@ -479,7 +479,7 @@ pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
     error
 }
 
-/// The error for a wrong value.
+/// Makes the error for a wrong value.
 fn refused(
     spec: &Spec,
     path: String,
@@ -509,7 +509,7 @@ fn refused(
     }
 }
 
-/// Errors for required keys: one a section, or one in all where most of the spec is not there.
+/// Reports missing required keys: one error per section, or one error if most of the spec is missing.
 fn report_missing(
     spec: &Spec,
     asked: &BTreeMap<String, Quantity>,

@@ -1,4 +1,4 @@
-//! A spec with all it extends and all overrides applied, before any part has read it.
+//! A spec with its bases and overrides applied, before any part has read it.
 
 use crate::document::{Document, Entry, META, Origin, Raw};
 use crate::error::{Span, SpecError, SpecErrors};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// No spec is longer; a longer file is something else.
+/// The maximum length of a spec. A longer file is something else.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A card's specification, resolved but not yet interpreted.
@@ -23,28 +23,28 @@ pub struct Spec {
     pub(crate) extends: Vec<String>,
     pub(crate) overrides: Vec<(String, String)>,
     pub(crate) values: BTreeMap<String, Entry>,
-    /// Where each section was opened last.
+    /// The last header of each section.
     pub(crate) sections: BTreeMap<String, Span>,
-    /// Errors that did not stop the reading; [`Reader::finish`] reports them with the rest.
+    /// Errors that did not stop the parser. [`Reader::finish`] reports them with the others.
     pub(crate) errors: Vec<SpecError>,
     /// The name of the user's file in messages.
     pub(crate) file: String,
-    /// The specs that suggestions for values and bases come from.
+    /// The specs from which suggestions take values and bases.
     library: Library,
-    /// The name in the library, where it is no file of the user's.
+    /// The name in the library, unless it is the user's file.
     shipped: Option<&'static str>,
     design: String,
     design_span: Span,
 }
 
-/// A spec to read next.
+/// The next spec to read.
 enum Target {
     Shipped(&'static str, &'static str),
     File(PathBuf),
 }
 
 impl Target {
-    /// Equal for two ways to the same spec.
+    /// A key that is equal for two paths to the same spec.
     fn identity(&self) -> PathBuf {
         match self {
             Target::Shipped(name, _) => PathBuf::from(format!("shipped spec {name}")),
@@ -54,12 +54,12 @@ impl Target {
 }
 
 impl Spec {
-    /// Reads a spec: the name of a shipped one, or the path of a file (with a '/' or ending in `.toml`).
-    /// Values of `overrides` replace the spec's own; of two for one key the later counts.
+    /// Reads a spec: a shipped name, or the path of a file (with a '/' or ending in `.toml`). `overrides` replace
+    /// values of the spec. The last override of a key counts.
     ///
     /// # Errors
-    /// No such spec, a file that cannot be read, a syntax error, a base that does not exist or leads back, no
-    /// design. Errors of single values are reported by [`Reader::finish`], all at once.
+    /// No such spec, an unreadable file, a syntax error, a base that does not exist or leads back, or no design.
+    /// [`Reader::finish`] reports all errors of single values at once.
     pub fn load(name: &str, overrides: &[(String, String)], library: Library) -> Result<Spec, SpecErrors> {
         let target = if is_path(name) { Some(Target::File(name.into())) } else { shipped(name, library) };
         let Some(target) = target else {
@@ -73,7 +73,7 @@ impl Spec {
         Spec::resolve(document, target, overrides, library)
     }
 
-    /// Reads a spec from its text. `file` is its name in messages; what it extends is relative to it.
+    /// Reads a spec from its text. `file` is its name in messages, and its bases are relative to it.
     ///
     /// # Errors
     /// As [`Spec::load`].
@@ -141,25 +141,25 @@ impl Spec {
         Ok(spec)
     }
 
-    /// The spec's name: of a shipped one its own, of a file the `name` in it, or the file's.
+    /// The spec's name: a shipped spec's own name, or the `name` in a file, or the name of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The card it describes; may be empty.
+    /// The card; may be empty.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// The design it asks for, as written.
+    /// The design, as written.
     pub fn design(&self) -> &str {
         &self.design
     }
 
-    /// The design it names, one of `known`.
+    /// Returns the design, one of `known`.
     ///
     /// # Errors
-    /// It names another.
+    /// The spec names another design.
     pub fn design_among(&self, known: &[&'static str]) -> Result<&'static str, SpecErrors> {
         if let Some(design) = known.iter().find(|name| **name == self.design) {
             return Ok(design);
@@ -177,7 +177,7 @@ impl Spec {
         Reader::new(self)
     }
 
-    /// The value a key has in the spec this one extends, or else in a shipped spec, and that spec's name.
+    /// Returns the value of a key in the base of this spec, or else in a shipped spec, and the name of that spec.
     pub(crate) fn precedent(&self, path: &str) -> Option<(Raw, String)> {
         if let Some(Entry { replaces: Some(replaced), .. }) = self.values.get(path) {
             return Some(replaced.clone());
@@ -191,7 +191,7 @@ impl Spec {
         })
     }
 
-    /// A shipped spec of the same design, to extend.
+    /// Returns a shipped spec of the same design as a possible base.
     pub(crate) fn possible_base(&self) -> Option<&'static str> {
         let same_design = |name: &&'static str| {
             let document = self.library.get(name).and_then(|text| builtin(name, text).ok());
@@ -217,7 +217,7 @@ impl Spec {
         }
         let raw = Raw::Loose(value.to_owned());
         let entry = Entry::plain(raw, Kind::Override, option.clone(), Origin::Option(option));
-        // Of two overrides of a key the later counts, and it replaces the file's value, not the other override.
+        // The last override of a key counts. It replaces the file's value, not the earlier override.
         match self.values.get_mut(key) {
             Some(earlier) if earlier.kind == Kind::Override => {
                 *earlier = Entry { replaces: earlier.replaces.take(), ..entry };
@@ -227,10 +227,10 @@ impl Spec {
     }
 }
 
-/// Splits `KEY=VALUE` as the option `--set` takes it.
+/// Splits `KEY=VALUE`, the argument of `--set`.
 ///
 /// # Errors
-/// There is no `=` or no key before it.
+/// There is no `=`, or no key before it.
 pub fn parse_override(text: &str) -> Result<(String, String), SpecErrors> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
@@ -283,7 +283,7 @@ fn read(target: &Target) -> Result<Document, Vec<SpecError>> {
     Document::parse(&name, &text)
 }
 
-/// The name a spec goes by.
+/// The name of a spec.
 fn name_of(document: &Document, target: &Target) -> String {
     match (target, document.meta("name")) {
         (Target::Shipped(name, _), _) => (*name).to_owned(),
@@ -294,7 +294,7 @@ fn name_of(document: &Document, target: &Target) -> String {
     }
 }
 
-/// The spec and all it extends, the nearest first.
+/// Returns the spec and its bases, nearest first.
 fn follow(
     document: Document,
     target: Target,
@@ -311,7 +311,7 @@ fn follow(
         chain.push((name, document));
         let (Some(base), Some(span)) = (base, span) else { return Ok(chain) };
         let refuse = |error: SpecError| {
-            // Another error at the top may be the cause.
+            // An error in an earlier spec of the chain may be the cause.
             let others = chain.iter().flat_map(|(_, document)| document.errors.iter().cloned());
             std::iter::once(error.at(&span).about("extends")).chain(others).collect::<Vec<_>>()
         };

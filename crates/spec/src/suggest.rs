@@ -1,14 +1,14 @@
-//! 'Did you mean': the known name nearest to a mistyped one.
+//! 'Did you mean': the known name nearest to a misspelt one.
 
-/// The nearest of `known`, unless it takes more than a third of the letters to get there.
+/// Returns the nearest of `known`, unless more than a third of the letters differ.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A name far longer than any key cannot be near one, and distance takes quadratic time.
+    // A name far longer than any key has no near key, and the distance takes quadratic time.
     if name.len() > 100 {
         return None;
     }
     let tidy = |text: &str| text.to_lowercase().replace('-', "_");
     let name = tidy(name);
-    // Of several at the same distance, the one that begins alike: `core` is `cores` and not `code`.
+    // Among equal distances, prefers the common beginning: `core` is `cores` and not `code`.
     let apart = |candidate: &str| {
         let candidate = tidy(candidate);
         let alike = name.chars().zip(candidate.chars()).take_while(|(a, b)| a == b).count();
@@ -22,7 +22,7 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// Words in a sentence: `a, b or c`.
+/// Lists words in a sentence: `a, b or c`.
 pub(crate) fn any_of<S: AsRef<str>>(words: &[S]) -> String {
     match words {
         [] => String::new(),

@@ -1,21 +1,21 @@
-//! Quantities as a spec writes them: a decimal number and a unit, read exactly, without floating point.
+//! Quantities of a spec: a decimal number and a unit, read exactly, without floating point.
 
 use crate::ratio::Rational;
 use nicety_types::{Duration, Frequency, Gap};
 
-/// The quantity of a parameter; it decides the units that may be written.
+/// The quantity of a parameter. It determines the allowed units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantity {
-    /// A length of time, whole picoseconds.
+    /// A time in whole picoseconds.
     Time,
-    /// Time a byte, or the bandwidth that is its inverse.
+    /// Time per byte, or its inverse, a bandwidth.
     Gap,
-    /// A clock's frequency, whole hertz.
+    /// A clock frequency in whole hertz.
     Frequency,
-    /// An amount of memory or data, whole bytes.
+    /// An amount of memory or data in whole bytes.
     Size,
-    /// How many there are of something.
+    /// A number of items.
     Count,
     /// A share or factor without a unit.
     Ratio,
@@ -43,7 +43,7 @@ impl Quantity {
         }
     }
 
-    /// A value of this quantity, as it is written in TOML without the quotes.
+    /// An example in TOML, without quotes.
     pub const fn example(self) -> &'static str {
         match self {
             Quantity::Time => "250 ns",
@@ -57,7 +57,7 @@ impl Quantity {
         }
     }
 
-    /// Whether TOML writes it in quotes.
+    /// Whether it is in quotes in TOML.
     pub const fn is_quoted(self) -> bool {
         !matches!(self, Quantity::Count | Quantity::Ratio | Quantity::Flag)
     }
@@ -72,7 +72,7 @@ impl Quantity {
         }
     }
 
-    /// The units to write, for messages.
+    /// The units, for messages.
     const fn unit_list(self) -> &'static str {
         match self {
             Quantity::Time => "ps, ns, us, ms, s",
@@ -84,12 +84,12 @@ impl Quantity {
     }
 }
 
-/// Why a text is not the expected quantity, and a suggestion.
+/// The reason why a text is not the expected quantity, and a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError {
     /// The problem, as a sentence without a full stop.
     pub message: String,
-    /// The value that was probably meant, without quotes.
+    /// The probable value, without quotes.
     pub suggestion: Option<String>,
 }
 
@@ -105,13 +105,13 @@ impl std::fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// A unit's name and its size as a fraction of the quantity's base unit.
+/// A unit's name, and its size as a fraction of the quantity's base unit.
 struct Unit {
     name: &'static str,
     scale: u64,
-    /// A bandwidth: the gap is the inverse.
+    /// Whether it is a bandwidth, the inverse of a gap.
     inverse: bool,
-    /// Bits, not bytes.
+    /// Whether it counts bits, not bytes.
     bits: bool,
 }
 
@@ -123,7 +123,7 @@ const fn bandwidth(name: &'static str, scale: u64, bits: bool) -> Unit {
     Unit { name, scale, inverse: true, bits }
 }
 
-/// In picoseconds. The micro sign exists twice in Unicode.
+/// In picoseconds. Unicode has two micro signs.
 const TIME: [Unit; 7] = [
     unit("ps", 1),
     unit("ns", 1_000),
@@ -138,7 +138,7 @@ const TIME: [Unit; 7] = [
 const FREQUENCY: [Unit; 4] =
     [unit("Hz", 1), unit("kHz", 1_000), unit("MHz", 1_000_000), unit("GHz", 1_000_000_000)];
 
-/// In bytes; k, M and G are decimal, Ki, Mi and Gi are powers of two.
+/// In bytes. k, M and G are decimal; Ki, Mi and Gi are powers of two.
 const SIZE: [Unit; 8] = [
     unit("B", 1),
     unit("kB", 1_000),
@@ -150,7 +150,7 @@ const SIZE: [Unit; 8] = [
     unit("TiB", 1 << 40),
 ];
 
-/// In picoseconds a byte, and bandwidths in bytes or bits a second.
+/// Gaps in picoseconds per byte; bandwidths in bytes or bits per second.
 const GAP: [Unit; 14] = [
     unit("ps/B", 1),
     unit("ns/B", 1_000),
@@ -171,7 +171,7 @@ const GAP: [Unit; 14] = [
 /// Reads a time such as "250 ns" or "6.7 ns".
 ///
 /// # Errors
-/// No number, no unit, a unit of something else, a fraction of a picosecond, 2^64 ps or more.
+/// No number, no unit, a unit of another quantity, a fraction of a picosecond, 2^64 ps or more.
 pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     let ps = scaled(Quantity::Time, text)?;
     match ps.whole() {
@@ -184,16 +184,16 @@ pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     }
 }
 
-/// Reads a gap a byte such as "15.6 ps/B", or a bandwidth such as "400 Gb/s" or "150 GiB/s".
+/// Reads a gap per byte such as "15.6 ps/B", or a bandwidth such as "400 Gb/s" or "150 GiB/s".
 ///
 /// # Errors
-/// No number, no unit, a unit of something else, a bandwidth of zero, more digits than 64 bits hold.
+/// No number, no unit, a unit of another quantity, a bandwidth of zero, more digits than 64 bits hold.
 pub fn parse_gap(text: &str) -> Result<Gap, UnitError> {
     let (numerator, denominator) = gap_fraction(text)?;
     Ok(Gap::new(numerator, denominator))
 }
 
-/// The picoseconds a byte of a gap or bandwidth as a fraction in lowest terms.
+/// Reads a gap or bandwidth as picoseconds per byte, a fraction in lowest terms.
 pub(crate) fn gap_fraction(text: &str) -> Result<(u64, u64), UnitError> {
     scaled(Quantity::Gap, text)?.fraction().ok_or_else(|| too_large(text))
 }
@@ -201,8 +201,8 @@ pub(crate) fn gap_fraction(text: &str) -> Result<(u64, u64), UnitError> {
 /// Reads a frequency such as "2.5 GHz".
 ///
 /// # Errors
-/// No number, no unit, a unit of something else, zero, a fraction of a hertz, more than 1000 GHz (a cycle would
-/// be shorter than a picosecond).
+/// No number, no unit, a unit of another quantity, zero, a fraction of a hertz, or more than 1000 GHz. Above that, a
+/// cycle is shorter than a picosecond.
 pub fn parse_frequency(text: &str) -> Result<Frequency, UnitError> {
     let hz = scaled(Quantity::Frequency, text)?;
     match hz.whole() {
@@ -219,7 +219,7 @@ pub fn parse_frequency(text: &str) -> Result<Frequency, UnitError> {
 /// Reads a size such as "4096 B" or "8 MiB", in bytes.
 ///
 /// # Errors
-/// No number, no unit, a unit of something else, a fraction of a byte, 2^64 bytes or more.
+/// No number, no unit, a unit of another quantity, a fraction of a byte, 2^64 bytes or more.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let bytes = scaled(Quantity::Size, text)?;
     match bytes.whole() {
@@ -229,12 +229,12 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// A time as a spec writes it; [`parse_time`] gives it back.
+/// Prints a time in the form of a spec. [`parse_time`] returns the same time.
 pub fn print_time(time: Duration) -> String {
     time.to_string()
 }
 
-/// A size in the largest binary unit that divides it; [`parse_size`] gives it back.
+/// Prints a size in the largest binary unit that divides it. [`parse_size`] returns the same size.
 pub fn print_size(bytes: u64) -> String {
     let binary = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match binary.iter().find(|(_, shift)| bytes > 0 && bytes.trailing_zeros() >= *shift) {
@@ -243,7 +243,7 @@ pub fn print_size(bytes: u64) -> String {
     }
 }
 
-/// A frequency in the unit that suits it, every digit kept; [`parse_frequency`] gives it back.
+/// Prints a frequency in a suitable unit with all its digits. [`parse_frequency`] returns the same frequency.
 pub fn print_frequency(frequency: Frequency) -> String {
     let hz = frequency.hz();
     let (unit, scale) = match hz {
@@ -255,13 +255,13 @@ pub fn print_frequency(frequency: Frequency) -> String {
     format!("{} {unit}", Rational::new(u128::from(hz), scale))
 }
 
-/// A gap of `numerator / denominator` picoseconds a byte, as a decimal where it ends and as a fraction where it
-/// does not; [`parse_gap`] gives it back.
+/// Prints a gap of `numerator / denominator` picoseconds per byte: a decimal if it terminates, else a fraction.
+/// [`parse_gap`] returns the same gap.
 pub fn print_gap(numerator: u64, denominator: u64) -> String {
     format!("{} ps/B", Rational::new(u128::from(numerator), u128::from(denominator)))
 }
 
-/// Splits number and unit, and gives the value in the quantity's base unit.
+/// Splits number and unit, and returns the value in the quantity's base unit.
 fn scaled(quantity: Quantity, text: &str) -> Result<Rational, UnitError> {
     let text = text.trim();
     let (number, unit_name) = split(quantity, text)?;
@@ -302,7 +302,7 @@ fn split(quantity: Quantity, text: &str) -> Result<(&str, &str), UnitError> {
     Ok((number, unit))
 }
 
-/// Common spellings, and those of a spec.
+/// Common spellings of units, and their spellings in a spec.
 const ALIASES: [(&str, &str); 16] = [
     ("kbps", "kb/s"),
     ("mbps", "Mb/s"),
@@ -336,7 +336,7 @@ fn no_such_unit(quantity: Quantity, text: &str, number: &str, unit: &str) -> Uni
     let lower = unit.to_lowercase();
     let alias = ALIASES.iter().find(|(name, _)| *name == lower).map(|(_, meant)| *meant);
     let alias = alias.filter(|meant| quantity.units().iter().any(|u| u.name == *meant));
-    // Case tells bits from bytes, so a wrong case is only corrected where it can mean just one unit.
+    // Case distinguishes bits from bytes. A wrong case is corrected only if a single unit remains.
     let mut same: Vec<_> = quantity.units().iter().filter(|u| u.name.to_lowercase() == lower).collect();
     let meant = alias.or(if same.len() == 1 { same.pop().map(|u| u.name) } else { None });
     let message = format!(

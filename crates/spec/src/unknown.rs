@@ -1,4 +1,4 @@
-//! Unknown keys and sections of a spec: typing errors, with the name probably meant.
+//! Unknown keys and sections of a spec: typing errors, with the probable name.
 
 use crate::document::{Entry, META, Origin};
 use crate::error::SpecError;
@@ -8,11 +8,11 @@ use crate::suggest::{any_of, nearest};
 use crate::units::Quantity;
 use std::collections::BTreeMap;
 
-/// More unknown names than this are another format, not typing errors; the rest adds nothing.
+/// The most unknown names in a report. More of them are another format, not typing errors.
 const MOST: usize = 100;
 
-/// Reports keys and sections that no part read. A key that is plainly a mistyped required one is taken off
-/// `missing`: one typing error is one error.
+/// Reports keys and sections that no part read. A key that is plainly a misspelt required one is removed from
+/// `missing`, so that one typing error gives one error.
 pub(crate) fn report(
     spec: &Spec,
     asked: &BTreeMap<String, Quantity>,
@@ -34,7 +34,7 @@ pub(crate) fn report(
             missing.retain(|missing| missing != path);
             continue;
         }
-        // One inside an unknown section, or where a value belongs, was reported with it.
+        // A section inside an unknown section, or in place of a value, was reported with it.
         if known_section(path) || !(outer.is_empty() || known_section(outer)) {
             continue;
         }
@@ -45,7 +45,7 @@ pub(crate) fn report(
             None => error.help(format!("the sections are {}", list(sections.iter().map(String::as_str)))),
         };
         if let Some(meant) = meant {
-            // Unless the section is there as well, all its missing keys are under the wrong name.
+            // Unless the spec has the section as well, all its missing keys are under the wrong name.
             missing.retain(|path| parent(path) != meant || spec.sections.contains_key(meant));
         }
         unknown_sections.push(path);
@@ -93,7 +93,7 @@ fn unknown_key(
         missing.retain(|path| *path != near_path);
         return fault.help(meant(if option { near_path } else { near.to_owned() }));
     }
-    // The typing error may be in the section's name, which an override gives along with the key.
+    // An override names the section together with the key, so the typing error may be in the section.
     if !section.is_empty()
         && keys_of(section, asked).next().is_none()
         && let Some(near) = nearest(path, asked.keys().map(String::as_str))

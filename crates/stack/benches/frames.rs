@@ -1,4 +1,4 @@
-//! CPU time of a frame through both ends, against smoltcp's interfaces alone: `cargo bench -p nicety-stack`.
+//! CPU time of a frame through both ends, compared with smoltcp's interfaces alone: `cargo bench -p nicety-stack`.
 
 use cpu_time::ThreadTime;
 use nicety_stack::*;
@@ -30,7 +30,7 @@ fn host(n: u8, tso: bool) -> Stack {
     stack
 }
 
-/// Exchanges frames until there are none.
+/// Exchanges frames until none are left.
 fn exchange(
     ends: &mut [Stack; 2],
     now: &mut Time,
@@ -56,7 +56,7 @@ fn exchange(
     }
 }
 
-/// Frames, and nanoseconds of CPU.
+/// Returns the number of frames, and nanoseconds of CPU time.
 fn ours(tso: bool) -> (u64, f64) {
     let mut ends = [host(1, tso), host(2, tso)];
     let good = if tso { ChecksumStatus::Good } else { ChecksumStatus::Unknown };
@@ -80,7 +80,7 @@ fn ours(tso: bool) -> (u64, f64) {
                 got += n;
             }
         }
-        // Nothing but timers is left: delayed acknowledgements.
+        // Only timers are left: delayed acknowledgements.
         if got == before {
             now =
                 ends.iter_mut().filter_map(Stack::next_timer).min().expect("something to wait for").max(now);
@@ -91,7 +91,7 @@ fn ours(tso: bool) -> (u64, f64) {
     (frames, start.elapsed().as_nanos() as f64)
 }
 
-/// A wire's end for smoltcp alone.
+/// One end of a wire, for smoltcp alone.
 #[derive(Default)]
 struct Wire {
     input: VecDeque<Vec<u8>>,

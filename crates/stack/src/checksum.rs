@@ -1,9 +1,9 @@
-//! Checksums of IP, TCP, UDP and ICMP: verified by whoever receives, filled in by whoever sends, the host or its card.
+//! Checksums of IP, TCP, UDP and ICMP. The receiver verifies them, the sender fills them in: the host or its card.
 
 use crate::frame::{ICMP, ICMPV6, IpPacket, Malformed, Parsed, TCP, TcpHeader, UDP};
 use std::net::IpAddr;
 
-/// The sum of 16-bit words (RFC 1071) in the machine's own order, the last one filled up with zeroes.
+/// Returns the sum of 16-bit words (RFC 1071) in native byte order. The last word is padded with zeros.
 fn sum(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(4);
     let total: u64 =
@@ -14,7 +14,7 @@ fn sum(bytes: &[u8]) -> u64 {
     total + u64::from(u32::from_ne_bytes(last))
 }
 
-/// A sum in network order, in 16 bits with the carries added.
+/// Returns a sum in network order, in 16 bits with the carries added.
 fn folded(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -22,7 +22,7 @@ fn folded(mut sum: u64) -> u16 {
     u16::to_be(sum as u16)
 }
 
-/// The sum of the pseudo-header, with the length of the payload; ICMP over IPv4 has none.
+/// Returns the sum of the pseudo-header, with the length of the payload. ICMP over IPv4 has none.
 fn pseudo(ip: &IpPacket) -> u64 {
     let ends = match (ip.source, ip.destination) {
         _ if ip.protocol == ICMP => return 0,
@@ -33,7 +33,7 @@ fn pseudo(ip: &IpPacket) -> u64 {
     ends + sum(&u32::from(ip.protocol).to_be_bytes()) + sum(&(ip.payload.len() as u32).to_be_bytes())
 }
 
-/// Where the checksum is in the payload of a protocol.
+/// Returns the offset of the checksum in the payload of a protocol.
 fn field(protocol: u8) -> Option<usize> {
     match protocol {
         TCP => Some(16),
@@ -43,8 +43,7 @@ fn field(protocol: u8) -> Option<usize> {
     }
 }
 
-/// Whether the checksums of the IP header and of TCP, UDP or ICMP in it are right. A datagram over IPv4 may have
-/// none.
+/// Whether the checksums of the IP header and of its TCP, UDP or ICMP are right. A datagram over IPv4 may have none.
 pub fn verify(frame: &[u8], ip: &IpPacket) -> bool {
     let header = &frame[ip.packet.start..ip.payload.start];
     if ip.source.is_ipv4() && folded(sum(header)) != 0xffff {

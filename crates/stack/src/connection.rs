@@ -1,4 +1,4 @@
-//! One TCP connection as the stack keeps it: its state machine, its ends, and who has it.
+//! A TCP connection in the stack: its state machine, its ends, and its owner.
 
 use crate::error::Error;
 use crate::frame::{ACK, FIN, RST, SYN, TcpHeader};
@@ -11,25 +11,25 @@ use std::net::{IpAddr, SocketAddr};
 pub(crate) struct Connection {
     pub local: SocketAddr,
     pub remote: SocketAddr,
-    /// Where packets to the peer go on the link.
+    /// The next hop on the link for packets to the peer.
     pub hop: IpAddr,
     pub tcb: Tcb,
-    /// Its state when it was looked at last.
+    /// Its state at the last check.
     pub last: State,
-    /// Whether a program has this, and what it is told when it calls.
+    /// Whether a program holds it, and the error for the program's calls.
     pub held: bool,
     pub error: Option<Error>,
     pub listener: Option<ListenerId>,
-    /// Is counted among those of its listener whose handshake has begun.
+    /// Whether it is in the listener's SYN queue.
     pub is_begun: bool,
-    /// The neighbour's address, and the version of the table that it was taken from.
+    /// The neighbour's address, and the version of the neighbour table at the lookup.
     pub mac: Option<(u64, [u8; 6])>,
-    /// Is in the queue of sources that have something to send; waits for its neighbour's address.
+    /// Whether it is in the queue of ready sources, and whether it waits for its neighbour's address.
     pub ready: bool,
     pub resolving: bool,
     /// The earliest entry of this connection among the timers.
     pub armed: Option<Time>,
-    /// When a closed connection waits no longer for its peer's end.
+    /// The time at which a closed connection stops waiting for its peer's FIN.
     pub fin_at: Option<Time>,
     /// Bytes of its buffers.
     pub buffers: usize,
@@ -56,18 +56,18 @@ impl Connection {
         }
     }
 
-    /// When time does something to it.
+    /// Returns the time of its next timer event.
     pub fn due(&self) -> Option<Time> {
         self.tcb.deadline().into_iter().chain(self.fin_at).min()
     }
 
-    /// Whether no program has it, or will have.
+    /// Whether no program has it or will get it.
     pub fn is_orphan(&self) -> bool {
         !self.held && self.listener.is_none()
     }
 
-    /// Whether a SYN begins a new connection where this one waits for late segments: one that is beyond all that this
-    /// one has used (RFC 9293, 3.10.7.4).
+    /// Whether a SYN begins a new connection while this one is in TIME-WAIT. It must be beyond all sequence numbers
+    /// that this one has used (RFC 9293, 3.10.7.4).
     pub fn is_renewed_by(&self, tcp: &TcpHeader) -> bool {
         let begins = tcp.flags & (SYN | ACK | RST | FIN) == SYN;
         begins && self.tcb.state() == State::TimeWait && self.tcb.is_beyond(tcp.seq)

@@ -1,4 +1,4 @@
-//! ARP (RFC 826) and neighbour discovery (RFC 4861) as bytes: where is an address, and here it is.
+//! ARP (RFC 826) and neighbour discovery (RFC 4861) as bytes: requests and replies.
 
 use crate::checksum::fill_ip;
 use crate::frame::{ARP, ICMPV6, IPV6, be16};
@@ -10,21 +10,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const ARP_KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const SOLICIT: u8 = 135;
 const ADVERTISE: u8 = 136;
-/// An advertisement that was asked for, and is newer than what is known.
+/// A solicited advertisement that overrides known addresses.
 const SOLICITED: u8 = 0x60;
 
-/// A question or an answer.
+/// A request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message<A> {
     pub is_question: bool,
-    /// Who sends it, where it says so. In neighbour discovery that is the packet's source.
+    /// The sender, if it is named. In neighbour discovery it is the packet's source.
     pub from: A,
     pub mac: Option<[u8; 6]>,
-    /// The address that is asked for, or that the answer is for.
+    /// The requested address, or the address of the reply.
     pub target: A,
 }
 
-/// A MAC address from a place in a packet that was found to be long enough.
+/// Returns a MAC address at an offset of a packet that was found to be long enough.
 fn mac_at(bytes: &[u8], at: usize) -> [u8; 6] {
     std::array::from_fn(|n| bytes[at + n])
 }
@@ -45,7 +45,7 @@ pub(crate) fn read_arp(packet: &[u8]) -> Option<Message<Ipv4Addr>> {
     })
 }
 
-/// Reads a neighbour solicitation or advertisement from `from`, which begins with ICMPv6's type.
+/// Reads a neighbour solicitation or advertisement from `from`. `body` begins with ICMPv6's type.
 pub(crate) fn read_ndp(from: Ipv6Addr, body: &[u8]) -> Option<Message<Ipv6Addr>> {
     if body.len() < 24 || body[1] != 0 {
         return None;
@@ -53,7 +53,7 @@ pub(crate) fn read_ndp(from: Ipv6Addr, body: &[u8]) -> Option<Message<Ipv6Addr>>
     let is_question = body[0] == SOLICIT;
     let target: [u8; 16] = std::array::from_fn(|n| body[8 + n]);
     let mut message = Message { is_question, from, mac: None, target: target.into() };
-    // The sender's address on the link in a question, the target's in an answer.
+    // A request has the sender's link address, a reply the target's.
     let wanted = if is_question { 1 } else { 2 };
     let mut options = &body[24..];
     while let [kind, units, ..] = options {
@@ -69,7 +69,7 @@ pub(crate) fn read_ndp(from: Ipv6Addr, body: &[u8]) -> Option<Message<Ipv6Addr>>
     options.is_empty().then_some(message)
 }
 
-/// Whether ICMPv6's type is one of neighbour discovery's two.
+/// Whether this ICMPv6 type is one of the two of neighbour discovery.
 pub(crate) fn is_ndp(kind: u8) -> bool {
     kind == SOLICIT || kind == ADVERTISE
 }
@@ -82,7 +82,7 @@ fn arp(link: Link, is_question: bool, own: Ipv4Addr, mac: [u8; 6], to: Ipv4Addr)
     frame.extend_from_slice(&[0, if is_question { 1 } else { 2 }]);
     frame.extend_from_slice(&link.mac);
     frame.extend_from_slice(&own.octets());
-    // A question is for the address that is not known.
+    // The unknown address of a request is zero.
     frame.extend_from_slice(&if is_question { [0; 6] } else { mac });
     frame.extend_from_slice(&to.octets());
     frame
@@ -106,7 +106,7 @@ fn ndp(link: Link, own: Ipv6Addr, to: Ipv6Addr, mac: [u8; 6], kind: u8, target: 
     frame
 }
 
-/// The question where an address is, of the own address in its family.
+/// Returns a request for an address, from the host's own address in its family.
 pub(crate) fn question(link: Link, own: IpAddr, address: IpAddr) -> Vec<u8> {
     match (own, address) {
         (IpAddr::V4(own), IpAddr::V4(address)) => arp(link, true, own, BROADCAST, address),
@@ -118,7 +118,7 @@ pub(crate) fn question(link: Link, own: IpAddr, address: IpAddr) -> Vec<u8> {
     }
 }
 
-/// The answer to a station that has asked for the own address.
+/// Returns the reply to a station that has requested the host's own address.
 pub(crate) fn answer(link: Link, own: IpAddr, mac: [u8; 6], to: IpAddr) -> Vec<u8> {
     match (own, to) {
         (IpAddr::V4(own), IpAddr::V4(to)) => arp(link, false, own, mac, to),

@@ -1,39 +1,39 @@
-//! What a socket's caller may be told, in the terms of socket programmers.
+//! Errors for the caller of a socket, in the terms of socket programmers.
 
 use std::fmt;
 
-/// Why a call on a socket failed; nothing has changed then.
+/// The reason why a call on a socket failed. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
-    /// Another socket has the port (`EADDRINUSE`).
+    /// Another socket uses the port (`EADDRINUSE`).
     AddressInUse,
-    /// All ephemeral ports towards this peer are taken, or the host has no address of that family (`EADDRNOTAVAIL`).
+    /// All ephemeral ports towards this peer are in use, or the host has no address of that family (`EADDRNOTAVAIL`).
     AddressNotAvailable,
-    /// The peer answered with a reset: no socket listens there (`ECONNREFUSED`).
+    /// The peer replied with a reset: no socket listens there (`ECONNREFUSED`).
     ConnectionRefused,
     /// The peer reset the connection (`ECONNRESET`).
     ConnectionReset,
     /// This side has aborted the connection (`ECONNABORTED`).
     ConnectionAborted,
-    /// The peer has not answered for the spec's time (`ETIMEDOUT`).
+    /// The peer has not replied within the spec's timeout (`ETIMEDOUT`).
     TimedOut,
-    /// No station answers for the peer's address on the link (`EHOSTUNREACH`).
+    /// No station on the link replies for the peer's address (`EHOSTUNREACH`).
     HostUnreachable,
     /// The peer is not on the link and there is no gateway (`ENETUNREACH`).
     NetworkUnreachable,
-    /// The connection is not established yet, or not any more (`ENOTCONN`).
+    /// The connection is not yet established, or already closed (`ENOTCONN`).
     NotConnected,
-    /// The handle was closed, or was never given out (`EBADF`).
+    /// The handle was closed or never issued (`EBADF`).
     BadHandle,
-    /// This direction was shut down before (`EPIPE`).
+    /// This direction was shut down earlier (`EPIPE`).
     BrokenPipe,
-    /// A datagram that does not fit into one frame; it is not fragmented (`EMSGSIZE`).
+    /// The datagram does not fit into one frame. Datagrams are not fragmented (`EMSGSIZE`).
     MessageTooLong,
-    /// The limit of connections, of ports or of the memory for buffers (`ENOBUFS`).
+    /// The limit of connections, ports or buffer memory is reached (`ENOBUFS`).
     NoBufferSpace,
-    /// Nothing to take, or no room to put it, at present (`EWOULDBLOCK`).
+    /// At present there is nothing to take, or no room (`EWOULDBLOCK`).
     WouldBlock,
-    /// An address, port or size that cannot be (`EINVAL`).
+    /// The address, port or size is invalid (`EINVAL`).
     Invalid,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Why there can be no stack with a spec.
+/// The reason why a spec is invalid for a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(pub(crate) String);
 

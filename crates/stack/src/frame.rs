@@ -1,6 +1,6 @@
-//! What is in a frame: Ethernet II, an 802.1Q tag, IPv4 or IPv6, and where TCP and UDP begin.
+//! The contents of a frame: Ethernet II, an 802.1Q tag, IPv4 or IPv6, and the start of TCP or UDP.
 //!
-//! Nothing is copied: a [`Parsed`] has offsets into the frame, and every one of them was checked.
+//! Nothing is copied: a [`Parsed`] has checked offsets into the frame.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -23,27 +23,27 @@ pub(crate) const RST: u8 = 4;
 pub(crate) const PSH: u8 = 8;
 pub(crate) const ACK: u8 = 16;
 
-/// Why bytes are no frame that this stack could take.
+/// The reason why this stack cannot parse a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Malformed {
-    /// Shorter than what its headers say.
+    /// Shorter than its headers say.
     Truncated,
     /// A header with impossible values.
     Header,
 }
 
-/// The Ethernet header, and the IP packet in it if there is one.
+/// The Ethernet header and its IP packet, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// Destination and source address.
     pub macs: ([u8; 6], [u8; 6]),
-    /// The identifier in the 802.1Q tag, if there is one; 0 says a priority only.
+    /// The identifier in the 802.1Q tag, if there is one. 0 means a priority only.
     pub vlan: Option<u16>,
     /// The type of what follows the tag.
     pub ethertype: u16,
-    /// Where the Ethernet payload begins.
+    /// Offset of the Ethernet payload.
     pub l3: usize,
-    /// The packet, where the type is IPv4 or IPv6.
+    /// The packet, if the type is IPv4 or IPv6.
     pub ip: Option<IpPacket>,
 }
 
@@ -52,15 +52,15 @@ pub struct Parsed {
 pub struct IpPacket {
     /// Who sent it.
     pub source: IpAddr,
-    /// Who is to receive it.
+    /// The destination address.
     pub destination: IpAddr,
-    /// The protocol of its payload; for IPv6, the first next header.
+    /// The protocol of its payload. For IPv6, the first next header.
     pub protocol: u8,
     /// The IP header and payload, without the frame's padding.
     pub packet: Range<usize>,
     /// The payload.
     pub payload: Range<usize>,
-    /// Whether this is a part of a longer packet.
+    /// Whether this is a fragment of a longer packet.
     pub fragment: bool,
 }
 
@@ -75,23 +75,23 @@ pub struct TcpHeader {
     pub ack: u32,
     /// The eight lower flags.
     pub flags: u8,
-    /// The window as it is written, not scaled.
+    /// The window as transmitted, unscaled.
     pub window: u16,
     /// Bytes of the header with its options.
     pub length: usize,
 }
 
-/// A 16-bit number in network order.
+/// Returns a 16-bit number in network order.
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// A 32-bit number in network order.
+/// Returns a 32-bit number in network order.
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// `N` bytes from `at` on; the caller has checked that they are there.
+/// Returns `N` bytes at `at`. The caller has checked that they exist.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[at..at + N]);
@@ -102,7 +102,7 @@ impl Parsed {
     /// Reads the headers up to IP.
     ///
     /// # Errors
-    /// [`Malformed`], for bytes that are no such frame.
+    /// [`Malformed`] for bytes that are no such frame.
     pub fn read(frame: &[u8]) -> Result<Parsed, Malformed> {
         if frame.len() < ETHERNET {
             return Err(Malformed::Truncated);
@@ -173,7 +173,7 @@ impl TcpHeader {
     /// Reads a segment's header.
     ///
     /// # Errors
-    /// [`Malformed`], for bytes that are no such header.
+    /// [`Malformed`] for bytes that are no such header.
     pub fn read(segment: &[u8]) -> Result<TcpHeader, Malformed> {
         if segment.len() < 20 {
             return Err(Malformed::Truncated);

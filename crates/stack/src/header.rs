@@ -1,4 +1,4 @@
-//! Headers as they are written: IPv4, IPv6, and TCP with its options. Checksums follow when a packet is whole.
+//! Writes headers: IPv4, IPv6, and TCP with its options. Checksums follow when a packet is complete.
 
 use crate::frame::{IpPacket, TCP};
 use crate::tcp::TcpOptions;
@@ -9,7 +9,7 @@ pub(crate) fn ip_header(address: IpAddr) -> usize {
     if address.is_ipv4() { 20 } else { 40 }
 }
 
-/// Appends the header of an IP packet with so many bytes of payload. The addresses are of one family.
+/// Appends the header of an IP packet with `payload` bytes. The addresses are of one family.
 pub(crate) fn write_ip(out: &mut Vec<u8>, from: IpAddr, to: IpAddr, protocol: u8, payload: usize) {
     match (from, to) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
@@ -30,7 +30,7 @@ pub(crate) fn write_ip(out: &mut Vec<u8>, from: IpAddr, to: IpAddr, protocol: u8
     }
 }
 
-/// The packet that begins after `room` bytes of a frame and fills the rest of it.
+/// Returns the packet that begins after `room` bytes of a frame and fills the rest of it.
 pub(crate) fn packet_in(frame: &[u8], room: usize, from: IpAddr, to: IpAddr, protocol: u8) -> IpPacket {
     IpPacket {
         source: from,
@@ -52,7 +52,7 @@ pub(crate) struct Fields {
     pub options: TcpOptions,
 }
 
-/// Appends the headers of IP and TCP of a segment with so many bytes of payload.
+/// Appends the IP and TCP headers of a segment with `payload` bytes.
 pub(crate) fn write_tcp(
     out: &mut Vec<u8>,
     from: SocketAddr,

@@ -1,18 +1,18 @@
-//! The Internet protocols of a host, in virtual time: Ethernet II with 802.1Q, ARP and NDP, IPv4 and IPv6, UDP and TCP, in
-//! real bytes with true checksums.
+//! The Internet protocols of a host, in virtual time: Ethernet II with 802.1Q, ARP and NDP, IPv4 and IPv6, UDP and TCP.
+//! Bytes are real and checksums correct.
 //!
-//! There is no clock, no card and no scheduler in here, and nothing takes time. Whoever drives a [`Stack`] says what time
-//! it is with every call: a frame has come ([`Stack::receive`]), a program calls ([`Stack::connect`], [`Stack::send`]
-//! and the others), a timer is due ([`Stack::on_timer`]). After each, [`Stack::next_event`] has the changes of
-//! sockets, and [`Stack::next_ready`] those who have frames to send, which [`Stack::transmit`] gives out one at a time,
-//! at the pace of whoever takes them.
+//! This crate contains no clock, no card and no scheduler, and nothing takes time. The driver of a [`Stack`] passes the
+//! time with every call: a frame has arrived ([`Stack::receive`]), a program calls ([`Stack::connect`], [`Stack::send`]
+//! and others), a timer is due ([`Stack::on_timer`]). After each call, [`Stack::next_event`] returns the changes of
+//! sockets, and [`Stack::next_ready`] the sources with frames to send. [`Stack::transmit`] returns their frames one at
+//! a time, at the driver's pace.
 //!
 //! # Layers, from the bottom
-//! - [`Parsed`], [`TcpHeader`] (`frame.rs`), [`verify`], [`fill`] (`checksum.rs`), [`Toeplitz`] (`rss.rs`), [`segment`],
-//!   [`coalesce`] (`offload.rs`): frames as bytes, and what a card does with them.
-//! - `link.rs`, `header.rs`, `discovery.rs`, `neighbour.rs`: framing, headers, and who is where on the link.
-//! - `tcp/`: a connection's state machine, which knows segments and no frames.
-//! - [`Stack`] (`stack/`): the tables, and what happens to whom.
+//! - [`Parsed`], [`TcpHeader`] (`frame.rs`), [`verify`], [`fill`] (`checksum.rs`), [`Toeplitz`] (`rss.rs`),
+//!   [`segment`], [`coalesce`] (`offload.rs`): frames as bytes, and the functions of a card on them.
+//! - `link.rs`, `header.rs`, `discovery.rs`, `neighbour.rs`: framing, headers, and neighbours on the link.
+//! - `tcp/`: the state machine of a connection, which handles segments, not frames.
+//! - [`Stack`] (`stack/`): the tables, and the dispatch to connections.
 //!
 //! Two stacks, a cable, and a byte:
 //! ```
@@ -53,8 +53,8 @@
 //! ```
 //!
 //! # Limits
-//! No fragments, no IP options or extension headers, no routing, no multicast but neighbour discovery, no ECN, no path MTU
-//! discovery, no keep-alive; ICMP errors are sent but not taken.
+//! No fragments, no IP options or extension headers, no routing, no multicast except neighbour discovery, no ECN, no
+//! path MTU discovery, no keep-alive. ICMP errors are sent but not received.
 #![forbid(unsafe_code)]
 
 mod checksum;

@@ -3,14 +3,14 @@
 use crate::frame::{ETHERNET, IPV4, IPV6, Parsed, TAG, VLAN};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What all frames of a host have in common.
+/// The common properties of a host's frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub mac: [u8; 6],
     pub vlan: Option<u16>,
 }
 
-/// The address of all stations.
+/// The broadcast address.
 pub(crate) const BROADCAST: [u8; 6] = [0xff; 6];
 
 impl Link {
@@ -19,7 +19,7 @@ impl Link {
         ETHERNET + if self.vlan.is_some() { TAG } else { 0 }
     }
 
-    /// Makes `out` a frame of so many bytes behind the header, which are zero.
+    /// Makes `out` a frame with `bytes` zero bytes after the header.
     pub fn begin(&self, out: &mut Vec<u8>, bytes: usize) {
         out.clear();
         out.resize(self.room() + bytes, 0);
@@ -38,24 +38,24 @@ impl Link {
         frame[at..at + 2].copy_from_slice(&ethertype.to_be_bytes());
     }
 
-    /// Whether a frame is of this host's network: tagged with its number, or not tagged. Number 0 is no network.
+    /// Whether a frame is of this host's network: tagged with its number, or untagged. Number 0 is no network.
     pub fn same_network(&self, parsed: &Parsed) -> bool {
         parsed.vlan.filter(|&v| v != 0) == self.vlan
     }
 }
 
-/// The type of a frame with a packet between such addresses.
+/// Returns the type of a frame with a packet between addresses of this family.
 pub(crate) fn ethertype(address: IpAddr) -> u16 {
     if address.is_ipv4() { IPV4 } else { IPV6 }
 }
 
-/// The group that an address is asked for in (RFC 4291, 2.7.1).
+/// Returns the solicited-node group of an address (RFC 4291, 2.7.1).
 pub(crate) fn solicited(address: Ipv6Addr) -> Ipv6Addr {
     let o = address.octets();
     Ipv6Addr::from([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, o[13], o[14], o[15]])
 }
 
-/// The Ethernet address of a group (RFC 2464, 7).
+/// Returns the Ethernet address of a group (RFC 2464, 7).
 pub(crate) fn group_mac(group: Ipv6Addr) -> [u8; 6] {
     let o = group.octets();
     [0x33, 0x33, o[12], o[13], o[14], o[15]]

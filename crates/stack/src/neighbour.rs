@@ -1,13 +1,13 @@
-//! Who is where on the link: addresses learnt by ARP and NDP, and questions that are open.
+//! Neighbours on the link: addresses learnt by ARP and NDP, and outstanding requests.
 
 use crate::stack::Source;
 use nicety_types::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-/// Addresses that are remembered, as Linux's `gc_thresh3`; the one learnt first is forgotten first.
+/// Maximum number of remembered addresses, like Linux's `gc_thresh3`. The oldest is forgotten first.
 const MOST: usize = 1024;
-/// How long an answer is waited for, and how often it is asked for (RFC 4861: RETRANS_TIMER, MAX_MULTICAST_SOLICIT).
+/// Wait for a reply, and number of requests (RFC 4861: RETRANS_TIMER, MAX_MULTICAST_SOLICIT).
 const WAIT: Duration = Duration::from_us(1_000_000);
 const TRIES: u32 = 3;
 
@@ -18,10 +18,10 @@ struct Question {
     waiting: Vec<Source>,
 }
 
-/// What came of looking a neighbour up.
+/// The result of a neighbour lookup.
 pub(crate) enum Lookup {
     Known([u8; 6]),
-    /// A question is open, and the source waits; `ask` says to send it now.
+    /// A request is outstanding and the source waits. `ask` requires that it be sent now.
     Waiting {
         ask: bool,
     },
@@ -32,12 +32,12 @@ pub(crate) struct Neighbours {
     known: BTreeMap<IpAddr, [u8; 6]>,
     order: VecDeque<IpAddr>,
     open: BTreeMap<IpAddr, Question>,
-    /// Counts changes, so that what was looked up before can be used as long as there are none.
+    /// Counts changes, so that an earlier lookup stays valid while there are none.
     pub version: u64,
 }
 
 impl Neighbours {
-    /// Looks an address up for a source, which is told when it is known or cannot be.
+    /// Looks up an address for a source, which is notified when the address is known or cannot be found.
     pub fn look_up(&mut self, now: Time, address: IpAddr, source: Source) -> Lookup {
         if let Some(&mac) = self.known.get(&address) {
             return Lookup::Known(mac);
@@ -59,8 +59,8 @@ impl Neighbours {
         self.known.get(&address).copied()
     }
 
-    /// Learns where an address is, and says who has waited for it. An answer without a question (`asked` is false) is
-    /// learnt only where an older entry changes by it.
+    /// Learns the link address of a neighbour, and returns the sources that waited for it. An unsolicited reply
+    /// (`asked` is false) is learnt only if it changes an existing entry.
     pub fn learn(&mut self, address: IpAddr, mac: [u8; 6], asked: bool) -> Vec<Source> {
         if mac[0] & 1 != 0
             || !(asked || self.known.contains_key(&address) || self.open.contains_key(&address))
@@ -87,7 +87,7 @@ impl Neighbours {
         self.open.values().map(|question| question.again).min()
     }
 
-    /// Questions to ask again, and the sources that wait for an answer that did not come.
+    /// Returns requests to repeat, and the sources that waited for a reply in vain.
     pub fn on_timer(&mut self, now: Time) -> (Vec<IpAddr>, Vec<Source>) {
         let (mut again, mut lost) = (Vec::new(), Vec::new());
         self.open.retain(|&address, question| {

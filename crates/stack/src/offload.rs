@@ -1,15 +1,15 @@
-//! What a card does for the stack: cutting a long segment into frames (TSO), joining frames of one flow (LRO).
+//! Functions of a card for the stack: segmentation (TSO), and coalescing of a flow's frames (LRO).
 
 use crate::checksum::fill_ip;
 use crate::frame::{ACK, FIN, IpPacket, Malformed, PSH, Parsed, TCP, TcpHeader, be16};
 use std::net::IpAddr;
 
-/// Cuts a TCP segment into frames with at most `payload` bytes of its payload each, as a card with TSO does, and gives
-/// each to `emit` with its checksums. Sequence numbers go on from frame to frame; PSH and FIN are in the last; IPv4's
+/// Cuts a TCP segment into frames with at most `payload` bytes of its payload, like a card with TSO. Passes each to
+/// `emit` with its checksums. Sequence numbers continue from frame to frame. PSH and FIN are in the last frame. IPv4's
 /// identification counts up.
 ///
 /// # Errors
-/// [`Malformed`], for a frame without TCP, or no bytes a frame.
+/// [`Malformed`] for a frame without TCP, or zero bytes per frame.
 pub fn segment(frame: &[u8], payload: usize, mut emit: impl FnMut(&[u8])) -> Result<(), Malformed> {
     let Some(ip) = Parsed::read(frame)?.ip.filter(|ip| ip.protocol == TCP && !ip.fragment) else {
         return Err(Malformed::Header);
@@ -52,7 +52,7 @@ pub fn segment(frame: &[u8], payload: usize, mut emit: impl FnMut(&[u8])) -> Res
     }
 }
 
-/// Writes the length of the packet that fills the frame to its end.
+/// Writes the length of a packet that extends to the frame's end.
 fn set_length(frame: &mut [u8], ip: &IpPacket) {
     let (field, length) = match ip.source {
         IpAddr::V4(_) => (ip.packet.start + 2, frame.len() - ip.packet.start),
@@ -61,9 +61,9 @@ fn set_length(frame: &mut [u8], ip: &IpPacket) {
     frame[field..field + 2].copy_from_slice(&(length as u16).to_be_bytes());
 }
 
-/// Joins `next` to `frame` where it is the same flow's next segment, as a card with LRO does: both verified, with the
-/// same headers but for sequence number, checksums, PSH and window, no flags but ACK and PSH, and together at most `most`
-/// bytes of an IP packet. The joined frame's checksums are not written; the stack is told that they are good.
+/// Appends `next` to `frame` if it is the same flow's next segment, like a card with LRO. Both are verified, with no
+/// flags but ACK and PSH. Their headers agree except for sequence number, checksums, PSH and window. The result has at
+/// most `most` bytes of an IP packet. Its checksums are not written: the stack is informed that they are good.
 pub fn coalesce(frame: &mut Vec<u8>, next: &[u8], most: usize) -> bool {
     join(frame, next, most.min(65535)).is_some()
 }
@@ -94,7 +94,7 @@ fn join(frame: &mut Vec<u8>, next: &[u8], most: usize) -> Option<()> {
         || frame[a.payload.start..][options.clone()] != next[b.payload.start..][options]
         || !plain(first.flags)
         || !plain(second.flags)
-        // PSH ends what is joined, and a shorter segment did before.
+        // PSH ends a coalesced frame, and so does a shorter segment.
         || first.flags & PSH != 0
         || held == 0
         || more == 0

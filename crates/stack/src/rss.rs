@@ -1,7 +1,7 @@
 //! Receive-side scaling: the Toeplitz hash over addresses and ports, and the table of queues.
 //!
-//! The hash is Microsoft's, with which all cards with RSS agree ("RSS hashing functions"). Queues of a card and soft
-//! rings of a kernel are chosen by it.
+//! The hash is Microsoft's, used by all cards with RSS ("RSS hashing functions"). It selects the queues of a card and
+//! the soft rings of a kernel.
 
 use crate::frame::{IpPacket, Malformed, Parsed, TCP, UDP, be16};
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ pub const MICROSOFT_KEY: [u8; 40] = [
     0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 ];
 
-/// The Toeplitz hash with one key, with a table for each byte of the input.
+/// The Toeplitz hash with one key, with a table for each input byte.
 #[derive(Clone, Debug)]
 pub struct Toeplitz {
     tables: Box<[[u32; 256]; 36]>,
@@ -26,11 +26,11 @@ impl Default for Toeplitz {
 }
 
 impl Toeplitz {
-    /// The hash with a key of 40 bytes.
+    /// Returns the hash with a key of 40 bytes.
     pub fn new(key: &[u8; 40]) -> Toeplitz {
         let mut tables = Box::new([[0; 256]; 36]);
         for (byte, table) in tables.iter_mut().enumerate() {
-            // The 32 bits of the key from each bit of this byte on.
+            // The 32 key bits that start at each bit of this byte.
             let window = key[byte..].iter().take(5).fold(0u64, |w, &k| w << 8 | u64::from(k));
             for (value, entry) in table.iter_mut().enumerate() {
                 let bits = (0..8).filter(|bit| value & (0x80 >> bit) != 0);
@@ -45,7 +45,7 @@ impl Toeplitz {
         tables.zip(bytes).fold(0, |hash, (table, &byte)| hash ^ table[usize::from(byte)])
     }
 
-    /// The hash of two addresses of one family, and of two ports if there are any.
+    /// Returns the hash of two addresses of one family, and of two ports if there are any.
     pub fn hash(&self, source: IpAddr, destination: IpAddr, ports: Option<(u16, u16)>) -> u32 {
         let (hash, at) = match (source, destination) {
             (IpAddr::V4(s), IpAddr::V4(d)) => (self.bytes(0, &s.octets()) ^ self.bytes(4, &d.octets()), 8),
@@ -56,7 +56,7 @@ impl Toeplitz {
         hash ^ self.bytes(at, &from.to_be_bytes()) ^ self.bytes(at + 2, &to.to_be_bytes())
     }
 
-    /// The hash of a packet: with ports for TCP and UDP, of the addresses alone for others and for fragments.
+    /// Returns the hash of a packet: with ports for TCP and UDP, over the addresses alone for others and for fragments.
     pub fn packet(&self, frame: &[u8], ip: &IpPacket) -> u32 {
         let has_ports = !ip.fragment && matches!(ip.protocol, TCP | UDP) && ip.payload.len() >= 4;
         let at = ip.payload.start;
@@ -64,10 +64,10 @@ impl Toeplitz {
         self.hash(ip.source, ip.destination, ports)
     }
 
-    /// The hash of a frame, 0 for one that is no IP packet.
+    /// Returns the hash of a frame, or 0 if it is no IP packet.
     ///
     /// # Errors
-    /// [`Malformed`], for bytes that are no frame.
+    /// [`Malformed`] for bytes that are no frame.
     pub fn frame(&self, frame: &[u8]) -> Result<u32, Malformed> {
         Ok(Parsed::read(frame)?.ip.map_or(0, |ip| self.packet(frame, &ip)))
     }

@@ -1,17 +1,17 @@
-//! What a host's stack is told once: addresses, sizes, times, limits and what its card does for it.
+//! The parameters of a host's stack: addresses, sizes, times, limits and the offloads of its card.
 
 use crate::error::SpecError;
 use nicety_types::Duration;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The smallest MTU of IPv4, in bytes (RFC 791).
+/// The minimum MTU of IPv4, in bytes (RFC 791).
 pub const LEAST_MTU_V4: usize = 68;
-/// The smallest MTU of IPv6, in bytes (RFC 8200).
+/// The minimum MTU of IPv6, in bytes (RFC 8200).
 pub const LEAST_MTU_V6: usize = 1280;
-/// The longest receive buffer that window scaling can advertise, in bytes (RFC 7323).
+/// The largest receive buffer that window scaling can advertise, in bytes (RFC 7323).
 pub const MOST_BUFFER: usize = 1 << 30;
 
-/// Segments that an acknowledgement waits for (RFC 5681, 4.2).
+/// Number of segments for which an acknowledgement waits (RFC 5681, 4.2).
 pub(crate) const LEAST_ACK_SEGMENTS: u8 = 2;
 
 /// An interface's address with the length of its network's prefix.
@@ -21,82 +21,83 @@ pub struct Network<A> {
     pub address: A,
     /// Bits of the prefix that all hosts of the link share.
     pub prefix: u8,
-    /// Where packets for other networks go.
+    /// The gateway to other networks.
     pub gateway: Option<A>,
 }
 
-/// How a connection's congestion window grows and shrinks.
+/// The congestion control of a connection: growth and reduction of its congestion window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// By a segment each round trip, and by half at a loss (RFC 5681).
+    /// Grows by a segment per round trip, and is halved at a loss (RFC 5681).
     #[default]
     Reno,
-    /// By the cube of the time since the last loss, and by three tenths at a loss (RFC 9438).
+    /// Grows with the cube of the time since the last loss, and is reduced by three tenths at a loss (RFC 9438).
     Cubic,
 }
 
-/// A stack's spec. Times are of virtual time.
+/// The spec of a stack. Times are virtual.
 #[derive(Clone, Debug)]
 pub struct StackSpec {
     /// The card's address.
     pub mac: [u8; 6],
-    /// IPv4, if the host has it.
+    /// IPv4, if the host has an IPv4 address.
     pub ipv4: Option<Network<Ipv4Addr>>,
-    /// IPv6, if the host has it.
+    /// IPv6, if the host has an IPv6 address.
     pub ipv6: Option<Network<Ipv6Addr>>,
-    /// The 802.1Q network that the host is in: all of its frames are tagged, others are dropped.
+    /// The host's 802.1Q network: all of its frames are tagged, others are dropped.
     pub vlan: Option<u16>,
-    /// The longest IP packet in a frame, in bytes.
+    /// The maximum size of an IP packet in a frame, in bytes.
     pub mtu: usize,
-    /// The retransmission timeout before a round trip was measured (RFC 6298), not below `min_rto`.
+    /// The retransmission timeout before the first round-trip measurement (RFC 6298), at least `min_rto`.
     pub initial_rto: Duration,
-    /// The least retransmission timeout.
+    /// The minimum retransmission timeout.
     pub min_rto: Duration,
-    /// The longest retransmission timeout, up to which it doubles, not below `min_rto`.
+    /// The maximum retransmission timeout, up to which it doubles, at least `min_rto`.
     pub max_rto: Duration,
-    /// How long an acknowledgement of a single segment waits for something to go with; none is sent at once.
+    /// Maximum delay of the acknowledgement of a single segment. `None` means immediate acknowledgements.
     pub delayed_ack: Option<Duration>,
-    /// Segments that an acknowledgement waits for, at most: a connection begins with two, waits for one more after each
-    /// acknowledgement, and goes back to two, and to one less at most, where the time of `delayed_ack` was over before (as Solaris
-    /// does).
+    /// Maximum number of segments for which an acknowledgement waits. A connection begins with two, and waits for one
+    /// more after each acknowledgement. If the time of `delayed_ack` ends first, it returns to two, and its maximum
+    /// decreases by one (as in Solaris).
     pub ack_segments: u8,
-    /// How long a connection waits for a sign of its peer before it fails, while it has data out.
+    /// Timeout of an unresponsive peer while a connection has data in flight.
     pub timeout: Duration,
-    /// How long it does so before it is established.
+    /// Timeout of an unresponsive peer before the connection is established.
     pub connect_timeout: Duration,
-    /// How long a closed socket waits for the peer's end of the connection.
+    /// Time for which a closed socket waits for the peer's FIN.
     pub fin_timeout: Duration,
-    /// How long the end that closed first waits for late segments: twice their longest life (TIME-WAIT).
+    /// Time for which the end that closed first waits for late segments: twice the maximum segment lifetime
+    /// (TIME-WAIT).
     pub time_wait: Duration,
-    /// Segments that a connection begins with (RFC 6928).
+    /// Initial window in segments (RFC 6928).
     pub initial_window: u32,
-    /// How the congestion window grows and shrinks.
+    /// The congestion control algorithm.
     pub congestion: CongestionControl,
-    /// Selective acknowledgements, offered and used (RFC 2018).
+    /// Whether selective acknowledgements are offered and used (RFC 2018).
     pub sack: bool,
-    /// Whether a lost tail is probed for after two round-trip times, before the retransmission timeout (RFC 8985, 7); it
-    /// needs `sack`.
+    /// Whether a lost tail is probed after two round-trip times, before the retransmission timeout (RFC 8985, 7). It
+    /// requires `sack`.
     pub loss_probe: bool,
     /// RFC 7323's time stamps: 12 bytes of each segment.
     pub timestamps: bool,
-    /// Bytes of a connection's send buffer, unless its options say otherwise.
+    /// Bytes of a connection's send buffer, unless its options set another size.
     pub send_buffer: usize,
-    /// Bytes of a connection's or datagram socket's receive buffer, unless its options say otherwise.
+    /// Bytes of the receive buffer of a connection or datagram socket, unless its options set another size.
     pub receive_buffer: usize,
-    /// Connections there may be, those being closed included.
+    /// Maximum number of connections, including those that are closing.
     pub connections: usize,
-    /// Bytes that the buffers of all connections may have.
+    /// Maximum bytes of all connections' buffers.
     pub memory: usize,
-    /// The longest packet that the card cuts into segments (TSO), in bytes; at most 65535.
+    /// The maximum packet that the card segments (TSO), in bytes; at most 65535.
     pub tso: Option<usize>,
-    /// Whether the card computes the checksums of what is sent. TSO needs it.
+    /// Whether the card computes the checksums of outgoing frames. TSO requires it.
     pub checksum_offload: bool,
-    /// What initial sequence numbers and ephemeral ports are drawn from.
+    /// The seed of initial sequence numbers and ephemeral ports.
     pub seed: u64,
 }
 
 impl Default for StackSpec {
-    /// A host without an address: 1500-byte frames, times of Linux, 1024 connections with buffers of 256 KiB.
+    /// A host without an address: 1500-byte frames, Linux's times, 1024 connections with buffers of 256 KiB.
     fn default() -> StackSpec {
         StackSpec {
             mac: [2, 0, 0, 0, 0, 1],
@@ -131,7 +132,7 @@ impl Default for StackSpec {
 
 impl StackSpec {
     /// # Errors
-    /// What cannot be, and what to write instead.
+    /// Checks the spec. The error has the invalid value and the correction.
     pub(crate) fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: String| Err(SpecError(what));
         if self.mac[0] & 1 != 0 || self.mac == [0; 6] {
@@ -193,24 +194,24 @@ impl StackSpec {
 }
 
 /// # Errors
-/// The sizes that a buffer may have.
+/// Checks the size of a buffer.
 pub(crate) fn check_buffer(bytes: usize) -> Result<(), &'static str> {
     if (1..=MOST_BUFFER).contains(&bytes) { Ok(()) } else { Err("a buffer has 1 byte to 1 GiB") }
 }
 
-/// Whether an address can be one host's.
+/// Whether an address can belong to a single host.
 pub(crate) fn unicast(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(a) if a.is_broadcast());
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast)
 }
 
-/// What may differ between connections.
+/// Options of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of the send buffer, for another than the spec's.
+    /// Bytes of the send buffer, instead of the spec's.
     pub send_buffer: Option<usize>,
-    /// Bytes of the receive buffer, for another than the spec's.
+    /// Bytes of the receive buffer, instead of the spec's.
     pub receive_buffer: Option<usize>,
-    /// Small segments go out at once, without Nagle's algorithm (`TCP_NODELAY`).
+    /// Whether small segments are sent at once, without Nagle's algorithm (`TCP_NODELAY`).
     pub nodelay: bool,
 }

@@ -1,6 +1,6 @@
-//! Bounded tables whose keys are never given out twice, so that a stale one is noticed.
+//! Bounded tables with keys that are never reused, so that a stale key is detected.
 
-/// A place in a table, and how often it was taken before.
+/// A place in a table, and the number of its earlier uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
     pub index: u32,
@@ -13,7 +13,7 @@ struct Slot<T> {
     value: Option<T>,
 }
 
-/// Up to so many values.
+/// A table with a maximum number of values.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     slots: Vec<Slot<T>>,
@@ -34,7 +34,7 @@ impl<T> Table<T> {
         self.len() >= self.most
     }
 
-    /// Nothing where the table is full.
+    /// Returns `None` if the table is full.
     pub fn insert(&mut self, value: T) -> Option<Key> {
         if self.is_full() {
             return None;

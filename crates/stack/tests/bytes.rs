@@ -48,14 +48,15 @@ fn a_frame_is_hashed_by_what_it_has() {
 
 #[test]
 fn a_checksum_is_the_one_worked_out_by_hand() {
-    // RFC 1071's way over 45 00 00 1c, 00 00 40 00, 40 11 csum, 0a 00 00 01, 0a 00 00 02: the sum is 0xd930, and
-    // its complement 0x26cf.
+    // RFC 1071's method over 45 00 00 1c, 00 00 40 00, 40 11 csum, 0a 00 00 01, 0a 00 00 02. The sum is 0xd930, and its
+    // complement 0x26cf.
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     frame.extend([0x45, 0, 0, 0x1c, 0, 0, 0x40, 0, 0x40, 0x11, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     frame.extend([0, 7, 0, 9, 0, 8, 0, 0]);
     fill(&mut frame).unwrap();
     assert_eq!(frame[24..26], [0x26, 0xcf]);
-    // The pseudo-header adds 0a000001, 0a000002, 0011, 0008; the datagram 0007, 0009, 0008: 0x1434, complemented.
+    // The pseudo-header adds 0a000001, 0a000002, 0011, 0008; the datagram 0007, 0009, 0008. The sum is 0x1434, which is
+    // complemented.
     assert_eq!(frame[40..42], [0xeb, 0xcb]);
     let ip = Parsed::read(&frame).unwrap().ip.unwrap();
     assert!(verify(&frame, &ip));

@@ -1,4 +1,4 @@
-//! How connections end: in every order, by both at once, half by half, and by resets.
+//! Ends of connections: in every order, simultaneous, half-closed, and by resets.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -7,7 +7,7 @@ const FIN: u8 = 1;
 const RST: u8 = 4;
 const ACK: u8 = 16;
 
-/// Both stacks after all that was closed is forgotten: TIME-WAIT takes 2 s here.
+/// Checks both stacks after all closed connections are forgotten: TIME-WAIT takes 2 s here.
 fn gone(net: &mut Net) {
     net.run(us(2_500_000));
     assert_eq!((net.ends[0].connections(), net.ends[1].connections()), (0, 0));
@@ -162,7 +162,7 @@ fn a_lost_fin_is_sent_again_although_acknowledgements_repeat() {
     net.log = Some(Vec::new());
     net.close(0, a);
     net.run(us(100));
-    // The last byte, which comes again four times, is acknowledged four times.
+    // The last byte, repeated four times, is acknowledged four times.
     let (_, fin, _) = net.segments()[0];
     let mut again = net.log.as_ref().unwrap()[0].1.clone();
     again.truncate(54);

@@ -1,4 +1,4 @@
-//! Bytes from the network are untrusted: any of them, and true frames with changes, do no harm.
+//! Bytes from the network are untrusted: arbitrary bytes, and changed valid frames, do no harm.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -8,7 +8,7 @@ fn many(n: u32) -> ProptestConfig {
     ProptestConfig { cases: n * ProptestConfig::default().cases / 256, ..Default::default() }
 }
 
-/// Everything that a stack does by itself.
+/// All functions of a stack, by itself.
 fn exercise(net: &mut Net) {
     net.pump();
     for _ in 0..20 {
@@ -32,7 +32,7 @@ proptest! {
         for mut frame in frames {
             let now = net.now;
             net.ends[0].receive(now, &frame, ChecksumStatus::Good);
-            // The same after an Ethernet header that is for this host.
+            // The same after an Ethernet header for this host.
             for kind in [[8, 0], [8, 6], [0x86, 0xdd], [0x81, 0]] {
                 let mut other = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
                 other.extend(kind);
@@ -47,7 +47,7 @@ proptest! {
         exercise(&mut net);
     }
 
-    /// Frames of real connections, some of them changed or given again, with checksums that are right.
+    /// Frames of real connections, some changed or repeated, with correct checksums.
     #[test]
     fn changed_frames_do_no_harm(
         seed in any::<u64>(),

@@ -1,4 +1,4 @@
-//! How connections begin: established, refused, unanswered, too many.
+//! Beginnings of connections: established, refused, unanswered, too many.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -67,7 +67,7 @@ fn a_closed_port_refuses() {
 fn a_host_that_is_not_there_is_unreachable() {
     let mut net = Net::pair();
     let id = net.ends[0].connect(net.now, at(9, 80), None, &plain()).unwrap();
-    // Three questions, a second apart, the last of which is waited for too.
+    // Three requests, a second apart. The wait for the last one counts too.
     net.run(us(2_999_999));
     assert!(net.events.is_empty());
     net.run(us(2));
@@ -94,7 +94,7 @@ fn a_gateway_takes_what_is_for_other_networks() {
 
 #[test]
 fn silence_ends_a_connection_in_time() {
-    // How long an established one waits is of no account.
+    // The timeout of an established connection does not matter.
     let own = StackSpec { timeout: us(1_000), connect_timeout: us(5_000_000), ..spec(1) };
     let mut net = Net::of([own, spec(2)]);
     net.ends[0].add_neighbour(at(2, 0).ip(), [2, 0, 0, 0, 0, 2]);

@@ -1,4 +1,4 @@
-//! What a stack refuses, and what it says then.
+//! Limits of a stack, and the errors at them.
 
 use crate::net::*;
 use nicety_stack::*;

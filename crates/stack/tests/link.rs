@@ -1,9 +1,9 @@
-//! What is for this host, and what is not.
+//! Frames for this host, and frames for others.
 
 use crate::net::*;
 use nicety_stack::*;
 
-/// A SYN from host 1 to host 2, and a net to have it received.
+/// Returns a SYN from host 1 to host 2, and a net to deliver it.
 fn syn(change: impl Fn(StackSpec) -> StackSpec) -> (Vec<u8>, Net) {
     let mut net = Net::of([change(spec(1)), change(spec(2))]);
     net.ends[0].add_neighbour(at(2, 0).ip(), [2, 0, 0, 0, 0, 2]);

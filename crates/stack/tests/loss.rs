@@ -1,10 +1,10 @@
-//! Goodput where frames are lost, against the square-root law of Reno.
+//! Goodput with lost frames, compared with the square-root law of Reno.
 
 use crate::net::*;
 use nicety_stack::*;
 
-/// Bytes a second over 8 connections at 10 Gb/s with 200 us round trips, of the square-root law's, and the sender's
-/// counters.
+/// Returns bytes per second over 8 connections at 10 Gb/s with 200 us round trips, and the sender's counters. The rate
+/// is a share of the square-root law's.
 fn goodput(lost: u32, change: impl Fn(StackSpec) -> StackSpec) -> (f64, Counters) {
     let mut net = Net::of([change(spec(1)), change(spec(2))]);
     net.keep_arrivals = false;
@@ -28,8 +28,8 @@ fn goodput(lost: u32, change: impl Fn(StackSpec) -> StackSpec) -> (f64, Counters
             break;
         }
     }
-    // Mathis et al. 1997, without delayed acknowledgements' factor: MSS / RTT * sqrt(3 / 2p) for each connection; at 3 %
-    // that is 7 segments a round trip of 200 us, 51.6 MB/s.
+    // Mathis et al. 1997, without the factor of delayed acknowledgements: MSS / RTT * sqrt(3 / 2p) per connection. At 3
+    // % that is 7 segments per round trip of 200 us, 51.6 MB/s.
     let law = 1460.0 / 200e-6 * (1.5e6 / f64::from(lost)).sqrt();
     (got as f64 / (until.since(start).ns() * 1e-9) / 8.0 / law, net.ends[0].counters().clone())
 }

@@ -1,4 +1,4 @@
-//! Another TCP at the other end: smoltcp's, which was written by others from the same standards.
+//! An independent TCP at the other end: smoltcp, written by others from the same standards.
 
 use crate::net::*;
 use nicety_stack::*;
@@ -52,8 +52,8 @@ impl Device for Wire {
     }
 }
 
-/// Sends `bytes` from each end to the other, over a network that loses so many of a million frames of this crate's, and
-/// closes. Returns how often those were sent again.
+/// Sends `bytes` from each end to the other and closes, over a network that loses `lost` of a million frames of this
+/// crate. Returns the number of retransmissions.
 fn exchange(bytes: usize, lost: u32, timestamps: bool) -> u64 {
     let mut stack = Stack::new(StackSpec { timestamps, ..spec(1) }).unwrap();
     stack.add_neighbour(at(2, 0).ip(), [2, 0, 0, 0, 0, 2]);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 struct Case {
     faults: Faults,
     seed: u64,
-    /// Of each connection: bytes each way, which end closes first, IPv6.
+    /// Per connection: bytes each way, the end that closes first, IPv6.
     streams: Vec<(usize, usize, bool, bool)>,
     buffers: (usize, usize),
     mtu: usize,
@@ -53,7 +53,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     timestamps: flags[1],
                     loss_probe: flags[2],
                     nodelay: flags[3],
-                    // The usual choice more often than not.
+                    // The usual choice is more frequent than others.
                     sack: flags[4] || flags[0],
                     cubic: flags[5],
                     lro: flags[6],
@@ -72,7 +72,7 @@ struct Flow {
     expect: Vec<u8>,
     got: Vec<u8>,
     finished: bool,
-    /// Sends its end only after the peer's has come.
+    /// Closes only after the peer's FIN has arrived.
     last: bool,
     closed: bool,
 }
@@ -108,7 +108,7 @@ impl Flow {
 }
 
 fn run(case: &Case) -> u64 {
-    // Few bytes at a time are enough of them.
+    // Few bytes at a time make enough segments.
     let share = if case.buffers.0.min(case.buffers.1) < 20 { 100 } else { 1 };
     let with = |n| StackSpec {
         mtu: case.mtu,
@@ -128,14 +128,14 @@ fn run(case: &Case) -> u64 {
         ..spec(n)
     };
     let mut net = Net::of([with(1), with(2)]);
-    // Three lost questions in a row are a host that cannot be reached.
+    // After three lost requests in a row, a host is unreachable.
     for (end, other) in [(0, 2), (1, 1)] {
         net.ends[end].add_neighbour(at(other, 0).ip(), [2, 0, 0, 0, 0, other]);
         net.ends[end].add_neighbour(at6(other, 0).ip(), [2, 0, 0, 0, 0, other]);
     }
     net.faults = case.faults;
     net.draw = Draw(case.seed);
-    // Frames that a card joins come at once.
+    // Frames that a card coalesces arrive together.
     (net.gap, net.lro) = if case.lro { (0, Some(20_000)) } else { (800, None) };
     net.keep_arrivals = false;
     let options = Options {
@@ -195,7 +195,7 @@ fn run(case: &Case) -> u64 {
             a.step(&mut net);
             b.step(&mut net);
         }
-        // What a program does may be all that there is left.
+        // Only the program's actions may be left.
         idle = if net.step(limit) || !net.events.is_empty() { 0 } else { idle + 1 };
         if idle == 4 {
             break;
@@ -218,7 +218,7 @@ fn run(case: &Case) -> u64 {
     for end in &mut net.ends {
         assert_eq!((end.connections(), end.next_timer()), (0, None));
     }
-    // A damaged frame that is taken would show above; some were there.
+    // A damaged frame that is accepted would fail above. Some were there.
     net.ends.iter().map(|end| end.counters().drops(Drop::Checksum)).sum()
 }
 
@@ -236,8 +236,8 @@ proptest! {
     }
 }
 
-/// Schedules with which an earlier TCP sent frames without end, had a late SYN and a late acknowledgement establish a
-/// connection after its end, and reset connections that were closed in order.
+/// Schedules with which an earlier TCP failed: it sent frames without end, or reset connections that were closed in
+/// order. Or a late SYN and a late acknowledgement established a connection after its end.
 #[test]
 fn schedules_that_have_failed_end() {
     let case = Case {

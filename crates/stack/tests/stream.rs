@@ -57,7 +57,7 @@ fn a_closed_window_stops_the_sender_and_opens_again() {
     assert_eq!(net.ends[1].readable(b), Ok(4380));
     assert_eq!(net.ends[0].unacknowledged(a), Ok(5620));
     net.log = Some(Vec::new());
-    // The window is probed for after 200 ms, 400 ms and so on, each time with one byte, which is not taken.
+    // The window is probed after 200 ms, 400 ms and so on. Each probe has one byte, which is not accepted.
     net.run(us(1_000_000));
     let probes = net.segments().iter().filter(|s| s.0 == 0 && s.2 == 1).count();
     assert!((2..=3).contains(&probes), "{probes} probes");

@@ -4,7 +4,7 @@ use crate::net::*;
 use nicety_stack::*;
 use nicety_types::{Duration, Time};
 
-/// A pair that knows its neighbours and is connected, at a whole millisecond.
+/// Returns a pair of connected hosts that know their neighbours, at a whole millisecond.
 fn pair(change: impl Fn(StackSpec) -> StackSpec) -> (Net, ConnectionId, ConnectionId) {
     let mut net = Net::of([change(spec(1)), change(spec(2))]);
     let (a, b) = net.connected(80);
@@ -13,7 +13,7 @@ fn pair(change: impl Fn(StackSpec) -> StackSpec) -> (Net, ConnectionId, Connecti
     (net, a, b)
 }
 
-/// When the next segments of a host leave, until nothing more happens in the given time.
+/// Returns the departure times of a host's next segments, until nothing happens for the given time.
 fn departures(net: &mut Net, end: usize, time: Duration) -> Vec<Time> {
     let until = net.now + time;
     let (mut times, mut seen) = (Vec::new(), net.segments().len());
@@ -87,7 +87,7 @@ fn a_lost_tail_is_probed_for_after_two_round_trips() {
     let times = departures(&mut net, 0, us(100_000));
     let after: Vec<_> = times.iter().map(|t| t.since(start)).collect();
     assert_eq!(after.len(), 4, "{after:?}");
-    // Two round trips after the last acknowledgement, which came after one.
+    // Two round trips after the last acknowledgement, which was after one.
     assert!(after[3] >= us(60) && after[3] <= us(80), "{after:?}");
     assert_eq!(net.recv(1, b), Ok(pattern(2, 4380)));
     assert_eq!(net.ends[0].counters().recoveries, 1);

@@ -1,39 +1,39 @@
-//! Traffic read ahead: a thread reads captures, or makes frames, while the run uses the ones before.
+//! Read-ahead of traffic: a thread reads captures or makes frames while the run uses earlier ones.
 
 use crate::error::TrafficError;
 use crate::stream::{Due, Stream};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// Frames that go from thread to thread at once.
+/// Frames in a group that goes from thread to thread.
 const FRAMES: usize = 256;
-/// Groups of frames that are ready before the thread waits.
+/// Ready groups before the thread waits.
 const GROUPS: usize = 4;
 
-/// Frames, one behind the other.
+/// Consecutive frames.
 #[derive(Default)]
 struct Group {
     bytes: Vec<u8>,
-    /// Where each ends, and when it is due.
+    /// The end of each frame in `bytes`, and its due time.
     frames: Vec<(usize, Due)>,
-    /// What comes behind them: the end, or an error.
+    /// The end of the traffic behind the frames, or an error.
     end: Option<Result<(), TrafficError>>,
 }
 
 /// A [`Stream`] that a thread reads ahead of its use. Its frames are the same.
 pub struct Ahead {
     groups: Receiver<Group>,
-    /// Where memory goes back.
+    /// The way back for used memory.
     used: Sender<Group>,
     group: Group,
     next: usize,
 }
 
 impl Stream {
-    /// The same frames, read ahead by a thread of their own, which ends with what is returned.
+    /// Returns the same frames, read ahead by a thread of their own. The thread ends with the returned value.
     ///
     /// # Errors
-    /// The system has no thread.
+    /// When the system has no thread.
     pub fn ahead(self) -> Result<Ahead, TrafficError> {
         let (ready, groups) = sync_channel(GROUPS);
         let (used, back) = channel();
@@ -44,7 +44,7 @@ impl Stream {
     }
 }
 
-/// Fills groups until the traffic ends or nobody takes them.
+/// Fills groups until the traffic ends or the receiver is gone.
 fn read(mut stream: Stream, ready: &SyncSender<Group>, back: &Receiver<Group>) {
     let mut frame = Vec::new();
     loop {
@@ -128,14 +128,14 @@ mod tests {
             let (frames, error) = all(|frame| ahead.next_frame(frame));
             assert_eq!(frames.len(), packets);
             assert_eq!((frames, error), all(|frame| stream.next_frame(frame)));
-            // Behind the end there is nothing more.
+            // Nothing follows the end.
             assert_eq!(ahead.next_frame(&mut Vec::new()), Ok(None));
         }
     }
 
     #[test]
     fn an_error_comes_behind_the_frames_before_it() {
-        // A header of pcap; packets of 20 bytes; one that says it has 20 and has 3.
+        // A pcap header, packets of 20 bytes, and a packet of 3 bytes with a stated length of 20.
         let mut capture = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 1].map(u32::to_le_bytes).concat();
         for bytes in [[0; 20].as_slice(); 300].into_iter().chain([[0; 3].as_slice()]) {
             capture.extend([0, 0, 20, 20].map(u32::to_le_bytes).concat());

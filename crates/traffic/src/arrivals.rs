@@ -1,31 +1,32 @@
-//! When frames are due, at a rate.
+//! Due times of frames at a rate.
 
 use crate::expression::{Arrivals, Rate};
 use nicety_kernel::Rng;
 use nicety_types::NodeId;
 
-/// Picoseconds of a second.
+/// Picoseconds per second.
 const SECOND: u128 = 1_000_000_000_000;
 
 /// The clock of frames at a rate.
 pub(crate) struct Clock {
     arrivals: Arrivals,
-    /// So many units of work a second.
+    /// Units of work per second.
     rate: u64,
-    /// Whether a frame is one unit; otherwise each of its bits is.
+    /// Whether a frame is one unit; otherwise each of its bits is one.
     by_packet: bool,
     /// Units so far.
     units: u128,
-    /// Of Poisson arrivals: when the next frame is due, and the mean gap in picoseconds, where frames do not have one each.
+    /// For Poisson arrivals: the next frame's due time, and the mean gap in picoseconds. None: a frame's own size gives its mean
+    /// gap.
     next: Option<u64>,
     gap: Option<u64>,
-    /// Frames left of a burst, and when it is due.
+    /// Frames left of a burst, and its due time.
     burst: (u64, Option<u64>),
     rng: Rng,
 }
 
 impl Clock {
-    /// Of this rate, for frames with this mean of bytes, where it is known; none where it is none.
+    /// Returns the clock of a rate, for frames with a mean of `bytes` bytes, where it is known. None for `Wire` and `Recorded`.
     pub(crate) fn new(rate: Rate, arrivals: Arrivals, bytes: Option<f64>, seed: u64) -> Option<Clock> {
         let (rate, by_packet) = match rate {
             Rate::Wire | Rate::Recorded => return None,
@@ -38,7 +39,8 @@ impl Clock {
         Some(Clock { arrivals, rate, by_packet, units: 0, next: Some(0), gap, burst: (0, None), rng })
     }
 
-    /// How long the frames so far take at the rate, in picoseconds, 2^64 - 1 at most: the last of them with the gap behind it.
+    /// The duration of the frames so far at the rate, in picoseconds, at most 2^64 - 1. It includes the gap behind the last
+    /// frame.
     pub(crate) fn lasts(&self) -> u64 {
         self.time_of(self.units).unwrap_or(u64::MAX)
     }
@@ -48,8 +50,8 @@ impl Clock {
         u64::try_from(units.checked_mul(SECOND)? / u128::from(self.rate)).ok()
     }
 
-    /// The due time of a frame of `bytes` bytes, in picoseconds from the beginning: each frame once, in order. None from 2^64
-    /// or more.
+    /// Returns the due time of a frame of `bytes` bytes, in picoseconds from the beginning. Call it once per frame, in order.
+    /// None from 2^64 on.
     pub(crate) fn due(&mut self, bytes: u64) -> Option<u64> {
         let units = if self.by_packet { 1 } else { u128::from(bytes) * 8 };
         let paced = self.time_of(self.units);
@@ -57,7 +59,7 @@ impl Clock {
         match self.arrivals {
             Arrivals::Paced => paced,
             Arrivals::Poisson => {
-                // Of frames whose mean is not known, each has a gap by its own bits.
+                // Without a known mean size, a frame's own bits give its mean gap.
                 let mean = match self.gap {
                     Some(gap) => gap,
                     None => self.time_of(units).unwrap_or(u64::MAX),
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn frames_are_due_by_their_bits_or_one_by_one() {
-        // A byte a nanosecond.
+        // A byte per nanosecond.
         let rate = Rate::BitsPerSecond(8_000_000_000);
         assert_eq!(all(rate, Arrivals::Paced, &[64, 100, 64]), [0, 64_000, 164_000]);
         assert_eq!(all(rate, Arrivals::Bursts(2), &[64, 100, 64]), [0, 0, 164_000]);
@@ -103,7 +105,7 @@ mod tests {
     #[test]
     fn a_frame_that_is_due_behind_all_times_has_none() {
         for arrivals in [Arrivals::Paced, Arrivals::Poisson, Arrivals::Bursts(2)] {
-            // A bit a second: 2^64 ps are 18 446 744 s, so 2.3 million bytes. A frame has a million.
+            // A bit per second: 2^64 ps are 18 446 744 s, so 2.3 million bytes. A frame has a million.
             let mut clock = Clock::new(Rate::BitsPerSecond(1), arrivals, Some(1e6), 3).unwrap();
             let due: Vec<_> = (0..40).map(|_| clock.due(1_000_000)).collect();
             let last = due.iter().position(Option::is_none).unwrap();
@@ -141,7 +143,7 @@ mod tests {
             assert!((mean - 1.0).abs() < 0.02 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
         };
         exponential(&due);
-        // So they are with frames of different sizes at a rate of bits, whatever the size of the one before.
+        // The same holds for frames of different sizes at a rate of bits, after a frame of any size.
         let sizes = Sizes::Weighted(vec![(60, 3), (1500, 1)]);
         assert_eq!((sizes.mean(), Sizes::Range(60, 101).mean()), (420.0, 80.5));
         let rate = Rate::BitsPerSecond(3_360_000_000);

@@ -1,31 +1,31 @@
-//! Errors of traffic: of an expression, with the place in it, or of a packet.
+//! Errors of traffic: in an expression, with the place, or in a packet.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Why there is no such traffic. The text says where, and what to write instead.
+/// An error of a traffic expression or a capture. The text names the place and a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficError {
-    /// The expression, and the bytes of it that are wrong; none for what a capture has in it.
+    /// The expression, and its wrong bytes; none for an error in a capture.
     pub(crate) place: Option<(String, Range<usize>)>,
     /// The problem, and a correction.
     pub(crate) message: String,
 }
 
 impl TrafficError {
-    /// Of a packet, or of a file.
+    /// Returns the error of a packet or a file.
     pub(crate) fn new(message: impl Into<String>) -> TrafficError {
         TrafficError { place: None, message: message.into() }
     }
 
-    /// The bytes of the expression that are wrong, if it is the expression.
+    /// The wrong bytes of the expression, for an error in the expression.
     pub fn place(&self) -> Option<Range<usize>> {
         self.place.as_ref().map(|(_, bytes)| bytes.clone())
     }
 }
 
 impl fmt::Display for TrafficError {
-    /// A line; for an expression two more, which show the place.
+    /// Writes a line; for an expression two more, which show the place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((text, bytes)) = &self.place else { return f.write_str(&self.message) };
         let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

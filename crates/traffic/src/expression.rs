@@ -1,63 +1,63 @@
-//! Traffic as an expression describes it.
+//! Traffic, described by an expression.
 
 use crate::form::Form;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Traffic: where frames come from, how many, and when they are due.
+/// Traffic: the source of frames, their number, and their due times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
     /// The expression.
     pub(crate) text: String,
-    /// Where frames come from.
+    /// The source of frames.
     pub source: Source,
-    /// When they are due.
+    /// The rate of frames.
     pub rate: Rate,
-    /// How they follow each other at a rate.
+    /// The arrival process at a rate.
     pub arrivals: Arrivals,
-    /// The number of frames; of a capture that is not looped all of it, where it is none.
+    /// The number of frames. None: all frames of a capture that is not looped.
     pub packets: Option<u64>,
-    /// Whose card they go to, where that is said.
+    /// The rank of the card that they go to, if given.
     pub to: Option<u32>,
-    /// When the first may leave, in picoseconds after the beginning, where that is said.
+    /// The earliest start of the first frame, in picoseconds after the beginning, if given.
     pub start_ps: Option<u64>,
-    /// Whether the expression says addresses of sources, and of destinations.
+    /// Whether the expression gives source addresses, and destination addresses.
     pub(crate) says: (bool, bool),
-    /// Whether its sizes are those of IMIX.
+    /// Whether the sizes are IMIX.
     pub(crate) is_imix: bool,
-    /// The bytes of the expression that say sizes, if any do.
+    /// The bytes of the expression that give sizes, if any.
     pub(crate) size_at: Option<Range<usize>>,
-    /// What packets are.
+    /// The form of packets.
     pub(crate) form: Form,
 }
 
-/// Where frames come from.
+/// A source of frames.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// A capture.
     Capture {
-        /// The file: pcap or pcapng, perhaps compressed.
+        /// The file: pcap or pcapng, possibly compressed.
         path: PathBuf,
-        /// Whether it begins again at its end.
+        /// Whether the capture restarts at its end.
         looped: bool,
-        /// What becomes of packets of which not all was captured.
+        /// The treatment of truncated packets.
         cut: Cut,
     },
     /// A template of headers.
     Template(Template),
 }
 
-/// What becomes of packets of which not all was captured.
+/// The treatment of packets that were captured only in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// An error.
     Refuse,
-    /// They are filled up with zeros.
+    /// Padding with zeros.
     Pad,
 }
 
-/// Frames of a transport protocol over IP, of the version of its addresses.
+/// Frames of a transport protocol over IP. The addresses give the version of IP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     /// The transport protocol.
@@ -70,9 +70,9 @@ pub struct Template {
     pub sport: Ports,
     /// Destination ports.
     pub dport: Ports,
-    /// The number of flows: that many different headers.
+    /// The number of flows, each with its own headers.
     pub flows: u64,
-    /// How often each flow has a frame.
+    /// The distribution of frames over flows.
     pub popularity: Popularity,
     /// Bytes of frames, without the frame check sequence.
     pub sizes: Sizes,
@@ -88,7 +88,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Bytes of all headers: Ethernet, IP of version 6 or 4, and its own.
+    /// Bytes of all headers: Ethernet, IP of version 6 or 4, and the protocol's own.
     pub const fn headers(self, ip6: bool) -> u64 {
         14 + if ip6 { 40 } else { 20 }
             + match self {
@@ -98,27 +98,27 @@ impl Protocol {
     }
 }
 
-/// Most bits by which the addresses that are used of a network differ: a network of IP version 6 has more than frames could have.
+/// Maximum free bits of used addresses. An IPv6 network has more addresses than a run has frames.
 const MOST_BITS: u32 = 40;
-/// Where more bits are free, addresses are this far apart, modulo the network: an odd number, so that no two are the same.
+/// The distance of used addresses where more bits are free, modulo the network. An odd number keeps them distinct.
 const APART: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
-/// A network's addresses.
+/// The addresses of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// The first.
     pub first: IpAddr,
-    /// How many of its last bits are free: 0 of a single address.
+    /// The free bits at its end; 0 for a single address.
     pub bits: u32,
 }
 
 impl Addresses {
-    /// How many are used, at least one: all of them, of IP version 4.
+    /// The number of used addresses, at least one. For IPv4 all addresses are used.
     pub const fn count(self) -> u64 {
         1 << if self.bits < MOST_BITS { self.bits } else { MOST_BITS }
     }
 
-    /// One of those that are used, as a number.
+    /// Returns used address `index`, as a number.
     pub(crate) fn number(self, index: u64) -> u128 {
         let first = match self.first {
             IpAddr::V4(first) => u32::from(first).into(),
@@ -130,7 +130,7 @@ impl Addresses {
     }
 }
 
-/// Ports that follow each other.
+/// Consecutive ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
     /// The first.
@@ -140,43 +140,43 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// How many there are.
+    /// The number of ports.
     pub const fn count(self) -> u64 {
         self.last as u64 - self.first as u64 + 1
     }
 }
 
-/// How often each flow has a frame.
+/// A distribution of frames over flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Popularity {
-    /// Each as often as any other.
+    /// All flows equally often.
     Uniform,
-    /// The one of rank k in proportion to k to the power of minus this.
+    /// Rank k in proportion to k to the power of minus this exponent.
     Zipf(f64),
 }
 
 /// Bytes of frames, without the frame check sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// Each of these sizes with its weight.
+    /// These sizes, each with its weight.
     Weighted(Vec<(u64, u64)>),
-    /// Each from the first to the last as often as any other.
+    /// All sizes from the first to the last, equally often.
     Range(u64, u64),
 }
 
 impl Sizes {
-    /// The usual simple IMIX: IP packets of 40, 576 and 1500 bytes as 7 : 4 : 1, in frames of 64, 594 and 1518 bytes, of which
-    /// the last four are the frame check sequence, which no handler sees.
+    /// Returns the usual simple IMIX: IP packets of 40, 576 and 1500 bytes as 7 : 4 : 1. Their frames have 64, 594 and 1518
+    /// bytes, including the four bytes of the frame check sequence, which no handler sees.
     pub fn imix() -> Sizes {
         Sizes::Weighted(vec![(60, 7), (590, 4), (1514, 1)])
     }
 
-    /// The same without Ethernet's header and padding.
+    /// Returns the same mix without Ethernet's header and padding.
     pub(crate) fn imix_packets() -> Sizes {
         Sizes::Weighted(vec![(40, 7), (576, 4), (1500, 1)])
     }
 
-    /// With so many bytes more.
+    /// Adds `bytes` to every size.
     pub(crate) fn plus(self, bytes: u64) -> Sizes {
         match self {
             Sizes::Range(first, last) => Sizes::Range(first + bytes, last + bytes),
@@ -186,7 +186,7 @@ impl Sizes {
         }
     }
 
-    /// With every size that is below this one raised to it.
+    /// Raises smaller sizes to `least`.
     pub(crate) fn at_least(self, least: u64) -> Sizes {
         match self {
             Sizes::Range(first, last) => Sizes::Range(first.max(least), last.max(least)),
@@ -207,7 +207,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest and the largest.
+    /// The smallest and the largest size.
     pub fn extent(&self) -> (u64, u64) {
         match self {
             Sizes::Range(first, last) => (*first, *last),
@@ -219,25 +219,25 @@ impl Sizes {
     }
 }
 
-/// When frames are due.
+/// The due times of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// One behind the other, as the wire takes them.
+    /// Back to back, as the wire takes them.
     Wire,
     /// At the times of the capture.
     Recorded,
-    /// So many bits of frames in a second.
+    /// Bits of frames per second.
     BitsPerSecond(u64),
-    /// So many frames in a second.
+    /// Frames per second.
     PacketsPerSecond(u64),
 }
 
-/// By how much frames may seem to take the wire for longer than it does: each takes whole picoseconds.
+/// Tolerance for the wire time of frames: each frame takes whole picoseconds.
 const ROUNDED: f64 = 1e-3;
 
 impl Rate {
-    /// Why so many frames with so many bytes, which take a wire for so many seconds, do not have this rate on it: figures would be
-    /// those of another one. None where they do.
+    /// Returns an error if the wire needs longer than this rate allows: `wire_s` seconds for `frames` frames of `bytes` bytes in
+    /// all. The results would be those of another rate.
     pub fn above_the_wire(self, frames: u64, bytes: u64, wire_s: f64) -> Option<String> {
         let (frames, bits) = (frames as f64, 8.0 * bytes as f64);
         let (written, seconds) = match self {
@@ -255,14 +255,14 @@ impl Rate {
     }
 }
 
-/// How frames follow each other at a rate.
+/// The arrival process of frames at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// At the rate, evenly.
+    /// Evenly spaced.
     Paced,
-    /// Gaps between them are exponentially distributed.
+    /// With exponentially distributed gaps.
     Poisson,
-    /// So many at once, and bursts at the rate.
+    /// In bursts of this number of frames, at the rate.
     Bursts(u64),
 }
 
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_rate_above_that_of_the_wire_is_no_experiment() {
-        // 1000 packets of 125 bytes occupy the wire for 10 us: 100 Gb/s, and 100 million a second.
+        // 1000 packets of 125 bytes occupy the wire for 10 us: 100 Gb/s, and 100 million per second.
         let of = |rate: Rate| rate.above_the_wire(1000, 125_000, 10e-6);
         assert_eq!(of(Rate::BitsPerSecond(100_000_000_000)), None);
         assert_eq!(of(Rate::PacketsPerSecond(100_000_000)), None);

@@ -1,34 +1,34 @@
-//! What a packet is: a frame of Ethernet, or what is in one, as PsPIN has it.
+//! The form of a packet: an Ethernet frame, or its IP packet in PsPIN's byte order.
 
 use crate::template::{checksum, sum_of};
 
-/// What handlers find where a packet begins.
+/// The bytes at the start of a packet, as handlers find them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// The frame, from its destination address on.
     #[default]
     Frame,
-    /// The packet in it: a header of IP version 4, and of UDP behind it, with their fields in the byte order of a little-endian core, and the
-    /// two halves of the first byte exchanged, so that the version is in the lower one. All other bytes are as on the wire.
+    /// The frame's IPv4 packet, with a UDP header if it has one. Header fields have the byte order of a little-endian core. The
+    /// two halves of the first byte are exchanged, so that the version is in the lower one. All other bytes are as on the wire.
     /// Source: PsPIN's `packets.h`, and the packets that its driver makes.
     Packet,
 }
 
 /// Bytes of Ethernet's header without tags.
 const ETHERNET: usize = 14;
-/// Bytes of a VLAN's tag, and the types that say that there is one.
+/// Bytes of a VLAN tag, and its EtherTypes.
 const TAG: usize = 4;
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
-/// The type of IP version 4.
+/// The EtherType of IPv4.
 const IP: u16 = 0x0800;
-/// Bytes of IP's header without options.
+/// Bytes of an IPv4 header without options.
 const IP_HEADER: usize = 20;
-/// The number of UDP, and bytes of its header.
+/// The protocol number of UDP, and the bytes of its header.
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 
 impl Form {
-    /// Most bytes that there can be.
+    /// Maximum bytes of a packet.
     pub(crate) const fn most(self) -> u64 {
         match self {
             Form::Frame => u64::MAX,
@@ -44,7 +44,7 @@ impl Form {
         }
     }
 
-    /// The same in any frame, with its tags.
+    /// As [`Form::in_front`], for any frame with its tags.
     pub(crate) fn in_front_of(self, frame: &[u8]) -> usize {
         let mut at = self.in_front() as usize;
         while at > 0 && TAGS.contains(&half(frame, at - 2)) && at + TAG <= frame.len() {
@@ -53,7 +53,7 @@ impl Form {
         at
     }
 
-    /// Makes a frame what handlers find; an empty one where the frame has no more than Ethernet's header.
+    /// Converts a frame to this form; empty where the frame has only Ethernet's header.
     pub(crate) fn take(self, frame: &mut Vec<u8>) {
         if self == Form::Frame {
             return;
@@ -67,16 +67,16 @@ impl Form {
     }
 }
 
-/// Two bytes of a packet as a number; 0 where there are none.
+/// Returns two bytes of a packet as a number; 0 behind the end.
 fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Puts the headers of a packet of IP version 4 into the order of the cores, and takes away the padding behind it; a header that is none
-/// stays as it is.
+/// Converts the headers of an IPv4 packet to the byte order of the cores, and removes the padding behind it. Leaves other packets
+/// unchanged.
 fn in_core_order(packet: &mut Vec<u8>) {
     let header = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
-    // Of segments that were captured before the card cut them, or after it put them together, it is 0.
+    // The length is 0 in segments captured before the card cut them, or after the card merged them.
     let length = match half(packet, 2) {
         0 => packet.len(),
         length => usize::from(length),
@@ -86,13 +86,13 @@ fn in_core_order(packet: &mut Vec<u8>) {
         return;
     }
     packet.truncate(length);
-    // Of a packet in several fragments only the first has the header of UDP.
+    // Only the first fragment of a packet has a UDP header.
     let is_first = half(packet, 6) & 0x1fff == 0;
     let has_udp = packet[9] == UDP && is_first && packet.len() >= header + UDP_HEADER;
     turn(packet, header, has_udp);
 }
 
-/// Turns a header of IP of so many bytes round, and that of UDP behind it.
+/// Swaps the fields of an IP header of `header` bytes, and of the UDP header behind it.
 fn turn(packet: &mut [u8], header: usize, has_udp: bool) {
     packet[0] = packet[0].rotate_left(4);
     for at in [2, 4, 6, 10] {
@@ -106,13 +106,14 @@ fn turn(packet: &mut [u8], header: usize, has_udp: bool) {
     }
 }
 
-/// The headers of a packet of IP version 4 and UDP of so many bytes, in this order of the cores: from 198.18.0.1 to 198.19.0.1, port 49152 to 9.
+/// Returns the headers of an IPv4 and UDP packet of `bytes` bytes, in the byte order of the cores. It goes from 198.18.0.1, port
+/// 49152, to 198.19.0.1, port 9.
 pub fn core_order_header(bytes: u64) -> [u8; IP_HEADER + UDP_HEADER] {
     let length = u16::try_from(bytes).unwrap_or(u16::MAX);
     let mut header = [0; IP_HEADER + UDP_HEADER];
     header[0] = 0x45;
     header[2..4].copy_from_slice(&length.to_be_bytes());
-    // Not to be fragmented.
+    // The don't-fragment bit.
     header[6] = 0x40;
     header[8..10].copy_from_slice(&[64, UDP]);
     header[12..20].copy_from_slice(&[198, 18, 0, 1, 198, 19, 0, 1]);
@@ -147,7 +148,7 @@ mod tests {
         packet
     }
 
-    /// A frame with tags around these bytes.
+    /// Returns a frame with tags around these bytes.
     fn frame(tags: &[u16], kind: u16, packet: &[u8]) -> Vec<u8> {
         let mut frame = vec![7; 12];
         for tag in tags {
@@ -167,7 +168,7 @@ mod tests {
             assert_eq!((&packet[12..16], &packet[16..20]), (&[3, 2, 1, 10][..], &[6, 5, 4, 10][..]));
         }
         assert_eq!(made("udp size=28", 1)[0].len(), 28);
-        // Of IMIX the sizes of its packets of IP; of IP version 6 and of TCP nothing is turned round.
+        // IMIX has the sizes of its IP packets. The fields of IPv6 and TCP are not swapped.
         let lengths = |text| made(text, 300).iter().map(Vec::len).collect::<std::collections::BTreeSet<_>>();
         assert_eq!(lengths("imix").into_iter().collect::<Vec<_>>(), [40, 576, 1500]);
         assert_eq!(lengths("udp ip6 imix").into_iter().collect::<Vec<_>>(), [48, 576, 1500]);
@@ -198,12 +199,12 @@ mod tests {
             assert_eq!((packet.len(), packet[0], &packet[2..4]), (40, 0x54, &[40, 0][..]));
             assert_eq!((ports(&packet, 20), &packet[28..]), (vec![21, 20, 23, 22], &ip(0, 0, 0, 0)[28..40]));
         }
-        // With options the header of UDP is further behind; a later fragment has none, and TCP's is another one.
+        // Options move the UDP header back. A later fragment has no UDP header, and TCP's is another one.
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x46, 46, 17, 0))), 20), [20, 21, 22, 23]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x46, 46, 17, 0))), 24), [25, 24, 27, 26]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 17, 1))), 20), [20, 21, 22, 23]);
         assert_eq!(ports(&taken(&frame(&[], IP, &ip(0x45, 46, 6, 0))), 20), [20, 21, 22, 23]);
-        // Of a segment the length is not known yet.
+        // The length of a segment is not known yet.
         let segment = taken(&frame(&[], IP, &ip(0x45, 0, 17, 0)));
         assert_eq!((segment.len(), segment[0], ports(&segment, 20)), (46, 0x54, vec![21, 20, 23, 22]));
         for (kind, first, length) in [(0x0806, 0x45, 46), (IP, 0x55, 46), (IP, 0x44, 46), (IP, 0x45, 19)] {

@@ -1,7 +1,7 @@
-//! Traffic for network cards: frames of Ethernet, and when each is due.
+//! Traffic for network cards: frames of Ethernet, and the due time of each.
 //!
-//! A [`Traffic`] is described by an expression ([`Traffic::parse`]) and opened as a [`Stream`], which gives one frame after
-//! another in constant memory. Frames come from a capture, or are made by a template:
+//! An expression ([`Traffic::parse`]) describes a [`Traffic`]. Opened, it is a [`Stream`], which gives one frame after another in
+//! constant memory. Frames come from a capture, or a template makes them:
 //!
 //! ```text
 //! capture=edge.pcapng.gz rate=wire loop packets=10M
@@ -11,12 +11,12 @@
 //! - [`capture`]: captures of packets, pcap and pcapng, also compressed by gzip or zstd.
 //! - `expression.rs`, `parse.rs`, `error.rs`: expressions, their parser, and errors that name a position.
 //! - `template.rs`, `zipf.rs`: frames of UDP and TCP in flows.
-//! - `form.rs`: frames, or the packets of IP in them, as handlers of PsPIN have them.
-//! - `arrivals.rs`: when frames are due.
+//! - `form.rs`: frames, or their IP packets in the form for PsPIN handlers.
+//! - `arrivals.rs`: due times of frames.
 //! - `stream.rs`: all of it, one frame at a time; `ahead.rs`: the same, read ahead by a thread.
 //!
-//! Nothing here knows a card or a simulation: whoever takes frames says how long they may be, and a frame that is due
-//! [at once](Due::Wire) goes as soon as the wire is free.
+//! Nothing here knows a card or a simulation. The receiver of frames gives their maximum length. A frame that is due [at
+//! once](Due::Wire) goes as soon as the wire is free.
 //!
 //! ```
 //! use nicety_traffic::{Due, Traffic};

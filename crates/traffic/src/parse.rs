@@ -17,25 +17,25 @@ use crate::form::Form;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// Longest expression.
+/// Maximum length of an expression.
 const LONGEST: usize = 4096;
-/// Most frames of a run.
+/// Maximum frames of a run.
 const MOST_PACKETS: u64 = 1_000_000_000_000;
-/// Most flows.
+/// Maximum flows.
 const MOST_FLOWS: u64 = 1 << 40;
-/// Largest exponent of Zipf's law.
+/// Maximum exponent of Zipf's law.
 const MOST_ZIPF: f64 = 10.0;
-/// Longest frame: that of IP version 4.
+/// Maximum frame length: Ethernet's header and the longest IPv4 packet.
 const MOST_BYTES: u64 = 14 + 65_535;
-/// Bytes of a frame whose size is not given.
+/// Default frame size, in bytes.
 const USUAL_BYTES: u64 = 64;
-/// Most sizes with weights.
+/// Maximum number of weighted sizes.
 const MOST_SIZES: usize = 1024;
-/// Last rank.
+/// Maximum rank.
 const MOST_RANK: u64 = u32::MAX as u64;
 /// Latest start: an hour, in picoseconds.
 const LATEST: u64 = 3600 * 1_000_000_000_000;
-/// Frames of a template, unless more or fewer are asked for.
+/// Default number of frames of a template.
 const USUAL_PACKETS: u64 = 100_000;
 
 const WORDS: [&str; 5] = ["udp", "tcp", "ip6", "imix", "loop"];
@@ -46,14 +46,14 @@ const KEYS: [&str; 14] = [
 
 /// A word, or a key with its value.
 struct Item<'t> {
-    /// Its bytes in the expression.
+    /// Its range in the expression.
     at: Range<usize>,
     key: &'t str,
-    /// The value and its bytes; none of a word.
+    /// The value and its range; none for a word.
     value: Option<(&'t str, Range<usize>)>,
 }
 
-/// The items of an expression, of which none is there twice.
+/// The items of an expression, without duplicates.
 struct Items<'t> {
     text: &'t str,
     items: Vec<Item<'t>>,
@@ -63,7 +63,7 @@ impl Traffic {
     /// Reads an expression.
     ///
     /// # Errors
-    /// Where it is none, or contradicts itself: the place in it, and what to write instead.
+    /// When it is invalid or contradicts itself. The error has the place and a correction.
     pub fn parse(text: &str) -> Result<Traffic, TrafficError> {
         let items = Items::of(text)?;
         let source = match items.find("capture") {
@@ -189,7 +189,7 @@ impl<'t> Items<'t> {
         self.find(key)?.value.clone()
     }
 
-    /// A capture, with which nothing of a template goes.
+    /// Returns a capture. Keys of a template are errors.
     fn capture(&self) -> Result<Source, TrafficError> {
         let (path, _) = self.value("capture").expect("it has a value");
         for key in ["udp", "tcp", "ip6", "imix", "src", "dst", "sport", "dport", "flows", "zipf", "size"] {
@@ -270,7 +270,7 @@ impl<'t> Items<'t> {
         Ok(template)
     }
 
-    /// Addresses of sources and destinations, of one version of IP.
+    /// Returns source and destination addresses, of one version of IP.
     fn both_addresses(&self) -> Result<(Addresses, Addresses), TrafficError> {
         let (src, dst) = (self.addresses("src")?, self.addresses("dst")?);
         let six = |given: &Option<Addresses>| given.map(|addresses| addresses.first.is_ipv6());
@@ -294,7 +294,7 @@ impl<'t> Items<'t> {
             }
             (word, src, dst) => word.is_some() || src == Some(true) || dst == Some(true),
         };
-        // Of the networks for benchmarks: RFC 2544, and RFC 5180 with its erratum.
+        // The networks for benchmarks: RFC 2544, and RFC 5180 with its erratum.
         let usual: [IpAddr; 2] = match ip6 {
             false => [Ipv4Addr::new(198, 18, 0, 1).into(), Ipv4Addr::new(198, 19, 0, 1).into()],
             true => [
@@ -358,7 +358,7 @@ impl<'t> Items<'t> {
         }
     }
 
-    /// Sizes of frames with headers of so many bytes.
+    /// Returns frame sizes, for headers of `headers` bytes.
     fn sizes(&self, headers: u64) -> Result<Sizes, TrafficError> {
         let (value, at) = match (self.value("size"), self.find("imix")) {
             (Some(_), Some(imix)) => {
@@ -371,7 +371,7 @@ impl<'t> Items<'t> {
             (Some(size), None) => size,
             (None, None) => return Ok(Sizes::Weighted(vec![(headers.max(USUAL_BYTES), 1)])),
         };
-        // Where packets begin with IP they may be shorter than frames: that is known where they are opened.
+        // Packets that begin with IP may be shorter than frames. Their form is known only when the traffic is opened.
         let range = headers - Form::Packet.in_front()..=MOST_BYTES;
         let bytes =
             |text: &str| self.whole(text, &at, "bytes of a frame or packet, headers included", range.clone());
@@ -483,7 +483,7 @@ impl<'t> Items<'t> {
         }
     }
 
-    /// When the first frame may leave, in picoseconds.
+    /// Returns the earliest start of the first frame, in picoseconds.
     fn start(&self) -> Result<Option<u64>, TrafficError> {
         let Some((value, at)) = self.value("start") else { return Ok(None) };
         let time = in_units(value, &TIMES).filter(|ps| *ps <= LATEST);
@@ -495,7 +495,7 @@ impl<'t> Items<'t> {
         }
     }
 
-    /// A whole number of something, such as 64, 10M or 4Ki.
+    /// Reads a whole number, such as 64, 10M or 4Ki.
     fn whole(
         &self,
         text: &str,
@@ -522,7 +522,7 @@ fn keys() -> String {
     KEYS.join(", ")
 }
 
-/// A value of a key.
+/// Returns an example value of a key.
 fn example(key: &str) -> &'static str {
     match key {
         "capture" => "FILE.pcap",
@@ -546,7 +546,7 @@ fn digits(text: &str) -> Option<u64> {
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// A number with a decimal or binary unit, such as 1.5M or 4Ki, where it is whole.
+/// Reads a whole number with a decimal or binary unit, such as 1.5M or 4Ki.
 fn scaled(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 8] = [
         ("Ki", 1 << 10),
@@ -561,14 +561,14 @@ fn scaled(text: &str) -> Option<u64> {
     in_units(text, &UNITS).or_else(|| in_units(text, &[("", 1)]))
 }
 
-/// The highest rate, in bits or frames a second.
+/// Maximum rate, in bits or frames per second.
 const MOST_RATE: u64 = 1 << 50;
 
-/// Times in picoseconds.
+/// Units of time, in picoseconds.
 const TIMES: [(&str, u64); 5] =
     [("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)];
 
-/// A number with the first of these units that it ends with, where it is whole then.
+/// Reads a number with the first of these units that matches its end. None where the product is not whole.
 fn in_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, scale) = units.iter().find_map(|(name, scale)| Some((text.strip_suffix(name)?, *scale)))?;
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));

@@ -1,4 +1,4 @@
-//! Traffic as a stream: one frame at a time, with when it is due.
+//! Traffic as a stream: one frame at a time, with its due time.
 
 use crate::arrivals::Clock;
 use crate::capture::{self, Capture, Packet, link_name};
@@ -10,40 +10,41 @@ use std::io::Read;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-/// Ethernet's LINKTYPE.
+/// The LINKTYPE of Ethernet.
 const ETHERNET: u32 = 1;
-/// Bytes of a frame's header.
+/// Bytes of an Ethernet header.
 const HEADER: usize = 14;
-/// How much earlier than one before it a packet may have been recorded, in picoseconds: where several queues or interfaces are
-/// captured, packets are a little out of order.
+/// Maximum disorder of recorded times, in picoseconds. In captures of several queues or interfaces, packets are slightly out of
+/// order.
 const DISORDER: i128 = 1_000_000_000;
-/// Picoseconds before the end of simulated time, 2^64 of them, by which the last frame is due: ten hours for what a run takes before
-/// and behind its frames, and for sums that are made of their times.
+/// Picoseconds between the last due time and the end of simulated time, 2^64 ps. These ten hours leave room for a run's time
+/// around its frames, and for sums of their times.
 const MARGIN: u64 = u64::MAX >> 9;
 
-/// When a frame is due.
+/// The due time of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// As soon as the wire is free.
     Wire,
-    /// So many picoseconds after the first one.
+    /// A number of picoseconds after the first frame.
     At {
-        /// When that is.
+        /// The due time.
         at: u64,
-        /// How long the frames up to this one last: by their rate, or, of recorded times, with the mean gap behind the last one.
+        /// The duration of the frames up to this one. At a rate it is by the rate; at recorded times it includes a mean gap
+        /// behind the last.
         lasts: u64,
     },
 }
 
-/// Frames, one after another.
+/// Consecutive frames.
 pub struct Stream {
     frames: Frames,
     clock: Option<Clock>,
     left: Option<u64>,
     form: Form,
-    /// Most bytes of a packet.
+    /// Maximum bytes of a packet.
     largest: u64,
-    /// The latest time at which a frame may be due, in picoseconds behind the first one.
+    /// The latest due time, in picoseconds after the first frame.
     latest: u64,
     /// Frames so far.
     frames_before: u64,
@@ -64,32 +65,33 @@ struct Captured {
     times: Times,
 }
 
-/// Why a packet cannot come when it was recorded.
+/// A reason why a packet cannot have its recorded time.
 enum Untimely {
-    /// So many picoseconds before the latest one.
+    /// This number of picoseconds before the latest packet.
     Earlier(i128),
-    /// So many behind the first one, which is later than a run can be.
+    /// This number of picoseconds after the first packet: too late for a run.
     Beyond(i128),
 }
 
-/// Recorded times, from the first packet on.
+/// Recorded times, relative to the first packet.
 #[derive(Default)]
 struct Times {
-    /// Of the first packet of the capture.
+    /// The time of the capture's first packet.
     first: Option<i128>,
-    /// When the capture began this time, and when the latest packet was due.
+    /// The start of the capture's current pass, and the latest due time.
     begun: u64,
     latest: u64,
-    /// Packets of the capture, this time and at all times.
+    /// Packets in the current pass, and in all passes.
     packets: u64,
     all: u64,
 }
 
 impl Times {
-    /// When a packet of this time is due, and how long those up to it last; none can be before the one in front of it.
+    /// Returns the due time of a packet with this recorded time, and the duration of the packets up to it. A due time is never
+    /// before the preceding one.
     ///
     /// # Errors
-    /// It was recorded earlier than the latest one, and that is no mere disorder; or it is due behind `latest`.
+    /// When it was recorded before the latest packet by more than the usual disorder, or is due after `latest`.
     fn due(&mut self, time: i128, latest: u64) -> Result<Due, Untimely> {
         let first = *self.first.get_or_insert(time);
         let before = first + i128::from(self.latest.saturating_sub(self.begun));
@@ -106,7 +108,7 @@ impl Times {
         Ok(Due::At { at: self.latest, lasts: self.latest.saturating_add(gap).min(latest) })
     }
 
-    /// The capture begins again, a mean gap behind its last packet.
+    /// Restarts the capture, a mean gap after its last packet.
     fn again(&mut self) {
         let gap = (self.latest - self.begun) / (self.packets.max(2) - 1);
         (self.begun, self.packets) = (self.latest.saturating_add(gap), 0);
@@ -119,7 +121,7 @@ impl Traffic {
         &self.text
     }
 
-    /// Gives made frames these addresses of sources and of destinations, by version of IP, where the expression says none.
+    /// Gives made frames these source and destination addresses, by version of IP, where the expression gives none.
     #[must_use]
     pub fn addressed(mut self, src: (Ipv4Addr, Ipv6Addr), dst: (Ipv4Addr, Ipv6Addr)) -> Traffic {
         if let Source::Template(template) = &mut self.source {
@@ -138,7 +140,7 @@ impl Traffic {
         self
     }
 
-    /// Makes its packets of this form: sizes and rates are those of what handlers find.
+    /// Gives its packets this form. Sizes and rates then are those that handlers find.
     #[must_use]
     pub fn formed(mut self, form: Form) -> Traffic {
         if let (Source::Template(template), Form::Packet, true) = (&mut self.source, form, self.is_imix) {
@@ -149,11 +151,11 @@ impl Traffic {
         self
     }
 
-    /// Opens the traffic for a card whose packets have at most so many bytes: frames without their check sequence, if nothing
-    /// else is said.
+    /// Opens the traffic for a card with packets of at most `largest` bytes. They are frames without their check sequence, unless
+    /// [`Traffic::formed`] changes the form.
     ///
     /// # Errors
-    /// A capture that is none or cannot be read, or sizes above the most.
+    /// When a capture is invalid or unreadable, or a size is above `largest`.
     pub fn open(&self, seed: u64, largest: u64) -> Result<Stream, TrafficError> {
         let largest = largest.min(self.form.most());
         let frames = match &self.source {
@@ -178,7 +180,7 @@ impl Traffic {
                         "{what} of {most} bytes, and a packet of the card carries {largest} at most; write a size up to {largest}"
                     )));
                 }
-                // They are made as frames.
+                // Packets are made as frames.
                 let front = self.form.in_front();
                 let sizes = template.sizes.clone().plus(front);
                 Frames::Made(Box::new(Maker::new(Template { sizes, ..template.clone() }, most + front, seed)))
@@ -212,11 +214,11 @@ fn open(path: &Path) -> Result<Capture<Box<dyn Read + Send>>, TrafficError> {
 }
 
 impl Stream {
-    /// Puts the next frame into `frame`, and says when it is due; none at the end.
+    /// Puts the next frame into `frame`, and returns its due time; none at the end.
     ///
     /// # Errors
-    /// A capture that is damaged or cut short, or a packet of it that is no frame of Ethernet, too long, not all there, or with a time that
-    /// cannot be; a frame that is due behind the end of simulated time. The text names the packet.
+    /// When the capture is damaged or cut short. When a packet is not an Ethernet frame, too long, incomplete, or has an
+    /// impossible time. When a frame is due after the end of simulated time. The text names the packet.
     pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<Due>, TrafficError> {
         if self.left == Some(0) {
             return Ok(None);
@@ -256,7 +258,7 @@ impl Stream {
 }
 
 impl Captured {
-    /// The capture has ended, and so many more packets were asked for.
+    /// Returns the error of a capture that ends `left` packets early.
     fn too_few(&self, left: u64) -> TrafficError {
         let (place, packets) = (self.path.display(), self.capture.packets());
         let asked = packets + left;
@@ -266,7 +268,7 @@ impl Captured {
         ))
     }
 
-    /// The next frame, and when it is due by its recorded time, if that counts.
+    /// Reads the next frame, and returns its due time if recorded times count.
     fn next(
         &mut self,
         frame: &mut Vec<u8>,
@@ -314,7 +316,7 @@ impl Captured {
     }
 }
 
-/// Copies a packet's frame; the error says what it is or has.
+/// Copies a packet's frame. The error completes a sentence about the packet.
 fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
     let Packet { link, bytes, length, fault, .. } = *packet;
     if link != ETHERNET {
@@ -366,7 +368,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A capture with packets of these times in nanoseconds, link type and bytes; `length` is added to what was on the wire.
+    /// Returns a capture with packets of these times in nanoseconds, bytes and extra lengths. `length` is added to the length on
+    /// the link.
     fn pcap(link: u32, packets: &[(u64, Vec<u8>, u32)]) -> Vec<u8> {
         let mut bytes: Vec<u8> = [0xa1b2_3c4du32, 0x0002_0004, 0, 0, 65_535, link]
             .iter()
@@ -428,7 +431,7 @@ mod tests {
         let due =
             |rest| all(&file.traffic(rest)).unwrap().into_iter().map(|(due, _)| due).collect::<Vec<_>>();
         let at = |(at, lasts)| Due::At { at, lasts };
-        // One that was recorded too early comes with the one before it. Behind the last is the mean of the gaps.
+        // A packet with a too early time is due with the one before it. The mean gap follows the last packet.
         assert_eq!(due(""), [(0, 0), (300_000, 600_000), (300_000, 450_000)].map(at));
         let looped = due("loop packets=6");
         assert_eq!(looped[3..], [(450_000, 600_000), (750_000, 937_500), (750_000, 900_000)].map(at));
@@ -463,7 +466,7 @@ mod tests {
             );
         }
         assert_eq!(all(&file.traffic("rate=wire")).unwrap().len(), 3);
-        // Also before the first one.
+        // The same before the first packet.
         let file = File::new("backfirst", &pcap(1, &[at(2_000_000), at(0)]));
         assert!(all(&file.traffic("")).unwrap_err().contains("packet 2 was recorded 0.002 s before"));
     }
@@ -495,7 +498,7 @@ mod tests {
             let error = all(&of(name, &times).traffic(rest)).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
-        // Made frames likewise: 12 000 s each.
+        // The same for made frames: 12 000 s each.
         let slow = Traffic::parse("udp size=1500 rate=1bps packets=2k").unwrap();
         assert!(all(&slow).unwrap_err().contains("frame 1536 is due more than 2^64 ps"));
         assert_eq!(all(&of("wire", &[0, 4_294_967_295]).traffic("rate=wire")).unwrap().len(), 2);
@@ -569,7 +572,7 @@ mod tests {
             Ok::<_, String>(got)
         };
         let frames = [vec![2; 34], tagged.clone()];
-        // A byte a nanosecond, of packets.
+        // A byte per nanosecond, of packets.
         let ns = |at: u64, lasts: u64| Due::At { at: 1_000 * at, lasts: 1_000 * lasts };
         let due = [(ns(0, 20), vec![2; 20]), (ns(20, 30), vec![3; 10])];
         assert_eq!(of("front", &frames, 20).unwrap(), due);

@@ -1,4 +1,4 @@
-//! Frames made by a template: headers by flow, sizes by distribution, and random bytes behind them.
+//! Frames made by a template: headers by flow, sizes by distribution, and random payload.
 
 use crate::expression::{Popularity, Protocol, Sizes, Template};
 use crate::zipf::Zipf;
@@ -7,37 +7,37 @@ use nicety_types::NodeId;
 
 /// Addresses of both stations: locally administered.
 const STATIONS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-/// Random bytes that payloads are cut of; a power of two.
+/// Random bytes that payloads are cut from; a power of two.
 const RANDOM: usize = 1 << 16;
 /// Bytes of the longest headers: Ethernet, IP version 6 and TCP.
 const LONGEST_HEADERS: usize = 74;
 
-/// Makes frames, in memory that depends neither on flows nor on frames.
+/// A maker of frames. Its memory depends neither on flows nor on frames.
 pub(crate) struct Maker {
     template: Template,
     zipf: Option<Zipf>,
     /// The sum of the weights of sizes.
     weights: u64,
-    /// A flow's header is number `flow * step + first` of all, so that flows look like no row.
+    /// A flow's header is number `flow * step + first` of all headers, so that flows are not a visible sequence.
     step: u128,
     first: u128,
     headers: u128,
     random: Vec<u8>,
     made: u64,
-    /// Bytes of payload so far.
+    /// Payload bytes so far.
     sent: u64,
     flows: Rng,
     sizes: Rng,
 }
 
 impl Template {
-    /// How many different headers there are.
+    /// The number of different headers.
     pub(crate) fn headers(&self) -> u128 {
         let parts = [self.src.count(), self.dst.count(), self.sport.count(), self.dport.count()];
         parts.into_iter().map(u128::from).product()
     }
 
-    /// Whether its frames are of IP version 6.
+    /// Whether its frames are IPv6.
     pub(crate) const fn is_ip6(&self) -> bool {
         self.src.first.is_ipv6()
     }
@@ -48,7 +48,7 @@ impl Maker {
         let rng = |name| Rng::named(seed, NodeId(0), name);
         let headers = template.headers();
         let mut order = rng("traffic flow order");
-        // About the golden section of them, and without a common divisor.
+        // About the golden section of the headers, without a common divisor.
         let mut step = match headers.checked_mul(618_033_988) {
             Some(product) => (product / 1_000_000_000).max(1),
             None => headers / 1_000_000_000 * 618_033_988,
@@ -71,7 +71,7 @@ impl Maker {
         Maker { template, zipf, weights, step, first, headers, random, made: 0, sent: 0, flows, sizes }
     }
 
-    /// The next frame.
+    /// Makes the next frame.
     pub(crate) fn make(&mut self, frame: &mut Vec<u8>) {
         let size = self.size() as usize;
         let flow = match &self.zipf {
@@ -94,7 +94,7 @@ impl Maker {
         let number = if udp { 17 } else { 6 };
         let mut head = [0u8; LONGEST_HEADERS];
         head[..12].copy_from_slice(&STATIONS);
-        // Where the addresses begin, and where they end.
+        // The start and the end of the addresses.
         let (addresses, transport) = if ip6 { (22, 54) } else { (26, 34) };
         if ip6 {
             head[12..15].copy_from_slice(&[0x86, 0xdd, 0x60]);
@@ -119,7 +119,8 @@ impl Maker {
         if udp {
             own[4..6].copy_from_slice(&((size - transport) as u16).to_be_bytes());
         } else {
-            // Those of all flows go on together: a segment never has the numbers of one before it, and no flow needs memory.
+            // Sequence numbers continue across flows. So no segment repeats the numbers of an earlier one, and no flow needs
+            // memory.
             own[4..8].copy_from_slice(&(self.sent as u32).to_be_bytes());
             own[12..16].copy_from_slice(&[0x50, 0x10, 0xff, 0xff]);
         }
@@ -128,7 +129,7 @@ impl Maker {
         frame.extend_from_slice(&head[..headers]);
         let at = (self.made as usize).wrapping_mul(29) % RANDOM;
         frame.extend_from_slice(&self.random[at..at + size - headers]);
-        // UDP's may be left out over IP version 4, as 0, and not over version 6, where a sum of 0 is written the other way.
+        // The UDP checksum is optional over IPv4: 0 means none. Over IPv6 it is required, and a sum of 0 is written as 0xffff.
         if !udp || ip6 {
             let segment = &frame[transport..];
             let pseudo = sum_of(&frame[addresses..transport]) + u64::from(number) + segment.len() as u64;
@@ -161,7 +162,7 @@ impl Maker {
     }
 }
 
-/// A product modulo a number of at most 112 bits, which both of them may be near.
+/// Returns a product modulo a number of at most 112 bits. Both factors may be near the modulus.
 fn times(flow: u64, step: u128, modulus: u128) -> u128 {
     match u128::from(flow).checked_mul(step) {
         Some(product) => product % modulus,
@@ -169,7 +170,7 @@ fn times(flow: u64, step: u128, modulus: u128) -> u128 {
     }
 }
 
-/// The same, 16 bits at a time.
+/// [`times`], 16 bits at a time.
 fn times_by_digits(flow: u64, step: u128, modulus: u128) -> u128 {
     [48, 32, 16, 0].into_iter().fold(0, |product, shift| {
         let digit = u128::from(flow >> shift & 0xffff);
@@ -184,7 +185,7 @@ fn divisor(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The sum of the 16-bit words of bytes (RFC 1071).
+/// Returns the sum of the 16-bit words of bytes (RFC 1071).
 pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(2);
     let last = words.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
@@ -246,7 +247,7 @@ mod tests {
                 }
                 if protocol == 17 {
                     assert_eq!(usize::from(u16::from_be_bytes([segment[4], segment[5]])), segment.len());
-                    // None over version 4, and never none over version 6.
+                    // UDP has no checksum over IPv4, and always one over IPv6.
                     assert_eq!(segment[6..8] == [0, 0], !ip6);
                 }
                 if protocol == 6 || ip6 {
@@ -312,11 +313,11 @@ mod tests {
         assert_eq!(uniform.len(), 100);
         assert!(uniform.values().all(|&count| (50..170).contains(&count)));
         assert!(uniform.keys().all(|key| key[..3] == [10, 0, 0] && key[3] < 16 && key[10..] == [0, 53]));
-        // All of them where no number is given.
+        // All headers where no number is given.
         assert_eq!(keys("udp src=10.0.0.0/28 sport=1-10", 10_000).len(), 160);
         let zipf = keys("udp src=10.0.0.0/16 flows=1k zipf=1.2", 10_000);
         let most = zipf.values().max().unwrap();
-        // The first of 1000 ranks has 1 / 4.33 of all.
+        // The first of 1000 ranks has a share of 1 / 4.33.
         assert!((2_100..2_500).contains(most), "{most}");
     }
 

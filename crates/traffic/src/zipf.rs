@@ -3,19 +3,19 @@
 
 use nicety_kernel::Rng;
 
-/// Ranks from 1 on, each with a probability in proportion to itself to the power of minus an exponent.
+/// Ranks from 1 on. The probability of rank k is in proportion to k to the power of minus an exponent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zipf {
     exponent: f64,
     count: f64,
-    /// The integral at 3/2 less the first rank's weight, and at half a rank behind the last.
+    /// The integral at 3/2 less the weight of the first rank, and the integral half a rank behind the last.
     ends: (f64, f64),
-    /// How far a rank may be from the number drawn so that it is taken at once.
+    /// Maximum distance of a rank from the drawn number for immediate acceptance.
     close: f64,
 }
 
 impl Zipf {
-    /// So many ranks, at least one; the exponent is above 0.
+    /// Returns the law of `count` ranks, at least one. The exponent is above 0.
     pub(crate) fn new(count: u64, exponent: f64) -> Zipf {
         let count = count as f64;
         let mut zipf = Zipf { exponent, count, ends: (0.0, 0.0), close: 0.0 };
@@ -24,7 +24,7 @@ impl Zipf {
         zipf
     }
 
-    /// A rank, counted from 0.
+    /// Draws a rank, counted from 0.
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         let (first, last) = self.ends;
         loop {
@@ -41,18 +41,18 @@ impl Zipf {
         libm::exp(-self.exponent * libm::log(x))
     }
 
-    /// Of the weight, up to a constant.
+    /// The integral of the weight, up to a constant.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         let t = (1.0 - self.exponent) * log;
-        // (e^t - 1) / t, which is 1 at 0.
+        // (e^t - 1) / t; its limit at 0 is 1.
         let slope = if t.abs() > 1e-8 { libm::expm1(t) / t } else { 1.0 + t / 2.0 };
         slope * log
     }
 
     fn inverse(&self, x: f64) -> f64 {
         let t = (x * (1.0 - self.exponent)).max(-1.0);
-        // log(1 + t) / t, which is 1 at 0.
+        // log(1 + t) / t; its limit at 0 is 1.
         let slope = if t.abs() > 1e-8 { libm::log1p(t) / t } else { 1.0 - t / 2.0 };
         libm::exp(slope * x)
     }

@@ -1,8 +1,8 @@
-//! Percentiles of as many values as there are, in constant memory.
+//! A histogram: percentiles of any number of values, in constant memory.
 
 use std::cmp::Ordering;
 
-/// Bits of a value that are told apart, behind its highest one.
+/// Significant bits of a bucket, below the value's highest bit.
 const BITS: u32 = 9;
 /// Counts of values: exact below 1024, and to 1 part in 512 above.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,13 +13,13 @@ pub struct Histogram {
     max: u64,
 }
 
-/// The bucket of a value.
+/// Returns the bucket of a value.
 fn bucket(value: u64) -> usize {
     let shift = (64 - value.leading_zeros()).saturating_sub(BITS + 1);
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
-/// The largest value of a bucket.
+/// Returns the largest value of a bucket.
 fn largest(bucket: usize) -> u64 {
     let shift = (bucket >> BITS).saturating_sub(1) as u32;
     let first = (bucket - ((shift as usize) << BITS)) as u64;
@@ -39,7 +39,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Counts the values of another one as well.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         if other.counts.len() > self.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -55,23 +55,23 @@ impl Histogram {
         self.count
     }
 
-    /// Their sum.
+    /// The sum of the values.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// Their mean; 0 of none.
+    /// The mean of the values; 0 without values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The largest of them; 0 of none.
+    /// The largest value; 0 without values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The nearest-rank percentile: a value that this many in a thousand do not exceed, the smallest of them or at most a
-    /// part in 512 above it; 0 of none.
+    /// The nearest-rank percentile: the smallest value that `per_mille` of 1000 values do not exceed, or at most a part in 512
+    /// above it. 0 without values.
     pub fn percentile(&self, per_mille: u64) -> u64 {
         let rank = (u128::from(self.count) * u128::from(per_mille)).div_ceil(1000).max(1);
         let mut below = 0u128;

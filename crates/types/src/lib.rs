@@ -1,9 +1,14 @@
-//! The base types of nicety: [`Time`] and [`Duration`] in integer picoseconds, [`Gap`] and [`Frequency`] as
-//! exact rates, [`NodeId`] and [`MessageId`], [`Payload`] bytes that really move, and the [`Path`] that
-//! attributes every picosecond of a latency to a [`Stage`].
+//! The base types of nicety:
 //!
-//! A [`Recorder`] keeps the rows of a run. [`Stream`] is the arithmetic of bytes that stream through a bus or
-//! a link. A [`Histogram`] counts values in constant memory. [`View`] reads and writes the fields of headers.
+//! - [`Time`] and [`Duration`], in integer picoseconds;
+//! - [`Gap`] and [`Frequency`], exact rates;
+//! - [`NodeId`] and [`MessageId`];
+//! - [`Payload`], real bytes of packets;
+//! - [`Path`], which attributes every picosecond of a latency to a [`Stage`];
+//! - [`Recorder`], which keeps the rows of a run;
+//! - [`Stream`], the arithmetic of bytes that stream through a bus or a link;
+//! - [`Histogram`], counts of values in constant memory;
+//! - [`View`], the fields of headers.
 //!
 //! Nothing here knows about events, cards or protocols.
 

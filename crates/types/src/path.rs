@@ -1,24 +1,24 @@
 //! A [`Path`] partitions the time from an origin to now into stages.
 //!
-//! A path follows the critical path forwards. Each step of a process advances its path; where another part of the
-//! same message released the step (the packet before on the link, the last packet of a message), the process
-//! continues from that part's path; where it waited for a resource that another message held, the wait is the
-//! queued part of that stage. So a path's stages always add up exactly, and cost no memory a step.
+//! A path follows the critical path forwards. Each step of a process advances its path. Where another part of the same message
+//! released the step (such as the packet before on the link), the process continues from that part's path. Where the process
+//! waited for a resource that another message held, the wait is the queued part of that stage. So a path's stages always add up
+//! exactly, and a step costs no memory.
 //!
-//! Few runs read the stages. A path that is only a [clock](Path::clock) has its begin and end, which models need,
-//! and no stages; nor have paths that continue from it.
+//! Few runs read the stages. A path that is only a [clock](Path::clock) has its begin and end, which models need, and no stages.
+//! Paths that continue from a clock have no stages either.
 
 use crate::{Duration, Stage, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// An account of time, stage by stage: a [`Path`], or a part of one.
+/// An account of time by stage: a [`Path`], or a part of one.
 pub trait Account: Clone {
-    /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
+    /// Accounts the time until `until` to `stage`. Does nothing for an instant already accounted for.
     fn advance(&mut self, stage: Stage, until: Time);
 
-    /// Whether another account may go on from this one: it loses no stages by that.
+    /// Whether another account may continue from this one without losing stages.
     fn leads(&self, _other: &Self) -> bool {
         true
     }
@@ -34,7 +34,7 @@ impl Account for Path {
     }
 }
 
-/// The time of each stage that took any, by the order of stages.
+/// The time of each stage above zero, in the order of stages.
 type Totals = Vec<(Stage, Duration)>;
 
 /// The stages of a path.
@@ -42,22 +42,22 @@ type Totals = Vec<(Stage, Duration)>;
 enum Parts {
     /// Not recorded.
     Unknown,
-    /// None yet.
+    /// No stages yet.
     None,
     /// In memory that clones share until one of them advances.
     Known(Shared),
 }
 
-/// How many totals a thread keeps memory for.
+/// Maximum totals in a thread's memory pool.
 const POOLED: usize = 1 << 15;
-/// Stages that there is room for from the start.
+/// Initial capacity, in stages.
 const USUAL: usize = 16;
 
 thread_local! {
     static POOL: RefCell<Vec<Arc<Totals>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Totals that several paths share, in recycled memory.
+/// Totals that paths share, in recycled memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Shared(Option<Arc<Totals>>);
 
@@ -77,7 +77,7 @@ impl Shared {
         self.0.as_ref().expect(HELD)
     }
 
-    /// The totals, which are this path's alone from now on.
+    /// Returns the totals, in memory that no other path shares.
     fn get_mut(&mut self) -> &mut Totals {
         if self.0.as_ref().is_some_and(|totals| Arc::strong_count(totals) > 1) {
             *self = Shared::new(self.get());
@@ -101,7 +101,7 @@ impl<'de> Deserialize<'de> for Shared {
 impl Drop for Shared {
     #[inline]
     fn drop(&mut self) {
-        // The last one gives the memory back; a thread that is ending has no pool any more.
+        // The last owner returns the memory. An ending thread has no pool any more.
         if let Some(totals) = self.0.take().filter(|totals| Arc::strong_count(totals) == 1) {
             let _ = POOL.try_with(|pool| {
                 let pool = &mut *pool.borrow_mut();
@@ -122,39 +122,39 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path that begins now.
+    /// Returns a path that begins now.
     #[inline]
     pub const fn from(origin: Time) -> Path {
         Path { origin, at: origin, parts: Parts::None }
     }
 
-    /// A path that begins now and records no stages: none of them takes any time.
+    /// Returns a path that begins now and records no stages; every stage reads as zero.
     #[inline]
     pub const fn clock(origin: Time) -> Path {
         Path { origin, at: origin, parts: Parts::Unknown }
     }
 
-    /// Whether it records no stages.
+    /// Whether the path records no stages.
     pub fn is_clock(&self) -> bool {
         self.parts == Parts::Unknown
     }
 
-    /// Whether `other` may go on from this path: a clock has no stages, which another would lose.
+    /// Whether `other` may continue from this path. A clock has no stages, so `other` would lose its own.
     pub fn leads(&self, other: &Path) -> bool {
         !self.is_clock() || other.is_clock()
     }
 
-    /// When the path begins.
+    /// The begin of the path.
     pub const fn origin(&self) -> Time {
         self.origin
     }
 
-    /// Up to when every picosecond is accounted for.
+    /// The end of the path. Every picosecond before it is accounted for.
     pub const fn at(&self) -> Time {
         self.at
     }
 
-    /// Accounts for the time until `until` as `stage`. An instant already accounted for changes nothing.
+    /// Accounts the time until `until` to `stage`. Does nothing for an instant already accounted for.
     #[inline]
     pub fn advance(&mut self, stage: Stage, until: Time) {
         if until <= self.at {
@@ -185,7 +185,7 @@ impl Path {
         }
     }
 
-    /// Continues from `other` where it reaches further: it released this step.
+    /// Continues from `other` if `other` ends later: it released this step.
     #[inline]
     pub fn follow(&mut self, other: &Path) {
         if other.at > self.at {
@@ -193,7 +193,7 @@ impl Path {
         }
     }
 
-    /// This path, going on as `later` has gone on from `earlier`; none where it has not.
+    /// Returns this path plus the stages from `earlier` to `later`; none where `later` does not continue `earlier`.
     pub fn continued(&self, earlier: &Path, later: &Path) -> Option<Path> {
         let more = later.since(earlier)?;
         let mut path = self.clone();
@@ -204,8 +204,7 @@ impl Path {
         Some(path)
     }
 
-    /// The stages that this path has gone through since it was `earlier`, in their usual order; none where it does not
-    /// go on from there.
+    /// Returns the stages of this path after `earlier`, in stage order; none where this path does not continue `earlier`.
     pub fn since(&self, earlier: &Path) -> Option<impl Iterator<Item = (Stage, Duration)> + '_> {
         let goes_on = earlier.origin == self.origin
             && earlier.at <= self.at
@@ -223,13 +222,13 @@ impl Path {
         found.map_or(Duration::ZERO, |(_, total)| *total)
     }
 
-    /// The stages that took any time, in their usual order.
+    /// The stages above zero, in stage order.
     pub fn stages(&self) -> impl Iterator<Item = (Stage, Duration)> + '_ {
         self.totals().iter().copied()
     }
 }
 
-/// Adds to a stage's time, which is above zero.
+/// Adds to a stage's time. The sum is above zero.
 fn add(totals: &mut Totals, stage: Stage, took: Duration) {
     match totals.iter_mut().find(|(own, _)| *own == stage) {
         Some((_, total)) => *total += took,

@@ -1,7 +1,6 @@
 //! The payload of a packet: segments of real bytes, or phantom lengths for large timing runs.
 //!
-//! Buffers are recycled through a bounded pool of the thread, so that a run in steady state allocates nothing
-//! for a packet.
+//! A bounded pool of the thread recycles buffers, so that a run in steady state allocates nothing for a packet.
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -10,10 +9,10 @@ use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
-/// The smallest buffer kept, and how many powers of two above it are pooled (64 B to 1 MiB).
+/// The smallest pooled buffer (64 B), and the number of pooled powers of two above it (up to 1 MiB).
 const SMALLEST_CLASS: u32 = 6;
 const CLASSES: usize = 15;
-/// How many bytes a thread keeps of each class.
+/// Maximum bytes in a thread's pool, in each class.
 const POOLED_BYTES: usize = 8 << 20;
 
 thread_local! {
@@ -25,14 +24,14 @@ fn class_of(len: usize) -> usize {
     (len.max(1).next_power_of_two().ilog2().max(SMALLEST_CLASS) - SMALLEST_CLASS) as usize
 }
 
-/// Memory that buffers share; the last one gives it back to the thread's pool.
+/// Memory that buffers share. The last owner returns it to the thread's pool.
 #[derive(Clone)]
 struct Pooled(Option<Arc<[u8]>>);
 
 const HELD: &str = "memory is there until it is dropped";
 
 impl Pooled {
-    /// Memory for `len` bytes, with the contents of its last use.
+    /// Returns memory for `len` bytes, with the contents of its last use.
     fn new(len: usize) -> Pooled {
         let class = class_of(len);
         let pooled = if class < CLASSES { POOL.with_borrow_mut(|pool| pool[class].pop()) } else { None };
@@ -46,7 +45,7 @@ impl Drop for Pooled {
         let Some(bytes) = self.0.take() else { return };
         let class = class_of(bytes.len());
         if class < CLASSES && Arc::strong_count(&bytes) == 1 {
-            // A thread that is ending has no pool any more; its buffers are simply freed.
+            // An ending thread has no pool any more; its buffers are freed.
             let _ = POOL.try_with(|pool| {
                 let free = &mut pool.borrow_mut()[class];
                 if (free.len() + 1) * bytes.len() <= POOLED_BYTES {
@@ -66,12 +65,12 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of `len` zero bytes.
+    /// Returns a buffer of `len` zero bytes.
     pub fn zeroed(len: usize) -> Buffer {
         Buffer::filled_by(len, |bytes| bytes.fill(0))
     }
 
-    /// A buffer of `len` bytes that `write` fills; `write` must set every byte.
+    /// Returns a buffer of `len` bytes. `write` must set every byte.
     #[inline]
     pub fn filled_by(len: usize, write: impl FnOnce(&mut [u8])) -> Buffer {
         let mut buffer = Buffer { memory: Pooled::new(len), start: 0, len };
@@ -79,15 +78,15 @@ impl Buffer {
         buffer
     }
 
-    /// A copy of `bytes`.
+    /// Returns a copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Buffer {
         Buffer::filled_by(bytes.len(), |to| to.copy_from_slice(bytes))
     }
 
-    /// A part of it, in the same memory.
+    /// Returns a part of the buffer, in the same memory.
     ///
     /// # Panics
-    /// When the range is not inside.
+    /// When the range is outside the buffer.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Buffer {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
@@ -111,7 +110,7 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // A count of one is certain while `self` is borrowed: no other buffer is there that a clone could be made of.
+        // While `self` is borrowed, a count of one is final: no other buffer exists to clone.
         if self.memory.0.as_ref().is_none_or(|memory| Arc::strong_count(memory) > 1) {
             *self = Buffer::copy_of(self);
         }
@@ -161,9 +160,9 @@ impl<'de> Deserialize<'de> for Buffer {
 /// A part of a payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Segment {
-    /// Bytes that exist.
+    /// Real bytes.
     Real(Buffer),
-    /// A length in bytes whose contents were never made; reading it is an error.
+    /// A length in bytes, without contents. A read is an error.
     Phantom(u64),
 }
 
@@ -183,7 +182,7 @@ impl Segment {
     }
 }
 
-/// A read of bytes that a phantom payload does not have.
+/// An error: a read of phantom bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhantomRead;
 
@@ -195,8 +194,8 @@ impl fmt::Display for PhantomRead {
 
 impl std::error::Error for PhantomRead {}
 
-/// The payload of a packet: no, one or several segments. The usual single segment costs no list. A clone shares the
-/// bytes, until one of both is written.
+/// The payload of a packet: zero or more segments. The usual single segment needs no list. A clone shares the bytes until one of
+/// both is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     first: Option<Segment>,
@@ -206,24 +205,24 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// No bytes.
+    /// Returns an empty payload.
     #[inline]
     pub const fn empty() -> Payload {
         Payload { first: None, rest: Vec::new(), damaged: false }
     }
 
-    /// Real bytes.
+    /// Returns a payload of real bytes.
     #[inline]
     pub fn real(buffer: Buffer) -> Payload {
         Payload::from_segment(Segment::Real(buffer))
     }
 
-    /// A copy of `bytes`.
+    /// Returns a copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Payload {
         Payload::real(Buffer::copy_of(bytes))
     }
 
-    /// `len` phantom bytes.
+    /// Returns a payload of `len` phantom bytes.
     pub fn phantom(len: u64) -> Payload {
         Payload::from_segment(Segment::Phantom(len))
     }
@@ -250,7 +249,7 @@ impl Payload {
         self.first.iter().chain(self.rest.iter())
     }
 
-    /// The real bytes, piece by piece, each with its offset.
+    /// The real bytes by segment, each with its offset.
     pub fn pieces(&self) -> impl Iterator<Item = (u64, &Buffer)> {
         let mut at = 0;
         self.segments().filter_map(move |segment| {
@@ -270,13 +269,13 @@ impl Payload {
         self.first.as_ref().map_or(0, Segment::len) + rest
     }
 
-    /// Whether there are no bytes.
+    /// Whether the payload has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
     }
 
-    /// `len` bytes from `offset` on, or as many as there are, in the same memory.
+    /// Returns `len` bytes from `offset`, or fewer at the end, in the same memory.
     #[must_use]
     pub fn part(&self, offset: u64, len: u64) -> Payload {
         let (mut part, mut begin, end) = (Payload::empty(), 0, offset.saturating_add(len));
@@ -303,11 +302,11 @@ impl Payload {
         self.first.as_ref().is_none_or(is_real) && (self.rest.is_empty() || self.rest.iter().all(is_real))
     }
 
-    /// Flips the bits `mask` of byte `at`, as a bad wire does. For phantom bytes only the fact is kept: see
+    /// Flips the bits `mask` of byte `at`, as a faulty link does. For phantom bytes it only records the damage: see
     /// [`Payload::is_damaged`].
     ///
     /// # Panics
-    /// When there is no such byte.
+    /// When the payload has no byte `at`.
     pub fn damage(&mut self, at: u64, mask: u8) {
         let mut begin = 0;
         for segment in self.first.iter_mut().chain(self.rest.iter_mut()) {
@@ -324,12 +323,12 @@ impl Payload {
         panic!("byte {at} of a payload of {begin}");
     }
 
-    /// Whether phantom bytes have been damaged: real ones would fail a checksum.
+    /// Whether phantom bytes are damaged. Damaged real bytes would fail a checksum.
     pub fn is_damaged(&self) -> bool {
         self.damaged
     }
 
-    /// The bytes in one piece, copied only where they lie in several segments.
+    /// Returns the bytes in one buffer. Copies only where the payload has several segments.
     ///
     /// # Errors
     /// [`PhantomRead`] where a segment is phantom.
@@ -398,7 +397,7 @@ mod tests {
         let bytes =
             |payload: &Payload| payload.pieces().flat_map(|(_, buffer)| buffer.to_vec()).collect::<Vec<u8>>();
         assert_eq!((bytes(&sent), bytes(&kept)), (b"abcdefgi".to_vec(), b"abcdefgh".to_vec()));
-        // The last one gives the memory back.
+        // The last owner returns the memory.
         let first = Buffer::copy_of(&[7; 300]);
         let address = first.as_ptr();
         let second = first.clone();

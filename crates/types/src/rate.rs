@@ -1,9 +1,9 @@
-//! Exact rates: a gap a byte and a clock frequency. A duration is rounded up once, on the whole amount.
+//! Exact rates: time per byte and clock frequency. A duration is rounded up once, for the whole amount.
 
 use crate::Duration;
 use std::fmt;
 
-/// Picoseconds a byte as an exact fraction, the G of the LogGP models. n bytes take ceil(n x gap).
+/// Picoseconds per byte as an exact fraction, the G of the LogGP models. n bytes take ceil(n x gap).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gap {
     numerator: u64,
@@ -11,10 +11,10 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// No time at all, whatever the amount.
+    /// No time for any amount.
     pub const ZERO: Gap = Gap { numerator: 0, denominator: 1 };
 
-    /// `numerator / denominator` picoseconds a byte, kept in lowest terms.
+    /// Returns a gap of `numerator / denominator` picoseconds per byte, in lowest terms.
     ///
     /// # Panics
     /// When the denominator is zero.
@@ -24,7 +24,7 @@ impl Gap {
         Gap { numerator: numerator / divisor, denominator: denominator / divisor }
     }
 
-    /// The gap of a bandwidth in bytes a second.
+    /// Returns the gap of a bandwidth in bytes per second.
     ///
     /// # Panics
     /// When the bandwidth is zero.
@@ -32,10 +32,10 @@ impl Gap {
         Gap::new(1_000_000_000_000, bytes_per_s)
     }
 
-    /// The time `bytes` bytes take, rounded up once, or until the end of time.
+    /// The time of `bytes` bytes, rounded up once; at most the end of time.
     #[inline]
     pub fn cover(self, bytes: u64) -> Duration {
-        // Nearly always there is room in 64 bits, whose division is many times faster.
+        // The product nearly always fits 64 bits. A 64-bit division is many times faster.
         if let Some(product) = bytes.checked_mul(self.numerator) {
             return Duration::from_ps(product.div_ceil(self.denominator));
         }
@@ -43,7 +43,7 @@ impl Gap {
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// The bytes that pass in `time`, rounded up; as many as there are numbers where a byte takes no time.
+    /// The bytes that pass in `time`, rounded up; the highest number where a byte takes no time.
     pub fn bytes_in(self, time: Duration) -> u64 {
         let scaled = u128::from(time.ps()) * u128::from(self.denominator);
         match self.numerator {
@@ -52,20 +52,20 @@ impl Gap {
         }
     }
 
-    /// The gap of so many wires side by side, each with this one.
+    /// Returns the gap of `wires` parallel wires that have this gap each.
     ///
     /// # Panics
-    /// When there is none.
+    /// When `wires` is zero.
     pub const fn of_wires(self, wires: u32) -> Gap {
         Gap::new(self.numerator, self.denominator * wires as u64)
     }
 
-    /// Picoseconds a byte, for display and results only.
+    /// Picoseconds per byte, for display and results only.
     pub fn ps_per_byte(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
 
-    /// Bytes a second, for display and results only; infinite for a zero gap.
+    /// Bytes per second, for display and results only; infinite for a zero gap.
     pub fn bytes_per_s(self) -> f64 {
         1e12 * self.denominator as f64 / self.numerator as f64
     }
@@ -90,12 +90,12 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frequency {
     hz: u64,
-    /// The fewest cycles that take whole picoseconds, and how many: with them, counts that matter fit 64 bits.
+    /// The fewest cycles that take whole picoseconds, and their number. With them, usual counts fit 64 bits.
     beat: (u64, u64),
 }
 
 impl Frequency {
-    /// A clock of `hz` hertz.
+    /// Returns a clock of `hz` hertz.
     ///
     /// # Panics
     /// When `hz` is zero: a stopped clock never begins a cycle.
@@ -105,37 +105,37 @@ impl Frequency {
         Frequency { hz, beat: (hz / common, PS_PER_S / common) }
     }
 
-    /// Hertz.
+    /// The frequency in hertz.
     pub const fn hz(self) -> u64 {
         self.hz
     }
 
-    /// When cycle `k` begins, counted from cycle 0: ceil(k x 10^12 / f), or the end of time.
+    /// The start of cycle `k`, counted from cycle 0: ceil(k x 10^12 / f); at most the end of time.
     #[inline]
     pub fn cycles(self, k: u64) -> Duration {
         let (cycles, beat) = self.beat;
         match k.checked_mul(beat) {
-            // Most clocks' cycles take whole picoseconds.
+            // The cycles of most clocks take whole picoseconds.
             Some(product) if cycles == 1 => Duration::from_ps(product),
             Some(product) => Duration::from_ps(product.div_ceil(cycles)),
             None => self.many_cycles(k),
         }
     }
 
-    /// The same where 64 bits are too few.
+    /// [`Frequency::cycles`] where 64 bits are too few.
     #[cold]
     fn many_cycles(self, k: u64) -> Duration {
         let ps = (u128::from(k) * u128::from(PS_PER_S)).div_ceil(u128::from(self.hz));
         Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
     }
 
-    /// The fewest cycles that take whole picoseconds, and how many: after them edges come as before.
+    /// The fewest cycles that take whole picoseconds, and their time. The pattern of edges repeats after them.
     #[inline]
     pub const fn beat(self) -> (u64, Duration) {
         (self.beat.0, Duration::from_ps(self.beat.1))
     }
 
-    /// How many whole cycles begin in `d`: the largest k with `cycles(k) <= d`, 2^64 - 1 at most.
+    /// The whole cycles that begin in `d`: the largest k with `cycles(k) <= d`; at most 2^64 - 1.
     #[inline]
     pub fn cycles_in(self, d: Duration) -> u64 {
         let (cycles, beat) = self.beat;
@@ -145,7 +145,7 @@ impl Frequency {
         }
     }
 
-    /// The same where 64 bits are too few.
+    /// [`Frequency::cycles_in`] where 64 bits are too few.
     #[cold]
     fn many_cycles_in(self, d: Duration) -> u64 {
         let k = u128::from(d.ps()) * u128::from(self.hz) / u128::from(PS_PER_S);
@@ -191,7 +191,8 @@ mod tests {
     #[test]
     fn long_and_short_times_count_alike() {
         let clock = Frequency::from_hz(600_000_000);
-        // 5000 k and 3 ps fit 64 bits up to about the first of these, 10^12 k up to the second and 6 x 10^8 ps to the third.
+        // 64 bits hold 5000 k and 3 ps up to about the first of these. They hold 10^12 k up to the second, and 6 x 10^8 ps up to
+        // the third.
         let few = Duration::from_ps(u64::MAX / 600_000_000);
         for around in [u64::MAX / 5000, u64::MAX / PS_PER_S, clock.cycles_in(few)] {
             for k in around - 20..around + 20 {

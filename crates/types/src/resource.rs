@@ -1,6 +1,6 @@
-//! Resources of a node that are occupied for a time, as recordings and timelines know them.
+//! Resources of a node that are occupied for a time, in recordings and timelines.
 //!
-//! Each kind is declared once, where the part of the host, network or card is. What every node has is declared here.
+//! Each part of the host, network or card declares its own kinds. This module declares those that every node has.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,37 +12,37 @@ use std::ptr;
 pub struct ResourceKind {
     /// The name in tables and timelines.
     pub name: &'static str,
-    /// Its place among the resources of a node: those of nicety are multiples of 10.
+    /// Its place among the resources of a node. The places of nicety's own kinds are multiples of 10.
     pub place: u16,
-    /// How its uses lie in a timeline.
+    /// The arrangement of its uses in a timeline.
     pub tracks: Tracks,
-    /// Whether one use may lie inside another: a call inside a call, a command inside a handler.
+    /// Whether uses may nest: a call inside a call, a command inside a handler.
     pub nests: bool,
-    /// The points of a message's flow through a timeline that are uses of it.
+    /// The points of a message's flow through a timeline that are uses of this kind.
     pub flow: &'static [FlowPoint],
-    /// Uses, by purpose, that are runs of programs which may send messages.
+    /// The purposes of uses that are runs of programs. Such programs may send messages.
     pub programs: &'static [&'static str],
 }
 
-/// How uses of a resource lie in a timeline.
+/// The arrangement of a resource's uses in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracks {
-    /// On one track; a use during another is on a track beside it.
+    /// On one track; overlapping uses are on tracks beside it.
     One,
-    /// On a track for each of several, with their numbers.
+    /// On numbered tracks, one for each resource of the kind.
     Numbered,
-    /// On one track, and those of transfers in flight at the same time beside it.
+    /// On one track; simultaneous transfers are on tracks beside it.
     Overlapping,
 }
 
 /// A point of a message's flow through a timeline: one use of a resource for the message.
 #[derive(Debug)]
 pub struct FlowPoint {
-    /// The end of the message where it is.
+    /// The end of the message at which the point is.
     pub end: End,
-    /// Which of several.
+    /// The choice among several uses.
     pub pick: Pick,
-    /// Purposes of the use; any if there are none.
+    /// The purposes of the use; any purpose if empty.
     pub purposes: &'static [&'static str],
 }
 
@@ -55,7 +55,7 @@ pub enum End {
     Target,
 }
 
-/// One of several uses.
+/// A choice among several uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
     /// The first to be recorded.
@@ -72,12 +72,12 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// The resource of a kind, or all of a kind that are told apart only after the run.
+    /// Returns the resource of a kind, or all resources of a kind that only get numbers after the run.
     pub const fn new(kind: &'static ResourceKind) -> Resource {
         Resource { kind, number: None }
     }
 
-    /// One of several.
+    /// Returns resource `number` of the kind.
     pub const fn numbered(self, number: u32) -> Resource {
         Resource { number: Some(number), ..self }
     }
@@ -92,12 +92,12 @@ impl Resource {
         self.kind.name
     }
 
-    /// The index among several, where the node knows it.
+    /// The index among resources of the kind, where the node knows it.
     pub const fn number(self) -> Option<u32> {
         self.number
     }
 
-    /// Whether both are of one kind.
+    /// Whether both resources are of one kind.
     pub fn is_a(self, other: Resource) -> bool {
         ptr::eq(self.kind, other.kind)
     }
@@ -142,7 +142,7 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// Declares resources as constants, in the order in which they are given.
+/// Declares resources as constants, in the given order.
 ///
 /// ```
 /// use nicety_types::{End, FlowPoint, Pick, Resource, ResourceKind, Tracks};
@@ -173,13 +173,13 @@ macro_rules! resources {
     };
 }
 
-/// A kind with one track, whose uses do not nest and are no points of a message's flow.
+/// A kind with one track, without nested uses and without points of a message's flow.
 const PLAIN: ResourceKind =
     ResourceKind { name: "", place: 0, tracks: Tracks::One, nests: false, flow: &[], programs: &[] };
 
 impl Resource {
     resources! {
-        /// The host's program: its calls, and how long each takes.
+        /// The host's program: its calls, and their durations.
         pub const PROGRAM = ResourceKind { name: "program", place: 10, nests: true, ..PLAIN };
         /// A CPU core of the host.
         pub const HOST_CPU = ResourceKind {
@@ -196,7 +196,7 @@ impl Resource {
         pub const BUS_TO_CARD = ResourceKind { name: "bus to card", place: 30, ..PLAIN };
         /// The host bus, towards host memory.
         pub const BUS_TO_HOST = ResourceKind { name: "bus to host", place: 40, ..PLAIN };
-        /// Transfers of the card from and to host memory, from the request to the last byte; several may be in flight.
+        /// Transfers of the card from and to host memory, from the request to the last byte. Several may be in flight.
         pub const DMA = ResourceKind {
             name: "DMA",
             place: 50,
@@ -214,7 +214,7 @@ impl Resource {
         /// An output port of a switch.
         pub const SWITCH_PORT =
             ResourceKind { name: "switch port", place: 80, tracks: Tracks::Numbered, ..PLAIN };
-        /// An output port of a host's router: the first is to the card, the others are links.
+        /// An output port of a host's router. The first port leads to the card, the others are links.
         pub const ROUTER_PORT =
             ResourceKind { name: "router port", place: 90, tracks: Tracks::Numbered, ..PLAIN };
     }

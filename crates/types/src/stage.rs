@@ -1,8 +1,8 @@
-//! Stages: the parts that the time of a message is made of.
+//! Stages: the parts of a message's time.
 //!
-//! A stage is declared where the part of the host, network or card is that spends it, and is known by its name and
-//! place, so that it is the same in every process of a run. What every node has, its host and its link, is declared
-//! here; a design of cards [declares](crate::stages) its own.
+//! Each part of the host, network or card declares the stages of the time that it takes. Name and place identify a stage, so that
+//! it is the same in every process of a run. This module declares the stages of every host and link; a design of cards
+//! [declares](crate::stages) its own.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
@@ -10,26 +10,26 @@ use std::fmt;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-/// A stage's declaration.
+/// The declaration of a stage.
 #[derive(Debug)]
 pub struct DeclaredStage {
-    /// The name, as it stands in tables and JSON.
+    /// The name in tables and JSON.
     pub name: &'static str,
-    /// Its place among other stages, in the order in which a message usually meets them.
+    /// Its place among the stages, in the usual order of a message's path.
     pub place: u16,
 }
 
-/// A part of a message's latency: work, or waiting.
+/// A part of a message's latency: work or waiting.
 #[derive(Clone, Copy)]
 pub struct Stage(&'static DeclaredStage);
 
 impl Stage {
-    /// The stage of a declaration; [`stages!`](crate::stages) makes both.
+    /// Returns the stage of a declaration; [`stages!`](crate::stages) makes both.
     pub const fn new(declared: &'static DeclaredStage) -> Stage {
         Stage(declared)
     }
 
-    /// The name, as it stands in tables and JSON.
+    /// The name in tables and JSON.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -65,7 +65,7 @@ impl Serialize for Stage {
     }
 }
 
-/// The declarations of stages that came from other processes: as many as there are stages, and as long as they.
+/// Declarations of stages that other processes sent, one for each stage. They live as long as the process.
 static CAME: Mutex<Vec<&'static DeclaredStage>> = Mutex::new(Vec::new());
 
 impl<'de> Deserialize<'de> for Stage {
@@ -88,8 +88,8 @@ impl fmt::Debug for Stage {
     }
 }
 
-/// Declares stages as constants, and a list of them. Each has a name and a place: those of [`Stage::COMMON`] are
-/// multiples of 10, and a stage of a design goes between two of them.
+/// Declares stages as constants, and a list of them. Each has a name and a place. The places of [`Stage::COMMON`] are multiples
+/// of 10, and a design's stage goes between two of them.
 ///
 /// ```
 /// nicety_types::stages! {
@@ -136,13 +136,13 @@ common! {
     COMPUTE = 10, "compute";
     /// The program waits for a CPU of its host.
     CPU_QUEUED = 20, "cpu, queued";
-    /// Background noise holds the CPU that the program is on.
+    /// Background noise holds the program's CPU.
     NOISE = 30, "noise";
-    /// A library's own work on the host's CPU: finding a pointer, looking for a process.
+    /// A library's own work on the host's CPU: it finds a pointer, or looks for a process.
     LIBRARY = 40, "library";
-    /// The host's CPU enters the operating system's kernel, and leaves it.
+    /// The host's CPU enters and leaves the operating system's kernel.
     SYSTEM_CALL = 50, "system call";
-    /// The host's CPU copies between a program's memory and memory that the card may use.
+    /// The host's CPU copies between a program's memory and the card's buffers.
     COPY = 60, "copy";
     /// The kernel locks pages in memory and translates their addresses for the card.
     PIN = 70, "pin";
@@ -162,23 +162,23 @@ common! {
     LINK = 210, "link";
     /// Waiting for the link, or for a credit of the receiver.
     LINK_QUEUED = 220, "link, queued";
-    /// The link sends the packet again, which was damaged or lost there: from its first transmission to its last.
+    /// The link resends a damaged or lost packet: from its first transmission to its last.
     LINK_RESENT = 230, "link, resent";
-    /// Through a switch.
+    /// The packet crosses a switch.
     SWITCH = 260, "switch";
     /// Waiting inside a switch.
     SWITCH_QUEUED = 270, "switch, queued";
-    /// Payload, and the event behind it, go to host memory.
+    /// The payload, and the event behind it, go to host memory.
     DEPOSIT = 370, "deposit";
     /// Waiting for the bus to host memory.
     DEPOSIT_QUEUED = 380, "deposit, queued";
-    /// The kernel's handler of the card's interrupt.
+    /// The kernel handles the card's interrupt.
     INTERRUPT = 410, "interrupt";
     /// Waiting for the handlers of earlier interrupts.
     INTERRUPT_QUEUED = 420, "interrupt, queued";
     /// The kernel unlocks pages.
     UNPIN = 430, "unpin";
-    /// A thread comes from its wait queue onto a CPU.
+    /// A thread moves from its wait queue onto a CPU.
     WAKE = 440, "wake";
     /// The host's CPU notices an event.
     NOTICE = 450, "notice";

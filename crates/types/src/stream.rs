@@ -1,8 +1,8 @@
 //! Stages that bytes stream through: a bus, a link. The arithmetic of first byte, last byte and occupation.
 //!
-//! For a packet of n bytes whose first byte comes at h and last at t, a stage of latency l and gap r starts at
-//! s = max(h, free), is free again at s + ceil(n r), gives the first byte out at s + l and the last at
-//! max(t, s + ceil(n r)) + l. So a chain of free stages pays all its latencies once and the slowest gap once.
+//! A packet has n bytes; its first byte arrives at h and its last at t. A stage of latency l and gap r starts at s = max(h,
+//! free), and is free again at s + ceil(n r). It gives the first byte out at s + l, and the last at max(t, s + ceil(n r)) + l. So
+//! a chain of free stages pays all its latencies once and the slowest gap once.
 
 use crate::record::Probe;
 use crate::{Account, Duration, Gap, MessageId, Path, Recorder, Resource, Stage, Time};
@@ -10,23 +10,23 @@ use crate::{Account, Duration, Gap, MessageId, Path, Recorder, Resource, Stage, 
 /// A packet in flight: the times of its first and last byte at this point, and the path up to the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flight {
-    /// When the first byte arrives.
+    /// The arrival of the first byte.
     pub head: Time,
-    /// When the last byte arrives.
+    /// The arrival of the last byte.
     pub tail: Time,
-    /// Accounts for the time up to `head`.
+    /// The path up to `head`.
     pub path: Path,
-    /// The stage that the time from first to last byte belongs to: the slowest so far.
+    /// The slowest stage so far. The time from first to last byte belongs to it.
     pub slowest: Stage,
 }
 
 impl Flight {
-    /// A packet that lies complete in a buffer, at the instant up to which `path` accounts.
+    /// Returns a packet that lies complete in a buffer at the end of `path`.
     pub fn resting(path: Path) -> Flight {
         Flight { head: path.at(), tail: path.at(), path, slowest: Stage::LINK }
     }
 
-    /// The path up to the last byte: what a packet buffer at the end of a chain sees.
+    /// Returns the path up to the last byte, as a packet buffer at the end of a chain sees it.
     pub fn landed(self) -> Path {
         let mut path = self.path;
         path.advance(self.slowest, self.tail);
@@ -34,16 +34,15 @@ impl Flight {
     }
 }
 
-/// The last user of a resource, to tell waiting for an earlier part of the same message from waiting for
-/// others.
+/// The last user of a resource. It tells waits for an earlier part of the same message from waits for others.
 #[derive(Clone, Copy, Debug)]
 struct Occupant<P> {
     message: MessageId,
     path: P,
 }
 
-/// A resource that serves one user at a time, first come, first served, without cancellation. `P` accounts
-/// for the time of its users.
+/// A resource that serves one user at a time, first come, first served, without cancellation. `P` accounts for the time of its
+/// users.
 #[derive(Clone, Debug)]
 pub struct Occupancy<P = Path> {
     stage: Stage,
@@ -55,34 +54,33 @@ pub struct Occupancy<P = Path> {
 }
 
 impl<P: Account> Occupancy<P> {
-    /// A free resource, whose service is accounted as `stage` and waiting for it as `queued`.
+    /// Returns a free resource that accounts its service to `stage`, and the wait for it to `queued`.
     pub const fn new(stage: Stage, queued: Stage) -> Occupancy<P> {
         Occupancy { stage, queued, free: Time::ZERO, last: None, busy: Duration::ZERO, probe: None }
     }
 
-    /// Has every claim recorded as a use of `resource`, where such rows are kept.
+    /// Records every claim as a use of `resource`, where such rows are kept.
     pub fn record(&mut self, recorder: &Recorder, resource: Resource) {
         self.probe = Probe::new(recorder, resource);
     }
 
-    /// When the resource is free again.
+    /// The time at which the resource is free again.
     pub const fn free(&self) -> Time {
         self.free
     }
 
-    /// How long the resource has been occupied in all.
+    /// The total time for which the resource has been occupied.
     pub const fn busy(&self) -> Duration {
         self.busy
     }
 
-    /// Occupies the resource for `duration` from max(`from`, free) on. Returns the start; `path` accounts for
-    /// the time up to it.
+    /// Occupies the resource for `duration` from max(`from`, free) on. Returns the start; `path` accounts for the time up to it.
     pub fn claim(&mut self, message: MessageId, from: Time, duration: Duration, path: &mut P) -> Time {
         self.claim_after(Time::ZERO, message, from, duration, path)
     }
 
-    /// As [`Occupancy::claim`], but not before `allowed`, such as when a credit has arrived. The time from
-    /// when the resource is free to then is waiting.
+    /// As [`Occupancy::claim`], but not before `allowed`, such as the arrival of a credit. The time from when the resource is
+    /// free to `allowed` is waiting.
     pub fn claim_after(
         &mut self,
         allowed: Time,
@@ -94,8 +92,7 @@ impl<P: Account> Occupancy<P> {
         let start = from.max(self.free).max(allowed);
         if start > from {
             match &self.last {
-                // The packet before of the same message is the one this waited for: its path is the critical
-                // one.
+                // It waited for the preceding packet of the same message: that packet's path is the critical one.
                 Some(last) if last.message == message && self.free > from && last.path.leads(path) => {
                     *path = last.path.clone();
                     path.advance(self.stage, self.free);
@@ -122,7 +119,7 @@ impl<P: Account> Occupancy<P> {
         start
     }
 
-    /// The last user begins anew at `begin`, after time accounted as `stage`, and the resource is occupied until `until`.
+    /// Restarts the last user at `begin`, accounts the time before to `stage`, and occupies the resource until `until`.
     pub fn resend(&mut self, stage: Stage, begin: Time, until: Time) {
         if let Some(last) = &mut self.last {
             last.path.advance(stage, begin);
@@ -133,7 +130,7 @@ impl<P: Account> Occupancy<P> {
         self.hold(until);
     }
 
-    /// Keeps the resource occupied until `until`, if it would be free before: its user has not finished.
+    /// Keeps the resource occupied until at least `until`: its user has not finished.
     pub fn hold(&mut self, until: Time) {
         if until > self.free {
             self.busy += until.since(self.free);
@@ -142,7 +139,7 @@ impl<P: Account> Occupancy<P> {
     }
 }
 
-/// A stage with a latency and a gap a byte.
+/// A stage with a latency and a gap per byte.
 #[derive(Clone, Debug)]
 pub struct Stream {
     latency: Duration,
@@ -151,12 +148,12 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A free stage.
+    /// Returns a free stage.
     pub const fn new(latency: Duration, gap: Gap, stage: Stage, queued: Stage) -> Stream {
         Stream { latency, gap, occupancy: Occupancy::new(stage, queued) }
     }
 
-    /// Has every packet recorded as a use of `resource`, where such rows are kept.
+    /// Records every packet as a use of `resource`, where such rows are kept.
     pub fn record(&mut self, recorder: &Recorder, resource: Resource) {
         self.occupancy.record(recorder, resource);
     }
@@ -166,27 +163,27 @@ impl Stream {
         self.latency
     }
 
-    /// The gap a byte.
+    /// The gap per byte.
     pub const fn gap(&self) -> Gap {
         self.gap
     }
 
-    /// When the stage is free again.
+    /// The time at which the stage is free again.
     pub const fn free(&self) -> Time {
         self.occupancy.free
     }
 
-    /// How long the stage has been occupied in all.
+    /// The total time for which the stage has been occupied.
     pub const fn busy(&self) -> Duration {
         self.occupancy.busy
     }
 
-    /// Streams a packet through; its time is accounted as this stage's own.
+    /// Streams a packet through, and accounts its time to this stage.
     pub fn cross(&mut self, message: MessageId, bytes: u64, flight: Flight) -> Flight {
         self.cross_as(message, bytes, flight, self.occupancy.stage, self.occupancy.queued)
     }
 
-    /// Streams a packet through, its time accounted as `stage` and `queued`: a bus serves several purposes.
+    /// Streams a packet through, and accounts its time to `stage` and `queued`: a bus serves several purposes.
     pub fn cross_as(
         &mut self,
         message: MessageId,
@@ -200,8 +197,8 @@ impl Stream {
         self.cross_after(Time::ZERO, message, bytes, flight).0
     }
 
-    /// As [`Stream::cross`], but not before `allowed`, such as when a credit has arrived. Returns the path up
-    /// to the instant at which the last byte has been handed over, too.
+    /// As [`Stream::cross`], but not before `allowed`, such as the arrival of a credit. Also returns the path up to the handover
+    /// of the last byte.
     pub fn cross_after(
         &mut self,
         allowed: Time,
@@ -232,8 +229,7 @@ impl Stream {
         self.occupancy.resend(stage, begin, until);
     }
 
-    /// Takes bytes that lie complete in a buffer, and frees the buffer when the last one has been handed
-    /// over.
+    /// Takes bytes that lie complete in a buffer. The buffer is free when the last byte has been handed over.
     pub fn hand_over(
         &mut self,
         message: MessageId,
@@ -250,7 +246,7 @@ impl Stream {
         Handover { path, landed: start + occupied + self.latency }
     }
 
-    /// Streams a whole message through, packet behind packet, all of it waiting at `flight.head`.
+    /// Streams a whole message through, packet behind packet. All of it waits at `flight.head`.
     pub fn burst(
         &mut self,
         message: MessageId,
@@ -275,13 +271,13 @@ impl Stream {
 /// Bytes given to a stage out of a buffer.
 #[derive(Clone, Debug)]
 pub struct Handover {
-    /// Accounts for the time until the last byte has been handed over, when the buffer is free.
+    /// The path up to the handover of the last byte, when the buffer is free.
     pub path: Path,
-    /// When the last byte is out at the other end.
+    /// The time at which the last byte is out at the other end.
     pub landed: Time,
 }
 
-/// A message streaming through a stage, packet behind packet.
+/// A message that streams through a stage, packet behind packet.
 #[derive(Clone, Debug)]
 pub struct Burst {
     start: Time,
@@ -295,7 +291,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// The packet whose first byte is `offset`, a multiple of the packet size, behind the stage.
+    /// Returns the packet at byte `offset`, a multiple of the packet size, behind the stage.
     pub fn packet(&self, offset: u64) -> Flight {
         debug_assert!(offset.is_multiple_of(self.packet_bytes) && offset <= self.bytes);
         let bytes = self.packet_bytes.min(self.bytes - offset);
@@ -374,7 +370,7 @@ mod tests {
     #[test]
     fn waiting_after_the_resource_was_free_is_queueing() {
         let mut link = Occupancy::new(Stage::LINK, Stage::LINK_QUEUED);
-        // What a clock has held up keeps its own stages.
+        // A clock delays a path: the path keeps its own stages.
         let mut held = Occupancy::new(Stage::LINK, Stage::LINK_QUEUED);
         let (mut clock, mut known) = (Path::clock(Time::ZERO), Path::from(Time::ZERO));
         held.claim(MESSAGE, Time::ZERO, Duration::from_ps(50), &mut clock);
@@ -384,17 +380,17 @@ mod tests {
         let mut first = Path::from(Time::ZERO);
         assert_eq!(link.claim(MESSAGE, Time::ZERO, ps(100), &mut first), Time::ZERO);
         link.hold(Time::from_ps(120));
-        link.hold(Time::from_ps(110)); // it is occupied longer already
-        // The next packet of the message is here at 10; the link is free at 120, and a credit comes at 150.
+        link.hold(Time::from_ps(110)); // the resource is occupied longer already
+        // The next packet of the message is here at 10. The link is free at 120, and a credit arrives at 150.
         let mut second = Path::from(Time::from_ps(10));
         let start = link.claim_after(Time::from_ps(150), MESSAGE, Time::from_ps(10), ps(100), &mut second);
         assert_eq!(start, Time::from_ps(150));
         assert_eq!((second.total(Stage::LINK), second.total(Stage::LINK_QUEUED)), (ps(120), ps(30)));
-        // Another message's packet has waited for everything.
+        // Another message's packet has waited for both.
         let mut third = Path::from(Time::from_ps(10));
         assert_eq!(link.claim(OTHER, Time::from_ps(10), ps(5), &mut third), Time::from_ps(250));
         assert_eq!(third.total(Stage::LINK_QUEUED), ps(240));
-        // A message whose packet before is long gone has waited for the credit only.
+        // The message's earlier packet left long ago, so its next one has waited for the credit only.
         let mut fourth = Path::from(Time::from_ps(300));
         link.claim_after(Time::from_ps(310), OTHER, Time::from_ps(300), ps(5), &mut fourth);
         assert_eq!((fourth.total(Stage::LINK), fourth.total(Stage::LINK_QUEUED)), (ps(0), ps(10)));

@@ -1,7 +1,7 @@
 //! Virtual time: integers of picoseconds, so that a run is the same to the last bit everywhere.
 //!
-//! Sums and products saturate at the end of time, 2^64 ps, which is 213 days: a user may ask for as much, and
-//! a model need not check. An event there never happens; a run that reaches it ends with an error.
+//! Sums and products saturate at the end of time, 2^64 ps, which is 213 days. So a user may ask for any time, and a model need
+//! not check. An event there never happens; a run that reaches it ends with an error.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Duration(u64);
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// The end of time, later than anything that happens.
+    /// The end of time, later than any event.
     pub const MAX: Time = Time(u64::MAX);
 
     /// The instant `ps` picoseconds after the start.
@@ -37,7 +37,7 @@ impl Time {
         Duration(self.0).ns()
     }
 
-    /// The time from `earlier` to `self`.
+    /// Returns the time from `earlier` to `self`.
     ///
     /// # Panics
     /// When `earlier` is later: a model that measures backwards is wrong.
@@ -46,7 +46,7 @@ impl Time {
         Duration(self.0 - earlier.0)
     }
 
-    /// The time from `earlier` to `self`, or zero where `earlier` is later.
+    /// Returns the time from `earlier` to `self`, or zero where `earlier` is later.
     pub fn saturating_since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
@@ -83,12 +83,12 @@ impl Duration {
         self.0 as f64 / 1_000.0
     }
 
-    /// Whether this is no time at all.
+    /// Whether this is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The longer part left after taking `other` away, zero at least.
+    /// Returns the difference, or zero where `other` is longer.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }

@@ -1,23 +1,23 @@
 //! Views over the bytes of headers.
 
-/// A view over the bytes of a header, with numbers at fixed places, little-endian. The length of bytes from a network
-/// is checked before they are viewed.
+/// A view over the bytes of a header, with little-endian numbers at fixed places. The length of bytes from a network is checked
+/// before they are viewed.
 #[derive(Clone, Copy, Debug)]
 pub struct View<B>(pub B);
 
 impl<B: AsRef<[u8]>> View<B> {
-    /// The number in four bytes.
+    /// Returns the number in the four bytes at `at`.
     ///
     /// # Panics
-    /// When there are fewer behind `at`.
+    /// When fewer bytes are left.
     pub fn u32(&self, at: usize) -> u32 {
         u32::from_le_bytes(self.chunk(at))
     }
 
-    /// The number in eight bytes.
+    /// Returns the number in the eight bytes at `at`.
     ///
     /// # Panics
-    /// When there are fewer behind `at`.
+    /// When fewer bytes are left.
     pub fn u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.chunk(at))
     }
@@ -28,18 +28,18 @@ impl<B: AsRef<[u8]>> View<B> {
 }
 
 impl<B: AsMut<[u8]>> View<B> {
-    /// Writes a number into four bytes.
+    /// Writes a number into the four bytes at `at`.
     ///
     /// # Panics
-    /// When there are fewer behind `at`.
+    /// When fewer bytes are left.
     pub fn put_u32(&mut self, at: usize, number: u32) {
         self.0.as_mut()[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
 
-    /// Writes a number into eight bytes.
+    /// Writes a number into the eight bytes at `at`.
     ///
     /// # Panics
-    /// When there are fewer behind `at`.
+    /// When fewer bytes are left.
     pub fn put_u64(&mut self, at: usize, number: u64) {
         self.0.as_mut()[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }

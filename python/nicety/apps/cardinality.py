@@ -1,7 +1,7 @@
-"""How many distinct addresses went by? PCSA on a network flow processor.
+"""The number of distinct addresses in traffic: PCSA on a network flow processor.
 
 Probabilistic counting with stochastic averaging (Flajolet and Martin, 1985) keeps a few thousand words, the sketches,
-in place of the addresses. The card's program is `nfp/pcsa.c` of the library.
+instead of the addresses. The card's program is `nfp/pcsa.c` of the library.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from nicety.show.columns import align, fixed
 def count_sources(
     capture: Place, *, cc: str | None = None, progress: Progress | None = None, **given: Unpack[CountOptions]
 ) -> CountReport:
-    """Count the distinct source addresses of a capture on a card, and one by one beside it.
+    """Count the distinct source addresses of a capture on a card, and compare with an exact count.
 
-    Packets are replayed into the card's port, one behind the other, and processes on the card find their addresses; or
-    the host does, and sends them by channels. An address of IP version 6 is folded to 32 bits by MurmurHash3 of its
-    bytes. A capture that is damaged is counted up to there, and the report says where.
+    Packets are replayed into the card's port back to back, and processes on the card find their addresses. Or the host
+    finds them, and sends them over channels. An address of IP version 6 is folded to 32 bits by MurmurHash3 of its
+    bytes. A damaged capture is counted up to the damage, and the report has the place.
 
     Args:
-        capture: a file in pcap's or pcapng's format, of any length, also compressed by gzip or zstd.
+        capture: a file in pcap's or pcapng's format, of any length, optionally compressed by gzip or zstd.
         cc: a compiler to use instead of the one in the `ziglang` package.
-        progress: called with the kilobytes that have been read and that there are.
-        given: as `CountOptions` says.
+        progress: called with the number of kilobytes read, and the total.
+        given: the arguments of `CountOptions`.
 
     Raises:
-        InputError: no capture, none with a source address, or an argument that cannot be.
+        InputError: no capture, no source address in it, or an invalid argument.
     """
     request = request_text(CountOptions, given, file=text(fspath(capture), "a capture", "capture.pcap"))
     plan = json.loads(_native.pcsa_count_plan(request))
@@ -54,7 +54,7 @@ _THROUGH = {
 
 
 _WHOLE = 0.9999
-"""Of the time until the last packet has gone, how much the wire is busy where nothing holds packets up."""
+"""Utilisation of the wire until the departure of the last packet, if nothing delays packets."""
 
 
 def count_text(report: CountReport) -> str:

@@ -1,8 +1,8 @@
-"""The travelling salesman's climbs on a graphics processor, by OpenCL, where PyOpenCL is installed.
+"""The travelling salesman's climbs on a graphics processor, by OpenCL, if PyOpenCL is installed.
 
-The algorithm of `handlers/nfp/tsp.c`, climb by climb: the same numbers give the same tours. A work-group makes a
-climb; its members share out the moves, and of those that shorten the tour equally the first one is taken, as a
-processor that looks at them in order takes it.
+The algorithm of `handlers/nfp/tsp.c`, climb by climb: the same numbers give the same tours. A work-group makes a climb,
+and its members share the moves. Of equally good moves the first one is taken, as by a processor that tries them in
+order.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from nicety.errors import InputError
 
 MEMBERS = 128
-"""Of a work-group."""
+"""Members of a work-group."""
 
 AT_ONCE = 1 << 14
-"""Climbs of one call of the device, which a display may share."""
+"""Climbs per call of the device, which a display may share."""
 
 SOURCE = r"""
 /* Climbs number `first` and so on of `states`; a group each. `tours` may be left out. */
@@ -91,26 +91,26 @@ class GpuClimbs:
     length: int
     """The shortest tour's length."""
     number: int
-    """The climb that found it, the first of those that did."""
+    """The number of the climb that found it, the first of several."""
     tour: list[int]
     """Its cities in order, from zero."""
     seconds: float
-    """That the device worked, by its own clock: without compiling, and without moving data."""
+    """Working time of the device by its own clock, without compilation and data transfers."""
     device: str
     """The device's name."""
 
 
 def climbs(cities: Sequence[tuple[int, int]], numbers: Iterable[int], *, seed: int, device: str = "gpu") -> GpuClimbs:
-    """Make the climbs of these numbers on the first device of a kind that OpenCL finds on this machine.
+    """Make the climbs with these numbers on the first device of a kind that OpenCL finds on this machine.
 
     Args:
         cities: coordinates, at most 256 of them.
-        numbers: which climbs; at least one.
-        seed: from which their random numbers come.
-        device: its kind: `gpu`, or `cpu`, which is for tests.
+        numbers: the numbers of the climbs, at least one.
+        seed: the seed of their random numbers.
+        device: the kind of device: `gpu`, or `cpu` for tests.
 
     Raises:
-        InputError: where there is no PyOpenCL, or no device of that kind.
+        InputError: PyOpenCL is not installed, or there is no device of that kind.
     """
     made = list(numbers)
     cl = _opencl()
@@ -154,7 +154,7 @@ def _cut(states: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _distances(cities: Sequence[tuple[int, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Distances of all pairs, rounded to the nearest whole number, as TSPLIB's EUC_2D has them."""
+    """Distances of all pairs, rounded to the nearest integer, as in TSPLIB's EUC_2D."""
     at = np.array(cities, np.int64)
     squares = ((at[:, None] - at[None]) ** 2).sum(axis=2)
     roots = np.sqrt(squares.astype(np.float64)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What starts the processes of a program: the `mpiexec` of the MPI that it is linked with."""
+"""Launchers of a program's processes: the `mpiexec` of the MPI with which it is linked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from nicety.errors import InputError
 
 Launcher = Literal["auto", "mpich", "openmpi", "none"]
-"""What starts the processes of a program."""
+"""The launcher of a program's processes."""
 LAUNCHERS: tuple[str, ...] = get_args(Launcher)
 
 _NAMES = {"mpich": "MPICH", "openmpi": "Open MPI"}
@@ -23,10 +23,10 @@ _LAUNCHERS = {"mpiexec", "mpirun", "orterun", "prterun", "prun", "srun", "aprun"
 
 
 def refuse_launcher(words: Sequence[str], program: Path) -> None:
-    """Refuse a launcher in place of the program: none of the processes that it starts would have a host.
+    """Refuse a launcher as the program: none of its processes would have a host.
 
     Raises:
-        InputError: the program is one, by its name or by that of the file where its links lead.
+        InputError: the program is a launcher, by its name or by the name of its link target.
     """
     if any(name.split(".")[0] in _LAUNCHERS for name in (program.name, program.resolve().name)):
         raise InputError(
@@ -36,7 +36,7 @@ def refuse_launcher(words: Sequence[str], program: Path) -> None:
 
 
 def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
-    """The kind of a launcher, and its file, for a program of so many ranks.
+    """Return the kind of a launcher, and its file, for a program with `ranks` ranks.
 
     Raises:
         InputError: there is no such launcher, or the program is linked with another MPI.
@@ -53,7 +53,7 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     if linked is not None and linked != wanted:
         raise InputError(f"launcher {launcher}: {program} is linked with {_NAMES[linked]}; leave the option out")
     names = ["mpiexec"] if wanted is None else ["mpiexec", f"mpiexec.{wanted}"]
-    # Prefixes of an installation: its libraries lie in lib, or in lib/MACHINE.
+    # Prefixes of an installation: its libraries are in lib, or in lib/MACHINE.
     prefixes = [] if library is None else [library.parents[level] for level in (1, 2) if level < len(library.parents)]
     places = [program.parent / "mpiexec"]
     places += [prefix / "bin" / name for prefix in prefixes for name in names]
@@ -62,7 +62,7 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
     for place in places:
         kind = _kind(place) if place.exists() else None
         if kind is not None and wanted in (None, kind):
-            # Open MPI takes the prefix of its libraries from this path, and /bin may be a link to /usr/bin.
+            # Open MPI derives the prefix of its libraries from this path, and /bin may be a link to /usr/bin.
             return kind, fspath(place.parent.resolve() / place.name)
     if wanted is None and ranks == 1:
         return "none", ""
@@ -75,10 +75,10 @@ def find_launcher(launcher: str, program: Path, ranks: int) -> tuple[str, str]:
 
 
 def _linked(program: Path) -> tuple[str | None, Path | None]:
-    """The MPI whose library a program is linked with, and the library; None of a script, or of another program."""
+    """The MPI library of a program, as its kind and its file; None for a script, or a program without MPI."""
     with program.open("rb") as file:
         head = file.read(4096)
-    # The linker that the program names lists libraries without executing any of it.
+    # The program's own dynamic linker lists its libraries without executing it.
     linker = re.search(rb"/[\w./-]*/ld[\w.-]*\.so[\w.-]*\0", head) if head.startswith(b"\x7fELF") else None
     if linker is None:
         return None, None
@@ -106,7 +106,7 @@ def _linked(program: Path) -> tuple[str | None, Path | None]:
 
 
 def _kind(mpiexec: Path) -> str | None:
-    """Which MPI's it is."""
+    """Return the kind of MPI of an mpiexec."""
     try:
         done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):

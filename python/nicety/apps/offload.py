@@ -1,4 +1,4 @@
-"""The same program with collective operations on the card, and without: one table; see docs/guide/offload.md."""
+"""The same program with and without collective operations on the card, in one table; see docs/guide/offload.md."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class OffloadRow(TypedDict):
 
     Attributes:
         rank: its rank.
-        finish_ns: when it closed the network, with everything left to MPI.
-        offload_finish_ns: when it did with the operations on the card.
-        speedup: the first of these by the second.
-        sends: messages that its host sent, with everything left to MPI.
-        offload_sends: those with the operations on the card; what cards send to each other is not among them.
-        sent_bytes: bytes of the first.
-        offload_sent_bytes: bytes of the second.
+        finish_ns: the time at which it closed the network, without offload.
+        offload_finish_ns: the time at which it closed the network, with offload.
+        speedup: the ratio of the first to the second.
+        sends: messages that its host sent, without offload.
+        offload_sends: messages that its host sent, with offload. Messages between cards do not count.
+        sent_bytes: bytes of `sends`.
+        offload_sent_bytes: bytes of `offload_sends`.
         offloaded_calls: collective calls that the card executed.
-        passed_calls: those that were left to MPI.
+        passed_calls: collective calls that were left to MPI.
     """
 
     rank: int
@@ -51,11 +51,11 @@ class OffloadReport(TypedDict):
     Attributes:
         version: the version of nicety.
         program: the program, and its arguments.
-        max_finish_ns: when the last process closed the network, with everything left to MPI.
-        offload_max_finish_ns: when it did with the operations on the card.
-        speedup: the first of these by the second.
+        max_finish_ns: the time at which the last process closed the network, without offload.
+        offload_max_finish_ns: the time at which the last process closed the network, with offload.
+        speedup: the ratio of the first to the second.
         rows: the processes, by rank.
-        without: the run with everything left to MPI.
+        without: the run with all operations left to MPI.
         offload: the run with the operations on the card.
     """
 
@@ -78,27 +78,28 @@ def compare_offload(
     to_stderr: bool = False,
     **given: Unpack[ExecOptions],
 ) -> OffloadReport:
-    """Run a program twice, without and with collective operations on the card, which `offload` names.
+    """Run a program twice, without and with the collective operations in `offload` on the card.
 
-    Where the program prints to stdout, a line before each run says which it is.
+    If the program prints to stdout, a line before each run names the run.
 
     Args:
         program: the program, and its arguments.
-        ranks: how many processes of it run, 1 to 1024.
-        launcher: as for `run_processes`.
-        to_stderr: what processes print goes to stderr.
-        given: as `ExecOptions` says.
+        ranks: the number of its processes, 1 to 1024.
+        launcher: see `run_processes`.
+        to_stderr: whether the output of processes goes to stderr.
+        given: the arguments of `ExecOptions`.
 
     Raises:
-        InputError: as `run_processes`; nothing is offloaded.
+        InputError: see `run_processes`; also if nothing is offloaded.
         Deadlock: as `run_processes`.
-        RunError: as `run_processes`; the program ended with another status than 0, so that there is nothing to compare.
+        RunError: see `run_processes`; also if the program ended with a status other than 0, so that there is nothing to
+            compare.
     """
     asked = given.get("offload") or ()
     names = [fspath(name) for name in ((asked,) if isinstance(asked, str | PathLike) else asked)]
     if not names:
         raise InputError("--compare-offload: nothing is offloaded; name it, as in --offload bcast,barrier")
-    # A card or an option that the second run refuses is refused before the first.
+    # A card or an option that the second run refuses is refused before the first run.
     plan_offload(program, ranks, given)
     runs = []
     for title, offload in (("without offload", None), (f"offload {', '.join(names)}", names)):
@@ -144,7 +145,7 @@ def _rows(without: ExecReport, offloaded: ExecReport) -> list[OffloadRow]:
 
 
 def offload_table(report: OffloadReport) -> Table:
-    """Both runs as a table, with a row for each process."""
+    """Both runs as a table, with a row per process."""
     rows: list[dict[str, Any]] = [dict(row) for row in report["rows"]]
     return Table([(name, [row[name] for row in rows]) for name in OffloadRow.__annotations__])
 

@@ -1,4 +1,4 @@
-"""Real programs on simulated hosts: each process of a program is one, in virtual time; see docs/guide/exec.md."""
+"""Real programs on simulated hosts: each process of a program is a host, in virtual time; see docs/guide/exec.md."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ def run_processes(
     trace_scale: Scale = "ns",
     **given: Unpack[ExecOptions],
 ) -> ExecReport:
-    """Run a program whose processes are the programs of simulated hosts.
+    """Run a program with its processes as the programs of simulated hosts.
 
     Args:
         program: the program, and its arguments.
-        ranks: how many processes of it run, 1 to 1024.
-        launcher: `mpich` and `openmpi` are the `mpiexec` of each, `none` starts processes one by one, without MPI, and
-            `auto` is that of the MPI that the program is linked with, or else the `mpiexec` beside the program, on the
-            path, or beside Python.
-        to_stderr: what processes print goes to stderr.
-        launcher_words: is called, before the function returns or raises, with what the launcher has printed about a
-            process that ended badly. Without it, that goes where the output of processes goes.
-        trace: a file for a timeline, to be opened with https://ui.perfetto.dev; `Run.trace` says what is in it.
-        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
-        given: as `ExecOptions` says.
+        ranks: the number of its processes, 1 to 1024.
+        launcher: `mpich` and `openmpi` are the `mpiexec` of each. `none` starts processes one by one, without MPI.
+            `auto` is the launcher of the MPI with which the program is linked. Otherwise it is the `mpiexec` beside the
+            program, on the path, or beside Python.
+        to_stderr: whether the output of processes goes to stderr.
+        launcher_words: called before the function returns or raises, with the launcher's output about a process that
+            ended badly. Without it, that output goes where the output of processes goes.
+        trace: a file for a timeline, to be opened with https://ui.perfetto.dev; see `Run.trace` for its contents.
+        trace_scale: the tick of the timeline, a nanosecond or a picosecond.
+        given: the arguments of `ExecOptions`.
 
     Raises:
         InputError: the program, its launcher, or the card cannot be used, or the program never uses the network.
-        Deadlock: its processes wait for each other; the error says for what.
-        RunError: a process ended in the middle, or a limit of the card was reached.
+        Deadlock: its processes wait for each other; the error describes the waits.
+        RunError: a process ended early, or a limit of the card was reached.
     """
     if launcher not in LAUNCHERS:
         raise InputError(f"launcher is {one_of(LAUNCHERS)}, not {launcher}")
@@ -95,10 +95,10 @@ def run_processes(
 
 
 def plan_offload(program: Sequence[Place], ranks: int, given: ExecOptions) -> None:
-    """Check that cards can execute what `offload` names, and compile their handlers; nothing is run.
+    """Check that cards can execute the operations in `offload`, and compile their handlers, without a run.
 
     Raises:
-        InputError: as `run_processes`.
+        InputError: see `run_processes`.
     """
     words = [fspath(word) for word in program]
     derived = {
@@ -113,7 +113,7 @@ def plan_offload(program: Sequence[Place], ranks: int, given: ExecOptions) -> No
 
 
 def _offloaded(given: ExecOptions, derived: Mapping[str, Any]) -> str | None:
-    """The compiled handlers of what cards execute by themselves; none where nothing is to be."""
+    """Return the compiled handlers of offloaded operations, or None without any."""
     path = None
     if given.get("offload") is not None:
         for each in json.loads(_native.exec_plan(request_text(ExecOptions, given, **derived)))["compile"]:
@@ -123,11 +123,11 @@ def _offloaded(given: ExecOptions, derived: Mapping[str, Any]) -> str | None:
 
 
 _PARTS = ("computing_ns", "sleeping_ns", "calling_ns", "looking_ns", "waiting_ns", "outside_ns")
-"""What the time of a process is made of."""
+"""The parts of a process's time."""
 
 
 def processes_table(report: ExecReport) -> Table:
-    """What each process did, as a table."""
+    """The processes as a table."""
     rows = report["ranks"]
     columns: list[tuple[str, Sequence[int | float]]] = [
         ("rank", [row["rank"] for row in rows]),
@@ -149,7 +149,7 @@ def processes_table(report: ExecReport) -> Table:
 
 
 def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
-    """What each process did, aligned; and what it spent its time with."""
+    """The processes as text in columns, and the parts of their time."""
     of = f"{report['nic']}, topology {report['manifest']['topology']}, seed {report['manifest']['seed']}"
     if report["ranks_per_node"] > 1:
         of += f", {report['ranks_per_node']} ranks a node"
@@ -177,7 +177,7 @@ def _part(row: ExecRank, part: str) -> float:
 
 
 def _breakdown(report: ExecReport) -> str:
-    """What processes spent their time with; the parts add up to when each finished."""
+    """The parts of the processes' time, which add up to the time at which each finished."""
     titles = ["Rank", *(f"{part.removesuffix('_ns')} (µs)" for part in _PARTS), "finish (µs)"]
     rows = [
         [str(row["rank"]), *(fixed(_part(row, part) / 1000, 3) for part in (*_PARTS, "finish_ns"))]
@@ -197,11 +197,11 @@ _REASONS = {
     "set-up": "without handlers on the card",
     "cost": "that MPI is quicker at",
 }
-"""Why calls were left to MPI."""
+"""Reasons for leaving calls to MPI."""
 
 
 def offload_text(report: ExecReport) -> str:
-    """The calls that cards executed, and those that were left to MPI; empty where nothing was to be offloaded."""
+    """The calls that cards executed, and those left to MPI. Empty without offload."""
     if "offload" not in report:
         return ""
     lines = []
@@ -233,7 +233,7 @@ def _program(words: Sequence[str]) -> Path:
 
 
 def _unusable(name: str) -> str:
-    """Why a name is none of a program."""
+    """Return the reason why a name is not that of a program."""
     path = Path(name)
     if path.is_file() and os.sep not in name:
         return f"there is no such program on the path; for the file here write ./{name}"
@@ -247,15 +247,15 @@ def _unusable(name: str) -> str:
 
 _MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
 _LOADED, _INTERPRETER, _NOTE = 1, 3, 4
-"""Segments of a program: its memory, what names the program that links it, and what says how it was built."""
+"""Segments of a program: its memory, the name of its dynamic linker, and a note about its build."""
 _SHORT_HEAD, _HEAD, _SEGMENT = 20, 64, 56
-"""Bytes of a program's head up to its machine, of all of it, and of what it says of each segment."""
+"""Bytes of a program's header up to its machine, of the whole header, and of a segment's header."""
 _BITS = {1: "32-bit ", 2: ""}
 _BIG_ENDIAN = 2
 
 
 def _check_format(path: Path, file: BinaryIO) -> None:
-    """Check that a program can take a library, or is in Go: what is no ELF file is a script."""
+    """Check that a program can load a library, or is in Go. A file that is not in ELF is a script."""
     head = file.read(4096)
     if head[:4] != b"\x7fELF":
         return
@@ -288,7 +288,7 @@ def _check_format(path: Path, file: BinaryIO) -> None:
 
 
 def _machine(head: bytes) -> str:
-    """What a program is for, by its head."""
+    """Return the machine of a program, from its header."""
     number = int.from_bytes(head[18:20], "big" if head[5] == _BIG_ENDIAN else "little")
     order = "big-endian " if head[5] == _BIG_ENDIAN else ""
     return order + _BITS.get(head[4], "another kind of ") + _MACHINES.get(number, f"machine {number}")

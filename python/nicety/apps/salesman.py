@@ -32,18 +32,18 @@ def solve_tsp(
     progress: Progress | None = None,
     **given: Unpack[TourOptions],
 ) -> TourReport:
-    """Look for a short tour with many climbs on a card.
+    """Search for a short tour with many climbs on a card.
 
     Args:
-        file: a problem in TSPLIB's format, of type TSP with EUC_2D distances; `kroA100` comes with nicety.
+        file: a problem in TSPLIB's format, of type TSP with EUC_2D distances; `kroA100` is included in nicety.
         compare: `cpu` makes the same climbs on this machine's CPUs, `gpu` on its graphics processor.
         cc: a compiler to use instead of the one in the `ziglang` package.
-        progress: called with the climbs that are made, or have begun, and that there will be.
-        given: as `TourOptions` says.
+        progress: called with the number of climbs made or begun, and the total.
+        given: the arguments of `TourOptions`.
 
     Raises:
-        InputError: a file that is no such problem, or an argument that cannot be.
-        RunError: the run failed, or a comparison has found another tour.
+        InputError: the file is no such problem, or an argument is invalid.
+        RunError: the run failed, or a comparison found another tour.
     """
     others = names(compare, "what to compare with", "cpu")
     for other in others:
@@ -53,7 +53,7 @@ def solve_tsp(
     request = partial(request_text, TourOptions, given, file=problem, compare_cpu="cpu" in others)
     plan = json.loads(_native.tsp_plan(request()))
     if "gpu" in others:
-        # Better to hear now than in the end that there is none.
+        # If there is none, report it before the run and not after it.
         from nicety.apps import gpu
 
         gpu.climbs(plan["cities"], [0], seed=plan["seed"])
@@ -68,17 +68,17 @@ def solve_tsp(
 
 @checked
 def climb_lengths(file: Place, *, restarts: int, seed: int = 1) -> list[int]:
-    """Make the climbs of `solve_tsp` on this machine's CPUs only, and give the length of the tour that each one finds.
+    """Make the climbs of `solve_tsp` on this machine's CPUs only, and return the length of each one's tour.
 
-    The climb of a number finds the same tour wherever it is made.
+    A climb with the same number finds the same tour on every processor.
 
     Args:
-        file: a problem, as for `solve_tsp`.
-        restarts: climbs in all.
-        seed: from which the climbs' random numbers come.
+        file: a problem; see `solve_tsp`.
+        restarts: total number of climbs.
+        seed: the seed of the climbs' random numbers.
 
     Raises:
-        InputError: a file that is no such problem, or an argument that cannot be.
+        InputError: the file is no such problem, or an argument is invalid.
     """
     given = {"restarts": restarts, "seed": seed, "climbers": 1, "job": max(1, restarts)}
     request = request_text(TourOptions, given, file=text(fspath(file), "a problem", "kroA100.tsp"))
@@ -107,7 +107,7 @@ def _on_gpu(report: dict[str, Any], cities: list[tuple[int, int]], nodes: list[i
 
 
 def tour_text(report: TourReport) -> str:
-    """The best tour, and how long it took to find it where."""
+    """The best tour, and the time to find it on each processor."""
     jobs = f"{report['jobs']} job{'s' if report['jobs'] != 1 else ''} of {report['job_climbs']}"
     rows = [
         ["# Where", "Time (ms)", "Climbs/s", "Of"],

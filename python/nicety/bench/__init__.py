@@ -1,1 +1,1 @@
-"""Benchmarks, a file for each: the request, the rows, the text and the picture."""
+"""Benchmarks, one per file: the request, the rows, the text and the picture."""

@@ -1,4 +1,4 @@
-"""The benchmarks of channels: between threads of a host and processes of its card."""
+"""The benchmarks of channels between threads of a host and processes of its card."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def bench_channels(
     progress: Progress | None = None,
     **given: Unpack[ChannelOptions],
 ) -> ChannelBenchReport:
-    """Measure channels: how long a message takes, or how much some processes move together.
+    """Measure channels: the latency of a message, or the total throughput of some processes.
 
     Args:
         benchmark: `channel-latency` or `channel-bandwidth`.
         cc: a compiler to use instead of the one in the `ziglang` package.
         trace: a file for a timeline of the first row's first run, to be opened with https://ui.perfetto.dev.
-        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
-        progress: called with the number of rows that are done and that there will be.
-        given: as `ChannelOptions` says.
+        trace_scale: the tick of the timeline, a nanosecond or a picosecond.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `ChannelOptions`.
 
     Raises:
-        InputError: a card without channels, a mode, direction, size or number that cannot be.
-        RunError: the run failed: a wrong byte at the far end, a DMA that failed too often.
+        InputError: a card without channels, or an invalid mode, direction, size or number.
+        RunError: the run failed: a wrong byte at the far end, or a DMA that failed too often.
     """
     shown = measured(
         request_text(ChannelOptions, given, benchmark=benchmark),
@@ -58,7 +58,7 @@ def bench_channels(
 
 
 def channel_html(report: ChannelBenchReport) -> str:
-    """A benchmark of channels: its figures, a table for each card."""
+    """A benchmark of channels: its figures, a table per card."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in channel_tables(report))
 
@@ -76,7 +76,7 @@ _UNITS = {"channel-latency": "Latency (ns)", "channel-bandwidth": "Bandwidth (MB
 
 
 def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percentiles: bool = False) -> str:
-    """A report as text: a table for each card and mode, and with `breakdown` one of stages for each size."""
+    """A report as text: a table per card and mode, and with `breakdown` one of stages per size."""
     rows, benchmark = report["rows"], report["benchmark"]
     lines = [
         f"# nicety {_TITLES[benchmark]} v{report['version']}",
@@ -94,7 +94,7 @@ def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percent
 
 
 def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
-    """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    """A report's figures as tables with titles: a row per size, the first one with the columns' names."""
     unit = _UNITS[report["benchmark"]]
     by_table: dict[str, list[ChannelRow]] = {}
     for row in report["rows"]:
@@ -110,7 +110,7 @@ def channel_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]
 
 
 def percentile_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[str]]]]:
-    """The figures of a latency with minimum, percentiles and maximum, a table for each card and kind of message."""
+    """The figures of a latency with minimum, percentiles and maximum, a table per card and kind of message."""
     head = ["Size", "mean", "min", "p50", "p99", "p99.9", "max"]
     tables: dict[str, list[list[str]]] = {}
     for row in report["rows"]:
@@ -121,10 +121,10 @@ def percentile_tables(report: ChannelBenchReport) -> list[tuple[str, list[list[s
 
 
 def channel_figure(report: ChannelBenchReport, *, breakdown: bool = False, percentiles: bool = False) -> Figure:
-    """A report as a picture: the figure over the message size, a line for each card and kind of message.
+    """A report as a picture: the figure over the message size, a line per card and kind of message.
 
     With `percentiles` the points of a latency have whiskers from minimum to maximum and from median to p99. With
-    `breakdown` it is of stages instead.
+    `breakdown` the picture has the stages instead.
     """
     from nicety.show.axes import time_unit
     from nicety.show.bars import stages_figure
@@ -133,7 +133,7 @@ def channel_figure(report: ChannelBenchReport, *, breakdown: bool = False, perce
 
     if breakdown:
         return stages_figure(report)
-    # A colour for each kind of message, a line style for each card and number of processes.
+    # A colour per kind of message, a line style per card and number of processes.
     rows = report["rows"]
     latency = report["benchmark"] == "channel-latency"
     scale, unit = time_unit(max((row["max_ns"] for row in rows), default=0.0)) if latency else (1.0, "MB/s")
@@ -193,7 +193,7 @@ def _how_many(rows: list[ChannelRow]) -> str:
 
 
 def _stages(nic: str, size: int, rows: list[ChannelRow]) -> list[str]:
-    """The stages of messages of one size, a column for each kind."""
+    """The stages of messages of one size, a column per kind."""
     names = list(dict.fromkeys(stage["stage"] for row in rows for stage in row["stages"]))
     parts = [{stage["stage"]: stage["ns"] for stage in row["stages"]} for row in rows]
     head = ["# stage (ns)", *(_kind(row) for row in rows)]

@@ -1,4 +1,4 @@
-"""The effect of contexts of a microengine on a program: the benchmark `nicety bench pcsa`."""
+"""The effect of a microengine's contexts on a program: the benchmark `nicety bench pcsa`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 def bench_pcsa(
     *, cc: str | None = None, progress: Progress | None = None, **given: Unpack[ContextOptions]
 ) -> ContextReport:
-    """Measure what contexts do for the cardinality estimate: cycles of some updates, and updates a second of the card.
+    """Measure the effect of contexts on the cardinality estimate.
+
+    The figures are cycles of some updates, and updates per second of the card.
 
     Args:
         cc: a compiler to use instead of the one in the `ziglang` package.
-        progress: called with the number of rows that are done and that there will be.
-        given: as `ContextOptions` says.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `ContextOptions`.
 
     Raises:
-        InputError: a card without microengines, more contexts than they have, an override that cannot be.
+        InputError: a card without microengines, more contexts than they have, or an invalid override.
     """
     shown = measured(
         request_text(ContextOptions, given),
@@ -48,7 +50,7 @@ _COLUMNS = ("Contexts", "Cycles", "Computing", "Asleep", "Switching", "M updates
 
 
 def context_text(report: ContextReport) -> str:
-    """A report as text: a table for each card."""
+    """A report as text: a table per card."""
     rows = report["rows"]
     lines = [
         f"# nicety PCSA Test v{report['version']}",
@@ -62,7 +64,7 @@ def context_text(report: ContextReport) -> str:
 
 
 def context_tables(report: ContextReport) -> list[tuple[str, list[list[str]]]]:
-    """A table for each card with its title; the first row has the columns' names."""
+    """A table per card with its title; the first row has the columns' names."""
     return [
         (nic, [list(_COLUMNS), *(_cells(row) for row in report["rows"] if row["nic"] == nic)])
         for nic in distinct(row["nic"] for row in report["rows"])
@@ -80,13 +82,13 @@ def _cells(row: ContextRow) -> list[str]:
 
 
 def context_html(report: ContextReport) -> str:
-    """A report for a notebook: a table for each card."""
+    """A report for a notebook: a table per card."""
     about = f"pcsa, nicety {report['version']}, {report['rows'][0]['updates']} updates"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in context_tables(report))
 
 
 def context_figure(report: ContextReport) -> Figure:
-    """A report as a picture: the cycles of the updates, and those in which something was computed."""
+    """A report as a picture: the cycles of the updates, and the busy cycles among them."""
     from nicety.show.curves import figure_of
     from nicety.show.lines import Curve
 

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 def bench_grid(
     benchmark: GridBenchmark, *, progress: Progress | None = None, **given: Unpack[GridOptions]
 ) -> GridReport:
-    """Measure a program of which each rank communicates with its neighbours on a grid, and check its results.
+    """Measure a program on a grid, in which each rank communicates with its neighbours, and check its results.
 
     Args:
         benchmark: `halo` or `allreduce`.
-        progress: called with the number of rows that are done and that there will be.
-        given: as `GridOptions` says.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `GridOptions`.
 
     Raises:
-        InputError: a grid that the topology or the number of nodes does not fit, a size that is no multiple of 8.
+        InputError: a grid that does not fit the topology or the number of nodes, or a size that is no multiple of 8.
         RunError: the run failed, for example because a value was wrong.
     """
     text = request_text(GridOptions, given, benchmark=benchmark)
@@ -39,7 +39,7 @@ def bench_grid(
 
 
 def grid_html(report: GridReport) -> str:
-    """A benchmark on a grid: a table for each card."""
+    """A benchmark on a grid: a table per card."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in grid_tables(report))
 
@@ -52,7 +52,7 @@ _MEANINGS = {
 
 
 def grid_text(report: GridReport) -> str:
-    """A report as text: a table for each card."""
+    """A report as text: a table per card."""
     rows, manifest = report["rows"], report["manifest"]
     lines = [
         f"# nicety {_TITLES[report['benchmark']]} Test v{report['version']}",
@@ -75,7 +75,7 @@ _HEADS = {
 
 
 def grid_tables(report: GridReport) -> list[tuple[str, list[list[str]]]]:
-    """A table for each card with its title; the first row has the columns' names."""
+    """A table per card with its title; the first row has the columns' names."""
     head = _HEADS[report["benchmark"]]
     nics = dict.fromkeys(row["nic"] for row in report["rows"])
     return [(nic, [head, *(_cells(row) for row in report["rows"] if row["nic"] == nic)]) for nic in nics]
@@ -93,7 +93,7 @@ def _cells(row: GridRow) -> list[str]:
 
 
 def grid_figure(report: GridReport) -> Figure:
-    """A report as a picture: the time of an iteration over the size; of an all-reduce, with its lower bound."""
+    """A report as a picture: the time of an iteration over the size, and the lower bound of an all-reduce."""
     from nicety.show.axes import time_unit
     from nicety.show.curves import figure_of
     from nicety.show.lines import Curve

@@ -1,4 +1,4 @@
-"""The benchmarks of cards that many processes share: copy or register, and what each process gets."""
+"""The benchmarks of cards that many processes share: copy or register, and each process's share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @checked
 def bench_registration(*, progress: Progress | None = None, **given: Unpack[RegistrationOptions]) -> RegistrationReport:
-    """Measure what copying a message costs a CPU, and what letting the card use its own memory.
+    """Measure the CPU costs of copying a message, and of registering its memory for the card.
 
     Args:
-        progress: called with the number of rows that are done and that there will be.
-        given: as `RegistrationOptions` says.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `RegistrationOptions`.
 
     Raises:
-        InputError: a card that does not register memory, a size that it cannot, an override that cannot be.
+        InputError: a card that does not register memory, a size that it does not support, or an invalid override.
     """
     report = json.loads(_native.registration_bench(request_text(RegistrationOptions, given), progress))
     return cast(RegistrationReport, reported(report, interface_html))
@@ -41,27 +41,27 @@ def bench_registration(*, progress: Progress | None = None, **given: Unpack[Regi
 
 @checked
 def bench_fairness(*, progress: Progress | None = None, **given: Unpack[FairnessOptions]) -> FairnessReport:
-    """Measure what each of many processes gets that send at once.
+    """Measure the share of each of many processes that send concurrently.
 
     Args:
-        progress: called with the number of rows that are done and that there will be.
-        given: as `FairnessOptions` says.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `FairnessOptions`.
 
     Raises:
-        InputError: a card without interfaces for processes, or for so many; an override that cannot be.
+        InputError: a card without interfaces for processes, or with too few; or an invalid override.
     """
     report = json.loads(_native.fairness_bench(request_text(FairnessOptions, given), progress))
     return cast(FairnessReport, reported(report, interface_html))
 
 
 def interface_html(report: RegistrationReport | FairnessReport) -> str:
-    """A benchmark of a card that many processes share: a table for each card."""
+    """A benchmark of a card that many processes share: a table per card."""
     about = f"{report['benchmark']}, nicety {report['version']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in interface_tables(report))
 
 
 def interface_text(report: RegistrationReport | FairnessReport) -> str:
-    """A report as text: a table for each card."""
+    """A report as text: a table per card."""
     if report["benchmark"] == "registration":
         head = ["Registration", "what a CPU spends until the card may fetch a message: a copy, or its pages translated"]
     else:
@@ -80,7 +80,7 @@ def interface_text(report: RegistrationReport | FairnessReport) -> str:
 
 
 def interface_tables(report: RegistrationReport | FairnessReport) -> list[tuple[str, list[list[str]]]]:
-    """A table for each card with its title; the first row has the columns' names."""
+    """A table per card with its title; the first row has the columns' names."""
     nics = list(dict.fromkeys(row["nic"] for row in report["rows"]))
     if report["benchmark"] == "registration":
         head = ["Size", "Pages", "copy", "translate"]
@@ -126,7 +126,7 @@ def _crossover(nic: str, size: int | None, least: int) -> str:
 
 
 def interface_figure(report: RegistrationReport | FairnessReport) -> Figure:
-    """A report as a picture: the costs over the size, or what processes get over their number."""
+    """A report as a picture: the costs over the size, or the shares of processes over their number."""
     from nicety.show.axes import time_unit
     from nicety.show.curves import figure_of
     from nicety.show.lines import Curve

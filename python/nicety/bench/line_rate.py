@@ -1,4 +1,4 @@
-"""Do handlers keep up with the wire? A card is sent packets as fast as its link takes them."""
+"""The line-rate check: a card receives packets as fast as its link delivers them."""
 
 from __future__ import annotations
 
@@ -67,28 +67,28 @@ def check_line_rate(
     news: Callable[[str], None] | None = None,
     **given: Unpack[LineRateOptions],
 ) -> LineRateReport:
-    """Send packets to handlers at the rate of the wire, and see whether they keep up.
+    """Send packets to handlers at the rate of the wire, and find out whether they keep up.
 
     The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
-    the bytes. The handlers serve one persistent match entry, to which messages come one behind the other.
+    the bytes. The handlers serve one persistent match entry, at which messages arrive back to back.
 
     Args:
-        handlers: a C file, or `Handlers` with the names of what is in it.
+        handlers: a C file, or `Handlers` with the names of its functions.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
-        allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
+        allow_failures: failures of handlers that are part of the experiment; see `Cluster`.
         trace: a file for a timeline of the first row's run, to be opened with https://ui.perfetto.dev.
-        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
-        progress: called with the number of rows that are done and that there will be.
-        news: called with what is known of a row before it is done: whether the card keeps up, and how far the search
-            is for the rate that it sustains.
-        given: as `LineRateOptions` says.
+        trace_scale: the tick of the timeline, a nanosecond or a picosecond.
+        progress: called with the number of rows done, and the total.
+        news: called with early results of a row: whether the card keeps up, and the progress of the search for its
+            sustainable rate.
+        given: the arguments of `LineRateOptions`.
 
     Raises:
-        InputError: a card, size, override or handler that does not exist or cannot be.
-        HandlerTrap: a handler failed; the text says in which line.
-        HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
+        InputError: a card, size, override or handler that does not exist or is invalid.
+        HandlerTrap: a handler failed; the text names the line.
+        HandlerFailure: handlers failed that may not; its `report` is complete.
         RunError: the run failed otherwise.
     """
     program = handlers if isinstance(handlers, Handlers) else Handlers(handlers)
@@ -128,7 +128,7 @@ def _source(path: Path) -> SourceManifest:
 
 
 def line_rate_html(report: LineRateReport) -> str:
-    """A line-rate check: a card's figures, and in words where it does not keep up."""
+    """A line-rate check: a card's figures, and in words the reason why it does not keep up."""
     text = f"<p>line-rate check, nicety {escape(report['version'])}, seed {report['seed']}</p>"
     for nic in dict.fromkeys(row["nic"] for row in report["rows"]):
         own = [row for row in report["rows"] if row["nic"] == nic]
@@ -199,7 +199,7 @@ def line_rate_text(report: LineRateReport) -> str:
 
 
 def _expressions(traffic: TrafficFigures) -> list[str]:
-    """What was sent: a line for each port."""
+    """The offered traffic, a line per port."""
     ports = traffic.get("ports", [])
     if not ports:
         return [f"traffic, each packet a message: {traffic['traffic']}"]
@@ -227,7 +227,7 @@ def words_of(rows: list[LineRateRow]) -> list[str]:
 
 
 def _unused(rows: list[LineRateRow]) -> list[str]:
-    """In words, where no handler ran: the verdict is that of the card without them."""
+    """In words, that no handler ran: the verdict is that of the card without handlers."""
     return [
         f"{named(row)}: no handler ran, since no frame has matched a rule (--rule): all went on to the host, and the "
         "verdict is that of the card without handlers."
@@ -237,9 +237,9 @@ def _unused(rows: list[LineRateRow]) -> list[str]:
 
 
 def _remarks(traffic: TrafficFigures) -> Iterator[str]:
-    """In words, what has to be known of traffic to read its figures."""
+    """In words, the conditions for reading traffic figures."""
     if traffic["loads_without_loss"]:
-        # The packets that came through are not those that were offered.
+        # The packets that came through are not those offered.
         others = f", and not of the {traffic['handled']} that came through, which may be a different mix"
         if traffic["handled"] == traffic["offered"]:
             others = f", with the {traffic['dropped_at_link']} that found no room before their port"
@@ -260,7 +260,7 @@ def _remarks(traffic: TrafficFigures) -> Iterator[str]:
 
 
 def _growing(rows: list[LineRateRow]) -> Iterator[str]:
-    """In words, where packets need more and more of the processors."""
+    """In words, that packets need more and more of the processors."""
     for row in rows:
         if growth := row["growth"]:
             yield (
@@ -271,7 +271,7 @@ def _growing(rows: list[LineRateRow]) -> Iterator[str]:
 
 
 def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
-    """In words, words of memory that would limit first if they were locks: no handler had to wait for one."""
+    """In words, the memory words that would be the bottleneck if they were locks: no handler had to wait for one."""
     words = []
     for row in rows:
         most = max((part["load"] for part in row["parts"]), default=0.0)
@@ -289,7 +289,7 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
 
 
 def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
-    """In words, where the part that would limit first may have more to do for a packet at a rate that was not tried."""
+    """In words, that the bottleneck may need more per packet at a rate that was not tried."""
     for row in rows:
         if row["tried"]:
             continue
@@ -307,12 +307,12 @@ def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
             )
 
 
-# Retries of a packet below which they are too few to say that they matter.
+# Retries per packet below which they do not matter.
 _FEW_RETRIES = 0.01
 
 
 def _retries(rows: list[LineRateRow]) -> list[str]:
-    """In words, where handlers try again what others were faster at: at a higher rate they do so more often."""
+    """In words, that handlers retry where others were faster. At a higher rate they do so more often."""
     words = []
     for row in rows:
         retries = row["retries"]
@@ -330,7 +330,7 @@ def _retries(rows: list[LineRateRow]) -> list[str]:
 
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:
-    """A card's figures as tables, each with its title: the first row has the columns' names."""
+    """A card's figures as tables with titles; the first row has the columns' names."""
     whose = offered(rows)
     head = ["Packet", *(name if whose == "wire" else name.replace("wire", "rate") for name in _FIGURES)]
     tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [head, *map(_cells, rows)])]
@@ -372,8 +372,8 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
 
 
 def _traffic_table(figures: Sequence[TrafficFigures]) -> list[list[str]]:
-    """What became of the traffic; with several ports, of each of them as well."""
-    # Of frames that were passed on, how many the host had no buffer for: said where there are some.
+    """The disposition of the traffic; with several ports, also per port."""
+    # Forwarded frames for which the host had no buffer, mentioned only if there are some.
     left_out = any(each["dropped_at_host"] for each in figures)
     columns = [name for name in _TRAFFIC_COLUMNS if left_out or name != "No room"]
     if not any("ports" in each for each in figures):
@@ -436,7 +436,7 @@ def _cells(row: LineRateRow) -> list[str]:
 
 
 def waits(rows: list[LineRateRow]) -> list[str]:
-    """In words, for how long packets wait for each other in a shared level of memory, and where."""
+    """In words, the waits of packets for each other in a shared memory level, and the places of the waits."""
     texts = []
     for row in rows:
         for level in row["memory"]["levels"]:
@@ -457,7 +457,7 @@ def waits(rows: list[LineRateRow]) -> list[str]:
 
 
 def _cached(row: LineRateRow, cache: DataCache) -> str:
-    """In words, what the data caches before a level have done."""
+    """In words, the effect of the data caches in front of a level."""
     rate = "" if cache["miss_rate"] is None else f" ({fixed(100 * cache['miss_rate'], 1)}%)"
     text = f"{named(row)}: of {fixed(cache['accesses'], 1)} accesses of a packet to {cache['level']}, "
     text += f"{fixed(cache['hits'], 1)} hit the data caches, {fixed(cache['misses'], 1)} miss{rate} and "
@@ -480,11 +480,11 @@ def _cached(row: LineRateRow, cache: DataCache) -> str:
 
 
 _FEW_CYCLES = 0.05
-"""Fewer cycles a packet are shown as none."""
+"""Fewer cycles per packet are shown as none."""
 
 
 def foundation(rows: list[LineRateRow]) -> list[str]:
-    """In words, which part of the answer rests on memory that no card has: one that never makes anybody wait."""
+    """In words, the part of the answer that depends on ideal memory, in which no access waits for another."""
     memory = rows[0]["memory"]
     ideal, cycles, levels = memory["ideal"], memory["ideal_cycles"], memory["uncontended"]
     texts = [
@@ -502,12 +502,12 @@ def foundation(rows: list[LineRateRow]) -> list[str]:
     return [text, *texts]
 
 
-# How often a line that can be computed is, between the smallest and the largest size.
+# Number of points of a computed line between the smallest and the largest size.
 _STEPS = 64
 
 
 def line_rate_figure(report: LineRateReport) -> Figure:
-    """A line-rate check: handler time and budget, parts' loads, the fates of traffic, and what the verdict rests on."""
+    """A line-rate check: handler time and budget, utilisation, disposition of traffic, and the basis of the verdict."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -544,7 +544,7 @@ def line_rate_figure(report: LineRateReport) -> Figure:
 
 
 def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
-    """Handler time and its budget, in so many nanoseconds."""
+    """Handler time and its budget, in units of `scale` nanoseconds."""
     from nicety.show.lines import COLOURS, Curve
 
     by_nic: dict[str, list[LineRateRow]] = {}
@@ -562,7 +562,7 @@ def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
     budgets = {nic: f"time between packets, times {own[0]['hpus']} HPUs" for nic, own in by_nic.items()}
     points = {nic: {size: budget / scale for size, budget in _budget(own).items()} for nic, own in by_nic.items()}
     if all(budget == points[rows[0]["nic"]] for budget in points.values()):
-        # The same line for all cards is drawn once, in black.
+        # A line that is the same for all cards is drawn once, in black.
         nic = next(iter(points))
         curves.append(Curve(budgets[nic], points[nic], colour=len(COLOURS) - 1, style=1, marked=len(points[nic]) == 1))
     else:
@@ -574,9 +574,9 @@ def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
 
 
 def _budget(rows: Sequence[LineRateRow]) -> dict[int, float]:
-    """The budget of handler time for a packet, at the sizes of rows and between them.
+    """The budget of handler time per packet, at the sizes of rows and between them.
 
-    That is as many times max(g, (bytes + header) x G) as there are processors: g where bytes do not matter.
+    It is the number of processors times max(g, (bytes + header) x G): g if bytes do not matter.
     """
     points = {row["packet_bytes"]: row["handler_budget_ns"] for row in rows}
     # Times are rounded to picoseconds, which matters least in the longest.

@@ -1,4 +1,4 @@
-"""The common part of benchmarks that run programs on cards: compile what the plan names, measure, write a timeline."""
+"""The common part of benchmarks that run programs on cards: compile the plan's programs, measure, write a timeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nicety.shared.types import ProgramManifest
 
 Progress = Callable[[int, int], None]
-"""Called with the number of rows that are done and that there will be."""
+"""Called with the number of rows done, and the total."""
 Scale = Literal["ns", "ps"]
 """A tick of a timeline: a nanosecond or a picosecond."""
 Run = Callable[[str, dict[str, bytes], Progress | None, bool], "tuple[str, _native.Recording | None]"]
@@ -36,13 +36,13 @@ def measured(
 
     Args:
         request: as JSON.
-        plan: names the programs to compile for it.
-        run: measures, with these programs.
-        build: compiles one of them, and gives what a manifest says of it.
+        plan: names the programs to compile.
+        run: measures with these programs.
+        build: compiles one of them, and returns its manifest entry.
         html: shows the report in a notebook.
-        trace: a file for a timeline of what is measured first.
+        trace: a file for a timeline of the first measurement.
         trace_scale: a tick of the timeline.
-        progress: is told how far it is.
+        progress: called with the progress.
     """
     built = {item["key"]: build(item) for item in json.loads(plan(request))["compile"]}
     text, recording = run(request, {key: elf for key, (elf, _) in built.items()}, progress, trace is not None)
@@ -59,7 +59,7 @@ def reported(report: dict[str, Any], html: Callable[[Any], str]) -> Shown:
     """A report for a notebook.
 
     Raises:
-        RunError: where some of its points failed, of the first one's kind; its `report` has the others' rows.
+        RunError: some points failed. It has the kind of the first one's error; its `report` has the other rows.
     """
     shown = Shown(report, html)
     require_points(shown)

@@ -1,4 +1,4 @@
-"""The benchmarks: latency, bandwidth and message rate between two hosts, with the cards' handlers compiled first."""
+"""The benchmarks of latency, bandwidth and message rate between two hosts. The cards' handlers are compiled first."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def run_benchmark(
     """Run a benchmark on one or several cards.
 
     Args:
-        benchmark: `latency` is half a round trip of send and receive, `bandwidth` and `message-rate` are a window of
-            messages one way, from the first post to the last completion.
+        benchmark: `latency` is half a round trip of send and receive. `bandwidth` and `message-rate` are a window of
+            messages in one direction, from the first post to the last completion.
         handlers: the user's own handlers in C, instead of nicety's.
         cc: a compiler to use instead of the one in the `ziglang` package.
-        allow_failures: failures of handlers that are part of the experiment, as for a `Cluster`.
-        trace: a file for a timeline of the first card's, mode's and size's run, to be opened with
-            https://ui.perfetto.dev; `Run.trace` says what is in it.
-        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
-        progress: called with the number of rows that are done and that there will be.
-        given: as `MessagesOptions` says.
+        allow_failures: failures of handlers that are part of the experiment; see `Cluster`.
+        trace: a file for a timeline of the first run (first card, mode and size), to be opened with
+            https://ui.perfetto.dev; see `Run.trace` for its contents.
+        trace_scale: the tick of the timeline, a nanosecond or a picosecond.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `MessagesOptions`.
 
     Raises:
-        InputError: a card, mode, size, override or handler that does not exist or cannot be.
-        HandlerFailure: handlers failed that are not allowed to; its `report` is whole.
-        RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a reply.
+        InputError: a card, mode, size, override or handler that does not exist or is invalid.
+        HandlerFailure: handlers failed that may not; its `report` is complete.
+        RunError: the run failed: a deadlock, a trap in a handler, or a wrong byte in a reply.
     """
     kinds = allowed(allow_failures)
     shown = measured(
@@ -88,11 +88,11 @@ _MEANINGS_OF_PUTS = {
 }
 _UNITS_SHORT = {"latency": "mean", "bandwidth": "MB/s", "message-rate": "messages/s"}
 _Table = tuple[str, list[list[str]]]
-"""A title, and rows of which the first names the columns."""
+"""A title, and rows; the first row names the columns."""
 
 
 def _meaning(report: Report) -> str:
-    """The measured quantity, in a line."""
+    """The measured quantity in a line."""
     puts = report["manifest"].get("puts")
     if puts is None:
         return _MEANINGS[report["benchmark"]]
@@ -103,10 +103,10 @@ def _meaning(report: Report) -> str:
 
 
 def benchmark_text(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> str:
-    """A benchmark's report as text: a table for each card, and with `breakdown` one of stages for each size.
+    """A benchmark's report as text: a table per card, and with `breakdown` one of stages per size.
 
-    Where every card ran one mode and the same one, the cards share a table. With `percentiles` each card and mode has a
-    table of its own. A pattern in which several ranks send adds what each direction gets.
+    If every card ran the same single mode, the cards share a table. With `percentiles` each card and mode has its own
+    table. A pattern with several senders adds the figures of each direction.
     """
     rows = report["rows"]
     lines = [
@@ -150,7 +150,7 @@ def _iterations(rows: Sequence[Row]) -> str:
 
 
 def _circumstances(report: Report) -> list[str]:
-    """What is not as usual, with a pattern's meaning."""
+    """Unusual circumstances, and the meaning of a pattern."""
     pattern = report["manifest"].get("pattern", "pair")
     lines = circumstances({**report["manifest"], "pattern": "pair"})
     if pattern == "bidirectional":
@@ -163,12 +163,12 @@ def _circumstances(report: Report) -> list[str]:
 
 
 def figure_tables(report: Report) -> list[_Table]:
-    """A report's figures as tables, each with its title: a row for each size, the first one with the columns' names."""
+    """A report's figures as tables with titles: a row per size, the first one with the columns' names."""
     return _tables(report, _UNITS[report["benchmark"]], lambda row: _figure(report, row, row["verified"]))
 
 
 def percentile_tables(report: Report) -> list[_Table]:
-    """A report's figures with minimum, percentiles and maximum, a table for each card and mode."""
+    """A report's figures with minimum, percentiles and maximum, a table per card and mode."""
     latency = report["benchmark"] == "latency"
     unit = _UNITS[report["benchmark"]] if latency else f"{_UNITS[report['benchmark']]}, and the time of a window (ns)"
     names = ["Size", _UNITS_SHORT[report["benchmark"]], *([] if latency else ["mean"])]
@@ -184,7 +184,7 @@ def percentile_tables(report: Report) -> list[_Table]:
 
 
 def _directions(report: Report) -> list[_Table]:
-    """Figures of each direction of a pattern: both ways, or for an incast how far the senders are apart."""
+    """Figures of each direction of a pattern: both ways, or for an incast the spread of the senders."""
     rows = report["rows"]
     if not all("flows" in row for row in rows):
         return []
@@ -199,13 +199,13 @@ def _directions(report: Report) -> list[_Table]:
 
 
 _MOST_BESIDE = 6
-"""Most cards beside each other in a table."""
+"""Maximum number of cards side by side in a table."""
 
 
 def _tables(report: Report, what: str, cell: Callable[[Row], str]) -> list[_Table]:
-    """Tables with a row for each size and a column for each mode of a card, or for each card of a single mode.
+    """Tables with a row per size and a column per mode of a card, or per card of a single mode.
 
-    Many cards have a row each, and a column for each size.
+    Many cards have a row each, and a column per size.
     """
     rows = report["rows"]
     modes = distinct(row["mode"] for row in rows)
@@ -251,13 +251,13 @@ def _stages(nic: str, size: int, rows: Sequence[Row]) -> list[str]:
         [name, *(fixed(round(column[name], 6)) if name in column else "-" for column in columns)]
         for name in merged_order([list(column) for column in columns])
     ]
-    # Exact to the femtosecond, so that the sum and the latency it equals are rounded alike.
+    # Exact to the femtosecond, so that the sum and the equal latency are rounded alike.
     table.append(["sum", *(fixed(round(math.fsum(column.values()), 6)) for column in columns)])
     return ["", f"# {nic}, {size} B: where the time goes (ns)", *align(table, range(1, len(rows) + 1))]
 
 
 def _by_stage(row: Row) -> dict[str, float]:
-    """Nanoseconds by stage; a stage that was passed twice counts with both."""
+    """Nanoseconds by stage. A stage that was passed twice counts with both."""
     total: dict[str, float] = {}
     for stage in row.get("stages", []):
         total[stage["stage"]] = total.get(stage["stage"], 0.0) + stage["ns"]
@@ -265,7 +265,7 @@ def _by_stage(row: Row) -> dict[str, float]:
 
 
 def report_html(report: Report) -> str:
-    """A benchmark's report: its figures, a table for each card."""
+    """A benchmark's report: its figures, a table per card."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in figure_tables(report))
 
@@ -278,10 +278,10 @@ _FIGURE_TITLES = {
 
 
 def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool = False) -> Figure:
-    """A benchmark as a picture: the figure over the message size, a line for each card and mode.
+    """A benchmark as a picture: the figure over the message size, a line per card and mode.
 
-    With `percentiles` a thin whisker at each point goes from the minimum to the maximum of the iterations, and a thick
-    one from the median to the 99th percentile. With `breakdown` it is of stages instead.
+    With `percentiles` a thin whisker at each point extends from the minimum to the maximum of the iterations, and a
+    thick one from the median to the 99th percentile. With `breakdown` the picture has the stages instead.
     """
     import matplotlib as mpl
 
@@ -296,7 +296,7 @@ def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool 
     scale, _ = time_unit(max((row["max_ns"] for row in rows), default=0.0))
 
     def rates(row: Row) -> tuple[float, float, float, float]:
-        # Of a window that takes longer, the rate is lower.
+        # A window that takes longer has a lower rate.
         whole = value(row) * row["window_ns"]
         return whole / row["max_ns"], whole / row["p50_ns"], whole / row["p99_ns"], whole / row["min_ns"]
 
@@ -315,7 +315,7 @@ def report_figure(report: Report, *, breakdown: bool = False, percentiles: bool 
 
 
 def _quantity(report: Report) -> tuple[Callable[[Row], float], str]:
-    """The figure that is drawn, in a unit that makes readable numbers, and what the axis says of it."""
+    """The drawn figure in a readable unit, and the label of its axis."""
     from nicety.show.axes import GIGABYTES, time_unit
 
     rows = report["rows"]

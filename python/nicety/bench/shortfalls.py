@@ -1,4 +1,4 @@
-"""A line-rate check in words, where a card does not keep up: what limits, and what happens to the packets."""
+"""A line-rate check in words, for a card that does not keep up: its bottleneck and the disposition of the packets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nicety.show.columns import fixed
 
 
 def shortfalls(rows: list[LineRateRow]) -> list[str]:
-    """In words, what happens at the packet sizes at which a card does not keep up."""
+    """In words, the events at the packet sizes at which a card does not keep up."""
     texts: dict[str, list[str]] = {}
     for row in rows:
         if not row["sustains_line_rate"]:
@@ -59,11 +59,11 @@ _PLACES = {
     "packet slots": "slots",
     "message contexts": "message contexts",
 }
-"""What packets have too few of, by the part that limits then."""
+"""The scarce resource of packets, by bottleneck."""
 
 
 def _too_much(row: LineRateRow) -> str:
-    """In words, which part has too much to do, or that it has in bursts."""
+    """In words, the overloaded part, or that it is overloaded in bursts."""
     limit = row["limited_by"] or ""
     if limit == "link" and row["loads"]["link"] <= 1:
         return "no part of the card has too much to do in the mean, but frames leave by a port in bursts."
@@ -92,7 +92,7 @@ def _what_is_full(row: LineRateRow) -> str:
     lost = row["traffic"]["dropped_at_link"] if "traffic" in row else 0
     if lost and row["limited_by"] == "link":
         return f"{lost} frames that handlers sent found no room before their port, and were lost."
-    # Of a buffer that is full some places are those of credits on their way.
+    # Some places of a full buffer belong to credits in flight.
     if row["buffer_packets_used"] < row["buffer_packets"] / 2 and not _lost(row):
         held = f"has held {row['buffer_packets_used']} packets at most, and fills up in a longer run"
     else:
@@ -101,7 +101,7 @@ def _what_is_full(row: LineRateRow) -> str:
 
 
 def _idle(row: LineRateRow) -> str:
-    """In words, that no load of a part says what limits: none is too high, or one is and explains less."""
+    """In words, that no utilisation explains the limit: none is too high, or one is and explains less."""
     most = max((part for part in row["parts"] if part["part"] != "packet buffer"), key=lambda part: part["load"])
     if most["load"] > 1:
         times = f"{fixed(most['load'], 2)} times as much to do as there is time for, and yet not always work"
@@ -110,7 +110,7 @@ def _idle(row: LineRateRow) -> str:
 
 
 def _of_host(row: LineRateRow) -> str:
-    """In words, how the host limits: a part of it has too much to do with its frames, or they come in bursts."""
+    """In words, the limit in the host: a part is overloaded by its frames, or they arrive in bursts."""
     (part,) = [part for part in row["parts"] if part["part"] == "host"]
     lost = row["traffic"]["dropped_at_host"] if "traffic" in row else 0
     if part["load"] <= 1:
@@ -131,7 +131,7 @@ def _of_host(row: LineRateRow) -> str:
 
 
 def _enough(row: LineRateRow) -> str:
-    """How many processors would do, and whether any number would."""
+    """The sufficient number of processors, or that no number suffices."""
     few = f"the card has {row['hpus']}"
     if row["hpus_needed"] is None:
         why = ""
@@ -209,7 +209,7 @@ def _gets_through(row: LineRateRow) -> str:
     if _lost(row):
         return f"{through}% of the traffic gets through. {_lost(row)} packets are lost."
     if "traffic" in row:
-        # What was seen has the ends of the run in it.
+        # The observed value includes the ends of the run.
         most = fixed(100 * min(row["capacity_fraction"], 1.0), 1)
         return f"{most}% of the traffic's rate can get through. Nothing is lost."
     return f"{through}% of the wire's rate gets through. Nothing is lost."

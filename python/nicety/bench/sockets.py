@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @checked
 def bench_stream(*, progress: Progress | None = None, **given: Unpack[StreamOptions]) -> StreamReport:
-    """Measure streams of many connections between two hosts: throughput, and what it costs one host's CPUs.
+    """Measure streams of many connections between two hosts: throughput, and its cost in CPU time of one host.
 
     Args:
-        progress: called with the number of rows that are done and that there will be.
-        given: as `StreamOptions` says.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `StreamOptions`.
 
     Raises:
-        InputError: a card without sockets, a number that cannot be, a topology that does not fit two hosts.
+        InputError: a card without sockets, an invalid number, or a topology that does not fit two hosts.
         RunError: the run failed, for example because a connection timed out.
     """
     report = json.loads(_native.stream_bench(request_text(StreamOptions, given), progress))
@@ -44,14 +44,14 @@ def bench_stream(*, progress: Progress | None = None, **given: Unpack[StreamOpti
 
 @checked
 def bench_request_response(*, progress: Progress | None = None, **given: Unpack[ExchangeOptions]) -> ExchangeReport:
-    """Measure requests and their replies on many connections: how many a second, and how long they take.
+    """Measure requests and their replies on many connections: requests per second, and latency.
 
     Args:
-        progress: called with the number of rows that are done and that there will be.
-        given: as `ExchangeOptions` says.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `ExchangeOptions`.
 
     Raises:
-        InputError: a card without sockets, a number that cannot be, a time in which no reply came.
+        InputError: a card without sockets, an invalid number, or a time without a reply.
         RunError: the run failed, for example because a connection timed out.
     """
     report = json.loads(_native.exchange_bench(request_text(ExchangeOptions, given), progress))
@@ -59,7 +59,7 @@ def bench_request_response(*, progress: Progress | None = None, **given: Unpack[
 
 
 def socket_html(report: StreamReport | ExchangeReport) -> str:
-    """A benchmark of sockets: a table for each card and axis."""
+    """A benchmark of sockets: a table per card and axis."""
     about = f"{report['benchmark']}, nicety {report['version']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in socket_tables(report))
 
@@ -68,7 +68,7 @@ _TITLES = {"stream": "Stream", "request-response": "Request/Response"}
 
 
 def socket_text(report: StreamReport | ExchangeReport) -> str:
-    """A report as text: a table for each card and axis, and the CPU time of a packet by function group."""
+    """A report as text: a table per card and axis, and the CPU time of a packet by function group."""
     lines = [f"# nicety {_TITLES[report['benchmark']]} Test v{report['version']}", *_about(report)]
     for title, (head, *body) in [*socket_tables(report), *_breakdowns(report)]:
         lines += ["", f"# {title}", *align([[f"# {head[0]}", *head[1:]], *body], range(1, len(head)))]
@@ -82,11 +82,11 @@ def socket_text(report: StreamReport | ExchangeReport) -> str:
 
 
 _FEW = 3
-"""Requests of a connection below which the figures say little."""
+"""Requests per connection below which the figures mean little."""
 
 
 def _late(report: ExchangeReport) -> list[str]:
-    """Where few requests were measured, and where one that no figure has took longer than all of them."""
+    """Warnings: few requests were measured, or an unmeasured one took longer than all measured ones."""
     few = [
         f"# {row['nic']}, {row['connections']} connections: {row['requests']} requests are few; "
         "write a longer --duration"
@@ -116,7 +116,7 @@ def _about(report: StreamReport | ExchangeReport) -> list[str]:
 
 
 def _around(report: StreamReport | ExchangeReport) -> list[str]:
-    """What is not as usual; the peer stands elsewhere."""
+    """Unusual circumstances; the peer is described elsewhere."""
     return circumstances({key: value for key, value in report["manifest"].items() if key != "peer"})
 
 
@@ -125,7 +125,7 @@ _AXES = {"io_size_bytes": "Call (B)", "connections": "Connections", "cpus": "CPU
 
 
 def socket_tables(report: StreamReport | ExchangeReport) -> list[tuple[str, list[list[str]]]]:
-    """A table for each card and axis with its title; the first row has the columns' names."""
+    """A table per card and axis with its title; the first row has the columns' names."""
     if report["benchmark"] == "stream":
         head = ["Gb/s", "CPUs (%)", "ns/packet", "Instr.", "Switches", "Calls", "Intr.", "Resent", "Dropped"]
         return [
@@ -139,7 +139,7 @@ def socket_tables(report: StreamReport | ExchangeReport) -> list[tuple[str, list
 
 
 def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]]]:
-    """The rows of each card along each axis, with a title: a row is where all other axes are as in most rows."""
+    """The rows of each card along each axis, with a title: those with the most frequent values of all other axes."""
     rows: Sequence[Mapping[str, Any]] = report["rows"]
     found = []
     for nic in dict.fromkeys(row["nic"] for row in rows):
@@ -152,7 +152,7 @@ def sweeps(report: StreamReport) -> list[tuple[str, str, list[Mapping[str, Any]]
                 along.sort(key=lambda row: row[axis])
                 rest = ", ".join(f"{base[other]} {_NAMES[other]}" for other in others)
                 found.append((f"{nic}: {rest}", axis, along))
-        # Of an axis whose other points failed there is one row.
+        # An axis with all its other points failed has one row.
         shown = [id(row) for _, _, along in found for row in along]
         for axis in _AXES:
             alone = [row for row in own if id(row) not in shown and row[axis] != base[axis]]
@@ -167,7 +167,7 @@ _NAMES = {"io_size_bytes": "B a call", "connections": "connections", "cpus": "CP
 
 
 def _usual(values: Sequence[int]) -> int:
-    """The value that most rows have; of several the last."""
+    """The most frequent value, or the last of several."""
     return max(dict.fromkeys(values), key=lambda value: (values.count(value), values.index(value)))
 
 
@@ -197,7 +197,7 @@ def _exchange_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _breakdowns(report: StreamReport | ExchangeReport) -> list[tuple[str, list[list[str]]]]:
-    """The CPU time of a packet by function group: of each card's last row."""
+    """The CPU time of a packet by function group, from each card's last row."""
     last = {row["nic"]: row for row in report["rows"]}
     groups = [one["group"] for row in last.values() for one in row["breakdown"]]
     body = []

@@ -25,25 +25,25 @@ def bench_torus(*, progress: Progress | None = None, **given: Unpack[TorusOption
     """Measure random traffic on a torus of routers: latency and accepted load, over the offered load.
 
     Args:
-        progress: called with the hundredths of rows that are done and that there will be.
-        given: as `TorusOptions` says.
+        progress: called with the hundredths of rows done, and the total.
+        given: the arguments of `TorusOptions`.
 
     Raises:
-        InputError: no torus, a pattern that it has not, a load that cannot be, more packets than are kept.
-        RunError: the run failed: a deadlock, a packet that was lost.
+        InputError: no torus, a pattern that it does not have, an invalid load, or more packets than are kept.
+        RunError: the run failed: a deadlock, or a lost packet.
     """
     report = json.loads(_native.torus_bench(request_text(TorusOptions, given), progress))
     return cast(TorusReport, reported(report, torus_html))
 
 
 def torus_html(report: TorusReport) -> str:
-    """The benchmark of a torus: a table for each card and pattern."""
+    """The benchmark of a torus: a table per card and pattern."""
     about = f"torus, nicety {report['version']}, {report['manifest']['topology']}, seed {report['seed']}"
     return f"<p>{escape(about)}</p>" + "".join(table_html(title, rows) for title, rows in torus_tables(report))
 
 
 def torus_text(report: TorusReport) -> str:
-    """A report as text: a table for each card and pattern, and the load at which it saturates."""
+    """A report as text: a table per card and pattern, and the load at which it saturates."""
     manifest = report["manifest"]
     times = f"measured for {manifest['duration_ns'] / 1e3:g} us behind {manifest['warmup_ns'] / 1e3:g} us"
     lines = [
@@ -60,12 +60,12 @@ def torus_text(report: TorusReport) -> str:
 
 
 def _around(report: TorusReport) -> list[str]:
-    """What is not as usual; the topology stands elsewhere."""
+    """Unusual circumstances; the topology is described elsewhere."""
     return circumstances({**report["manifest"], "topology": "pair"})
 
 
 def torus_tables(report: TorusReport) -> list[tuple[str, list[list[str]]]]:
-    """A table for each card and pattern with its title; the first row has the columns' names."""
+    """A table per card and pattern with its title; the first row has the columns' names."""
     head = ["Offered", "Accepted", "GB/s", "Latency (ns)", "p50", "p99", "max", "Hops"]
     return [
         (f"{one['nic']}, {one['pattern']}", [head, *(_cells(row) for row in _rows_of(report, one))])
@@ -100,11 +100,11 @@ def _saturation(one: Saturation) -> str:
 
 
 _FEW = 100
-"""Packets below which the 99th percentile is the longest time."""
+"""Number of packets below which the 99th percentile is the longest time."""
 
 
 def _short(report: TorusReport, one: Saturation, rows: list[TorusRow]) -> list[str]:
-    """Where the times of the measurement are too short for this card."""
+    """Warnings: the times of the measurement are too short for this card."""
     alone, warmup = one["alone_latency_ns"], report["manifest"]["warmup_ns"]
     few = [row for row in rows if row["packets"] < _FEW]
     lines = []
@@ -132,9 +132,9 @@ _WHOLE = 1_000_000
 
 
 def torus_figure(report: TorusReport) -> Figure:
-    """A report as a picture: latency and accepted load over the offered load, a colour for each card and pattern.
+    """A report as a picture: latency and accepted load over the offered load, a colour per card and pattern.
 
-    The 99th percentile of latencies is dashed. A dotted line says where a pattern saturates by the loads of links.
+    The 99th percentile of latencies is dashed. A dotted line marks the load at which links saturate with a pattern.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -151,7 +151,7 @@ def torus_figure(report: TorusReport) -> Figure:
         means = {load: row["latency_ns"] / scale for load, row in own.items()}
         tails = {load: row["p99_ns"] / scale for load, row in own.items()}
         latencies.append(Curve(label, means, colour=number, marker=number))
-        # A line that is not drawn needs no name: of one load the marks say all.
+        # A line that is not drawn needs no name: for a single load the marks suffice.
         if len(own) > 1:
             latencies.append(Curve(f"{label}: p99", tails, colour=number, style=1, marked=False))
         shares = {load: row["accepted_fraction"] for load, row in own.items()}

@@ -1,4 +1,4 @@
-"""The verdict of a line-rate check in words and pictures: what limits, headroom, and what the answer rests on."""
+"""The verdict of a line-rate check in words and pictures: bottleneck, headroom, and the basis of the answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BARELY = 0.9
-"""From this load of a part on, a card keeps up barely."""
+"""From this utilisation of a part on, a card barely keeps up."""
 
 
 def verdict(row: LineRateRow) -> str:
-    """Whether a card keeps up, and with what, in a word or a few."""
+    """The verdict of a card and its bottleneck, in a few words."""
     found = [("drops", row["packet_fates"]["dropped"]), ("fails", row["packet_fates"]["failed"])]
     parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
     barely = [row["limiting_part"]] if row["verdict"] == "barely" else []
@@ -25,17 +25,17 @@ def verdict(row: LineRateRow) -> str:
 
 
 def headrooms(rows: Sequence[LineRateRow]) -> list[str]:
-    """In words, for each packet size which part limits, and how much headroom the others have."""
+    """In words, the bottleneck per packet size, and the headroom of the other parts."""
     return [f"{named(row)}: {_headroom(row)}" for row in rows]
 
 
 def named(row: LineRateRow) -> str:
-    """What a row is about: a packet size, or traffic."""
+    """The subject of a row: a packet size, or traffic."""
     return "traffic" if "traffic" in row else f"{row['packet_bytes']} B"
 
 
 def offered(rows: Sequence[LineRateRow]) -> str:
-    """Whose rate a card has to keep up with: the wire's, or the traffic's."""
+    """The offered rate of a card: the wire's, or the traffic's."""
     return "traffic" if "traffic" in rows[0] else "wire"
 
 
@@ -45,7 +45,7 @@ def _headroom(row: LineRateRow) -> str:
     others = [part for part in parts if part not in most]
     load = row["limiting_part"]
     if most and load == "cache misses":
-        # They are a part of the processors' load, and no headroom beside it.
+        # They are part of the processors' utilisation, not of the headroom beside it.
         waits = f"{fixed(100 * most[0]['load'], 1)}% of the time"
         load = f"{load} of {most[0]['name']}, for which the processors wait {waits}"
     elif most:
@@ -65,7 +65,7 @@ def _headroom(row: LineRateRow) -> str:
 
 
 def _unmodelled(row: LineRateRow) -> str:
-    """In words, why a row is not judged, and the keys that model it."""
+    """In words, the reason why a row has no verdict, and the keys that model it."""
     found = row["unmodelled"]
     if found is None or row["verdict"] == "no":
         return ""
@@ -88,7 +88,7 @@ def _unmodelled(row: LineRateRow) -> str:
 
 # Below this part of a rate not all of it comes through: runs have ends.
 _ALL = 0.99
-# From this multiple of a rate on, no more digits of it are told.
+# From this multiple of a rate on, further digits are not printed.
 _MANY = 1000.0
 _LITTLE = 0.1
 
@@ -96,18 +96,18 @@ _LITTLE = 0.1
 def _times(rate: float) -> str:
     if rate > _MANY:
         return f"more than {fixed(_MANY, 0)} x"
-    # Two digits of little, too.
+    # Small values have two digits too.
     digits = 2 if rate >= _LITTLE or rate <= 0 else 1 - math.floor(math.log10(rate))
     return f"{fixed(rate, digits)} x"
 
 
 def _by_runs(row: LineRateRow) -> str:
-    """The rates of runs that the sustained rate lies between."""
+    """The rates of the runs that bracket the sustainable rate."""
     most, least = row["sustained_fraction"], row["not_sustained_fraction"]
     above = [run for run in row["tried"] if run["rate_fraction"] == least]
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
-        # No rate is sustained behind one.
+        # No rate is sustainable behind one.
         return ""
     at_once = above[0]["at_once"] if above else burst["at_once"] if burst and least == 1 else 0
     behind = f", behind a burst of {at_once} packets" if at_once else ""
@@ -118,7 +118,7 @@ def _by_runs(row: LineRateRow) -> str:
 
 
 def _tried(row: LineRateRow) -> Iterator[str]:
-    """In words, where a run was stopped, or a burst puts the card behind."""
+    """In words, that a run was stopped, or that a burst leaves the card behind."""
     stopped = [run for run in row["tried"] if run["stopped"] is not None]
     for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
         yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
@@ -140,7 +140,7 @@ def _called(part: CardPart) -> str:
 
 
 _VALUES = 3
-"""Values that a table has for each packet size, if so many matter."""
+"""Number of values that a table has per packet size, if that number matters."""
 
 SENSITIVE = ("Packet", "Assumed value", "Is", "Half of it", "Twice of it")
 
@@ -162,7 +162,7 @@ def _moved(moved: MovedValue | None) -> str:
 
 
 def rests(rows: Sequence[LineRateRow]) -> list[str]:
-    """In words, which assumed values were moved, and which were not or could not be."""
+    """In words, the assumed values that were varied, and those that were not."""
     found = [row["sensitivity"] for row in rows if "sensitivity" in row]
     if not found:
         return []
@@ -188,7 +188,7 @@ def rests(rows: Sequence[LineRateRow]) -> list[str]:
 
 
 def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw the load of each part over packet sizes, with the limits from which on a card keeps up barely, or not."""
+    """Draw the utilisation of each part over packet sizes, with the limits of barely and of not keeping up."""
     from nicety.show.axes import size_axis, value_axis
     from nicety.show.lines import Curve, draw
 
@@ -231,16 +231,16 @@ FATES = (
     "lost: no room in the host",
     "lost: no room before the port",
 )
-"""What becomes of the packets of traffic."""
+"""The dispositions of packets."""
 
 # A share in percent below which a number of the legend would be 0.0.
 _LEAST = 0.1
 
 
 def fates(figures: TrafficFigures | PortFigures, at_link: int = 0) -> list[int]:
-    """How many packets of the traffic had each of these fates, as many of the last one: all that were offered.
+    """The number of packets per disposition. The last number holds those lost at the link.
 
-    Frames leave by other ports than they came by: what finds no room there is no port's own.
+    Frames leave by other ports than their arrival ports, so losses at a link belong to no port.
     """
     passed, dropped_at_host = figures["passed"], figures["dropped_at_host"]
     dropped = [figures["dropped_by_handler"], figures["failed"], figures["dropped_by_overload"]]
@@ -248,7 +248,7 @@ def fates(figures: TrafficFigures | PortFigures, at_link: int = 0) -> list[int]:
 
 
 def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw what became of the traffic on each card, as a bar, with how long packets took through it."""
+    """Draw the disposition of the traffic on each card as a bar, with the latency of packets through the card."""
     from nicety.show.bars import hatch
     from nicety.show.lines import COLOURS
 
@@ -256,7 +256,7 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     shares: list[list[float]] = []
     for row in (row for row in rows if "traffic" in row):
         traffic = row["traffic"]
-        # A port that has had no time to send anything has no shares.
+        # A port that had no time to send anything has no shares.
         ports = [port for port in traffic.get("ports", []) if port["offered"]]
         found += [(f"{row['nic']}, port {port['port']}", port) for port in ports]
         shares += [[100 * count / port["offered"] for count in fates(port)] for port in ports]
@@ -287,7 +287,7 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
 
 
 def _shares(fate: str, bars: Sequence[str], widths: Sequence[float]) -> str:
-    """A fate in the legend, with its share in each bar, in a line of its own where there are several."""
+    """A disposition in the legend, with its share in each bar, one per line if there are several."""
     if fate == FATES[-1]:
         # That of no port: see `fates`.
         told = [(bar, width) for bar, width in zip(bars, widths, strict=True) if ", port " not in bar]
@@ -314,7 +314,7 @@ def _latencies(nic: str, figures: TrafficFigures | PortFigures) -> str:
 
 
 def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
-    """Draw the rate that a card sustains with assumed values halved and doubled: a bar for each."""
+    """Draw the sustainable rate with assumed values halved and doubled: a bar for each."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     from nicety.show.lines import COLOURS

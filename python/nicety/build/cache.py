@@ -1,6 +1,6 @@
-"""The folder where nicety keeps compiled handlers between runs, and what is in it, checked before it is used.
+"""The folder of compiled handlers that nicety keeps between runs. Contents are checked before use.
 
-A crash of the machine may leave any file there cut short or full of zeros, so the name of each says what it has to be.
+A crash of the machine may truncate any file there or fill it with zeros, so each file's name identifies its content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nicety.shared.files import write_whole
 
 
 def cache_dir() -> Path:
-    """The cache folder: `NICETY_CACHE` where it is set, the platform's folder for caches otherwise."""
+    """The cache folder: `NICETY_CACHE` if it is set, otherwise the platform's cache folder."""
     named = os.environ.get("NICETY_CACHE")
     if named:
         return Path(named).expanduser().absolute()
@@ -40,7 +40,7 @@ def make_dir(path: Path) -> Path:
 
 
 def keep(folder: Path, content: bytes, ending: str) -> Path:
-    """Keep content in a folder of the cache, in a file that its digest names; return that.
+    """Keep content in a folder of the cache, in a file named by its digest; return that file.
 
     Raises:
         InputError: it cannot be written.
@@ -51,7 +51,7 @@ def keep(folder: Path, content: bytes, ending: str) -> Path:
 
 
 def kept(path: Path) -> bytes | None:
-    """The contents that `keep` put into a file, unless it is gone or damaged."""
+    """The contents that `keep` put into a file, or None if it is missing or damaged."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -60,12 +60,12 @@ def kept(path: Path) -> bytes | None:
 
 
 def find(folder: Path, ending: str) -> Path | None:
-    """A file that `keep` has made in a folder, and that is still what it was."""
+    """Find an undamaged file that `keep` has made in a folder."""
     return next((path for path in sorted(folder.glob(f"*{ending}")) if kept(path) is not None), None)
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
-    """A name for a sequence of texts: 32 hexadecimal digits that differ where any part does."""
+    """A name for a sequence of texts: 32 hexadecimal digits that differ if any part does."""
     total = hashlib.sha256()
     for part in parts:
         data = part.encode(errors="surrogateescape") if isinstance(part, str) else part

@@ -1,12 +1,12 @@
-"""C handlers to RV32 programs: what `nicety cc` does.
+"""Compilation of C handlers to RV32 programs: `nicety cc`.
 
-A program is compiled freestanding and linked with nicety's small runtime (`memcpy` and its family, 64-bit division;
-what it calls of the C library, as far as that takes neither files nor a heap) at the addresses a card expects: code and
-constants, read-only, at 0x1d000000; data at 0x10000000, in HPU memory (at 0x1c000000 for a card of PsPIN).
-Every function that is not `static` stays in it, so that a card finds handlers by their names.
+A program is compiled freestanding and linked with nicety's small runtime. That has `memcpy` and its family, 64-bit
+division, and the functions of the C library that need neither files nor a heap. The link addresses are those that a
+card expects. Read-only code and constants are at 0x1d000000, data in HPU memory at 0x10000000 (at 0x1c000000 for a card
+of PsPIN). Every function that is not `static` stays in it, so that a card finds handlers by their names.
 
-Programs are kept in the cache folder (`NICETY_CACHE`, or the platform's own) under a digest of everything they were
-made from: sources, headers, options, compiler and runtime.
+Programs are kept in the cache folder (`NICETY_CACHE`, or the platform's own) under a digest of all inputs: sources,
+headers, options, compiler and runtime.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ __all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
 
 _SUFFIXES = (".c", ".s", ".S")
 _RUNTIME = ("memory.c", "integer.c")
-# Those that call others come before them.
+# Callers before the functions that they call.
 _LIBRARY = ("output.c", "format.c", "text.c", "standard.c", "math.zig", "exact.c")
 _LAYOUTS: dict[Interface, str] = {"nicety": "layout.ld", "pspin": "pspin.ld", "fpspin": "pspin.ld"}
-# Folders of headers, from the first one that is looked in.
+# Folders of headers, in search order.
 _HEADERS: dict[Interface, tuple[str, ...]] = {
     "nicety": ("include",),
     "pspin": ("include/pspin",),
@@ -60,9 +60,9 @@ class Compiled:
 
     Attributes:
         elf: the ELF file's bytes.
-        path: where it lies: the output that was asked for, or a file of the cache.
+        path: its place: the requested output, or a file of the cache.
         command: the command line that compiled the first source.
-        compiler: what the compiler says it is.
+        compiler: the compiler's own description.
         flags: the compiler's options, include folders and macros included.
     """
 
@@ -88,17 +88,17 @@ def compile_handlers(
 
     Args:
         sources: C (`.c`) or assembler (`.s`, `.S`) files.
-        include_dirs: folders to look for headers in, before nicety's own.
+        include_dirs: folders to search for headers, before nicety's own.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a clang or RISC-V gcc to use instead of the one in the `ziglang` package; arguments may follow its name.
-        isa: the processor's extensions, as a card's spec writes them (`hpu.isa`).
-        interface: what the sources are written for, as a card's spec has it (`hpu.interface`): `nicety`, or `pspin`
-            or `fpspin` for handlers that include the headers of PsPIN or FPsPIN.
-        output: where to write the program, beside the cache.
+        isa: the processor's extensions, as in a card's spec (`hpu.isa`).
+        interface: the interface of the sources, as in a card's spec (`hpu.interface`): `nicety`, or `pspin` or `fpspin`
+            for handlers that include the headers of PsPIN or FPsPIN.
+        output: a file for the program, beside the cache.
 
     Raises:
-        CompileError: the compiler or linker refused it, their messages having gone to stderr, or it has no code.
-        InputError: a source, folder, macro, isa or compiler that does not exist or cannot be.
+        CompileError: the compiler or linker refused it, with its messages on stderr, or it has no code.
+        InputError: a source, folder, macro, isa or compiler that does not exist or is invalid.
     """
     paths = [checked_source(Path(source)) for source in sources]
     if not paths:
@@ -109,7 +109,7 @@ def compile_handlers(
     toolchain = find_toolchain(cc)
     library = _library()
     own = [*(f"-I{folder}" for folder in folders), *(f"-D{macro}" for macro in macros)]
-    # nicety's own handlers are tested, and keep the cycles that their figures are of.
+    # nicety's own handlers are tested, and must keep the cycles of their published figures.
     is_own = all(library in path.parents for path in paths)
     checks = [] if is_own else toolchain.check_flags(interface)
     flags = [*toolchain.compile_flags(isa, interface), *checks, *own]
@@ -133,7 +133,7 @@ def compile_handlers(
 
 @checked
 def library_source(name: str) -> Path:
-    """Where a handler of nicety's own library lies, for example `pingpong_stream.c` or `nfp/pcsa.c`.
+    """The path of a handler in nicety's own library, for example `pingpong_stream.c` or `nfp/pcsa.c`.
 
     Raises:
         InputError: the library has no such handler.
@@ -156,8 +156,8 @@ class _Build:
     library: Path
 
     def key(self, sources: Sequence[Path]) -> str:
-        """A digest of all that shapes the program, headers of the user's apart."""
-        # The working folder is in it because debug information names it.
+        """A digest of all inputs of the program, except for the user's headers."""
+        # The working folder is included because debug information names it.
         parts: list[str | bytes] = [self.toolchain.version, *self.toolchain.argv, str(Path.cwd())]
         parts += [self.library.name, *self.arguments]
         for source in sources:
@@ -194,7 +194,7 @@ class _Build:
             raise CompileError(f"{source}: does not compile; the compiler's messages are above{self._other(source)}")
 
     def _other(self, source: Path) -> str:
-        """In words, that a source includes a header of the other interface: no compiler says whose it is."""
+        """In words, that a source includes a header of the other interface: no compiler names the interface."""
 
         def has(interface: Interface, name: str) -> bool:
             folders = [self.library / folder for folder in (*_HEADERS[interface], "runtime/include")]
@@ -229,12 +229,12 @@ class _Build:
             starts = True
         provided = frozenset[str]().union(*(read_symbols(unit.read_bytes()).defined for unit in runtime))
 
-        # The linker would drop functions that nothing calls, and nothing calls a handler.
+        # The linker would drop functions without callers, and handlers have none.
         layout = program.with_suffix(".ld")
         base = (self.library / "runtime" / _LAYOUTS[self.interface]).read_text()
         layout.write_text(f"EXTERN({' '.join(sorted(functions))})\n{base}" if functions else base)
         arguments = self.toolchain.link_flags(self.isa, layout)
-        # A program of handlers alone starts nowhere.
+        # A program of handlers alone has no entry.
         arguments += ["-Wl,-e,_start" if starts else "-Wl,-e,0", *map(str, objects), *map(str, runtime)]
         for name in _LIBRARY:
             if not needed - provided:
@@ -257,7 +257,7 @@ class _Build:
             raise CompileError(f"{names}: does not link; the linker's messages are above")
 
     def _refuse(self, sources: Sequence[Path], missing: frozenset[str]) -> None:
-        """Refuse what no card has: atomic operations without instructions for them, and a heap."""
+        """Refuse features that no card has: atomic operations without instructions for them, and a heap."""
         names = ", ".join(map(str, sources))
         atomics = sorted(name for name in missing if name.startswith("__atomic_"))
         if atomics and "a" not in isa_extensions(self.isa):
@@ -272,11 +272,11 @@ class _Build:
             )
 
     def _runtime(self, name: str) -> Path:
-        """The object file of one of the runtime's sources, compiled where it is not in the cache."""
+        """The object file of one of the runtime's sources, compiled if it is not in the cache."""
         toolchain = self.toolchain
         runtime = self.library / "runtime"
         flags = [*toolchain.compile_flags(self.isa), *RUNTIME_FLAGS[toolchain.kind]]
-        # Debug information that names no folder of this machine: zig's standard library lies in one.
+        # Debug information must not name a folder of this machine, such as that of zig's standard library.
         flags += [f"-ffile-prefix-map={self.library}=nicety", "-isystem", str(runtime / "include")]
         flags += ["-g0"] if name.endswith(".zig") else []
         key = digest([toolchain.version, *toolchain.argv, *flags, self.library.name, name])
@@ -343,7 +343,7 @@ def _fingerprint(path: Path) -> str:
 
 
 def _lookup(entry: Path) -> tuple[Path, bytes] | None:
-    """The program of a cache entry, where it is there, is whole, and no file it was made from has changed."""
+    """The program of a cache entry, if it is there and undamaged, and none of its source files has changed."""
     try:
         record = json.loads((entry / "record.json").read_bytes())
         if all(_fingerprint(Path(path)) == value for path, value in record["files"].items()):
@@ -362,7 +362,7 @@ def _bundled() -> dict[str, str]:
 
 
 def _library() -> Path:
-    """The folder with nicety's own handlers, header and runtime, written to the cache where it is not there."""
+    """The folder with nicety's own handlers, header and runtime, written to the cache if it is not there."""
     sources = _bundled()
     folder = cache_dir() / "library" / digest(part for name in sorted(sources) for part in (name, sources[name]))
     for name, text in sources.items():
@@ -376,7 +376,7 @@ def _library() -> Path:
 def compiled(
     name: str, isa: str, cc: str | None, defines: tuple[str, ...] = (), own: PathLike[str] | str | None = None
 ) -> tuple[bytes, ProgramManifest]:
-    """A program of the library, or the user's own in its place, for a card, and what a manifest says of it."""
+    """A program of the library, or the user's own instead, for a card, and its manifest entry."""
     source = library_source(name) if own is None else Path(own)
     program = compile_handlers([source], isa=isa, cc=cc, defines=defines)
     return program.elf, {

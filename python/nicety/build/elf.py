@@ -1,4 +1,4 @@
-"""Names in a relocatable RV32 object file, what it defines and what it still needs, and whether a program has code."""
+"""Defined and undefined names of a relocatable RV32 object file, and whether a program has code."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Symbols:
     """The global names of one object file.
 
     Attributes:
-        functions: names of the functions it defines.
-        defined: all names it defines, functions included.
-        undefined: names it uses and does not define.
+        functions: names of the functions that it defines.
+        defined: all names that it defines, functions included.
+        undefined: names that it uses and does not define.
     """
 
     functions: frozenset[str]
@@ -78,7 +78,7 @@ def _read(image: bytes) -> Symbols:
 
 
 def has_code(program: bytes) -> bool:
-    """Whether a linked RV32 program has bytes that can be executed."""
+    """Whether a linked RV32 program has executable bytes."""
     header = _HEADER.unpack_from(program)
     segments_at, size, count = header[5], header[9], header[10]
     segments = [_SEGMENT.unpack_from(program, segments_at + i * size) for i in range(count)]

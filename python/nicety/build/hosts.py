@@ -1,7 +1,7 @@
-"""C programs of hosts with Portals: what `nicety cc --host` does.
+"""C programs of hosts with Portals: `nicety cc --host`.
 
 Such a program is an ordinary one of this machine. It includes `portals4.h`, and `portals4_spin.h` and `nicety_exec.h`
-where it wants handlers and its rank, and is linked with `libportals`, which `nicety exec` loads into its processes.
+for handlers and its rank. It is linked with `libportals`, which `nicety exec` loads into its processes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _OPTIONS = ("-std=gnu17", "-O2", "-g", "-Wall")
 
 
 def libraries_folder() -> Path:
-    """The cache folder for what this build of nicety loads into processes: other builds have others."""
+    """The cache folder for the libraries that this build of nicety loads into processes. Each build has its own."""
     return make_dir(cache_dir() / "exec" / f"{_native.version()}-{_native.exec_build()}")
 
 
 @checked
 def host_flags() -> list[str]:
-    """Options that any C compiler takes for a program of a host: where `portals4.h` and `libportals` are.
+    """Options of any C compiler for a program of a host: the places of `portals4.h` and `libportals`.
 
     The files are in the cache folder; this writes them there.
 
@@ -55,18 +55,18 @@ def compile_host(
 
     Args:
         sources: C (`.c`) or assembler (`.s`, `.S`) files.
-        output: where to write the program.
-        include_dirs: folders to look for headers in, before nicety's own.
+        output: the file for the program.
+        include_dirs: folders to search for headers, before nicety's own.
         defines: macros, `NAME` or `NAME=VALUE`.
-        cc: the compiler, and arguments for it; if left out it is `cc` of the path, or else the one in the `ziglang`
+        cc: the compiler, and arguments for it. The default is `cc` of the path, or else the one in the `ziglang`
             package.
 
     Returns:
         The program's path.
 
     Raises:
-        CompileError: the compiler or linker refused it, their messages having gone to stderr.
-        InputError: a source, folder, macro or compiler that does not exist or cannot be; or this is not Linux.
+        CompileError: the compiler or linker refused it, with its messages on stderr.
+        InputError: a source, folder, macro or compiler that does not exist or is invalid; or this is not Linux.
     """
     paths = [checked_source(Path(source)) for source in sources]
     if not paths:

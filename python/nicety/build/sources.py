@@ -1,4 +1,4 @@
-"""Programs in C that run on cards: where their sources are, and how they are compiled."""
+"""C programs for cards: the places of their sources, and their compilation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A C program for a card, compiled when it is first needed, and kept in the cache."""
+    """A C program for a card, compiled on first use, and kept in the cache."""
 
     sources: str | PathLike[str] | Sequence[str | PathLike[str]]
     include_dirs: Iterable[str | PathLike[str]] = field(default=(), kw_only=True)
@@ -34,10 +34,10 @@ class Program:
             text(self.cc, "cc", "riscv64-unknown-elf-gcc")
 
     def compile(self, *, isa: str, interface: Interface = "nicety") -> Compiled:
-        """Compile for an instruction set, such as `rv32imac_zicsr`, and an interface, as a card's spec has them.
+        """Compile for an instruction set, such as `rv32imac_zicsr`, and an interface, as in a card's spec.
 
         Raises:
-            CompileError: where the compiler refuses it; its messages have gone to stderr.
+            CompileError: the compiler refused it; its messages went to stderr.
         """
         from nicety.build.compiler import compile_handlers
 
@@ -60,13 +60,13 @@ class Program:
 class Handlers(Program):
     """A C program with handlers: `Handlers("f.c", payload="my_payload_handler")`.
 
-    Compiled when it is first attached, for the card it is attached to, and kept in the cache.
+    Compiled when it is first attached, for the card to which it is attached, and kept in the cache.
 
     Attributes:
-        sources: the C file, or several, by their paths from the folder that the program runs in.
-        header: its header handler, where that is not called `header_handler`.
-        payload: its payload handler, where that is not called `payload_handler`.
-        completion: its completion handler, where that is not called `completion_handler`.
+        sources: the C file, or several, by their paths relative to the program's working folder.
+        header: its header handler, if it is not called `header_handler`.
+        payload: its payload handler, if it is not called `payload_handler`.
+        completion: its completion handler, if it is not called `completion_handler`.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.
@@ -87,10 +87,10 @@ class Handlers(Program):
 class Processes(Program):
     """A C program with processes: `Processes("worker.c")`.
 
-    Compiled when the first of them is started, for the card it is started on, and kept in the cache.
+    Compiled when the first of them is started, for the card on which it is started, and kept in the cache.
 
     Attributes:
-        sources: the C file, or several, by their paths from the folder that the program runs in.
+        sources: the C file, or several, by their paths relative to the program's working folder.
         include_dirs: further folders for `#include`.
         defines: macros, `NAME` or `NAME=VALUE`.
         cc: a compiler to use instead of the one in the `ziglang` package.

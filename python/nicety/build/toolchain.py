@@ -1,4 +1,4 @@
-"""The compilers that nicety can drive: the clang inside the `ziglang` package, or any the user names."""
+"""Compilers that nicety can drive: the clang in the `ziglang` package, or any that the user names."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ DEFAULT_ISA = "rv32imac_zicsr"
 
 Kind = Literal["zig", "clang", "gcc"]
 
-# What handlers are written for: nicety.h, or the headers of PsPIN or FPsPIN.
+# The interface of handlers: nicety.h, or the headers of PsPIN or FPsPIN.
 Interface = Literal["nicety", "pspin", "fpspin"]
 
 _ISA = re.compile(r"rv32(?P<letters>i[a-y]*)(?P<rest>(?:_[a-z][a-z0-9]*)*)")
 
 _BITS = ("b", "zba", "zbb", "zbs")
 
-# The extension whose cores make misaligned accesses themselves.
+# The extension of cores that make misaligned accesses themselves.
 _UNALIGNED = "zicclsm"
 
 _COMMON = (
@@ -48,18 +48,18 @@ _COMMON = (
     "-fno-asynchronous-unwind-tables",
 )
 
-# Undefined behaviour in C that the processor defines, at no cost: a null pointer is an address, which no memory of a
-# card has; sums wrap round; a loop without end goes on.
+# Undefined behaviour in C that the processor defines, at no cost. A null pointer is an address, which no memory of a
+# card has; sums wrap round; an endless loop continues.
 _DEFINED = ("-fno-delete-null-pointer-checks", "-fwrapv", "-fno-finite-loops")
 
-# And what becomes a trap.
+# Undefined behaviour that becomes a trap.
 _TRAPS = "unreachable,integer-divide-by-zero,shift-exponent,vla-bound"
 
-# The first clang with a trap of its own, and with the reason in its line table, for each check.
+# The first clang with a separate trap per check, and with the reason in its line table.
 _SEPARATE_TRAPS = 20
 
-# Folding a loop into a call of the function that the loop implements would never end. And a program exports what its
-# author wrote, nothing of ours.
+# Folding a loop into a call of the function that it implements would never end. A program exports its author's names,
+# none of ours.
 _RUNTIME = ("-fno-builtin", "-fvisibility=hidden")
 RUNTIME_FLAGS: dict[Kind, tuple[str, ...]] = {
     "zig": _RUNTIME,
@@ -71,10 +71,10 @@ RUNTIME_FLAGS: dict[Kind, tuple[str, ...]] = {
 def isa_extensions(isa: str) -> list[str]:
     """The extensions of an isa string such as `rv32imac_zicsr`, without the base: `m`, `a`, `c`, `zicsr`.
 
-    `b` is given as what it stands for, `zba`, `zbb` and `zbs`: not every compiler knows it.
+    `b` is expanded to `zba`, `zbb` and `zbs`, since not every compiler knows it.
 
     Raises:
-        InputError: the string is not one of RV32.
+        InputError: the string is not a valid RV32 isa.
     """
     match = _ISA.fullmatch(isa)
     if match is None:
@@ -92,10 +92,10 @@ class Toolchain:
     """A compiler.
 
     Attributes:
-        argv: how it is started.
-        kind: whose options it takes.
-        version: the first line it says about itself.
-        environment: variables it is started with, beside the process's own.
+        argv: the command that starts it.
+        kind: the kind of options that it takes.
+        version: the first line of its description.
+        environment: additional environment variables.
     """
 
     argv: tuple[str, ...]
@@ -104,19 +104,19 @@ class Toolchain:
     environment: tuple[tuple[str, str], ...] = ()
 
     def target_flags(self, isa: str) -> list[str]:
-        """Options that choose the processor; misaligned access is generated for Zicclsm alone."""
+        """Options that select the processor. Misaligned access is generated only for Zicclsm."""
         extensions = isa_extensions(isa)
         unaligned = _UNALIGNED in extensions
-        # Compilers know it by options of their own.
+        # Compilers have separate options for it.
         extensions = [name for name in extensions if name != _UNALIGNED]
         if self.kind == "zig":
             cpu = "+".join(["generic_rv32", *extensions, *(["unaligned_scalar_mem"] if unaligned else [])])
             return ["-target", "riscv32-freestanding-none", f"-mcpu={cpu}"]
         letters = "".join(name for name in extensions if len(name) == 1)
         march = "_".join([f"rv32i{letters}", *(name for name in extensions if len(name) > 1)])
-        # Floats pass in the registers that hold them. Handlers get none: what starts them knows integers alone.
+        # Floats are passed in float registers. Handlers get none: their caller uses integers alone.
         flags = [f"-march={march}", f"-mabi={'ilp32f' if 'f' in extensions else 'ilp32'}"]
-        # clang aligns every access unless it is told that the processor need not.
+        # clang aligns every access unless the processor need not.
         if unaligned:
             flags.append("-mno-strict-align")
         elif self.kind == "gcc":
@@ -124,20 +124,20 @@ class Toolchain:
         return ["--target=riscv32-unknown-elf", *flags] if self.kind == "clang" else flags
 
     def compile_flags(self, isa: str, interface: Interface = "nicety") -> list[str]:
-        """Options for compiling one source, include folders and macros apart."""
+        """Options for compiling one source, without include folders and macros."""
         if interface != "nicety":
-            # Its packed structures are accessed by whole words; its compiler warns of pointers given as addresses.
+            # Its packed structures are accessed by whole words. Its compiler warns of pointers passed as addresses.
             unaligned = isa if _UNALIGNED in isa_extensions(isa) else f"{isa}_{_UNALIGNED}"
             return [*self.compile_flags(unaligned), "-O3", "-Wno-error=int-conversion"]
-        # zig leaves assertions out of whatever is optimised; whether they are in is the author's to say.
+        # zig omits assertions in optimised code; the author decides whether they are in.
         own = ["-fno-sanitize=all", "-UNDEBUG"] if self.kind == "zig" else []
         return [*self.target_flags(isa), *_COMMON, *own]
 
     def check_flags(self, interface: Interface) -> list[str]:
-        """Options that have undefined behaviour do what the processor does, or trap where it stands."""
+        """Options that make undefined behaviour do what the processor does, or trap at its place."""
         flags = [*_DEFINED]
         if interface == "nicety":
-            # PsPIN's own examples have functions without a result that should have one.
+            # PsPIN's own examples have functions that lack a result.
             flags.append("-Werror=return-type")
         if self.kind == "gcc":
             return [*flags, f"-fsanitize={_TRAPS},bounds", "-fsanitize-undefined-trap-on-error"]
@@ -145,25 +145,25 @@ class Toolchain:
         return [*flags, "-fno-sanitize-merge"] if self._clang() >= _SEPARATE_TRAPS else flags
 
     def _clang(self) -> int:
-        """The release of clang, 0 where it does not say."""
+        """The release of clang, or 0 if it is unknown."""
         found = re.search(r"clang version (\d+)", self.version)
         return int(found[1]) if found else 0
 
     def link_flags(self, isa: str, layout: Path) -> list[str]:
-        """Options for linking objects at the addresses that `layout` gives."""
+        """Options for linking objects at the addresses in `layout`."""
         lld = ["-fuse-ld=lld"] if self.kind == "clang" else []
-        # The compiler's own library is left out: ours is small, the same for all, and known to the last cycle.
+        # The compiler's own library is omitted: ours is small, the same for all, and known to the last cycle.
         target = self.target_flags(isa)
         if self.kind == "gcc":
-            # gcc finds its own library by the base and its letters, and has none where more is named.
+            # gcc finds its own library by the base and its letters, and has none for longer names.
             target[0] = target[0].partition("_")[0]
         return [*target, *lld, "-static", "-nostdlib", "-Wl,--gc-sections", "-T", str(layout)]
 
     def library_flags(self, *, mathematics: bool) -> list[str]:
-        """Options that bring in the compiler's own library, for what ours lacks: floating point in software.
+        """Options that add the compiler's own library for missing functions: floating point in software.
 
         Args:
-            mathematics: a function of math.h as well.
+            mathematics: whether a function of math.h is missing as well.
         """
         if self.kind == "clang":
             return []
@@ -171,10 +171,10 @@ class Toolchain:
         return ["-lm", "-lgcc"] if mathematics and self.kind == "gcc" else ["-lgcc"]
 
     def start(self, arguments: Sequence[str]) -> int:
-        """Run the compiler and pass its messages on to stderr, names out of files escaped; return its exit status.
+        """Run the compiler and forward its messages to stderr, with names from files escaped; return its exit status.
 
         Raises:
-            InputError: it cannot be started.
+            InputError: it does not start.
         """
         environment = {**os.environ, **dict(self.environment)}
         try:
@@ -216,7 +216,7 @@ def _ziglang() -> Toolchain:
     program = folder / ("zig.exe" if os.name == "nt" else "zig")
     release = metadata.version("ziglang")
     environment = _zig_environment()
-    # Asking costs as much as compiling a small handler, so the answer is kept.
+    # A query costs as much as compiling a small handler, so the answer is cached.
     folder = cache_dir() / "toolchains" / digest([str(program), release])
     answer = find(folder, ".txt")
     if answer is not None:

@@ -1,9 +1,9 @@
 """The command line, `nicety`.
 
-Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong; 130 Ctrl-C;
-143 SIGTERM and 129 SIGHUP, at which a command ends as at Ctrl-C.
-A message goes to stderr, never a traceback for a user's mistake. With `--json`, stdout carries one JSON document and
-nothing else: where a run failed before it had a document of its own, `{"error": ...}`.
+Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong; 130 Ctrl-C.
+SIGTERM and SIGHUP end a command like Ctrl-C, with 143 and 129. Messages go to stderr, and a user's mistake never prints
+a traceback. With `--json`, stdout has one JSON document and nothing else. If a run failed before its document was
+complete, it is `{"error": ...}`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Sequence
 
 INTERRUPTED = 130
 _ENDED = {INTERRUPTED: "interrupted", 129: "hung up", 143: "terminated"}
-"""The statuses of commands that a signal ends, and what they say."""
+"""The exit statuses of commands ended by a signal, and their messages."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     silent = False
     try:
-        # Here, for Ctrl-C may be pressed before all is loaded.
+        # Imported here, since Ctrl-C may be pressed before all is loaded.
         from nicety.cli.streams import set_up
 
         set_up()
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(args=None if arguments is None else list(arguments), prog_name="nicety")
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
-        # Of several processes one tells of it.
+        # Only one of several processes reports it.
         silent = getattr(ended, "silent", False)
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -59,11 +59,11 @@ def _report(error: Exception, *, as_json: bool = False) -> int:
     from nicety.errors import Error, InputError
     from nicety.shared.text import printable_text
 
-    # A file's own error names it; what has no name is stdout.
+    # A file's own error names it. An error without a name is about stdout.
     if isinstance(error, OSError) and error.filename is None:
         return _unwritten(error)
     if isinstance(error, UnicodeEncodeError):
-        # Python has bytes of a name that are no text as letters that there are not.
+        # Python represents bytes of a name that are no text by letters that do not exist.
         print(f"nicety: a name or an argument is no text in UTF-8 ({error.reason}); rename it", file=sys.stderr)
         return 2
     if not isinstance(error, Error):
@@ -79,11 +79,11 @@ def _report(error: Exception, *, as_json: bool = False) -> int:
 
 
 def _unwritten(error: OSError) -> int:
-    """Stdout cannot be written."""
+    """Report that stdout is not writable."""
     from nicety.cli.streams import discard
 
     discard(sys.stdout)
-    # A reader that closes its pipe early, as `head` does, wants no message.
+    # A reader that closes its pipe early, like `head`, needs no message.
     if not isinstance(error, BrokenPipeError):
         print(f"nicety: cannot write stdout: {error.strerror or error}", file=sys.stderr)
     return 1

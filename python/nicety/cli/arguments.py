@@ -20,7 +20,7 @@ from nicety.shared.ranges import format_numbers, format_size, parse_ranges
 
 
 class CommandOption:
-    """An argument of a request on the command line, of a command that may be called as a benchmark is.
+    """An argument of a request on the command line, for a command that may be called as a benchmark is.
 
     Attributes:
         argument: the argument.
@@ -41,7 +41,7 @@ class CommandOption:
 
     @property
     def _default(self) -> Any:
-        """The value where nothing is given, as it is written; None where there is no one value."""
+        """The default value in command-line form, or None if there is no single value."""
         default = self.argument.option.default
         if self.argument.type == Names:
             return [self._usual] if self._usual is not None else None if default is None else [",".join(default)]
@@ -53,7 +53,7 @@ class CommandOption:
 
     @property
     def _limits(self) -> list[str]:
-        """The range of a number, where it has ends of its own."""
+        """The range of a number, if it has its own limits."""
         least, most = self.argument.option.least, self.argument.option.most
         if self.argument.type is not int or (least == 0 and most == U64):
             return []
@@ -75,7 +75,7 @@ class CommandOption:
             kind, default = bool, False
         elif of is int and not self._is_size:
             kind, metavar = int, "N"
-        # Cards are always named, but where a command says otherwise.
+        # Cards must always be named, unless a command says otherwise.
         if self.argument.name == "nics" and self._usual is None:
             default = inspect.Parameter.empty
         elif default is None:
@@ -87,10 +87,10 @@ class CommandOption:
         )
 
     def asked(self, value: Any) -> Any:
-        """As `read`, where a value that a request must have may be missing.
+        """Like `read`, for a required value that may be missing.
 
         Raises:
-            InputError: where it is, or is no value.
+            InputError: the value is missing or invalid.
         """
         found = self.read(value)
         if found is None and self.argument.required and self._usual is None:
@@ -99,10 +99,10 @@ class CommandOption:
         return found
 
     def read(self, value: Any) -> Any:
-        """The value that a user has written; None where it is the request's own default.
+        """Parse the user's value; None for the request's own default.
 
         Raises:
-            InputError: where it is none.
+            InputError: the value is invalid.
         """
         of = self.argument.type
         if value is None or (self._usual is None and value == self._default):
@@ -141,7 +141,7 @@ class CommandOption:
 
 
 def parse_names(items: typing.Sequence[str], option: str, what: str = "name") -> list[str]:
-    """The names of a list between commas, each once; of rules all, since one that is there twice overlaps itself."""
+    """Split comma-separated names, each once. Rules are kept all, since a repeated one overlaps itself."""
     names = [name.strip() for item in items for name in item.split(",")]
     if not all(names):
         raise InputError(f"{option} {','.join(items)!r}: an empty {what}; write {what}s between commas")
@@ -160,13 +160,13 @@ def command(
     """Add a command. Its options are the arguments of requests, and the parameters of `act` and `more`.
 
     Args:
-        group: what it is added to.
-        name: as the command line has it.
-        act: what it does; it gets the requests' arguments by name, those that are given.
+        group: the group to which it is added.
+        name: its name on the command line.
+        act: its function, which gets the given arguments of requests by name.
         requests: TypedDicts, as in `nicety.shared.options`.
-        text: what it says of itself, where that is not the first request's docstring.
-        more: makes what `act` gets as `output`, of options that several commands have.
-        captures: whether it has runs, whose links can be captured.
+        text: its help, if that is not the first request's docstring.
+        more: makes the `output` of `act` from options that several commands have.
+        captures: whether it has runs with links to capture.
     """
     own, common = signature(act), signature(more) if more else {}
     own.pop("output", None)
@@ -194,7 +194,7 @@ def command(
 
 @contextmanager
 def named_as_options(names: Iterable[str]) -> Iterator[None]:
-    """Has errors that begin with one of these parameters begin with its option."""
+    """Make errors that begin with one of these parameters begin with its option."""
     try:
         yield
     except InputError as error:
@@ -206,14 +206,14 @@ def named_as_options(names: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def captured(path: Path | None, others: Iterable[Any]) -> Iterator[None]:
-    """Captures the links of runs in a file, if there is one.
+    """Capture the links of runs in a file, if there is one.
 
     Args:
         path: the file.
-        others: the other options, among which are the command's other files.
+        others: the other options, which include the command's other files.
 
     Raises:
-        InputError: the file cannot be written, or is another one's as well.
+        InputError: the file cannot be written, or another option names it too.
     """
     if path is None:
         yield
@@ -233,6 +233,6 @@ def _of(request: type, command: str) -> list[Argument]:
 
 
 def signature(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters of a function by name, with annotations that are no texts."""
+    """The parameters of a function by name, with evaluated annotations."""
     parameters = inspect.signature(function, eval_str=True).parameters
     return {name: each for name, each in parameters.items() if each.kind is not inspect.Parameter.VAR_KEYWORD}

@@ -1,4 +1,4 @@
-"""The commands that run something once. What a command needs is imported when it runs, so that `--help` is quick."""
+"""The commands that run something once. A command's modules are imported when it runs, so that `--help` is quick."""
 
 from __future__ import annotations
 

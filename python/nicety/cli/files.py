@@ -1,4 +1,4 @@
-"""The files that a benchmark writes beside what it prints."""
+"""The files that a benchmark writes beside its printed output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Files:
-    """The files that were asked for, none where not."""
+    """The requested files, None for others."""
 
     plot: Path | None = None
     csv: Path | None = None
@@ -27,7 +27,7 @@ class Files:
     trace_scale: str | None = None
 
     def check(self) -> None:
-        """Refuse what could not be written, before anything runs."""
+        """Refuse unwritable files before anything runs."""
         named = {"--plot": self.plot, "--csv": self.csv, "--arrow": self.arrow, "--trace": self.trace}
         places: dict[Path, str] = {}
         for option, path in named.items():
@@ -52,10 +52,10 @@ class Files:
         return cast(Literal["ns", "ps"], self.trace_scale or "ns")
 
     def write(self, report: Mapping[str, Any], figure: Callable[[], Figure]) -> None:
-        """Write what is made from a report; the timeline is written by the benchmark.
+        """Write the files made from a report. The benchmark writes the timeline.
 
         Args:
-            report: its rows are written as tables.
+            report: a report with rows that are written as tables.
             figure: draws it.
         """
         if self.csv is not None:

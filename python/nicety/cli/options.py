@@ -1,4 +1,4 @@
-"""Options that several commands have, and how a group of commands is made."""
+"""Options of several commands, and the construction of command groups."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nicety.shared.checks import U64, meant
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
-"""What the command line refuses by itself: an option that there is not, a word in place of a number."""
+"""Errors that the command line reports by itself: an unknown option, or a word instead of a number."""
 
 
 def error_text(error: BaseException) -> str:
-    """An error of a command in words."""
+    """The text of an error of a command."""
     if isinstance(error, UsageError):
         worded: Any = error
         return str(worded.format_message())
@@ -26,7 +26,7 @@ def error_text(error: BaseException) -> str:
 
 
 class _Group(TyperGroup):
-    """Says which commands and cards there are, where one is missing, and what commands do in whole sentences."""
+    """Lists commands and cards if one is missing, and describes commands in whole sentences."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None:
@@ -58,7 +58,7 @@ class _Group(TyperGroup):
 
 
 class _RunGroup(_Group):
-    """Has a command `run`, which is meant where none is named."""
+    """Has a command `run`, the default command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in {*self.commands, *SETTINGS["help_option_names"]}:
@@ -67,12 +67,12 @@ class _RunGroup(_Group):
 
 
 def group(text: str, *, completion: bool = False, runs: bool = False) -> typer.Typer:
-    """A command that has commands.
+    """Make a command with subcommands.
 
     Args:
-        text: says what they are.
+        text: its description.
         completion: whether it has `--install-completion` and `--show-completion`.
-        runs: whether `run` is the command where none is named.
+        runs: whether `run` is the default command.
     """
     return typer.Typer(
         cls=_RunGroup if runs else _Group,

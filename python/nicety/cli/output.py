@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def with_report(act: Callable[..., R], *arguments: Any, **options: Any) -> tuple[R, BaseException | None]:
-    """A report, and the error of what failed in it, such as some of its points."""
+    """A report, and the error of its failed parts, such as some of its points."""
     try:
         return act(*arguments, **options), None
     except (Error, KeyboardInterrupt) as failure:
@@ -36,7 +36,7 @@ _collected: ContextVar[list[Any] | None] = ContextVar("_collected", default=None
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Any]]:
-    """Puts documents into a list in place of printing them."""
+    """Collect documents in a list instead of printing them."""
     documents: list[Any] = []
     before = _collected.set(documents)
     try:
@@ -46,19 +46,19 @@ def collected() -> Iterator[list[Any]]:
 
 
 def is_collected() -> bool:
-    """Whether documents are put into a list: the command is a point of a study."""
+    """Whether documents are collected: the command is a point of a study."""
     return _collected.get() is not None
 
 
 def print_error(error: Exception) -> None:
-    """Print an error as the JSON document of a command that has not come to its own."""
+    """Print an error as the JSON document of a command without its own document."""
     if not _printed:
         failures = {"failures": error.failures} if isinstance(error, HandlerFailure) else {}
         print_json({"error": {"kind": type(error).__name__, "text": str(error), **failures}})
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout; with letters as numbers where its encoding has not all of them."""
+    """Print one JSON document on stdout. Letters missing in its encoding are escaped as numbers."""
     documents = _collected.get()
     if documents is not None:
         documents.append(document)
@@ -71,13 +71,13 @@ def print_json(document: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print text on stdout; what a terminal would act on is escaped, wherever it is from."""
+    """Print text on stdout, with all terminal control characters escaped."""
     sys.stdout.write(printable_text(text))
 
 
 @contextlib.contextmanager
 def told_behind(words: Sequence[str], *, to_stderr: bool) -> Iterator[None]:
-    """Has these words printed behind an error's own: what another program says about it."""
+    """Print another program's message about an error after the error itself."""
     try:
         yield
     except Error as error:
@@ -86,20 +86,20 @@ def told_behind(words: Sequence[str], *, to_stderr: bool) -> Iterator[None]:
 
 
 def print_behind(text: str, *, to_stderr: bool) -> None:
-    """Print a text of another program as it is, behind all that is printed before."""
+    """Print text of another program unchanged, after all earlier output."""
     stream = sys.stderr if to_stderr else sys.stdout
     stream.write(text)
     stream.flush()
 
 
 def note(text: str) -> None:
-    """Tell the user something on stderr."""
+    """Print a note on stderr."""
     sys.stderr.write(f"nicety: {printable_text(text)}\n")
 
 
 @contextlib.contextmanager
 def recording_notes() -> Iterator[None]:
-    """Tells of a recording that is not whole as a note; other warnings are shown as ever."""
+    """Report an incomplete recording as a note. Other warnings are shown as usual."""
     from nicety.show.traces import RecordingWarning
 
     with warnings.catch_warnings():
@@ -117,10 +117,10 @@ def recording_notes() -> Iterator[None]:
 
 
 _MOST = 8
-"""Failures that are told."""
+"""Maximum number of reported failures."""
 
 
 def failed(lines: Sequence[str]) -> RunError:
-    """An error of several lines: the first of them, and how many more there are."""
+    """Make an error of several lines: the first of them, and the number of the others."""
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return RunError("\n".join([*lines[:_MOST], *more]))

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, after a second; lines of what is known already, after half of one."""
+"""Progress on stderr: a bar on a terminal, after a second, and lines of early results, after half a second."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _AFTER_S = 1.0
 _NEWS_AFTER_S = 0.5
 _NEWS = "NICETY_NEWS"
-"""The environment's variable with which 0 leaves out what is told where stderr is no terminal."""
+"""The environment variable that suppresses news with 0 if stderr is no terminal."""
 
 
 class Bar:
-    """The work done, of how much; shown once it has taken a while."""
+    """The work done, and the total; shown once it has taken a while."""
 
     def __init__(self, description: str, *, terminal: bool = True) -> None:
         self._terminal = terminal
@@ -31,24 +31,24 @@ class Bar:
         self._lock = threading.Lock()
         self._ended = False
         self._shown: rich.progress.Progress | None = None
-        # What was told and is not on stderr yet; none once it has taken a while.
+        # News that is not on stderr yet; None once the work has taken a while.
         self._news: list[str] | None = []
         self._timer: threading.Timer | None = None
 
     @property
     def share(self) -> float:
-        """How much of the work is done, from 0 to 1."""
+        """The share of the work that is done, from 0 to 1."""
         return self._done / self._total if self._total else 0.0
 
     def advance(self, done: int, total: int, description: str | None = None) -> None:
-        """So much is done."""
+        """Report the work done."""
         with self._lock:
             self._done, self._total = done, total
             self._description = description or self._description
             self._update()
 
     def tell(self, news: str) -> None:
-        """So much is known already: shown if the rest takes a while."""
+        """Report an early result, which is shown if the rest takes a while."""
         with self._lock:
             self._description = news
             self._update()
@@ -81,7 +81,7 @@ class Bar:
             self._shown.update(task, description=printable(self._description), completed=self._done, total=self._total)
 
     def show(self) -> None:
-        """Draw it, unless it has ended."""
+        """Draw the bar, unless it has ended."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -90,7 +90,7 @@ class Bar:
         with self._lock:
             if self._ended or self._shown is not None:
                 return
-            # Output of a program goes where it always does.
+            # Output of a program goes to its usual place.
             self._shown = Progress(
                 *columns,
                 console=Console(stderr=True),
@@ -114,7 +114,7 @@ class Bar:
 
 @contextlib.contextmanager
 def progress(description: str) -> Iterator[Bar]:
-    """A bar on stderr that comes after a second and is gone at the end; news alone where that is no terminal."""
+    """A bar on stderr that appears after a second and disappears at the end; only news if that is no terminal."""
     terminal = sys.stderr.isatty()
     bar = Bar(description, terminal=terminal)
     if not terminal:

@@ -35,9 +35,9 @@ def _reproduce(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what a paper claims, and print claim by claim what it says and what comes out.
+    """Measure the claims of a paper, and print each with its measured result.
 
-    The status is 0 also where a claim is not met: that is a result.
+    The status is 0 even if a claim is not met: that is a result.
     """
     from nicety.cli.output import note, print_json, say
     from nicety.cli.progress import progress

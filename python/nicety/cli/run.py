@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nicety.program.script import ProgramReport
 
 _MOST = 8
-"""Ranks whose dropped messages are told."""
+"""Maximum number of ranks with reported drops."""
 
 
 def _run(
@@ -45,7 +45,7 @@ def _run(
     as_json: Json = False,
     **given: Any,
 ) -> None:
-    """Run a program on one card or several, and tabulate what it returns."""
+    """Run a program on one card or several, and tabulate its results."""
     from nicety.cli.files import Files
     from nicety.cli.output import print_json, recording_notes, say, with_report
     from nicety.cli.progress import progress
@@ -58,7 +58,7 @@ def _run(
     files.check()
     if files.trace is not None and len(nics) > 1:
         raise InputError(f"--trace {files.trace}: a timeline is of one card; name one with --nic")
-    # Stdout is the document's alone.
+    # Stdout has only the document.
     prints = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     with recording_notes(), progress("running") as bar, prints:
         try:

@@ -1,4 +1,4 @@
-"""The streams of the command line, as the user's shell has left them: closed, full, or of few letters."""
+"""The streams of the command line, as inherited from the user's shell: closed, full, or with a limited encoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STDIN, _STDOUT, _STDERR = range(3)
 
 
 class _Messages(io.TextIOWrapper):
-    """Stderr, which takes every message; where it cannot be written, it is lost, and the command goes on."""
+    """Stderr, which accepts every message. If it is not writable, the message is lost, and the command continues."""
 
     def write(self, text: str) -> int:
         try:
@@ -29,7 +29,7 @@ class _Messages(io.TextIOWrapper):
 
 
 def discard(stream: Any) -> None:
-    """Discard what a stream is still to write, so that Python does not try again at its end."""
+    """Discard a stream's pending output, so that Python does not try again at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -37,16 +37,16 @@ def discard(stream: Any) -> None:
 
 
 def set_up() -> None:
-    """Make streams of the descriptors that every process is to have.
+    """Make streams of the descriptors that every process should have.
 
-    A descriptor that is closed would be that of the next file which is opened. Stdout that is closed becomes one that
-    cannot be written, so that a command fails which has something to say there.
+    Otherwise the next opened file would get a closed descriptor. A closed stdout becomes unwritable, so that a command
+    with output fails.
     """
     for number, mode in ((_STDIN, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest that is free is this one.
+            # The lowest free descriptor is this one.
             os.open(os.devnull, mode)
             os.set_inheritable(number, True)
     if sys.stdin is None:
@@ -55,7 +55,7 @@ def set_up() -> None:
         sys.stdout = open(_STDOUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, as long as the process
     if sys.stderr is None:
         sys.stderr = open(_STDERR, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, as long as the process
-    # Letters that an encoding has not are written as numbers.
+    # Letters missing in an encoding are written as numbers.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     if isinstance(sys.stderr, io.TextIOWrapper) and not isinstance(sys.stderr, _Messages):

@@ -1,1 +1,1 @@
-"""Clusters, hosts, and the calls of their programs; what a run leaves."""
+"""Clusters, hosts, the calls of their programs, and the results of a run."""

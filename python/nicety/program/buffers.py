@@ -1,4 +1,4 @@
-"""Memory of hosts, as their programs hold it."""
+"""Memory of hosts, as their programs use it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Buffer(_native.HostMemory):
     """Memory of a host, or a part of it; slice it for a part. `array` is the same memory for numpy.
 
     Attributes:
-        address: the first byte's address in the host's memory, in which events say where something is.
-        rank: the rank whose memory it is.
+        address: the first byte's address in the host's memory; events use such addresses.
+        rank: the rank that owns the memory.
     """
 
     def __getitem__(self, part: slice) -> Buffer:

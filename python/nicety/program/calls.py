@@ -1,4 +1,4 @@
-"""The calls of a host's program: what of them is the Python package's own, and not the simulation's."""
+"""The calls of a host's program: the part in the Python package, outside the simulation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from nicety.build.sources import Handlers, Processes
 
 Loaded = dict[tuple["Handlers | Processes", str], int]
-"""Programs for cards that a run has, by what they are compiled for, and the numbers that commands know them by."""
+"""Programs for cards in a run, by compilation target, and the numbers that commands use for them."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A transfer of a process that was posted, and may not have ended."""
+    """A posted transfer of a process, which may not have ended."""
 
     number: int
 
@@ -30,7 +30,7 @@ def operation_number(operation: Operation) -> int:
 
 
 class CardCalls:
-    """Calls of a host to its card. Each makes a command of its arguments, which the simulation carries out."""
+    """Calls of a host to its card. Each makes a command of its arguments, which the simulation executes."""
 
     def __init__(self, calls: _native.Calls, loaded: Loaded) -> None:
         self._calls = calls

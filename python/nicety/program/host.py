@@ -239,7 +239,7 @@ class Host:
         `source`, `tag` and `ignore` say which messages fit, as with `recv`.
 
         Raises:
-            InputError: as `recv`.
+            InputError: see `recv`.
         """
         return self._messages.post_recv(buffer, source, tag, ignore, self._pending)
 

@@ -147,7 +147,7 @@ def run_program(
         allow_failures: failures that are part of the experiment, as for `Cluster.run`, with those that the file allows.
         traffic: frames for hosts' cards while the programs run, as for `Cluster`.
         trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
-        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        trace_scale: the tick of the timeline, a nanosecond or a picosecond.
         progress: called with the number of cards that are done, of how many, and the one that is next.
 
     Raises:

@@ -167,7 +167,7 @@ def asked(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """A whole request: what is given of it, and defaults for the rest.
 
     Raises:
-        InputError: as `values_of`.
+        InputError: see `values_of`.
     """
     return {name: each.option.default for name, each in arguments_of(request).items()} | values_of(request, given)
 
@@ -176,7 +176,7 @@ def request_text(request: type, given: Mapping[str, Any], **derived: object) -> 
     """A request as JSON: what is given of it, and what was derived from other arguments.
 
     Raises:
-        InputError: as `values_of`.
+        InputError: see `values_of`.
     """
     return json.dumps({**derived, **values_of(request, given)})
 

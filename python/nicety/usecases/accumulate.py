@@ -36,7 +36,7 @@ class Accumulate(UseCase):
     """An array that is multiplied into another, for each size.
 
     Args:
-        given: as `AccumulateOptions` says.
+        given: the arguments of `AccumulateOptions`.
 
     Raises:
         InputError: a size that is no whole number of numbers.

@@ -52,7 +52,7 @@ class Broadcast(UseCase):
     """A broadcast along a binomial tree, for each number of nodes and each size.
 
     Args:
-        given: as `BroadcastOptions` says.
+        given: the arguments of `BroadcastOptions`.
 
     Raises:
         InputError: a number of nodes or a size that a broadcast cannot have.

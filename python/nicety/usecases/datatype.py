@@ -138,7 +138,7 @@ class Datatype(UseCase):
     """A strided or scattered receive, for each length of a block.
 
     Args:
-        given: as `DatatypeOptions` says.
+        given: the arguments of `DatatypeOptions`.
 
     Raises:
         InputError: a size, block or layout that cannot be.

@@ -52,10 +52,10 @@ def run_usecase(
         allow_failures: failures of handlers that are part of the experiment, as for `Cluster.run`; the report's
             `failures` has them.
         trace: a file for a timeline of the first run, to be opened with https://ui.perfetto.dev.
-        trace_scale: what a tick of the timeline is, a nanosecond or a picosecond.
+        trace_scale: the tick of the timeline, a nanosecond or a picosecond.
         note: called with what a user should know of the sweep beside its result.
-        progress: called with the number of rows that are done and that there will be.
-        given: as `UseCaseOptions` says.
+        progress: called with the number of rows done, and the total.
+        given: the arguments of `UseCaseOptions`.
 
     Raises:
         InputError: a card, mode, point, override or handler that does not exist or cannot be, before anything runs.

@@ -162,7 +162,7 @@ class KeyValue(UseCase):
     """A key-value store, for numbers of clients.
 
     Args:
-        given: as `KeyValueOptions` says.
+        given: the arguments of `KeyValueOptions`.
 
     Raises:
         InputError: what such a store cannot have.

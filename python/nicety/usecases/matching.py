@@ -41,7 +41,7 @@ class Matching(UseCase):
     """A message with a tag from one host to another, for each size.
 
     Args:
-        given: as `MatchingOptions` says.
+        given: the arguments of `MatchingOptions`.
 
     Raises:
         InputError: a size or an arrival that cannot be.

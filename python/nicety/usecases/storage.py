@@ -66,7 +66,7 @@ class Storage(UseCase):
     """Writes to, reads from, and the rebuilding of a data server in a RAID-5 array, for each size.
 
     Args:
-        given: as `StorageOptions` says.
+        given: the arguments of `StorageOptions`.
 
     Raises:
         InputError: what a storage array cannot have.

@@ -1,4 +1,4 @@
-//! Addresses or packets from a capture, in blocks, read by a thread of their own.
+//! Addresses or packets of a capture, read in blocks by a thread of their own.
 
 use super::distinct::Distinct;
 use nicety_traffic::capture::{Capture, Damage, Skipped, Source, source_of};
@@ -8,7 +8,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
-/// Blocks that have been read and not yet counted, at most.
+/// Maximum blocks that have been read and not yet counted.
 const AHEAD: usize = 4;
 
 /// The contents of a capture.
@@ -16,7 +16,7 @@ const AHEAD: usize = 4;
 pub struct Contents {
     /// `pcap` or `pcapng`.
     pub format: &'static str,
-    /// Bytes read, of what was compressed where the file is.
+    /// Bytes read, decompressed where the file is compressed.
     pub bytes: u64,
     /// Packets read.
     pub packets: u64,
@@ -24,17 +24,17 @@ pub struct Contents {
     pub ipv4_packets: u64,
     /// Packets of IP version 6.
     pub ipv6_packets: u64,
-    /// Packets that are not of IP.
+    /// Packets that are not IP.
     pub other_packets: u64,
-    /// Packets of which too little was captured for a source address.
+    /// Packets too short in the capture for a source address.
     pub cut_packets: u64,
-    /// Packets of link types that are not supported.
+    /// Packets of unsupported link types.
     pub unknown_link_packets: u64,
-    /// Packets that were damaged on their link, as their flags say, and are not replayed.
+    /// Packets that were damaged on their link by their flags. They are not replayed.
     pub damaged_packets: u64,
-    /// Packets longer than a frame of the card's port carries, which were truncated.
+    /// Packets longer than the frames of the card's port, which were truncated.
     pub shortened_packets: u64,
-    /// Source addresses that differ, counted one by one.
+    /// Distinct source addresses, counted exactly.
     pub distinct: u64,
 }
 
@@ -48,14 +48,14 @@ impl Contents {
 /// The bytes of a capture.
 pub(super) type File = Box<dyn io::Read + Send>;
 
-/// A capture that is being read, and the items made of its packets.
+/// A capture that is being read, and the items from its packets.
 pub(super) struct Addresses<T> {
     blocks: Receiver<Vec<T>>,
-    /// Returns blocks to be filled again.
+    /// Returns empty blocks to the reader.
     empty: Sender<Vec<T>>,
 }
 
-/// A packet as it was captured, and its source address or why it has none.
+/// A captured packet, and its source address or why it has none.
 pub(super) struct Seen<'p> {
     pub(super) link: u32,
     pub(super) bytes: &'p [u8],
@@ -68,8 +68,8 @@ pub(super) struct Read {
     pub(super) damage: Option<Damage>,
 }
 
-/// The address as a word for the card: its CRC takes the bytes in the order of the wire. An address of IP
-/// version 6 is folded by MurmurHash3. Another CRC would not do: it keeps the distances between neighbours.
+/// Returns the address as a word for the card, with its bytes in wire order for the card's CRC. MurmurHash3 folds an IPv6
+/// address. Another CRC would not do: it keeps the distances between neighbours.
 pub(super) fn folded(source: Source) -> u32 {
     match source {
         Source::V4(address) => u32::from_le_bytes(address),
@@ -77,7 +77,7 @@ pub(super) fn folded(source: Source) -> u32 {
     }
 }
 
-/// MurmurHash3 of 32 bits for a small machine, from seed 0.
+/// Returns the 32-bit MurmurHash3 for a small machine, with seed 0.
 fn murmur3(bytes: &[u8; 16]) -> u32 {
     let mix = |hash: u32, word: &[u8]| {
         let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
@@ -91,7 +91,7 @@ fn murmur3(bytes: &[u8; 16]) -> u32 {
 }
 
 impl<T: Send + 'static> Addresses<T> {
-    /// Begins to read, in blocks of so many; `take` makes an item of a packet or none, and may count it.
+    /// Starts to read, in blocks of `block` items. `take` makes an item of a packet or none, and may count it.
     pub(super) fn read(
         mut capture: Capture<File>,
         block: usize,
@@ -111,16 +111,16 @@ impl<T: Send + 'static> Addresses<T> {
         (Addresses { blocks, empty }, reader)
     }
 
-    /// Swaps `block` for the next one, which is empty at the end.
+    /// Swaps `block` for the next one. An empty block means the end.
     pub(super) fn next(&self, block: &mut Vec<T>) {
         let full = self.blocks.recv().unwrap_or_default();
         let used = std::mem::replace(block, full);
-        // At the end the reader is gone.
+        // The reader is gone at the end.
         let _ = self.empty.send(used);
     }
 }
 
-/// Reads to the end, to damage, or until the blocks have no receiver.
+/// Reads to the end, to the first damage, or until the blocks have no receiver.
 fn sort<T>(
     capture: &mut Capture<File>,
     size: usize,
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn addresses_become_words() {
         assert_eq!(folded(Source::V4([1, 2, 3, 4])), 0x0403_0201);
-        // Of sixteen zeros, and of the bytes from 0 to 15.
+        // Sixteen zeros, and the bytes from 0 to 15.
         assert_eq!(murmur3(&[0; 16]), 0x8134_cdf8);
         let counting: Vec<u8> = (0..16).collect();
         assert_eq!(murmur3(counting[..].try_into().unwrap()), 0x1915_73dd);

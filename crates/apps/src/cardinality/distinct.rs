@@ -4,10 +4,10 @@ use nicety_traffic::capture::Source;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Addresses of IP version 4 from which on a bit for each possible one takes less memory than a set: 512 MiB.
+/// The number of IPv4 addresses from which on a bitmap of all addresses (512 MiB) takes less memory than a set.
 const MANY: usize = 1 << 26;
 
-/// The addresses that were seen. Its memory grows with them, up to 512 MiB for IP version 4.
+/// The addresses so far. Its memory grows with them, up to 512 MiB for IPv4.
 #[derive(Default)]
 pub(super) struct Distinct {
     four: Four,
@@ -63,13 +63,13 @@ impl Four {
     }
 }
 
-/// A quick hash: addresses are looked up millions of times a second, and collisions need no defence here.
+/// A fast hash. It looks up millions of addresses per second, and collisions need no defence here.
 #[derive(Default)]
 struct Mix(u64);
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
-        // The upper bits are mixed best, and the table takes the upper and the lower ones.
+        // The upper bits are mixed best. The table uses the upper and the lower ones.
         self.0 ^ (self.0 >> 32)
     }
 

@@ -4,10 +4,11 @@ use super::addresses::{Contents, Seen};
 use crate::pcsa::{END_OF_REPLAY, Frame};
 use nicety_traffic::capture::{Skipped, Source, ip_of};
 
-/// The frame in which a packet is replayed, with no more payload than `largest` bytes: as it was captured
-/// where that was Ethernet; one with a packet of IP in it otherwise. None for packets that cannot be
-/// replayed: those of which too little was captured, non-IP ones of links other than Ethernet, and those of
-/// the one EtherType that ends a replay.
+/// Returns the frame that replays a packet, with at most `largest` bytes of payload. An Ethernet packet stays as captured;
+/// another one becomes a frame with an IP packet.
+///
+/// None for packets that cannot be replayed: too short captures, non-IP packets of other links than Ethernet, and the EtherType
+/// that ends a replay.
 pub(super) fn frame_of(seen: &Seen<'_>, largest: usize, contents: &mut Contents) -> Option<Frame> {
     let Seen { link, bytes, source } = seen;
     let (station, kind, payload) = match (source, *bytes) {
@@ -49,13 +50,13 @@ mod tests {
         let mut shortened = expected.payload.clone();
         shortened.extend([7; 10]);
         assert_eq!(frame(1, &long), (Some(Frame { payload: shortened, ..expected.clone() }), 1));
-        // IP by itself, behind a cooked header, and behind a loopback's.
+        // Plain IP, IP behind a cooked header, and IP behind a loopback header.
         let bare = Frame { station: [0; 6], ..expected };
         let cooked = [&[0; 14][..], &[8, 0], &ip].concat();
         for (link, bytes) in [(101, ip.clone()), (113, cooked), (0, [&[2, 0, 0, 0][..], &ip].concat())] {
             assert_eq!(frame(link, &bytes), (Some(bare.clone()), 0), "{link}");
         }
-        // ARP goes as it is; packets that are cut off, of another link, or end a replay do not go.
+        // ARP stays as it is. Truncated packets, packets of another link, and the end of a replay give no frame.
         let arp = [&[1; 6][..], &[2; 6], &[8, 6], &[0; 28]].concat();
         assert_eq!(frame(1, &arp).0.map(|frame| frame.kind), Some(0x0806));
         let end = [&[1; 12][..], &END_OF_REPLAY.to_be_bytes(), &[0; 46]].concat();

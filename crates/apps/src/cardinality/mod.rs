@@ -1,10 +1,10 @@
-//! How many distinct addresses send the packets of a capture? Counted on a network flow processor by `nfp/pcsa.c`, and one by
-//! one on the host.
+//! The number of distinct source addresses in a capture. `nfp/pcsa.c` estimates it on a network flow processor, and the host
+//! counts exactly.
 //!
-//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated
-//! beside it. Both take memory for a few blocks of addresses or packets, and the exact count for the distinct
-//! addresses. Packets are replayed into the card's port (`frames.rs`), where its processes find the
-//! addresses, or the host sends it addresses by channels.
+//! A thread reads the capture and counts exactly (`addresses.rs`, `distinct.rs`); the card is simulated beside it. Both take
+//! memory for a few blocks of addresses or packets, and the exact count for the distinct addresses. Packets are replayed into the
+//! card's port (`frames.rs`), where its processes find the addresses. Or the host sends the addresses to the card through
+//! channels.
 
 mod addresses;
 mod distinct;
@@ -35,9 +35,9 @@ const fn usual_sketches() -> u32 {
     2048
 }
 
-/// Count the distinct source addresses of a capture on a card, and one by one beside it.
+/// Estimate the distinct source addresses of a capture on a card, and count them exactly on the host.
 ///
-/// A capture that is damaged is counted up to there; what comes of it is printed, and the status is 2.
+/// A damaged capture is counted up to the damage. The counts so far are printed, and the exit status is 2.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CountOptions")]
@@ -52,24 +52,24 @@ pub struct Request {
     /// Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Words that stand for the addresses: a power of two from 16 to what the card's CLS holds.
+    /// Sketches of the estimate: a power of two from 16 to what the card's CLS holds.
     #[serde(default = "usual_sketches")]
     #[schemars(range(min = 1))]
     pub sketches: u32,
-    /// Packets come through the port, or addresses through channels from the host.
+    /// `port`: packets through the port; `channels`: addresses through channels from the host.
     #[serde(default)]
     #[schemars(extend("metavar" = "port|channels"))]
     pub through: Through,
 }
 
-/// How addresses reach the card.
+/// The way of addresses to the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Through {
-    /// In packets, replayed into its port as fast as that takes them; its processes find the addresses.
+    /// In packets, replayed into its port as fast as the port takes them. Its processes find the addresses.
     #[default]
     Port,
-    /// From the host, which finds them and sends them in bulk messages.
+    /// From the host, which finds the addresses and sends them in bulk messages.
     Channels,
 }
 
@@ -78,15 +78,15 @@ pub enum Through {
 pub struct Plan {
     /// The instruction set to compile `nfp/pcsa.c` for.
     pub isa: String,
-    /// The macro that it takes: the bits of a hash that choose a sketch.
+    /// The macro of the compilation: the bits of a hash that choose a sketch.
     pub define: String,
 }
 
-/// Where the capture is damaged.
+/// The damage of a capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Damage")]
 pub struct DamageRow {
-    /// The packet, the first one being 1.
+    /// The packet, counted from 1.
     pub packet: u64,
     /// The byte of the file.
     pub byte: u64,
@@ -114,14 +114,14 @@ pub struct Report {
     pub manifest: Manifest,
     /// The file, as it was named.
     pub capture: String,
-    /// Its contents.
+    /// The contents of the capture.
     #[serde(flatten)]
     pub contents: Contents,
     /// The card.
     pub nic: String,
-    /// Sketches.
+    /// The number of sketches.
     pub sketches: u32,
-    /// Distinct source addresses, by the card.
+    /// The card's estimate of distinct source addresses.
     pub estimate: f64,
     /// The error of the estimate, relative to `distinct`.
     pub relative_error: f64,
@@ -129,26 +129,26 @@ pub struct Report {
     pub expected_error: f64,
     /// The trailing ones of all sketches, from the card.
     pub trailing_ones: u32,
-    /// How the addresses reached the card.
+    /// The way of addresses to the card.
     pub through: Through,
-    /// Blocks in which the addresses went to the card, where they came from the host.
+    /// Blocks of addresses to the card, with addresses from the host.
     pub blocks: Option<u64>,
-    /// Until the last packet had gone into the port, where they came that way.
+    /// The time at which the last packet had entered the port, for packets through the port.
     pub sent_ns: Option<f64>,
-    /// How long the wire was busy with them; less than `sent_ns` where the card held them up.
+    /// Busy time of the wire, for packets through the port. It is less than `sent_ns` where the card stalled the wire.
     pub wire_ns: Option<f64>,
-    /// Packets that the port dropped, where they came that way: their length field (IEEE 802.3) is 0, or more than was captured.
+    /// Packets dropped by the port: their length field (IEEE 802.3) is 0, or more than was captured.
     pub dropped_packets: Option<u64>,
-    /// From the first packet, or the host's first message, to when the host has the sum.
+    /// The time from the first packet, or the host's first message, to the host's receipt of the sum.
     pub card_time_ns: f64,
-    /// Packets a second of card time.
+    /// Packets per second of card time.
     pub card_packets_per_s: f64,
-    /// Where the capture is damaged, if it is: the packets before are counted.
+    /// The damage of the capture, if any. The packets before it are counted.
     pub damage: Option<DamageRow>,
 }
 
 impl Request {
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -185,7 +185,7 @@ struct Resolved {
     spec: NfpSpec,
 }
 
-/// Checks a request and returns what has to be compiled for it.
+/// Checks a request, and returns the program to compile for it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
@@ -194,13 +194,13 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, define: format!("INDEX_BITS={}", request.sketches.ilog2()) })
 }
 
-/// How often progress is reported.
+/// The interval of progress reports.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Counts. The compiled program is found under the key `pcsa`; progress is in kilobytes of the file.
+/// Counts. `pcsa` is the key of the compiled program. Progress is in kilobytes of the file.
 ///
 /// # Errors
-/// Invalid input: a file that is no capture, or has no source address in it. Then any error of the run.
+/// Invalid input: a file that is not a capture, or a capture without source addresses. Then any error of the run.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let Resolved { file, size, card, nic, spec } = request.resolve()?;
     let elf = environment
@@ -212,7 +212,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     let bytes = reading(file, at.clone())
         .map_err(|error| wrong(format!("cannot read it ({})", crate::tsp::plain(&error))))?;
     let capture = Capture::new(bytes).map_err(|damage| wrong(damage.what))?;
-    // Set by the caller, or by this function when it has failed.
+    // The caller sets it, or this function after a failure.
     let stop = environment.interrupt.clone().unwrap_or_else(|| Arc::new(AtomicBool::new(false)));
     let sketches = request.sketches;
     let kilobytes = |bytes: u64| (bytes / 1000) as usize;
@@ -292,11 +292,11 @@ struct Outcome {
     port: Option<OfPort>,
 }
 
-/// What came through the port.
+/// The results of packets through the port.
 struct OfPort {
-    /// Until the last packet had gone.
+    /// The time at which the last packet had been sent.
     sent_ns: f64,
-    /// How long the wire was busy.
+    /// Busy time of the wire.
     wire_ns: f64,
     counted: Counted,
     dropped: u64,
@@ -322,7 +322,7 @@ fn nanoseconds(time: nicety_types::Duration) -> f64 {
 }
 
 impl Outcome {
-    /// The card has found the addresses that are there.
+    /// Checks that the card has found the addresses of the capture.
     fn check(&self, contents: &Contents) -> Result<(), Error> {
         let Some(OfPort { counted, .. }) = self.port else { return Ok(()) };
         let found = (u64::from(counted.ipv4), u64::from(counted.ipv6));
@@ -338,7 +338,7 @@ impl Outcome {
     }
 }
 
-/// Runs a long computation in another thread, and reports its progress from time to time.
+/// Runs a long computation in another thread, and reports its progress at intervals.
 fn beside<T: Send>(tell_progress: impl Fn(), work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let (tell, told) = channel();

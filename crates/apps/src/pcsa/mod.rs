@@ -1,10 +1,10 @@
 //! Cardinality by probabilistic counting with stochastic averaging: `handlers/nfp/pcsa.c` on microengines.
 //!
-//! - [`share`]: some addresses that the contexts of a microengine share, and the use of their cycles.
-//! - [`run`]: addresses out of a memory, in parts for any number of contexts.
-//! - [`rates`]: how many updates a second the whole card makes (`rates.rs`).
-//! - [`stream`]: addresses that come from the host (`stream.rs`).
-//! - [`replay`]: packets that come over the port, whose sources the card finds (`replay.rs`).
+//! - [`share`]: a few addresses, shared by the contexts of a microengine, and the use of their cycles.
+//! - [`run`]: addresses in a memory, in parts for any number of contexts.
+//! - [`rates`]: updates per second of the whole card (`rates.rs`).
+//! - [`stream`]: addresses from the host (`stream.rs`).
+//! - [`replay`]: packets through the port; the card finds their sources (`replay.rs`).
 
 mod rates;
 mod replay;
@@ -20,12 +20,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Sketches of the card's program, unless it is compiled for another number.
+/// Default number of sketches of the card's program.
 pub const SKETCHES: u32 = 2048;
-/// The fewest that it can be compiled for: those that one memory reference moves.
+/// Minimum number of sketches: those that one memory reference moves.
 pub const FEWEST_SKETCHES: u32 = 16;
 
-/// Addresses that [`share`] takes at most: those that `pcsa.c` has local memory for.
+/// Maximum addresses of [`share`]: those that fit the local memory of `pcsa.c`.
 pub const SHARED: usize = 256;
 
 /// Flajolet and Martin's correction: an address in this part of 2^R sets the bits below R.
@@ -36,7 +36,7 @@ const PHI: f64 = 0.77351;
 pub struct PcsaRun {
     /// Cycles from the start of the processes to the end of the last.
     pub cycles: u64,
-    /// The use of the contexts' cycles, of all that counted.
+    /// The use of the cycles of all counting contexts.
     pub contexts: ContextCounters,
     /// The use of the first microengine's cycles.
     pub core: CoreCounters,
@@ -45,32 +45,31 @@ pub struct PcsaRun {
 }
 
 impl PcsaRun {
-    /// The estimated number of distinct addresses, by [`SKETCHES`] sketches.
+    /// Estimates the number of distinct addresses, with [`SKETCHES`] sketches.
     pub fn estimate(&self) -> f64 {
         estimate(self.sum, SKETCHES)
     }
 }
 
-/// The estimate from the sum of the trailing ones of that many sketches.
+/// Estimates the number of distinct addresses from the sum of the trailing ones of `sketches` sketches.
 pub fn estimate(sum: u32, sketches: u32) -> f64 {
     let m = f64::from(sketches);
     m / PHI * (f64::from(sum) / m).exp2()
 }
 
-/// Flajolet and Martin's standard error for that many sketches, relative to the number counted.
+/// Returns Flajolet and Martin's standard error of `sketches` sketches, relative to the number counted.
 pub fn standard_error(sketches: u32) -> f64 {
     0.78 / f64::from(sketches).sqrt()
 }
 
-/// Counts `addresses` on the first `cores` microengines, `contexts` processes each, and adds up the sketches
-/// of their islands. `elf` is `pcsa.c`, compiled for the spec's isa; setting `interrupt` from outside ends
-/// the run.
+/// Counts `addresses` on the first `cores` microengines, `contexts` processes each, and adds up the sketches of their islands.
+/// `elf` is `pcsa.c`, compiled for the spec's isa; setting `interrupt` from outside ends the run.
 ///
-/// The addresses lie in CTM where they fit, in EMEM otherwise, in equal parts for all processes; a process without
-/// any is not started.
+/// The addresses lie in CTM where they fit, in EMEM otherwise, in equal parts for all processes. A process without addresses is
+/// not started.
 ///
 /// # Errors
-/// When there are no such cores or contexts, the program does not fit, or a process is stopped.
+/// When the cores or contexts do not exist, the program does not fit, or a process stops.
 pub fn run(
     spec: &NfpSpec,
     elf: &[u8],
@@ -94,11 +93,11 @@ pub fn run(
     })
 }
 
-/// Counts addresses that lie in local memory on the first microengine: one context starts up for all, and `contexts` of them
-/// share the updates. The others wait for that when the cycles begin, and the end is that of the last.
+/// Counts addresses in local memory on the first microengine. One context starts up for all, and `contexts` contexts share the
+/// updates. The cycles begin when the others wait for the start, and end with the last context.
 ///
 /// # Errors
-/// As [`run`]; and for more than [`SHARED`] addresses.
+/// As [`run`], and for more than [`SHARED`] addresses.
 pub fn share(
     spec: &NfpSpec,
     elf: &[u8],
@@ -120,7 +119,7 @@ pub fn share(
             ["pcsa_given", "pcsa_share", "pcsa_sharer"].map(|name| image.require(name));
         let (given, starter, sharer) = (given?, starter?, sharer?);
         (1..contexts).for_each(|context| nfp.start(0, context, sharer, &[]));
-        // Until they wait; a whole number of cycles at any clock that is one of picoseconds.
+        // Until they wait: a whole number of cycles at any clock with a period in whole picoseconds.
         nfp.sim().until(nfp.time(BEFORE)).await;
         let words: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         nfp.write_local(Place { core: 0, context: 0 }, given, &words)
@@ -153,7 +152,7 @@ fn check_cores(spec: &NfpSpec, cores: usize) -> Result<(), ExperimentError> {
     Err(ExperimentError::Input(format!("{cores} microengines, and the card has {most}; write 1 to {most}")))
 }
 
-/// Microengines that have the program.
+/// Microengines with the program.
 struct Counter {
     nfp: Rc<Nfp>,
     program: Rc<Program>,
@@ -179,13 +178,13 @@ impl Counter {
         self.cores.div_ceil(self.nfp.spec().island)
     }
 
-    /// Starts processes for shares of the addresses, and returns them: microengine and context.
+    /// Starts processes for shares of the addresses, and returns their places: microengine and context.
     fn start(&self, addresses: &[u32]) -> Result<Vec<(usize, usize)>, ExperimentError> {
         let base = self.place(addresses)?;
         let mut started = Vec::new();
         for (process, (first, share)) in shares(addresses.len(), self.cores * self.contexts).enumerate() {
             if share > 0 {
-                // Neighbouring parts go to different microengines, so that few processes are spread out.
+                // Neighbouring parts go to different microengines, so that few processes spread out.
                 let (core, context) = (process % self.cores, process / self.cores);
                 self.nfp.start(core, context, self.entry, &[base + 4 * first as u32, share as u32]);
                 started.push((core, context));
@@ -194,7 +193,7 @@ impl Counter {
         Ok(started)
     }
 
-    /// Starts all processes, those of each island for the same addresses, `each` of them to a process.
+    /// Starts all processes with `each` addresses. All islands get the same addresses.
     fn start_islands(&self, addresses: &[u32], each: usize) -> Result<Vec<(usize, usize)>, ExperimentError> {
         let base = self.place(addresses)?;
         let all = (0..self.cores).flat_map(|core| (0..self.contexts).map(move |context| (core, context)));
@@ -206,7 +205,7 @@ impl Counter {
         Ok(all)
     }
 
-    /// Puts addresses into every island's CTM where they fit, into EMEM otherwise; returns their address.
+    /// Copies addresses into every island's CTM where they fit, into EMEM otherwise, and returns their address.
     fn place(&self, addresses: &[u32]) -> Result<u32, ExperimentError> {
         let words: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
         let kind = match words.len() as u64 <= self.nfp.memory(MemoryKind::Ctm, 0).size() {
@@ -226,7 +225,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Adds up the sketches of the islands; returns the sum of their trailing ones.
+    /// Adds up the sketches of the islands, and returns the sum of their trailing ones.
     async fn sum(&self) -> Result<u32, ExperimentError> {
         let Counter { nfp, program, .. } = self;
         let sum = program.image().require("pcsa_sum")?;

@@ -1,4 +1,4 @@
-//! The whole card's updates a second in steady state.
+//! Updates per second of the whole card in steady state.
 
 use super::{Counter, SKETCHES};
 use crate::experiment::{self, ExperimentError};
@@ -6,26 +6,26 @@ use nicety_nic::nfp::{NfpSpec, crc32};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Updates a second of the whole card, with all its microengines at work.
+/// Updates per second of the whole card, with all microengines busy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Where every update sets a new bit: two references.
     pub fresh: f64,
-    /// Where the bits are set already, as nearly all are after a while: one reference.
+    /// Where the bits are already set, as nearly all are after a while: one reference.
     pub settled: f64,
 }
 
 /// Bits of a sketch that [`fresh`] finds addresses for within milliseconds.
 const BITS: usize = 8;
-/// The most addresses that each set a bit of their own.
+/// Maximum addresses that each set a bit of their own.
 pub(super) const MOST_FRESH: usize = BITS * SKETCHES as usize;
-/// Updates of a process, over whose second half the rate is taken.
+/// Updates of a process. The second half gives the rate.
 const EACH: usize = 96;
 
-/// Addresses that each set a bit that none before it has set, among [`SKETCHES`] sketches that begin empty.
+/// Returns addresses that each set a new bit, among [`SKETCHES`] sketches that begin empty.
 ///
 /// # Panics
-/// When they are more than 16384.
+/// When `count` is above 16384.
 pub fn fresh(count: usize) -> Vec<u32> {
     assert!(count <= MOST_FRESH, "{count} addresses; {MOST_FRESH} at most");
     let mut sketches = vec![0u32; SKETCHES as usize];
@@ -41,8 +41,8 @@ pub fn fresh(count: usize) -> Vec<u32> {
     (0..=u32::MAX).map(|i| i.wrapping_mul(2_654_435_761)).filter(sets).take(count).collect()
 }
 
-/// Lets all microengines count, with `contexts` processes each, for a shorter and a longer while; the rates are those
-/// of the difference, in which no process starts or ends. `elf` is `pcsa.c` for [`SKETCHES`] sketches.
+/// Runs all microengines, with `contexts` processes each, for a shorter and for a longer time. The rates come from the
+/// difference, in which no process starts or ends. `elf` is `pcsa.c` for [`SKETCHES`] sketches.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -63,7 +63,7 @@ pub fn rates(
     Ok(Rates { fresh, settled })
 }
 
-/// The cycles of every process making `each` updates, and of the same updates once more.
+/// Returns the cycles of `each` updates by every process, and of the same updates again.
 fn twice(
     spec: &NfpSpec,
     elf: &[u8],
@@ -74,7 +74,7 @@ fn twice(
     let (cores, island) = (spec.cores, spec.island);
     experiment::run(spec, elf, interrupt, move |nfp, program| async move {
         let counter = Counter::new(&nfp, &program, cores, contexts)?;
-        // The sketches of an island are its own, so that the islands' addresses may be the same.
+        // Each island has its own sketches, so the islands' addresses may be the same.
         let addresses = fresh(each * contexts * island.min(cores));
         let mut cycles = [0; 2];
         for pass in &mut cycles {

@@ -1,10 +1,10 @@
-//! Packets replayed into the card's port, as fast as the wire takes them: processes on the card receive them,
-//! find their source addresses and count those.
+//! Packets replayed into the card's port, as fast as the wire takes them. Processes on the card receive the packets, find their
+//! source addresses and count them.
 //!
-//! The replayer writes the card's address into every frame, as `tcprewrite` does. Behind the last packet goes
-//! a frame with the number of packets before it that the port takes: it drops those whose length field (IEEE 802.3) is 0 or more than
-//! they have, as a capture with a snap length has them. A host's thread waits for the card's answer: the sum of the
-//! trailing ones, and how many packets of each kind it has counted.
+//! The replayer writes the card's address into every frame, as `tcprewrite` does. A last frame follows with the number of packets
+//! that the port takes. The port drops packets with a length field (IEEE 802.3) of 0 or above their length, as in captures with a
+//! snap length. A host's thread waits for the card's answer: the sum of the trailing ones, and the number of packets of each
+//! kind.
 
 use super::stream::{check_sketches, check_workers};
 use crate::experiment::{self, Bench, ExperimentError};
@@ -19,32 +19,32 @@ use std::sync::atomic::AtomicBool;
 
 /// The first collector's target.
 const TARGET: u32 = 1;
-/// The EtherType of the frame behind the last packet, as `pcsa.c` has it: one for experiments (IEEE 802).
+/// The EtherType of the frame behind the last packet, as in `pcsa.c`: an experimental one (IEEE 802).
 pub const END_OF_REPLAY: u16 = 0x88b5;
 /// Words of the card's answer: the sum of the trailing ones, and packets by kind.
 const ANSWER: usize = 4;
 /// The card's node.
 const CARD: NodeId = NodeId(0);
 
-/// A packet as it goes on the wire, without the destination's address.
+/// A packet on the wire, without the destination's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// The source's address.
     pub station: [u8; 6],
     /// EtherType, or length (IEEE 802.3).
     pub kind: u16,
-    /// The payload, up to the port's largest.
+    /// The payload, up to the port's maximum.
     pub payload: Vec<u8>,
 }
 
 /// Packets that the card has counted, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Of IP version 4.
+    /// IPv4 packets.
     pub ipv4: u32,
-    /// Of IP version 6.
+    /// IPv6 packets.
     pub ipv6: u32,
-    /// Of anything else.
+    /// Other packets.
     pub other: u32,
 }
 
@@ -53,12 +53,11 @@ pub struct Counted {
 pub struct Replayed {
     /// The card's counts.
     pub counted: Counted,
-    /// From when the first packet may go to when the host has the sum.
+    /// The time from the first packet's earliest start to the host's receipt of the sum.
     pub time: Duration,
-    /// Until the last packet had been sent.
+    /// The time at which the last packet had been sent.
     pub sent: Duration,
-    /// How long the wire was busy with packets: less than `sent` where the card was too slow and held them
-    /// back.
+    /// Busy time of the wire: less than `sent` where the card was too slow and stalled the wire.
     pub wire: Duration,
     /// The trailing ones of all sketches.
     pub sum: u32,
@@ -66,12 +65,12 @@ pub struct Replayed {
     pub dropped: u64,
 }
 
-/// Replays packets until `next` has no more, and has the whole card count them: on each island one context
-/// collects, and all others receive packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's
-/// isa and `sketches`; setting `interrupt` from outside ends the run.
+/// Replays the packets of `next`, and counts them on the whole card. On each island one context collects, and all others receive
+/// packets. `next` takes no time. `elf` is `pcsa.c`, compiled for the spec's isa and `sketches`; setting `interrupt` from outside
+/// ends the run.
 ///
 /// # Errors
-/// When CLS has no room for the sketches, the program does not fit, a process is stopped, or a channel fails.
+/// When CLS has no room for the sketches, the program does not fit, a process stops, or a channel fails.
 pub fn replay(
     spec: &NfpSpec,
     elf: &[u8],
@@ -122,7 +121,7 @@ pub fn replay(
     Ok(Replayed { counted, time, sent, wire, sum, dropped })
 }
 
-/// Sends a frame, and waits until the wire has taken it. Whether the card's port takes it, too.
+/// Sends a frame, and waits until the wire has taken it. Returns whether the card's port takes it, too.
 async fn launch(sim: &Sim, port: &Port, frame: Frame, least: u64, sequence: u32) -> bool {
     let Frame { station, kind, mut payload } = frame;
     payload.resize(payload.len().max(least as usize), 0);

@@ -1,7 +1,7 @@
-//! Counting addresses that come from the host block by block, as many as there are.
+//! Counting of addresses from the host, block by block, without a limit.
 //!
-//! Each island has a feeder, and each feeder a channel to a thread of the host: blocks are sent to all islands at once,
-//! each announced by its number of addresses. In the end the card sends the sum of the trailing ones.
+//! Each island has a feeder, and each feeder has a channel to a thread of the host. The host sends every block to all islands at
+//! once, and announces its number of addresses first. At the end the card sends the sum of the trailing ones.
 
 use super::FEWEST_SKETCHES;
 use crate::experiment::{self, Bench, ExperimentError};
@@ -14,11 +14,11 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Most addresses of a block, as `pcsa.c` has it.
+/// Maximum addresses of a block, as in `pcsa.c`.
 pub const BLOCK: usize = 24_576;
 /// Bytes of CTM in front of the blocks.
 const HEAD: usize = 64;
-/// The feeders' targets begin with it.
+/// The first feeder's target.
 const TARGET: u32 = 1;
 
 /// The result of counting blocks of addresses.
@@ -26,20 +26,19 @@ const TARGET: u32 = 1;
 pub struct Streamed {
     /// Addresses counted.
     pub addresses: u64,
-    /// Blocks that they came in.
+    /// Blocks of addresses.
     pub blocks: u64,
-    /// From when the host has its channels to when it has the sum.
+    /// The time from when the host has its channels to when it has the sum.
     pub time: Duration,
     /// The trailing ones of all sketches.
     pub sum: u32,
 }
 
-/// Counts blocks of addresses on the whole card until `next` has no more; it fills the empty block it is
-/// given with no more than [`BLOCK`] addresses, and that takes no time. `elf` is `pcsa.c`, compiled for the
-/// spec's isa and `sketches`; setting `interrupt` from outside ends the run.
+/// Counts the blocks of `next` on the whole card. `next` fills an empty block with at most [`BLOCK`] addresses, and takes no
+/// time. `elf` is `pcsa.c`, compiled for the spec's isa and `sketches`; setting `interrupt` from outside ends the run.
 ///
 /// # Errors
-/// When memories have no room for sketches or blocks, the program does not fit, a process is stopped, or a channel fails.
+/// When the memories have no room for sketches or blocks, the program does not fit, a process stops, or a channel fails.
 pub fn stream(
     spec: &NfpSpec,
     elf: &[u8],
@@ -82,7 +81,7 @@ fn start(bench: &Bench, sketches: u32) -> Result<Vec<(usize, usize)>, Experiment
     let (feeder, worker) = (image.require("pcsa_feeder")?, image.require("pcsa_worker")?);
     let spec = nfp.spec();
     let islands = spec.islands() as u32;
-    // Behind the merged sketches is the number of islands that have merged theirs.
+    // The number of islands that have merged their sketches is behind the merged sketches.
     let (merged, arrived) = (map::IMEM, map::IMEM + 4 * sketches);
     let mut places = Vec::new();
     for core in 0..spec.cores {
@@ -124,7 +123,7 @@ struct Host<'h, N> {
 }
 
 impl<N: FnMut(&mut Vec<u32>)> Host<'_, N> {
-    /// A thread: sends the next block, until there is none.
+    /// Sends blocks, as one of the host's threads, until none is left.
     async fn feed(&self, channel: Channel, mut path: Path) -> Result<(), ExperimentError> {
         let buffer = self.memory.allocate(4 * BLOCK as u64)?;
         let bytes = buffer.bytes().expect("it is no phantom");
@@ -151,10 +150,10 @@ impl<N: FnMut(&mut Vec<u32>)> Host<'_, N> {
     }
 }
 
-/// Refuses a number of sketches that the program cannot be compiled for, or CLS has no room for.
+/// Refuses a number of sketches that the program does not support, or that does not fit CLS.
 ///
 /// # Errors
-/// [`ExperimentError::Input`] with what to write.
+/// [`ExperimentError::Input`] with a correction.
 pub fn check_sketches(spec: &NfpSpec, sketches: u32) -> Result<(), ExperimentError> {
     let cls = spec.memory(MemoryKind::Cls).size;
     let most = (cls / 4).checked_ilog2().map_or(0, |bits| 1 << bits);
@@ -167,7 +166,7 @@ pub fn check_sketches(spec: &NfpSpec, sketches: u32) -> Result<(), ExperimentErr
     )))
 }
 
-/// Refuses a card that has no context beside the feeder's on an island, or no room for two blocks.
+/// Refuses a card with an island that has no context beside the feeder's, or no room for two blocks.
 pub(super) fn check_workers(spec: &NfpSpec) -> Result<(), ExperimentError> {
     let last = (spec.cores - 1) % spec.island + 1;
     if last * spec.contexts < 2 {

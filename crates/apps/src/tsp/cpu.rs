@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// The climbs' time on this machine's CPUs. Unlike all else, it is measured, and differs from run to run.
+/// The climbs' time on this machine's CPUs. Only this is measured, and differs from run to run.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CpuFigures")]
 pub struct Cpu {
@@ -18,15 +18,15 @@ pub struct Cpu {
     pub processor: Option<String>,
     /// Threads that climbed.
     pub threads: usize,
-    /// Seconds that it took.
+    /// The measured seconds.
     pub wall_time_s: f64,
-    /// Climbs a second.
+    /// Climbs per second.
     pub climbs_per_s: f64,
-    /// The shortest tour's length: that of the card.
+    /// The shortest tour's length, the same as the card's.
     pub length: u32,
 }
 
-/// Climbs taken at once.
+/// Climbs that a thread takes at once.
 const TAKEN: u64 = 4;
 
 /// Makes all climbs of a job.
@@ -79,7 +79,7 @@ pub(super) fn climb(job: &TspJob, environment: &Environment<'_>, found: &Best) -
     })
 }
 
-/// The lengths of the tours that all climbs of a job find, by their numbers.
+/// Returns the tour lengths of all climbs of a job, by their numbers.
 ///
 /// # Errors
 /// On an interrupt.

@@ -1,14 +1,14 @@
-//! Files of TSPLIB (Reinelt, ORSA Journal on Computing 3(4), 1991), as far as the card's program can use them: symmetric
+//! Files of TSPLIB (Reinelt, ORSA Journal on Computing 3(4), 1991), in the subset of the card's program. The subset has symmetric
 //! problems with EUC_2D distances between cities with whole coordinates.
 
 use nicety::Error;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// A problem that comes with nicety: 100 cities of Krolak, Felts and Nelson, whose shortest tour has length 21282.
+/// A problem in nicety: 100 cities of Krolak, Felts and Nelson, with a shortest tour of length 21282.
 pub const KRO_A100: &str = include_str!("kroA100.tsp");
 
-/// Bytes of a file beyond which it is not read: 256 cities take a few thousand.
+/// Maximum bytes of a file: 256 cities take a few thousand.
 const LONGEST: u64 = 1 << 20;
 
 /// The largest coordinate of the card's program, after moving the cities to the origin.
@@ -19,13 +19,13 @@ const FARTHEST: i64 = 32_767;
 pub struct Instance {
     /// Its name in the file, or the file's name.
     pub name: String,
-    /// Coordinates, moved so that the smallest of each axis is zero.
+    /// Coordinates, moved so that the lowest of each axis is zero.
     pub cities: Vec<(u16, u16)>,
     /// The number of each city in the file.
     pub nodes: Vec<u32>,
 }
 
-/// Reads a file; `kroA100` or `kroA100.tsp` is the one that comes with nicety where there is no file of that name.
+/// Reads a file. `kroA100` and `kroA100.tsp` name the built-in problem where no such file exists.
 ///
 /// # Errors
 /// [`Error::Input`] with the line of the error.
@@ -48,7 +48,7 @@ pub fn read(path: &str) -> Result<Instance, Error> {
     parse(&text, path)
 }
 
-/// The text of a system error, without its number.
+/// Returns the text of a system error, without its number.
 pub(crate) fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
@@ -109,7 +109,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A line of the head, as in `TYPE: TSP`.
+    /// Reads a line of the head, such as `TYPE: TSP`.
     fn field(&mut self, line: &'t str, number: usize) -> Result<(), Error> {
         let (key, value) = match line.split_once(':') {
             Some((key, value)) => (key.trim(), value.trim()),
@@ -157,7 +157,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The number of cities, once the head has all required keywords.
+    /// Returns the number of cities, once the head has all required keywords.
     fn check_head(&self, line: usize) -> Result<usize, Error> {
         for key in ["TYPE", "EDGE_WEIGHT_TYPE", "DIMENSION"] {
             if !self.fields.contains_key(key) {
@@ -227,7 +227,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The cities moved to the origin, which changes no distance.
+    /// Moves the cities to the origin. This changes no distance.
     fn moved(&self, points: &[(i64, i64)]) -> Result<Vec<(u16, u16)>, Error> {
         let least = |of: fn(&(i64, i64)) -> i64| points.iter().map(of).min().unwrap_or(0);
         let (left, low) = (least(|point| point.0), least(|point| point.1));

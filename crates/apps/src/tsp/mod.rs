@@ -1,17 +1,16 @@
-//! The travelling salesman on a network flow processor: many climbs by 2-opt, and the best tour of them.
+//! The travelling salesman on a network flow processor: many climbs by 2-opt, and their best tour.
 //!
 //! - [`read`], [`parse`] (`file.rs`): problems in TSPLIB's format.
 //! - [`Request`], [`plan`], [`run`]: climbs on a card.
-//! - `parts.rs`: a run is made of jobs for the card, which are simulated side by side.
-//! - `state.rs`: finished jobs are kept in a file, to resume from.
+//! - `parts.rs`: a run's jobs for the card, simulated side by side.
+//! - `state.rs`: finished jobs in a file, to resume from.
 //! - `cpu.rs`: the same climbs on this machine's CPUs.
 //! - [`card`]: a job on the card.
 //!
 //! # Card time
-//! The host gives the card jobs of [`Request::job`] climbs, one after another, the last one with the rest; a
-//! job begins when the one before it has ended. A job takes the time from the host's message with the cities
-//! to its receipt of the best tour. Jobs share nothing, so card time is their sum, in any order and on any
-//! number of CPUs that simulate them.
+//! The host gives the card jobs of [`Request::job`] climbs one after another, and the rest as the last job. A job begins when the
+//! one before it has ended. A job's time is from the host's message with the cities to its receipt of the best tour. Jobs share
+//! nothing, so card time is their sum, in any order and on any number of CPUs that simulate them.
 
 pub mod card;
 mod cpu;
@@ -32,10 +31,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use state::State;
 
-/// Climbs of a job for each climber, unless the request says how many a job has.
+/// Default climbs of a job, per climber.
 const CLIMBS_EACH: u32 = 10;
 
-/// The most jobs of a run.
+/// Maximum jobs of a run.
 const MOST_JOBS: u32 = 10_000;
 
 fn usual_card() -> String {
@@ -69,34 +68,34 @@ pub struct Request {
     /// Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.clock="800 MHz".
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Climbs in all, each from a tour that a random number chooses.
+    /// Climbs in all, each from a random tour.
     #[serde(default = "usual_restarts")]
     #[schemars(range(min = 1))]
     pub restarts: u32,
-    /// Processes that climb, each on a microengine of its own; the manager has one more.
+    /// Processes that climb, each on a microengine of its own. The manager has one more.
     #[serde(default = "usual_climbers")]
     #[schemars(range(min = 1))]
     pub climbers: u32,
-    /// `table`, which looks them up in CLS, or `root`, an integer root each time; both are exact.
+    /// `table`: distances from a table in CLS; `root`: an integer root each time. Both are exact.
     #[serde(default)]
     #[schemars(extend("metavar" = "table|root"))]
     pub distances: Distances,
-    /// Climbs given to the card at once. Default: ten a climber.
+    /// Climbs given to the card at once. Default: ten per climber.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub job: Option<u32>,
-    /// Of the random tours.
+    /// Seed of the random tours.
     #[serde(default = "usual_seed")]
     pub seed: u32,
     /// Whether this machine's CPUs make the same climbs.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub compare_cpu: bool,
-    /// Keep what is done in a file, and go on with what is there.
+    /// A file that keeps finished jobs. A later run resumes from it.
     #[serde(default)]
     #[schemars(extend("metavar" = "FILE", "format" = "path"))]
     pub resume: Option<String>,
-    /// A digest of the program's sources and compiler options: kept jobs belong to one program.
+    /// A digest of the program's sources and compiler options. Finished jobs belong to one program.
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub program: String,
@@ -109,7 +108,7 @@ pub struct Plan {
     pub isa: String,
     /// Coordinates of the cities as the card has them: moved to the origin.
     pub cities: Vec<(u16, u16)>,
-    /// The number of each in the file.
+    /// The number of each city in the file.
     pub nodes: Vec<u32>,
     /// The seed.
     pub seed: u32,
@@ -153,47 +152,47 @@ pub struct Report {
     pub jobs: usize,
     /// The shortest tour's length.
     pub length: u32,
-    /// The number of the climb that found it, the first of those that did.
+    /// The number of the climb that found it, the lowest of several.
     pub climb: u32,
     /// The shortest tour: the cities' numbers in the file.
     pub tour: Vec<u32>,
     /// The sum of the jobs' times.
     pub card_time_ns: f64,
-    /// Climbs a second of card time.
+    /// Climbs per second of card time.
     pub card_climbs_per_s: f64,
-    /// Cycles that climbers computed, all together.
+    /// Cycles that climbers computed, in all.
     pub climber_cycles_computing: u64,
-    /// Cycles that they waited for memories.
+    /// Cycles that climbers waited for memories, in all.
     pub climber_cycles_asleep: u64,
     /// Instructions of all processes.
     pub instructions: u64,
     /// The same climbs on this machine, in wall-clock time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
-    /// The same climbs on a graphics processor; the caller, which runs them there, fills this in.
+    /// The same climbs on a graphics processor. The caller runs them there and sets this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
 }
 
-/// The climbs' time on a graphics processor, by its own clock: without compiling, and without moving data.
+/// The climbs' time on a graphics processor, by its own clock, without compilation and data transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "GpuFigures")]
 pub struct Gpu {
     /// The device's name.
     pub processor: String,
-    /// Seconds that it took.
+    /// The measured seconds.
     pub device_time_s: f64,
-    /// Climbs a second.
+    /// Climbs per second.
     pub climbs_per_s: f64,
-    /// The shortest tour's length: that of the card.
+    /// The shortest tour's length, the same as the card's.
     pub length: u32,
 }
 
 impl Request {
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
-    /// [`Error::Input`] with what JSON and fields are wrong.
+    /// [`Error::Input`] with the wrong JSON or fields.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         nicety::from_json(text, "the request of tsp")
     }
@@ -242,7 +241,7 @@ struct Resolved {
     job: TspJob,
 }
 
-/// Checks a request and returns what has to be compiled for it.
+/// Checks a request, and returns the program to compile for it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is wrong.
@@ -251,8 +250,7 @@ pub fn plan(request: &Request) -> Result<Plan, Error> {
     Ok(Plan { isa: spec.isa, cities: instance.cities, nodes: instance.nodes, seed: request.seed })
 }
 
-/// The lengths of the tours that the climbs find, by their numbers: those of the card, computed on this
-/// machine's CPUs.
+/// Computes the climbs' tour lengths, by their numbers, on this machine's CPUs. The card finds the same.
 ///
 /// # Errors
 /// Wrong input, or an interrupt.
@@ -260,7 +258,7 @@ pub fn lengths(request: &Request, environment: &Environment<'_>) -> Result<Vec<u
     cpu::lengths(&request.resolve()?.job, environment)
 }
 
-/// Climbs. The compiled program is found under the key `tsp`; progress is counted in climbs.
+/// Climbs. `tsp` is the key of the compiled program. Progress is in climbs.
 ///
 /// # Errors
 /// Invalid input before anything runs; then any error of the run.

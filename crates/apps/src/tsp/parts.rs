@@ -11,7 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// How often progress is reported.
+/// The interval of progress reports.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The result of a job.
@@ -28,7 +28,7 @@ pub(super) struct Part {
     pub(super) instructions: u64,
 }
 
-/// All climbs, and how they are cut into jobs.
+/// All climbs, and their division into jobs.
 pub(super) struct Plan<'p> {
     pub(super) spec: &'p NfpSpec,
     pub(super) elf: &'p [u8],
@@ -38,18 +38,18 @@ pub(super) struct Plan<'p> {
 }
 
 impl Plan<'_> {
-    /// First climb and climbs of each job.
+    /// Returns the first climb and the number of climbs of each job.
     fn cut(&self) -> impl Iterator<Item = (u32, u32)> {
         let all = self.job.climbs;
         (0..all).step_by(self.each as usize).map(move |first| (first, self.each.min(all - first)))
     }
 
-    /// Runs the jobs that `state` does not have, keeping each finished one there; returns all jobs, in order.
+    /// Runs the jobs that `state` lacks, and adds each finished one to it. Returns all jobs, in order.
     pub(super) fn run(&self, state: &mut State, environment: &Environment<'_>) -> Result<Vec<Part>, Error> {
         let missing: Vec<(u32, u32)> =
             self.cut().filter(|&(first, climbs)| state.find(first, climbs).is_none()).collect();
         let known: u32 = self.job.climbs - missing.iter().map(|&(_, climbs)| climbs).sum::<u32>();
-        // One stops the others: an error, or an interrupt.
+        // An error or an interrupt stops the others.
         let stop = Arc::new(AtomicBool::new(false));
         let (next, made) = (AtomicUsize::new(0), Arc::new(AtomicU32::new(0)));
         let threads = thread::available_parallelism().map_or(1, NonZero::get).min(missing.len());
@@ -61,7 +61,7 @@ impl Plan<'_> {
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
                         let Some(&part) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                        // The receiver is gone where the run has failed.
+                        // After a failure the receiver is gone.
                         let _ = tell.send(self.simulate(part, stop, made));
                     }
                 });

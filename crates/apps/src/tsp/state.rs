@@ -1,4 +1,4 @@
-//! The finished jobs, in a file, so that a long run can be resumed.
+//! A file of finished jobs, to resume a long run.
 
 use super::file::plain;
 use super::parts::Part;
@@ -10,17 +10,17 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 
-/// A longer file is not one of ours.
+/// Maximum bytes of a file; a longer one is not ours.
 const LONGEST: u64 = 64 << 20;
 
-/// The jobs that are done.
+/// The finished jobs.
 pub(super) struct State {
     path: Option<String>,
     kept: Kept,
     parts: Vec<Part>,
 }
 
-/// The file's contents: what its jobs belong to, and the jobs.
+/// The file's contents: the inputs of its jobs, and the jobs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
@@ -33,13 +33,13 @@ struct Kept {
     card: String,
     program: String,
     jobs: Vec<KeptJob>,
-    /// SHA-256, in hexadecimal digits, of all of this with an empty text here.
+    /// SHA-256 of the file's text with an empty checksum, in hexadecimal digits.
     #[serde(default)]
     checksum: String,
 }
 
 impl Kept {
-    /// The file's text.
+    /// Returns the file's text.
     fn text(&mut self) -> String {
         self.checksum.clear();
         let sum = Sha256::digest(self.plain());
@@ -51,7 +51,7 @@ impl Kept {
         serde_json::to_string(self).expect("plain data with text keys")
     }
 
-    /// Whether its checksum is right.
+    /// Whether the checksum is right.
     fn is_whole(&mut self) -> bool {
         let said = self.checksum.clone();
         self.text();
@@ -74,7 +74,7 @@ struct KeptJob {
 }
 
 impl State {
-    /// Reads the file that the request names, if it does and there is one.
+    /// Reads the request's file, if it names an existing one.
     pub(super) fn open(request: &Request, instance: &Instance, spec_hash: &str) -> Result<State, Error> {
         let fresh = Kept {
             nicety_tsp: 2,
@@ -94,7 +94,7 @@ impl State {
         let kept = match load(&path)? {
             None => fresh,
             Some(mut kept) => {
-                // Another version's has another checksum, or none.
+                // A file of another version has another checksum, or none.
                 if kept.nicety_tsp == fresh.nicety_tsp && !kept.is_whole() {
                     let why = foreign("it is damaged: its checksum is of something else");
                     return Err(Error::Input(format!("--resume {path}: {why}")));
@@ -106,17 +106,17 @@ impl State {
         let parts =
             kept.jobs.iter().map(|job| job.part(&path, kept.cities.len())).collect::<Result<_, _>>()?;
         let mut state = State { path: Some(path), kept, parts };
-        // Better to fail now than after an hour.
+        // A failure is better now than after an hour.
         state.save()?;
         Ok(state)
     }
 
-    /// The job with these climbs, if it is done.
+    /// Returns the job with these climbs, if it is finished.
     pub(super) fn find(&self, first: u32, climbs: u32) -> Option<&Part> {
         self.parts.iter().find(|part| (part.first, part.climbs) == (first, climbs))
     }
 
-    /// Keeps a job that is done.
+    /// Adds a finished job.
     pub(super) fn keep(&mut self, part: Part) -> Result<(), Error> {
         self.kept.jobs.push(KeptJob::of(&part));
         self.parts.push(part);
@@ -129,14 +129,14 @@ impl State {
         let beside = format!("{path}.new");
         let written = write(&beside, &text).and_then(|()| fs::rename(&beside, path));
         written.map_err(|error| {
-            // Removes a partly written file; where it was not even made, there is nothing to remove.
+            // Removes a partly written file. If the write failed earlier, there is no file to remove.
             let _ = fs::remove_file(&beside);
             Error::Input(format!("--resume {path}: cannot write it ({})", plain(&error)))
         })
     }
 }
 
-/// Writes a file to the disk: after the rename, there is the old one or the new one, whenever a crash comes.
+/// Writes a file to the disk. After a crash at any time, the old or the new file is there.
 fn write(path: &str, text: &str) -> std::io::Result<()> {
     let mut file = fs::File::create(path)?;
     file.write_all(text.as_bytes())?;

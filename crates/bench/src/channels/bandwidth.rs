@@ -1,8 +1,8 @@
-//! Throughput of several processes, each with a thread of the host, that move a payload together.
+//! Throughput of several processes that move a payload together, each with a thread of the host.
 //!
-//! A run lasts from the first thread's first call to the last thread's last return. The threads begin at instants
-//! that are drawn for each run, as on a real host: otherwise their contention would be the same each time, without
-//! any spread. Background noise adds to that.
+//! A run lasts from the first thread's first call to the last thread's last return. The threads begin at instants that are drawn
+//! for each run, as on a real host. Otherwise their contention would be the same in every run, without any spread. Background
+//! noise adds to that.
 
 use super::rig::{DIRECT, Far, Load, Near};
 use super::{Mode, Point, Row};
@@ -10,7 +10,7 @@ use nicety::{Duration, Error, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Most direct messages of a process: they are all alike, and their rate is steady from the first on.
+/// Maximum direct messages of a process. They are all alike, and their rate is steady from the first on.
 const DIRECT_MESSAGES: u64 = 500;
 /// Range of the threads' begin times.
 const BEGIN: Duration = Duration::from_us(20);
@@ -25,7 +25,7 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
     let load = plan(point, processes, payload);
     let bytes = u64::from(load.bytes) * u64::from(load.messages) * u64::from(processes);
     let rate = |run: u32| {
-        // Each run has seeds of its own.
+        // Each run has its own seeds.
         let seed = point.request.seed.wrapping_add(u64::from(run) << 32);
         let took = one(point, &load, seed, run == 0)?;
         Ok(bytes as f64 / (took.ps() as f64 / 1e12))
@@ -46,7 +46,7 @@ pub(super) fn measure(point: &Point<'_>, processes: u32, payload: u64, runs: u32
     })
 }
 
-/// The messages of each process: whole ones, at least one.
+/// Returns the messages of each process: whole ones, at least one.
 fn plan(point: &Point<'_>, processes: u32, payload: u64) -> Load {
     let load = point.load(processes);
     let each = payload.div_ceil(u64::from(processes));
@@ -59,7 +59,7 @@ fn plan(point: &Point<'_>, processes: u32, payload: u64) -> Load {
     }
 }
 
-/// Makes one run; returns its duration.
+/// Makes one run, and returns its duration.
 fn one(point: &Point<'_>, load: &Load, seed: u64, first: bool) -> Result<Duration, Error> {
     let mut cluster = point.cluster(seed, first)?;
     let program = cluster.host(0).channels()?.load(point.elf)?;

@@ -1,4 +1,4 @@
-//! Latency of messages, one after another on one channel, in a batch, as NFComms measures it.
+//! Latency of consecutive messages on one channel, in a batch, as NFComms measures it.
 
 use super::rig::{Far, Load, Near};
 use super::{Mode, Point, Row};
@@ -64,9 +64,9 @@ pub(super) fn measure(point: &Point<'_>, messages: u64, warmup: u64) -> Result<R
     })
 }
 
-/// The stages of a message, the mean over the batch: the stages at its end minus those at its beginning. A process
-/// begins its next message while the thread returns from the previous one, so that a path from the call on would miss
-/// a part of the message's time.
+/// Returns the stages of a message, the mean over the batch: the stages at its end minus those at its beginning. A process begins
+/// its next message while the thread returns from the previous one. So a path from the call on would miss a part of the message's
+/// time.
 fn stages(measured: &Measured, messages: u64) -> Result<Vec<StageRow>, Error> {
     let (begun, ended) = measured.batch.as_ref().expect("the program has ended");
     let took: Duration = measured.messages.iter().copied().sum();

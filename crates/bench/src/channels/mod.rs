@@ -1,13 +1,12 @@
-//! The benchmarks of channels: between threads of a host and processes of its card, every byte checked at the far
-//! end.
+//! The benchmarks of channels, between threads of a host and processes of its card. The far end checks every byte.
 //!
-//! - `channel-latency`: one message after another on one channel, each from the call to its return, which follows the
-//!   other end's acknowledgement; with its stages.
-//! - `channel-bandwidth`: a payload in messages of one size, over one or several channels at once, each with a
-//!   process and a thread of its own.
+//! - `channel-latency`: consecutive messages on one channel, with their stages. A latency is from the call to its return, which
+//!   follows the other end's acknowledgement.
+//! - `channel-bandwidth`: a payload in messages of one size, over one or several simultaneous channels. Each channel has its own
+//!   process and its own thread.
 //!
-//! A [`Request`] names cards, modes, directions and sizes; [`plan`] lists the processes to compile for it, and
-//! [`run`] gives a [`Report`] with one row for each combination.
+//! A [`Request`] names cards, modes, directions and sizes. [`plan`] lists the processes to compile for it, and [`run`] returns a
+//! [`Report`] with one row for each combination.
 
 mod bandwidth;
 mod latency;
@@ -25,7 +24,7 @@ use rig::Load;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// One measurement: a card, a mode, a direction and a message size. Which of the figures it has depends on the benchmark.
+/// One measurement: a card, a mode, a direction and a message size. The benchmark determines its figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ChannelRow")]
 pub struct Row {
@@ -35,10 +34,10 @@ pub struct Row {
     pub mode: &'static str,
     /// The direction: `host-to-card` or `card-to-host`.
     pub direction: &'static str,
-    /// Message size in bytes; for the bandwidth of direct messages, the size of what is sent in parts of 56 bytes, of which each
-    /// process sends at most 500, as all of them are alike.
+    /// Message size in bytes. For the bandwidth of direct messages it is the size of the payload. The payload goes in parts of 56
+    /// bytes, at most 500 per process, since all of them are alike.
     pub size_bytes: u64,
-    /// The memory of the card that they are moved to or from: `ctm` if indirect ones of a latency fit it, `emem` otherwise.
+    /// The card's memory at their end: `ctm` if indirect messages of a latency fit it, `emem` otherwise.
     pub memory: &'static str,
     /// Processes that move the payload together, each with a thread of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,22 +45,22 @@ pub struct Row {
     /// Messages measured individually.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
-    /// Latency of a message, from the call to its return with the acknowledgement of the other end: the mean.
+    /// Mean latency of a message, from the call to its return with the acknowledgement of the other end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<f64>,
-    /// The minimum.
+    /// Minimum latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ns: Option<f64>,
-    /// The median.
+    /// Median latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50_ns: Option<f64>,
-    /// The 99th percentile.
+    /// 99th percentile of the latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<f64>,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<f64>,
-    /// The maximum.
+    /// Maximum latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ns: Option<f64>,
     /// Bytes of each message.
@@ -70,21 +69,21 @@ pub struct Row {
     /// Messages of all processes in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
-    /// Bytes of all of them, which were moved.
+    /// Bytes of all these messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
-    /// Runs, which differ in the begin times of threads, and in noise.
+    /// Runs, which differ in the begin times of threads and in noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
-    /// Throughput of all processes together, the mean over the runs.
+    /// Mean throughput of all processes over the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_s: Option<f64>,
-    /// Its standard deviation over the runs.
+    /// Standard deviation of the throughput over the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stddev_bytes_per_s: Option<f64>,
-    /// Whether every byte was checked at the receiving end, and was right.
+    /// Whether the receiving end checked every byte and found it correct.
     pub verified: bool,
-    /// The stages of the latency, which add up to it.
+    /// The stages of the latency. They add up to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<StageRow>>,
 }
@@ -124,7 +123,7 @@ impl Point<'_> {
         Load { mode, direction, bytes, messages: 0, processes, memory: MemoryKind::Emem }
     }
 
-    /// A cluster for a run; `first` says whether the run is the one to be recorded.
+    /// Returns a cluster for a run. `first` marks the run to record.
     fn cluster(&self, seed: u64, first: bool) -> Result<Cluster, Error> {
         Cluster::new(ClusterConfig {
             noise: self.noise.clone(),
@@ -145,7 +144,7 @@ impl Point<'_> {
         Ok(())
     }
 
-    /// A row with the fields of all benchmarks, once everything is checked.
+    /// Returns a row with the fields of all benchmarks, after all checks.
     fn row(&self, load: &Load, size_bytes: u64) -> Row {
         Row {
             memory: load.memory.key(),
@@ -158,7 +157,7 @@ impl Point<'_> {
     }
 }
 
-/// Runs a benchmark, and passes on the recording of its first point, if asked for.
+/// Runs a benchmark, and passes on the recording of its first point on request.
 ///
 /// # Errors
 /// Invalid input before anything runs; the error of the first run if all failed, with its point.

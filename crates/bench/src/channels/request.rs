@@ -78,7 +78,7 @@ fn usual_cards() -> Vec<String> {
 
 /// The request of a benchmark of channels.
 ///
-/// The JSON form is what other languages hand over, and the command line's options are made of its schema.
+/// Other languages pass its JSON form, and its schema defines the command line's options.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ChannelOptions")]
@@ -99,11 +99,11 @@ pub struct Request {
     /// Message sizes in bytes: 8:56 doubles, commas list.
     #[schemars(extend("usual" = {"channel-latency": "8:56", "channel-bandwidth": "64Ki:20Mi"}))]
     pub sizes: Vec<u64>,
-    /// Numbers of processes that move the payload at once, each with a thread of the host.
+    /// Numbers of processes that move the payload simultaneously, each with a thread of the host.
     #[serde(default)]
     #[schemars(extend("default" = [1], "usual" = "1,8", "only" = "channel-bandwidth"))]
     pub processes: Option<Vec<u32>>,
-    /// Bytes that all processes move together in a run.
+    /// Bytes that all processes move in a run.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PAYLOAD), extend("default" = PAYLOAD, "metavar" = "SIZE", "only" = "channel-bandwidth"))]
     pub payload: Option<u64>,
@@ -111,39 +111,39 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_MESSAGES), extend("default" = BATCH, "only" = "channel-latency"))]
     pub iterations: Option<u64>,
-    /// Messages before these.
+    /// Messages before the measured ones.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_MESSAGES), extend("default" = WARMUP, "only" = "channel-latency"))]
     pub warmup: Option<u64>,
-    /// Runs measured, which differ in when threads begin.
+    /// Runs measured. They differ in the begin times of threads.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_RUNS), extend("default" = RUNS, "only" = "channel-bandwidth"))]
     pub runs: Option<u32>,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example managers.read=4.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period; or a file with a trace of it.
+    /// Background noise on the host's CPUs, such as 1ms,25us; add ,fixed for a fixed period; or a trace file.
     #[serde(default)]
     #[schemars(extend("metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Of every random stream: the same seed gives the same report to the last byte.
+    /// Seed of every random stream: the same seed gives the same report to the last byte.
     #[serde(default = "crate::request::default_seed")]
     pub seed: u64,
 }
 
-/// Default number of messages before those measured.
+/// Default number of messages before the measured ones.
 const WARMUP: u64 = 1;
 /// Default number of messages in a batch, as in NFComms.
 const BATCH: u64 = 100;
-/// Most messages, measured or for warm-up: their figures are kept, and the bytes of direct ones too.
+/// Maximum number of messages, measured or for warm-up. Their figures are kept, and the bytes of direct ones too.
 const MOST_MESSAGES: u64 = 1_000_000;
 /// Default payload in bytes, as in NFComms.
 const PAYLOAD: u64 = 100 << 20;
-/// Most bytes moved.
+/// Maximum bytes moved.
 const MOST_PAYLOAD: u64 = 1 << 40;
-/// Most messages of a run.
+/// Maximum messages of a run.
 const MOST_MESSAGES_OF_A_RUN: u64 = 10_000_000;
-/// Default number of runs: the least with a meaningful deviation.
+/// Default number of runs: the minimum for a meaningful deviation.
 const RUNS: u32 = 3;
 const MOST_RUNS: u32 = 1000;
 
@@ -157,7 +157,7 @@ pub(super) struct Resolved {
 }
 
 impl Request {
-    /// A request with default values.
+    /// Returns a request with default values.
     pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
         Request {
             benchmark,
@@ -176,7 +176,7 @@ impl Request {
         }
     }
 
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -299,7 +299,7 @@ impl Request {
     }
 }
 
-/// The meanings of these names; all if there are none.
+/// Returns the meanings of these names; all if there are none.
 fn named<T: Copy + PartialEq, const N: usize>(
     what: &str,
     names: Option<&[String]>,
@@ -326,7 +326,7 @@ fn named<T: Copy + PartialEq, const N: usize>(
 /// Processes to compile for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlannedProcesses {
-    /// The card's name, under which [`super::run`] looks for the compiled program.
+    /// The card's name, the key of the compiled program in [`super::run`].
     pub key: String,
     /// The library's file.
     pub source: &'static str,

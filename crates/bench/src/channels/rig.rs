@@ -4,9 +4,9 @@ use super::{Direction, Mode};
 use nicety::{Buffer, CardMemory, Channel, Device, Error, Host, MemoryKind, Process, Processes, Start};
 use nicety_nic::nfp::DIRECT_BYTES;
 
-/// Most bytes of a direct message.
+/// Maximum bytes of a direct message.
 pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;
-/// Stride of stored direct messages in bytes: a reference moves a whole one.
+/// Stride of stored direct messages in bytes: one reference moves a whole message.
 const STORED: u32 = 64;
 /// Bytes compared at a time.
 const COMPARED: usize = 1 << 16;
@@ -28,7 +28,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// The process's function in `channel_bench.c`.
+    /// Returns the process's function in `channel_bench.c`.
     const fn function(&self) -> &'static str {
         match (self.mode, self.direction) {
             (Mode::Direct, Direction::HostToCard) => "bench_read",
@@ -97,8 +97,7 @@ pub(super) struct Near {
     load: Load,
     far: Far,
     buffer: Buffer,
-    /// The bytes of every second message; the others have their complement, so that no byte of a message equals that
-    /// of the previous one.
+    /// The bytes of every second message. The others have the complement, so that no byte equals that of the previous message.
     patterns: [Vec<u8>; 2],
 }
 
@@ -111,7 +110,7 @@ impl Near {
         Ok(Near { host, device, channel, load, far, buffer, patterns: [first, second] })
     }
 
-    /// The bytes of a direct message: the first word is incremented for each.
+    /// Returns the bytes of a direct message. The first word is incremented for each.
     fn direct(&self, message: u32) -> Vec<u8> {
         let pattern = &self.patterns[0];
         let mut bytes = pattern[..DIRECT as usize].to_vec();
@@ -168,7 +167,7 @@ impl Near {
         Ok(())
     }
 
-    /// Waits for the process's end, and checks the direct messages it has stored.
+    /// Waits for the process's end, and checks the direct messages that it has stored.
     pub(super) async fn finish(&self) -> Result<(), Error> {
         let result = self.host.channels()?.finished(&self.far.process).await?;
         if result != 0 {
@@ -188,7 +187,7 @@ impl Near {
     }
 }
 
-/// The bytes of the first message on a channel.
+/// Returns the bytes of the first message on a channel.
 fn pattern(host: &Host, load: &Load, target: u32) -> Vec<u8> {
     let mut bytes = vec![0; load.bytes.max(DIRECT as u32) as usize];
     host.rng(&format!("channel payload {target}")).fill(&mut bytes);

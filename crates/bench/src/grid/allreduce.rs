@@ -1,9 +1,9 @@
-//! All-reduce by rings, dimension by dimension: a reduce-scatter along the ring of each dimension in turn, and an
-//! all-gather along each in the opposite order.
+//! All-reduce by rings, dimension by dimension: a reduce-scatter along the ring of each dimension in turn, and an all-gather
+//! along each in the opposite order.
 //!
-//! In a reduce-scatter each of the n ranks of a ring passes on one of n parts of its vector n - 1 times, and adds the part
-//! that comes; then it has the sum of one part, with which the next dimension goes on. (Ring: Patarasuk and Yuan,
-//! "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009.)
+//! In a reduce-scatter each of the n ranks of a ring passes on a part of its vector, one of n, n - 1 times. It adds each arriving
+//! part. Afterwards it has the sum of one part, which is the vector of the next dimension. (Ring: Patarasuk and Yuan, "Bandwidth
+//! optimal all-reduce algorithms for clusters of workstations", JPDC 69, 2009.)
 
 use super::rig::{Point, Rounds};
 use super::shape::Grid;
@@ -19,7 +19,7 @@ struct Rank {
     host: Host,
     grid: Grid,
     vector: Buffer,
-    /// Takes a part that is to be added.
+    /// Receives the part to add.
     arriving: Buffer,
     /// The messages sent so far in an iteration.
     messages: u64,
@@ -27,15 +27,15 @@ struct Rank {
     sent: u64,
 }
 
-/// The sum that every rank is to have after an iteration: computed once for all of them.
+/// The sum that every rank must have after an iteration, computed once for all ranks.
 #[derive(Default)]
 struct Expected {
     round: Option<u64>,
     sum: Vec<u64>,
 }
 
-/// The least time in which any all-reduce over a node's one link moves what it has to: 2 (n - 1) / n of the vector (the
-/// same paper, theorem 1).
+/// The lower bound of any all-reduce's time over a node's single link. The link moves 2 (n - 1) / n of the vector (the same
+/// paper, theorem 1).
 pub(super) fn lower_bound(ranks: u32, size: u64, link: Gap) -> f64 {
     2.0 * f64::from(ranks - 1) / f64::from(ranks) * size as f64 * link.ps_per_byte() / 1e3
 }
@@ -66,7 +66,7 @@ pub(super) fn programs(point: &mut Point<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The stream of values of an iteration.
+/// Returns the values of an iteration.
 fn vector(seed: u64, rank: u32, round: u64, values: u64) -> impl Iterator<Item = u64> {
     (0..values).map(move |index| values::initial(seed, rank, round, index))
 }
@@ -108,7 +108,7 @@ impl Rank {
         Ok(())
     }
 
-    /// Sums a part of the vector over a ring; returns the part of it whose sum this rank has then.
+    /// Sums a part of the vector over a ring, and returns the range that this rank has the sum of.
     async fn reduce_scatter(&mut self, dimension: usize, part: Range<u64>) -> Result<Range<u64>, Error> {
         let (n, place) = (self.grid.size(dimension), self.grid.place(self.host.rank(), dimension));
         for step in 0..n - 1 {
@@ -119,7 +119,7 @@ impl Rank {
             if own.is_empty() {
                 continue;
             }
-            // An addition a cycle; reading and writing memory takes longer, unless the vector is in the cache.
+            // An addition takes a cycle. Memory accesses take longer, unless the vector is in the cache.
             let compute = self.host.duration(Duration::ZERO, coming.end - coming.start)?;
             let reads = vec![arriving.addresses(), own.addresses()];
             self.host.work(&Work { compute, reads, writes: vec![own.addresses()] }).await?;
@@ -129,7 +129,7 @@ impl Rank {
         Ok(piece(&part, n, place + 1))
     }
 
-    /// Brings the pieces of a part, each of which one rank of a ring has, to all of them.
+    /// Sends the pieces of a part, one per rank of a ring, to all ranks of the ring.
     async fn all_gather(&mut self, dimension: usize, part: Range<u64>) -> Result<(), Error> {
         let (n, place) = (self.grid.size(dimension), self.grid.place(self.host.rank(), dimension));
         for step in 0..n - 1 {
@@ -139,7 +139,7 @@ impl Rank {
         Ok(())
     }
 
-    /// Sends to the next rank of a ring, and receives from the one before.
+    /// Sends to the next rank of a ring, and receives from the previous one.
     async fn exchange(&mut self, dimension: usize, out: Buffer, into: Buffer) -> Result<(), Error> {
         let (rank, n) = (self.host.rank(), self.grid.size(dimension));
         let (next, before) = (self.grid.on(rank, dimension, 1), self.grid.on(rank, dimension, n - 1));
@@ -168,7 +168,7 @@ impl Rank {
     }
 }
 
-/// A piece of a part that is in n pieces, by its number modulo n; their lengths differ by a value at most.
+/// Returns one of n pieces of a part, by its number modulo n. Their lengths differ by at most one value.
 fn piece(part: &Range<u64>, n: u32, number: u32) -> Range<u64> {
     let (length, n, number) = (part.end - part.start, u64::from(n), u64::from(number % n));
     part.start + length * number / n..part.start + length * (number + 1) / n

@@ -1,8 +1,8 @@
-//! Halo exchange: every rank has a cell at each of its faces, and the next value of a cell depends on the cells beside
-//! it, one of which is another rank's.
+//! Halo exchange: every rank has a cell at each of its faces. The next value of a cell depends on the two adjacent cells, one of
+//! them on another rank.
 //!
-//! Each dimension of the grid is so a ring of cells, two of each rank; a cell is a column of values, as long as a face.
-//! In an iteration a cell's value becomes the sum of itself and both of its neighbours.
+//! So each dimension of the grid is a ring of cells, two of each rank. A cell is a column of values, as long as a face. In an
+//! iteration a cell's value becomes the sum of itself and both neighbours.
 
 use super::rig::{Point, Rounds};
 use super::shape::Grid;
@@ -17,9 +17,9 @@ const FACES: usize = 2;
 /// A face of a rank.
 #[derive(Clone)]
 struct Face {
-    /// The rank at the other side.
+    /// The rank on the other side.
     peer: u32,
-    /// Its number among the faces of a rank; the opposite face has the number beside it.
+    /// Its number among the faces of a rank. The opposite face has an adjacent number.
     number: usize,
     /// The cell at the face.
     cell: Buffer,
@@ -27,7 +27,8 @@ struct Face {
     halo: Buffer,
 }
 
-/// The faces of a rank, each with a neighbour: where a dimension has two ranks, one is the neighbour at both.
+/// Returns the number of faces of a rank, each with a neighbour. With two ranks in a dimension, one is the neighbour at both
+/// faces.
 pub(super) fn faces(grid: &Grid) -> u64 {
     (FACES * grid.dimensions().count()) as u64
 }
@@ -54,7 +55,7 @@ pub(super) fn programs(point: &mut Point<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The initial cell at a face.
+/// Returns the initial cell at a face.
 fn column(seed: u64, rank: u32, face: usize, size: u64) -> impl Iterator<Item = u64> {
     (0..size / values::BYTES).map(move |index| values::initial(seed, rank, face as u64, index))
 }
@@ -91,7 +92,7 @@ async fn run(host: Host, faces: Vec<Face>, rounds: Rc<RefCell<Rounds>>) -> Resul
     Ok(())
 }
 
-/// The message of a face in an iteration.
+/// Returns the tag of a face's message in an iteration.
 fn tag(round: u64, face: usize) -> u64 {
     round * 6 + face as u64
 }
@@ -100,7 +101,7 @@ fn sums<'v>(a: &'v [u64], b: &'v [u64], c: &'v [u64]) -> impl Iterator<Item = u6
     a.iter().zip(b).zip(c).map(|((a, b), c)| a.wrapping_add(*b).wrapping_add(*c))
 }
 
-/// Compares the cells of the ranks here with the same rings of cells computed in one place.
+/// Compares the cells of local ranks with the same rings of cells computed in one place.
 pub(super) fn check(point: &Point<'_>) -> Result<(), Error> {
     let (grid, results, all) = (point.grid, &point.results, point.rounds.borrow().all());
     for (nth, dimension) in grid.dimensions().enumerate() {

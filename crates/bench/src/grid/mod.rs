@@ -1,7 +1,7 @@
-//! Benchmarks of programs on a grid of ranks, of which each communicates with its neighbours, by `send` and `recv` of any
-//! card: [`Benchmark::Halo`] and [`Benchmark::Allreduce`].
+//! Benchmarks of programs on a grid of ranks: [`Benchmark::Halo`] and [`Benchmark::Allreduce`]. Each rank communicates with its
+//! neighbours by `send` and `recv` of any card.
 //!
-//! All results are compared with what a plain computation gives; a wrong value fails the run.
+//! All results are compared with those of a plain computation. A wrong value fails the run.
 
 mod allreduce;
 mod halo;
@@ -41,37 +41,37 @@ pub struct Row {
     pub size_bytes: u64,
     /// Iterations measured.
     pub iterations: u64,
-    /// Duration of an iteration, the mean: of a halo exchange over iterations and ranks, which follow each other without a
-    /// barrier; of an all-reduce over iterations, each from a barrier to the end on the last rank.
+    /// Mean duration of an iteration. In a halo exchange the mean is over iterations and ranks, without a barrier between
+    /// iterations. In an all-reduce it is over iterations, each from a barrier to the end on the last rank.
     pub time_ns: f64,
     /// The shortest iteration.
     pub min_ns: f64,
-    /// The median.
+    /// Median duration of an iteration.
     pub p50_ns: f64,
-    /// The 99th percentile, by nearest rank.
+    /// 99th percentile of the duration, by nearest rank.
     pub p99_ns: f64,
     /// The longest iteration.
     pub max_ns: f64,
-    /// Payload bytes that a node sends in an iteration: the node that sends most.
+    /// Payload bytes per iteration of the busiest sending node.
     pub sent_bytes: u64,
-    /// The same a second.
+    /// `sent_bytes` per second.
     pub sent_bytes_per_s: f64,
-    /// Links that a packet crosses, the mean over all packets: one to a switch is one, and a torus has none between a host
-    /// and its router.
+    /// Mean links that a packet crosses, over all packets. A link to a switch counts; in a torus the link between a host and its
+    /// router does not.
     pub hops_mean: f64,
-    /// Of a halo exchange: faces of a rank, each with a neighbour.
+    /// Halo exchange: faces of a rank, each with a neighbour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faces: Option<u64>,
-    /// Of an all-reduce: bytes of the vector over the time, the algorithm bandwidth.
+    /// All-reduce: bytes of the vector over the time, the algorithm bandwidth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm_bytes_per_s: Option<f64>,
-    /// Of an all-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes, which every algorithm
-    /// has to send from each of n nodes.
+    /// All-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes. Every algorithm must send them from
+    /// each of n nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lower_bound_ns: Option<f64>,
-    /// Whether every value was compared with what it has to be, and was right.
+    /// Whether every value was compared with the expected one and was correct.
     pub verified: bool,
-    /// The ports of the network over the whole run, if it has a flow control without credits.
+    /// The ports of the network over the whole run, with a flow control without credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -84,16 +84,16 @@ pub struct Manifest {
     pub specs: BTreeMap<String, CardManifest>,
     /// `--set` overrides, as given.
     pub overrides: Vec<String>,
-    /// The grid of ranks, as in 4x4x2.
+    /// The grid of ranks, such as 4x4x2.
     pub grid: String,
     /// The topology.
     pub topology: String,
-    /// The flow control of the network, as given, if it was.
+    /// The flow control of the network, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control: Option<String>,
     /// Background noise on the hosts' CPUs, as given.
     pub noise: Option<String>,
-    /// The faults of the network, as given, if there are any.
+    /// The faults of the network, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
 }
@@ -111,7 +111,7 @@ pub struct Report {
     pub manifest: Manifest,
     /// One row for each card and size.
     pub rows: Vec<Row>,
-    /// The points whose run failed, if any did.
+    /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
 }
@@ -213,18 +213,18 @@ fn measure(
     })
 }
 
-/// Time a byte takes from a card into its network.
+/// Returns the time per byte from a card into its network.
 fn injection(card: &Card, topology: Topology) -> Gap {
     let node = card.spec.node();
     let router = node.router.filter(|_| matches!(topology, Topology::Torus(_)));
     router.and_then(|router| router.gap).unwrap_or(node.link.gap)
 }
 
-/// What came of a part of the cluster.
+/// The results of a part of the cluster.
 #[derive(Serialize, Deserialize)]
 struct Part {
     rounds: Rounds,
-    /// Packets that cards sent, and the links that packets crossed.
+    /// Packets that cards sent, and links that packets crossed.
     sent_packets: u64,
     hops: u64,
     ports: Vec<NetworkPortReport>,

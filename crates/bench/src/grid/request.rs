@@ -10,11 +10,11 @@ use nicety::{Environment, Error, Noise, Topology, faults, flow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most iterations, measured or for warm-up: the times of all ranks are kept.
+/// Maximum iterations, measured or for warm-up: the times of all ranks are kept.
 const MOST_ITERATIONS: u64 = 10_000;
-/// The largest face or vector, in bytes.
+/// Maximum bytes of a face or vector.
 const LARGEST: u64 = 1 << 30;
-/// Hosts, where neither grid nor topology says how many.
+/// Default number of hosts, where neither grid nor topology determines it.
 const USUAL_NODES: u32 = 8;
 
 /// The benchmark's name.
@@ -49,12 +49,12 @@ pub struct Request {
     /// Bytes of a face, or of the vector, a multiple of 8: 1Ki:64Ki doubles, commas list.
     #[schemars(extend("usual" = {"halo": "1Ki:64Ki", "allreduce": "8Ki:1Mi"}))]
     pub sizes: Vec<u64>,
-    /// The ranks in each of one to three dimensions, as in 4x4x2. Default: the topology's own dimensions, or the nodes in
-    /// three dimensions as equal as can be.
+    /// The ranks in each of one to three dimensions, such as 4x4x2. Default: the topology's own dimensions, or the nodes in three
+    /// dimensions as equal as possible.
     #[serde(default)]
     #[schemars(extend("metavar" = "XxYxZ"))]
     pub grid: Option<String>,
-    /// Number of hosts. Default: as many as grid or topology have, or 8.
+    /// Number of hosts. Default: that of grid or topology, or 8.
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub nodes: Option<u32>,
@@ -70,11 +70,11 @@ pub struct Request {
     #[serde(default = "usual_iterations")]
     #[schemars(range(min = 1, max = MOST_ITERATIONS))]
     pub iterations: u64,
-    /// Iterations before these.
+    /// Iterations before the measured ones.
     #[serde(default = "usual_warmup")]
     #[schemars(range(max = MOST_ITERATIONS))]
     pub warmup: u64,
-    /// Threads, of which each has a block of hosts; the result is the same. Each takes the memory of a run in one.
+    /// Threads, each with a block of hosts; the result is the same. Each takes the memory of a run in one thread.
     #[serde(default = "one_thread")]
     #[schemars(range(min = 1, max = MOST_THREADS))]
     pub threads: u32,
@@ -96,7 +96,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with default values.
+    /// Returns a request with default values.
     pub fn new(benchmark: Benchmark, nics: &[&str], sizes: &[u64]) -> Request {
         Request {
             benchmark,
@@ -116,7 +116,7 @@ impl Request {
         }
     }
 
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -158,7 +158,7 @@ impl Request {
         })
     }
 
-    /// The grid, and how its hosts are joined.
+    /// Returns the grid, and the topology of its hosts.
     fn place(&self, cards: &[(String, Card)]) -> Result<(Grid, Topology), Error> {
         let topology: Option<Topology> = self.topology.as_deref().map(str::parse).transpose()?;
         let grid = match (&self.grid, self.nodes) {

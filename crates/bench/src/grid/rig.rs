@@ -1,4 +1,4 @@
-//! One point of a benchmark on a grid: its cluster or a part of that, and the times of its iterations.
+//! One point of a benchmark on a grid: its cluster or a part of it, and the times of its iterations.
 
 use super::shape::Grid;
 use nicety::{Buffer, Cluster};
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The inputs of the programs of a point, and what they leave.
+/// The inputs and results of the programs of a point.
 pub(super) struct Point<'p> {
     pub(super) cluster: &'p mut Cluster,
     pub(super) grid: &'p Grid,
@@ -16,12 +16,12 @@ pub(super) struct Point<'p> {
     /// Bytes of a face, or of the vector.
     pub(super) size: u64,
     pub(super) rounds: Rc<RefCell<Rounds>>,
-    /// The buffers with the results, by rank, where they are checked after the run.
+    /// The buffers with the results, by rank. The check after the run reads them here.
     pub(super) results: BTreeMap<u32, Vec<Buffer>>,
 }
 
 impl Point<'_> {
-    /// The ranks whose programs run here.
+    /// Returns the ranks with programs in this part.
     pub(super) fn ranks(&self) -> Vec<u32> {
         (0..self.grid.ranks()).filter(|rank| self.cluster.runs(*rank)).collect()
     }
@@ -34,7 +34,7 @@ pub(super) struct Rounds {
     pub(super) iterations: u64,
     /// Begin and end of each measured iteration on each rank.
     times: Vec<Vec<(Time, Time)>>,
-    /// The most bytes that a rank has sent in an iteration.
+    /// Maximum bytes that a rank has sent in an iteration.
     pub(super) sent: u64,
 }
 
@@ -43,12 +43,12 @@ impl Rounds {
         Rounds { warmup, iterations, times: vec![Vec::new(); iterations as usize], sent: 0 }
     }
 
-    /// How many there are, those for warming up included.
+    /// The number of iterations, including warm-up.
     pub(super) fn all(&self) -> u64 {
         self.warmup + self.iterations
     }
 
-    /// A rank has done an iteration and sent these bytes in it.
+    /// Records the end of an iteration on a rank, with the bytes that the rank sent in it.
     pub(super) fn ended(&mut self, round: u64, (begun, ended): (Time, Time), sent: u64) {
         self.sent = self.sent.max(sent);
         if let Some(round) = round.checked_sub(self.warmup) {
@@ -56,18 +56,18 @@ impl Rounds {
         }
     }
 
-    /// Adds those of other ranks.
+    /// Adds the iterations of other ranks.
     pub(super) fn add(&mut self, more: Rounds) {
         self.sent = self.sent.max(more.sent);
         self.times.iter_mut().zip(more.times).for_each(|(own, more)| own.extend(more));
     }
 
-    /// The time of each iteration on each rank.
+    /// Returns the time of each iteration on each rank.
     pub(super) fn each(&self) -> impl Iterator<Item = Duration> + '_ {
         self.times.iter().flatten().map(|(begun, ended)| ended.since(*begun))
     }
 
-    /// The time of each iteration from its begin on the first rank to its end on the last.
+    /// Returns the time of each iteration from its begin on the first rank to its end on the last.
     pub(super) fn whole(&self) -> impl Iterator<Item = Duration> + '_ {
         self.times.iter().filter_map(|ranks| {
             let begun = ranks.iter().map(|(begun, _)| *begun).min()?;

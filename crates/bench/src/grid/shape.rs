@@ -1,24 +1,23 @@
-//! The grid of ranks of a program whose ranks communicate with their neighbours.
+//! The grid of ranks of a program with neighbour communication.
 
 use nicety::Error;
 use nicety_fabric::{TorusShape, most_cubic};
 use std::fmt;
 use std::str::FromStr;
 
-/// Most ranks of a grid.
+/// Maximum ranks of a grid.
 const MOST: u64 = 1 << 20;
 
-/// Ranks in one to three dimensions, each of which is closed to a ring. Rank 0 is at the origin, and the first
-/// dimension changes fastest.
+/// Ranks in one to three dimensions, each closed to a ring. Rank 0 is at the origin, and the first dimension changes fastest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     places: TorusShape,
-    /// How many dimensions it was given.
+    /// The number of given dimensions.
     dimensions: usize,
 }
 
 impl Grid {
-    /// A grid of these sizes, one of which is 2 at least.
+    /// Returns a grid of these sizes. One of them is at least 2.
     pub(super) fn new(sizes: &[u32]) -> Result<Grid, Error> {
         let wrong = |why: String| {
             Err(Error::Input(format!("--grid {}: {why}; write for example 8, 4x4 or 4x4x2", text(sizes))))
@@ -35,7 +34,7 @@ impl Grid {
         }
     }
 
-    /// Three dimensions, as equal as a number of ranks allows, in falling order.
+    /// Returns three dimensions, as equal as a number of ranks allows, in falling order.
     pub(super) fn balanced(ranks: u32) -> Result<Grid, Error> {
         if !(2..=MOST).contains(&u64::from(ranks)) {
             return Err(Error::Input(format!("--nodes {ranks}: a grid has 2 to {MOST} ranks")));
@@ -45,14 +44,14 @@ impl Grid {
         Grid::new(&sizes[..used])
     }
 
-    /// The grid of a torus, whose ranks are at the same places.
+    /// Returns the grid of a torus, with ranks at the same places.
     pub(super) fn of_torus(shape: &TorusShape) -> Result<Grid, Error> {
         let sizes = shape.sizes();
         let used = sizes.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
         Grid::new(&sizes[..used])
     }
 
-    /// How many ranks a dimension has.
+    /// The number of ranks in a dimension.
     pub(super) fn size(&self, dimension: usize) -> u32 {
         self.places.sizes()[dimension]
     }
@@ -62,22 +61,22 @@ impl Grid {
         self.places.hosts()
     }
 
-    /// A rank's place in a dimension.
+    /// Returns a rank's place in a dimension.
     pub(super) fn place(&self, rank: u32, dimension: usize) -> u32 {
         self.places.coordinates(rank)[dimension]
     }
 
-    /// The rank that is `steps` on in a dimension's ring.
+    /// Returns the rank `steps` further in a dimension's ring.
     pub(super) fn on(&self, rank: u32, dimension: usize, steps: u32) -> u32 {
         self.places.on(rank, dimension, steps)
     }
 
-    /// The ring of a dimension that begins at a rank.
+    /// Returns the ring of a dimension that begins at a rank.
     pub(super) fn ring(&self, first: u32, dimension: usize) -> impl Iterator<Item = u32> + '_ {
         (0..self.size(dimension)).map(move |steps| self.on(first, dimension, steps))
     }
 
-    /// The dimensions in which a rank has neighbours.
+    /// Returns the dimensions in which a rank has neighbours.
     pub(super) fn dimensions(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         (0..self.dimensions).filter(|&dimension| self.size(dimension) > 1)
     }
@@ -89,7 +88,7 @@ impl fmt::Display for Grid {
     }
 }
 
-/// Sizes as they are written.
+/// Formats sizes as users write them.
 fn text(sizes: &[u32]) -> String {
     sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join("x")
 }
@@ -117,7 +116,7 @@ mod tests {
     fn neighbours_by_hand() {
         let grid: Grid = "4x3x2".parse().unwrap();
         assert_eq!(grid.ranks(), 24);
-        // Rank 23 is at 3, 2, 1: the last corner, whose next neighbours are across the faces.
+        // Rank 23 is at 3, 2, 1: the last corner, with its next neighbours across the faces.
         assert_eq!([0, 1, 2].map(|dimension| grid.place(23, dimension)), [3, 2, 1]);
         assert_eq!([0, 1, 2].map(|dimension| grid.on(23, dimension, 1)), [20, 15, 11]);
         assert_eq!(grid.on(0, 0, 3), 3);

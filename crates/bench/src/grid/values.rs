@@ -1,11 +1,11 @@
-//! The numbers that programs on a grid compute with: 64-bit integers, whose sums are exact in any order, modulo 2^64.
+//! The numbers of programs on a grid: 64-bit integers, with exact sums in any order, modulo 2^64.
 
 use nicety::{Buffer, Error};
 
 /// Bytes of a value.
 pub(super) const BYTES: u64 = 8;
 
-/// An initial value: of a rank's stream `stream`, at `index`. Each is a well mixed function of all of them (the output
+/// Returns an initial value of a rank's stream `stream`, at `index`. Each is a well mixed function of all arguments (the output
 /// function of SplitMix64), so that no two are equal by construction.
 pub(super) fn initial(seed: u64, rank: u32, stream: u64, index: u64) -> u64 {
     [u64::from(rank), stream, index].into_iter().fold(seed, |state, part| {
@@ -16,7 +16,7 @@ pub(super) fn initial(seed: u64, rank: u32, stream: u64, index: u64) -> u64 {
     })
 }
 
-/// The values in a buffer.
+/// Returns the values in a buffer.
 pub(super) fn read(buffer: &Buffer) -> Vec<u64> {
     let bytes = buffer.read(0, buffer.len());
     let (values, _) = bytes.as_chunks();
@@ -32,7 +32,7 @@ pub(super) fn write(buffer: &Buffer, values: impl IntoIterator<Item = u64>) {
 /// Checks the values of a buffer.
 ///
 /// # Errors
-/// Names the first wrong value; `place` says whose they are.
+/// Names the first wrong value; `place` names its owner.
 pub(super) fn check(buffer: &Buffer, expected: &[u64], place: impl Fn() -> String) -> Result<(), Error> {
     let found = read(buffer);
     match found.iter().zip(expected).position(|(a, b)| a != b) {

@@ -1,8 +1,8 @@
-//! Traffic behind a burst: whether the card recovers.
+//! Traffic behind a burst, and whether the card recovers.
 //!
-//! Handlers that wait for one another may get on at a rate as long as few of them run at once, and stand still, or lose more time than they
-//! have, once many do. Then the first burst decides, at whichever rate. So the packets come once more, of which the first ones come
-//! as fast as the wire brings them, more than the card has room for, and the rest when it would have been due.
+//! Handlers that wait for one another may make progress at a rate as long as few of them run simultaneously. Once many run, they
+//! may stand still, or lose more time than they have. Then the first burst decides, at any rate. So the packets are sent again.
+//! The first ones come at the speed of the wire, more than the card has room for, and the rest at their due times.
 
 use super::faster::{Speed, shares, what_stopped, with_wire, without_new};
 use super::limit::CLOSE;
@@ -16,38 +16,40 @@ use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Packet buffers that a burst fills, and the part of all packets that it has at most.
+/// Packet buffers that a burst fills, and the inverse of its maximum share of all packets.
 const BUFFERS: u64 = 2;
 const PART: u64 = 4;
-/// Packets for each processor that it has at least: fewer show nothing.
+/// Minimum packets of a burst for each processor: fewer show nothing.
 const EACH: u64 = 2;
-/// How many times the rate a wire takes that brings a burst where the card's own has no room for one.
+/// Ratio of a faster wire's rate to the traffic's rate, where the card's own wire has no room for a burst.
 const ROOM: f64 = 2.0;
-/// The part of a rate that is all of it: so much blur the packets that processors have at either end of the interval.
+/// The fraction of a rate that counts as all of it. Packets in processors at either end of the interval blur the rate by the
+/// rest.
 const ENOUGH: f64 = 0.995;
 
-/// A run in which the first packets come at once.
+/// A run with a burst of the first packets.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Burst")]
 pub struct BurstRow {
     /// Packets offered.
     pub packets: u64,
-    /// The first of them, which come as fast as the wire brings them.
+    /// Packets of the burst: the first ones, at the speed of the wire.
     pub at_once: u64,
-    /// How fast the later half of all comes through, over the traffic's rate: 1 as soon as one behind the burst leaves when it is due. Where
-    /// packets are lost, the part of those behind the burst that is not. None where the run was stopped.
+    /// Departure rate of the later half of all packets, over the traffic's rate. It is 1 as soon as a packet behind the burst
+    /// leaves at its due time. With losses, the fraction of packets behind the burst that is not lost. None where the run was
+    /// stopped.
     pub later_fraction: Option<f64>,
-    /// Why the run was stopped, if it was.
+    /// The error that stopped the run, if any.
     pub stopped: Option<String>,
 }
 
-/// How fast packets come through behind a burst.
+/// The departure rate of packets behind a burst.
 pub(super) struct Burst {
     pub(super) packets: u64,
     pub(super) at_once: u64,
-    /// How fast those of the later half leave, over the rate at which they come: 1 where the card has caught up.
+    /// Departure rate of the later half of the packets, over their arrival rate; 1 where the card has caught up.
     pub(super) fraction: f64,
-    /// The part that limits meanwhile.
+    /// The limiting part during the backlog.
     pub(super) part: String,
     /// Where packets come through, and one stayed for most of the run, that: handlers that came later went ahead of it.
     pub(super) starved: Option<String>,
@@ -69,21 +71,21 @@ fn starved(longest_ps: f64, run_ps: f64) -> Option<String> {
 }
 
 impl Burst {
-    /// Whether the card is behind for good.
+    /// Whether the card does not recover from the burst.
     pub(super) fn is_behind(&self) -> bool {
         self.fraction < ENOUGH
     }
 }
 
 impl BurstRow {
-    /// The departure rate of a card that does not recover from the burst.
+    /// Returns the departure rate of a card that does not recover from the burst.
     pub(super) fn behind(&self) -> Option<f64> {
         self.later_fraction.filter(|fraction| *fraction < ENOUGH)
     }
 }
 
 impl Rig<'_> {
-    /// Sends traffic with which a card keeps up once more, with a burst; nothing where there is no room for one, or too few packets.
+    /// Resends traffic that the card keeps up with, behind a burst; none without room for a burst, or with too few packets.
     pub(super) fn try_burst(
         &self,
         tested: &Tested<'_>,
@@ -113,7 +115,7 @@ impl Rig<'_> {
     ) -> Result<Option<Burst>, Error> {
         let Some(at_once) = at_once(first, times) else { return Ok(None) };
         let (quiet, shares) = (self.quiet(), shares_of(first));
-        // No wire brings packets faster than itself: beyond it, one that does.
+        // No wire carries packets faster than its own rate. For a higher rate, a faster wire carries them.
         let load = times * first.wire;
         let faster = if load > 1.0 { ROOM * load } else { 1.0 };
         let card = with_wire(self.card, faster)?;
@@ -126,7 +128,7 @@ impl Rig<'_> {
             first.row.traffic.as_ref().map_or(0.0, |traffic| traffic.latency_ns_mean * 1000.0 / interval_ps);
         let (behind, failures) =
             match rig.offer_behind(tested, expressions, &speed, (at_once, interval_ps, inside)) {
-                // A buffer without headroom for what a long wire holds cannot have senders wait.
+                // A buffer without headroom for the contents of a long wire cannot stall senders.
                 Err(error) if error.exit_status() == 2 => return Ok(None),
                 offered => offered?,
             };
@@ -137,14 +139,14 @@ impl Rig<'_> {
     }
 }
 
-/// Packets of each port in a run with a burst.
+/// Returns the packets of each port in a run with a burst.
 fn shares_of(first: &Judged) -> Vec<u64> {
     let row = &first.row;
     shares(first.shares.as_deref(), row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered))
 }
 
-/// The packets of a burst before traffic at `times` its rate; none without room for a burst, or with too few packets. A wire that is
-/// as full as that brings no burst.
+/// Returns the packets of a burst before traffic at `times` its rate; none without room for a burst, or with too few packets. A
+/// wire at full load has no room for a burst.
 fn at_once(first: &Judged, times: f64) -> Option<u64> {
     let packets: u64 = shares_of(first).iter().sum();
     let at_once = (BUFFERS * first.row.buffer_packets).min(packets / PART);
@@ -153,7 +155,7 @@ fn at_once(first: &Judged, times: f64) -> Option<u64> {
 }
 
 impl Row {
-    /// With what became of a burst: a card that one puts behind for good barely keeps up.
+    /// Adds the result of a burst. A card that does not recover from one barely keeps up.
     pub(super) fn behind(self, burst: Option<BurstRow>) -> Row {
         let Some(burst) = burst else { return self };
         let (verdict, capacity_fraction) = match (burst.behind(), &burst.stopped) {

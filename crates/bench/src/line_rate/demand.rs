@@ -1,21 +1,21 @@
-//! What packets at the line rate need of a card: the time of each part for all of them, over the time in which they come.
+//! The demand of packets at the line rate on a card: busy time of each part for all packets, over their arrival time.
 
 use super::growth::GrowthRow;
 use super::load::Load;
 use super::row::Loads;
 use nicety::Duration;
 
-/// A run that shows what packets need. Where packets were lost, those that the card handled are others than those offered: a full
-/// buffer takes more of the long ones, during which a place becomes free. What the offered ones need then shows a run without loss.
+/// A run that shows the demand of packets. After losses, the handled packets have another mix than the offered ones, since a full
+/// buffer takes more of the long ones. Then a run without loss shows the demand of the offered packets.
 #[derive(Clone, Copy)]
 pub(super) struct Demand<'l> {
     pub(super) load: &'l Load,
-    /// Time that handlers held processors for so many packets, all together.
+    /// Total time for which handlers held processors for `packets` packets.
     pub(super) held: Duration,
-    /// How that has grown meanwhile: then the last packets say what the next ones need.
+    /// Growth of that time during the run: then the last packets show the demand of the next ones.
     pub(super) growth: Option<GrowthRow>,
     pub(super) packets: u64,
-    /// The rate at which senders sent in the second half of that run, over that at which they were to.
+    /// The senders' rate in the second half of the run, over their intended rate.
     pub(super) sent_fraction: f64,
 }
 
@@ -52,7 +52,7 @@ impl Demand<'_> {
         }
     }
 
-    /// The loads with which parts were at work: the bus without packets that the host had no room for.
+    /// The loads of parts at work: the bus without packets that the host dropped.
     pub(super) fn loads_at_work(&self) -> Loads {
         let (loads, for_host) = (self.loads(), self.load.for_host);
         Loads {
@@ -62,12 +62,12 @@ impl Demand<'_> {
         }
     }
 
-    /// Handler processor time of a packet.
+    /// Handler processor time per packet.
     pub(super) fn handler_ps(&self) -> f64 {
         self.held.ps() as f64 / self.packets as f64
     }
 
-    /// The time of so many packets at the line rate.
+    /// The time of `packets` packets at the line rate.
     fn time(&self) -> u64 {
         self.load.interval.times(self.packets)
     }
@@ -76,7 +76,7 @@ impl Demand<'_> {
         self.held_in_the_end() / (self.time() * self.load.hpus) as f64
     }
 
-    /// Handler processors that are busy at the line rate.
+    /// Busy handler processors at the line rate.
     pub(super) fn hpus_needed(&self) -> u64 {
         match self.growth {
             None => self.held.ps().div_ceil(self.time()),
@@ -84,17 +84,17 @@ impl Demand<'_> {
         }
     }
 
-    /// The time for which handlers hold processors if all packets are like the last ones.
+    /// The time for which handlers would hold processors if all packets were like the last ones.
     fn held_in_the_end(&self) -> f64 {
         self.held.ps() as f64 * self.growth.map_or(1.0, |growth| growth.times())
     }
 
-    /// The part of the processors' load that they wait for lines of data caches.
+    /// The share of the processors' load that is waits for lines of data caches.
     pub(super) fn misses(&self) -> f64 {
         self.load.caches.iter().map(|cache| self.load.misses(cache)).sum()
     }
 
-    /// The fraction of the line rate that any number of handler processors would reach.
+    /// The fraction of the line rate that an unlimited number of handler processors would reach.
     pub(super) fn reachable(&self) -> f64 {
         let (load, loads) = (self.load, self.loads());
         // More processors may hand a lock over sooner.

@@ -1,10 +1,14 @@
-//! The rate that a card sustains, found by runs of the same traffic at other rates (`search.rs`).
+//! The sustainable rate of a card, found by runs of the same traffic at other rates (`search.rs`).
 //!
-//! A card sustains a rate if its packets neither get lost nor pile up, also behind a burst (`burst.rs`): handlers that wait for one another
-//! get on in another way once many of them run. Loads at one rate do not say all of another: handlers that wait for a lock keep its word busy and
-//! hold it for longer, lines move between the caches of more processors, a host takes more frames with each interrupt. So loads say where the
-//! search begins, and which part limits. Where the rate is above the wire's, the senders' wires are made that much faster. What the card sends
-//! on leaves by its own wire, whose load is exact: more than that takes is not looked for.
+//! A card sustains a rate without losses and without a growing backlog, also behind a burst (`burst.rs`). Handlers that wait for
+//! one another behave differently once many of them run.
+//!
+//! Loads at one rate do not determine those at another. Handlers that wait for a lock keep its word busy and hold it for longer.
+//! Lines move between the caches of more processors. A host takes more frames with each interrupt. So loads only give the start
+//! of the search and the limiting part.
+//!
+//! For a rate above the wire's, the senders' wires are made faster. The card's own output wire has an exact load, so the search
+//! does not exceed its capacity.
 
 use super::burst::Burst;
 use super::limit::CACHE_MISSES;
@@ -24,35 +28,35 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Packets of traffic that are tried, at most; of longer traffic they stand for it, if they come at its mean rate.
+/// Maximum packets of a run. They represent longer traffic if they have its mean rate.
 const PACKETS: u64 = 100_000;
-/// How far their mean rate may be from that of all.
+/// Maximum relative difference between their mean rate and that of all packets.
 const SAME: f64 = 0.1;
 
-/// How fast traffic comes, and how much of it.
+/// The rate of traffic, and its length.
 pub(super) struct Speed {
-    /// Over the rate that it has.
+    /// The rate, relative to the traffic's own.
     pub(super) times: f64,
-    /// How many times as fast as the card's own the wire is that brings it.
+    /// The rate of the sender's wire, relative to the card's own.
     pub(super) wire: f64,
-    /// How many packets each port offers, if it is not to be found out.
+    /// Packets that each port offers; computed if none.
     pub(super) shares: Option<Vec<u64>>,
-    /// How much earlier than that each packet comes, but for those that are due at once then.
+    /// Advance of each packet relative to its due time. Packets due before the start go at once.
     pub(super) ahead: Duration,
 }
 
 impl Speed {
-    /// The rate that it has.
+    /// Returns the traffic's own rate.
     pub(super) const fn as_given() -> Speed {
         Speed { times: 1.0, wire: 1.0, shares: None, ahead: Duration::ZERO }
     }
 
-    /// Traffic at `times` its rate on a wire `wire` times as fast, with `shares` packets of each port.
+    /// Returns traffic at `times` its rate on a wire `wire` times as fast, with `shares` packets of each port.
     pub(super) const fn some(times: f64, wire: f64, shares: Vec<u64>) -> Speed {
         Speed { times, wire, shares: Some(shares), ahead: Duration::ZERO }
     }
 
-    /// Whether traffic that comes as fast as the wire brings it comes slower than this one does.
+    /// Whether traffic at the speed of the wire must be slowed for this rate.
     pub(super) fn is_below_wire(&self) -> bool {
         !self.ahead.is_zero() || self.times < self.wire
     }
@@ -62,24 +66,25 @@ impl Speed {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TriedRate")]
 pub struct TriedRow {
-    /// The rate, over the traffic's.
+    /// The rate over the traffic's rate.
     pub rate_fraction: f64,
-    /// Whether that is more than the wire takes: then it was a wire that is as much faster.
+    /// Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
     pub beyond_wire: bool,
     /// Packets offered: the first ones of the traffic.
     pub packets: u64,
-    /// The first of them that come as fast as the wire brings them; 0 without a burst.
+    /// Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
     pub at_once: u64,
-    /// Whether nothing was lost or piled up.
+    /// Whether the run had no losses and no growing backlog.
     pub sustained: bool,
-    /// Whether the card keeps up with it, by its loads, too; none of a run with a burst, and of one that was stopped.
+    /// Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
     pub verdict: Option<Verdict>,
-    /// The part that limits then; none of a run with a burst that came through.
+    /// The limiting part; none for a run that recovered from its burst.
     pub limiting_part: Option<String>,
-    /// The rate that came through, over the traffic's, where it was not sustained; else what loads say of the card. None of a run with
-    /// a burst that came through.
+    /// The departure rate over the traffic's, where the rate was not sustained; otherwise the capacity by loads. None for a run
+    /// that recovered from its burst.
     pub capacity_fraction: Option<f64>,
-    /// Why the run was stopped, if it was: a handler that is starved by others, or a failure that the traffic's own rate does not have.
+    /// The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's own rate does not
+    /// have.
     pub stopped: Option<String>,
 }
 
@@ -88,12 +93,12 @@ pub struct TriedRow {
 pub(super) struct Tries {
     rows: Vec<TriedRow>,
     found: Option<Found>,
-    /// The part that limits.
+    /// The limiting part.
     part: Option<String>,
 }
 
 impl Rig<'_> {
-    /// Looks for the rate that the card sustains of traffic, behind a run at its own rate and perhaps one behind a burst.
+    /// Searches the sustainable rate of traffic, after a run at its own rate and possibly one behind a burst.
     pub(super) fn try_traffic(
         &self,
         tested: &Tested<'_>,
@@ -119,9 +124,9 @@ impl Rig<'_> {
         self.try_rates(runs, burst)
     }
 
-    /// The same of equal packets, which have the wire's rate: the card is behind them all the time.
+    /// As [`Rig::try_traffic`], for equal packets at the wire rate: the card always has a backlog.
     pub(super) fn try_equal(&self, first: &Row, failures: &[Failure]) -> Result<Tries, Error> {
-        // A card that is behind all the time has shown what comes through behind a burst. Runs at lower rates end too soon to tell more.
+        // A card with a constant backlog has shown its rate behind a burst. Runs at lower rates are too short to show more.
         if first.verdict == Verdict::No {
             return Ok(Tries::default());
         }
@@ -136,9 +141,9 @@ impl Rig<'_> {
         self.try_rates(runs, None)
     }
 
-    /// Looks for a rate, given what came through behind a burst at the first one.
+    /// Searches a rate, given the departure rate behind a burst at the first rate.
     fn try_rates(&self, runs: Runs<'_>, burst: Option<f64>) -> Result<Tries, Error> {
-        // Of a card that does not keep up a comparison has what came through.
+        // In a comparison, a card that does not keep up has its departure rate as the result.
         if self.rough && runs.first.verdict == Verdict::No {
             return Ok(Tries::default());
         }
@@ -147,20 +152,20 @@ impl Rig<'_> {
     }
 }
 
-/// The state after the first run and a run behind a burst.
+/// Returns the state after the first run and a run behind a burst.
 fn known(row: &Row, burst: Option<f64>, rough: bool) -> Known {
     let first = match burst {
         _ if row.verdict == Verdict::No => Outcome::Behind(row.capacity_fraction),
         Some(through) => Outcome::Behind(through),
         None => Outcome::Sustained(row.capacity_fraction),
     };
-    // A word that may be a lock says where to begin.
+    // A word that may be a lock gives the start of the search.
     let locks = row.locks.iter().map(|lock| 1.0 / lock.load.max(f64::MIN_POSITIVE));
     let loads = locks.filter(|most| *most > 1.0).fold(row.capacity_fraction, f64::min);
     Known { first, loads, most: own_most(row), rough }
 }
 
-/// The progress of a search, as text.
+/// Describes the progress of a search.
 fn so_far_of(found: &Found) -> String {
     let at = |rate: f64| format!("{rate:.2} x");
     match (found.sustained > 0.0, found.not_sustained) {
@@ -172,7 +177,7 @@ fn so_far_of(found: &Found) -> String {
     }
 }
 
-/// Runs at rates over that of the first one.
+/// Runs at rates relative to that of the first run.
 struct Runs<'r> {
     first: &'r Row,
     wire: f64,
@@ -192,7 +197,7 @@ impl Runs<'_> {
         Ok(Tries { rows, found, part })
     }
 
-    /// A run behind a burst, where there is room for one, and one without if that came through.
+    /// Makes a run behind a burst, where there is room for one, and a run without a burst after recovery.
     fn at(&self, times: f64) -> Result<Outcome, Error> {
         let run = TriedRow { rate_fraction: times, beyond_wire: times > self.wire, ..TriedRow::default() };
         match (self.behind)(times) {
@@ -237,7 +242,7 @@ impl Runs<'_> {
         Ok(if sustained { Outcome::Sustained(capacity) } else { Outcome::Behind(capacity) })
     }
 
-    /// A run was stopped; an error where everything was interrupted.
+    /// Records a stopped run. Returns an error after an interrupt of everything.
     fn stopped(&self, run: TriedRow, error: Error) -> Result<Outcome, Error> {
         if error == Error::Interrupted {
             return Err(error);
@@ -248,7 +253,7 @@ impl Runs<'_> {
     }
 }
 
-/// The part that limits: that of the run nearest above what is sustained.
+/// Returns the limiting part: that of the lowest rate above the sustained one.
 fn part(rows: &[TriedRow], found: Option<&Found>, first: &Row) -> Option<String> {
     let found = found?;
     if found.rate >= own_most(first) {
@@ -257,7 +262,7 @@ fn part(rows: &[TriedRow], found: Option<&Found>, first: &Row) -> Option<String>
     let not = rows.iter().filter(|row| !row.sustained && row.rate_fraction >= found.rate);
     let nearest = not.min_by(|a, b| a.rate_fraction.total_cmp(&b.rate_fraction))?;
     let part = nearest.limiting_part.clone()?;
-    // Processors that a word keeps waiting are busy, also where there is not quite too much to do for the word.
+    // Processors that wait for a word are busy, even if the word is not quite overloaded.
     let waits = |row: &&TriedRow| matches!(row.limiting_part.as_deref(), Some("lock" | "contended word"));
     let of_word =
         rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.limiting_part.clone());
@@ -273,18 +278,18 @@ impl Tries {
         self.rows.iter().any(|row| row.stopped.is_some() || row.limiting_part.as_deref().is_some_and(of_part))
     }
 
-    /// Whether a run behind a burst came through at the first run's rate or a higher one.
+    /// Whether a run recovered from a burst at the first run's rate or a higher one.
     pub(super) fn recovers(&self) -> bool {
         self.rows.iter().any(|row| row.sustained && row.at_once > 0 && row.rate_fraction >= 1.0)
     }
 }
 
-/// How many times the first rate the card's own wire takes: a faster one does not help that.
+/// The capacity of the card's own wire over the first rate. A faster sender's wire does not change it.
 fn own_most(row: &Row) -> f64 {
     1.0 / row.loads.link.max(row.loads.send_engine.unwrap_or_default()).max(f64::MIN_POSITIVE)
 }
 
-/// The part that sends, of a card whose own wire has most to do.
+/// Returns the sending part, of a card with its own wire as the bottleneck.
 fn own_part(row: &Row) -> String {
     match row.loads.send_engine {
         Some(engine) if engine > row.loads.link => "send engine".to_owned(),
@@ -292,13 +297,13 @@ fn own_part(row: &Row) -> String {
     }
 }
 
-/// The card with a wire `times` as fast; none for the card's own.
+/// Returns the card with a wire `times` as fast; none for the card's own wire.
 pub(super) fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> {
     if times == 1.0 {
         return Ok(None);
     }
     let faster = |gap: Gap| {
-        // Of a mebibyte, in picoseconds.
+        // The time of a mebibyte, in picoseconds.
         let all = gap.cover(1 << 20).ps() as f64 / times;
         Gap::new((all.round() as u64).max(1), 1 << 20)
     };
@@ -318,7 +323,7 @@ pub(super) fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> 
     Ok(Some(Card { spec, ..card.clone() }))
 }
 
-/// How many packets each port offers of traffic with so many.
+/// Returns the packets of each port, for traffic with `offered` packets.
 pub(super) fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
     let some = |packets: u64| match offered > PACKETS {
         true => (u128::from(packets) * u128::from(PACKETS)).div_ceil(offered.into()) as u64,
@@ -327,7 +332,7 @@ pub(super) fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
     of_ports.unwrap_or(&[offered]).iter().map(|packets| some(*packets)).collect()
 }
 
-/// What a run shows, unless something failed in it that did not before.
+/// Returns the result of a run, or an error if the run has a failure of a new kind.
 pub(super) fn without_new<T>(shown: T, found: Vec<Failure>, before: &[Failure]) -> Result<T, Error> {
     let is_known = |failure: &Failure| before.iter().any(|other| other.kind == failure.kind);
     match found.into_iter().find(|failure| !is_known(failure)) {
@@ -336,7 +341,7 @@ pub(super) fn without_new<T>(shown: T, found: Vec<Failure>, before: &[Failure]) 
     }
 }
 
-/// Why a run was stopped, without when and where, which are this run's.
+/// Returns the error that stopped a run, without the run's own time and place.
 pub(super) fn what_stopped(error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -347,14 +352,14 @@ pub(super) fn what_stopped(error: &Error) -> String {
     what.to_owned()
 }
 
-/// Packets offered.
+/// Returns the packets offered.
 fn packets(row: &Row) -> u64 {
     row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered)
 }
 
 impl Row {
-    /// The row with what was tried: what the card sustains, and the part that limits then. Where that is little more than it keeps up with, it
-    /// does so barely.
+    /// Adds the result of a search: the sustainable rate, and the limiting part. A card with a small margin above the rate barely
+    /// keeps up.
     pub(super) fn tried(self, tries: Tries) -> Row {
         let Tries { rows: tried, found, part } = tries;
         let Some(Found { rate, sustained, not_sustained }) = found.filter(|_| !tried.is_empty()) else {
@@ -386,7 +391,7 @@ mod tests {
     use super::super::row::Loads;
     use super::*;
 
-    /// A run at so many times the rate of packets every 100 ns, of which so many times come through at most.
+    /// Returns a run at `times` the rate of packets every 100 ns, with a maximum throughput of `sustained` times that rate.
     fn row(times: f64, sustained: f64) -> Row {
         let load = times / sustained;
         Row {
@@ -402,13 +407,13 @@ mod tests {
         }
     }
 
-    /// A burst, and what comes through behind it at most.
+    /// Returns a burst, and the maximum departure rate behind it.
     fn burst(times: f64, sustained: f64) -> Burst {
         let (fraction, part) = ((sustained / times).min(1.0), "lock".to_owned());
         Burst { packets: 1000, at_once: 250, fraction, part, starved: None }
     }
 
-    /// The search with this first run, on a wire that takes so much.
+    /// Runs the search with this first run, on a wire with this capacity.
     fn tried(
         first: &Row,
         wire: f64,
@@ -444,7 +449,7 @@ mod tests {
         let tries = tried(&first, 100.0, &|times| Ok(row(times, 4.0)), &|_| Ok(None));
         assert!((tries.found.unwrap().rate - 4.0).abs() < 1e-9);
         assert!(!tries.recovers() && tries.rows.iter().all(|row| row.at_once == 0 && row.verdict.is_some()));
-        // Where it does not keep up, less is looked for, and the part stays.
+        // If the card does not keep up, the search goes to lower rates, and the limiting part stays.
         let first = Row { limiting_part: "packet buffer".to_owned(), ..row(1.0, 0.5) };
         let row = first.clone().tried(tried(&first, 1.0, &|times| Ok(row(times, 0.5)), &|_| Ok(None)));
         assert_eq!((row.verdict, row.capacity_fraction), (Verdict::No, 0.5));
@@ -472,7 +477,7 @@ mod tests {
         let tries =
             tried(&Row { loads: engine, ..row(1.0, 2.0) }, 9.0, &|times| Ok(row(times, 9.0)), &|_| Ok(None));
         assert_eq!((tries.found.unwrap().rate, tries.part.as_deref()), (2.0, Some("send engine")));
-        // It is full already.
+        // The wire is already full.
         let full = Row { loads: Loads { link: 1.0, ..loads }, ..row(1.0, 1.0) };
         let row = full.clone().tried(tried(&full, 1.0, &|_| unreachable!(), &|_| unreachable!()));
         assert_eq!((row.tried.len(), row.capacity_fraction, row.sustained_fraction), (0, 1.0, None));

@@ -1,57 +1,58 @@
-//! Whether packets take longer and longer while a run goes on: they need more and more of the processors, as where tables fill up and lists
-//! grow, or they wait longer and longer.
+//! Growth of packet times during a run. Packets need more and more of the processors, for example because tables fill up and
+//! lists grow. Or they wait longer and longer.
 //!
-//! The mean of such a run is what its first packets took, too, and not what the next ones will.
+//! The mean of such a run includes its first packets, so it does not predict the next ones.
 
 use nicety::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Handler processor time that grew while the run went on.
+/// Handler processor time that grew during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Growth")]
 pub struct GrowthRow {
-    /// Time of a packet in the first quarter of the packets.
+    /// Time per packet in the first quarter of the packets.
     pub first_ns: f64,
-    /// The same in the last quarter; or, where it has jumped behind that began, in the last packets.
+    /// Time per packet in the last quarter; or in the last packets, after a jump within that quarter.
     pub last_ns: f64,
-    /// The same over all of them.
+    /// Time per packet, the mean.
     pub mean_ns: f64,
 }
 
-/// A time of packets, in the order in which they were done, in picoseconds: sums over equal numbers of packets, which double so that there
-/// are never many sums.
+/// Times of packets, in order of completion, in picoseconds. A sum covers a number of packets, which doubles so that the number
+/// of sums stays bounded.
 #[derive(Default)]
 pub(super) struct Series {
     sums: Vec<u64>,
-    /// Packets of each sum, less one; and the one that is being added up, with its packets.
+    /// Packets of each complete sum, less one; the current sum, and its packets.
     more_each: u64,
     sum: u64,
     packets: u64,
 }
 
 impl Series {
-    /// Most sums: with as many, pairs are put together.
+    /// Maximum number of sums. At this number, pairs are merged.
     const MOST: usize = 128;
-    /// Fewer tell nothing.
+    /// Minimum number of sums for a result.
     const LEAST: usize = 32;
-    /// Growth below which it does not matter, or may be chance: as a part of the first quarter from one quarter to the next, or of the mean.
+    /// Threshold of growth that matters and is not chance: relative to the first quarter for each quarter, or relative to the
+    /// mean.
     const MATTERS: f64 = 0.05;
-    /// What a quarter may have less than the one before and still not be less: what chance does.
+    /// Tolerance for a decrease from one quarter to the next, by chance.
     const CHANCE: f64 = 0.02;
-    /// Standard errors by which the last quarter has to be above the first one.
+    /// Standard errors by which the last quarter must exceed the first one.
     const ERRORS: f64 = 5.0;
-    /// So many last sums above all others are no chance: of 32 in any order they are that once in 4960 times.
+    /// The number of last sums above all others that is not chance. Of 32 sums in random order it happens once in 4960 times.
     const END: usize = 3;
-    /// How far above the mean of these they have to be.
+    /// Factor by which they must exceed the mean of the others.
     const JUMP: f64 = 1.25;
 
-    /// A part of the time of the packet that is done next.
+    /// Adds a part of the time of the next packet to complete.
     pub(super) fn add(&mut self, time: Duration) {
         self.sum += time.ps();
     }
 
-    /// A packet is done.
+    /// Completes a packet.
     pub(super) fn done(&mut self) {
         self.packets += 1;
         if self.packets <= self.more_each {
@@ -65,7 +66,7 @@ impl Series {
         }
     }
 
-    /// Quarters of the packets: means of their sums, with the standard errors; none of too few.
+    /// Returns quarters of the packets: means of their sums, with the standard errors; none for too few sums.
     fn quarters(&self) -> Option<[(f64, f64); 4]> {
         if self.sums.len() < Self::LEAST {
             return None;
@@ -76,8 +77,8 @@ impl Series {
         quarters.try_into().ok()
     }
 
-    /// Whether packets take longer and longer: from each quarter to the next by half at least of what would be even. A burst, a queue that
-    /// comes and goes, and a rate that rises while nothing waits do not do that.
+    /// Whether packets take longer and longer: each quarter grows by at least half of the even increase. A burst, a temporary
+    /// queue, and a rising rate without waits do not match this.
     pub(super) fn goes_on(&self) -> bool {
         let Some(quarters) = self.quarters() else { return false };
         let [first, .., last] = quarters.map(|(mean, _)| mean);
@@ -87,7 +88,7 @@ impl Series {
             && quarters.windows(2).all(|two| two[1].0 - two[0].0 >= even / 2.0)
     }
 
-    /// Whether so many last sums, or more up to a quarter of all, are above all others.
+    /// Whether the last `END` sums, or up to a quarter of all, are above all others.
     fn jumps(&self) -> bool {
         (Self::END..=self.sums.len() / 4).any(|count| {
             let (before, end) = self.sums.split_at(self.sums.len() - count);
@@ -96,7 +97,7 @@ impl Series {
         })
     }
 
-    /// How they grew, if they did: from quarter to quarter and by more than what chance does, or in the end.
+    /// Returns the growth, if any: from quarter to quarter and by more than chance, or by a jump at the end.
     pub(super) fn growth(&self) -> Option<GrowthRow> {
         let quarters = self.quarters()?;
         let ([first, .., last], (mean, _)) = (quarters, mean_and_error(&self.sums));
@@ -105,7 +106,7 @@ impl Series {
         let by_quarters = rises && last.0 > mean * (1.0 + Self::MATTERS) && last.0 - first.0 >= by_chance;
         let (in_the_end, _) = mean_and_error(&self.sums[self.sums.len() - Self::END..]);
         let last = match by_quarters {
-            // Unless it jumped behind the last one began.
+            // The quarter's mean, without a jump within it.
             true if in_the_end < last.0 * Self::JUMP || !self.jumps() => last.0,
             false if !self.jumps() => return None,
             _ => in_the_end,
@@ -116,13 +117,13 @@ impl Series {
 }
 
 impl GrowthRow {
-    /// How many times as long packets take in the end as in the mean.
+    /// The time of packets at the end over the mean.
     pub(super) fn times(&self) -> f64 {
         self.last_ns / self.mean_ns
     }
 }
 
-/// The mean of values, and its standard error.
+/// Returns the mean of values, and its standard error.
 fn mean_and_error(values: &[u64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<u64>() as f64 / count;
@@ -157,7 +158,7 @@ mod tests {
             for (is, should) in [(found.first_ns, 125.0), (found.last_ns, 875.0), (found.mean_ns, 500.0)] {
                 assert!((is - should).abs() < 0.05 * should + 5.0, "{packets}: {found:?}");
             }
-            // A table is full after a third of them.
+            // A table is full after a third of the packets.
             let filled = growth(packets, |number| 1_000 * (100 + (300 * number / packets).min(100))).unwrap();
             assert!((filled.last_ns - 200.0).abs() < 2.0 && filled.times() > 1.08, "{filled:?}");
         }
@@ -169,7 +170,7 @@ mod tests {
             assert_eq!(growth(packets, |_| 64_000), None);
             // No handler has run.
             assert_eq!(growth(packets, |_| 0), None);
-            // By less than a twentieth, at the start alone, falling, and up and down.
+            // Growth below a twentieth, only at the start, falling, and up and down.
             assert_eq!(growth(packets, |number| 64_000 + 3_000 * number / packets), None);
             assert_eq!(growth(packets, |number| 64_000 + 1_000 * number.min(5)), None);
             assert_eq!(growth(packets, |number| 64_000 - 30_000 * number / packets), None);
@@ -185,17 +186,17 @@ mod tests {
 
     #[test]
     fn a_table_that_is_full_near_the_end_jumps() {
-        // From packet 2048 on each takes 20 us: of 66 sums of 32 the last three have them.
+        // From packet 2048 on each takes 20 us: the last three of 66 sums of 32 have them.
         let full = |number| if number < 2048 { 100_000 + 10 * number } else { 20_000_000 };
         let found = growth(2048 + 96, full).unwrap();
         assert!((found.last_ns - 20_000.0).abs() < 1e-6 && found.first_ns < 110.0, "{found:?}");
-        // Likewise if more of them have.
+        // The same with more such packets.
         let found = growth(2048 + 400, full).unwrap();
         assert!((found.last_ns - 20_000.0).abs() < 1e-6, "{found:?}");
         // A single long packet, and one that ends behind all others, are no jump.
         assert_eq!(growth(2048 + 32, full), None);
         assert_eq!(growth(2048, |number| if number == 2000 { 20_000_000 } else { 100_000 }), None);
-        // A little more in the end does not matter.
+        // A small increase at the end does not matter.
         assert_eq!(growth(2048, |number| if number < 1900 { 100_000 } else { 120_000 }), None);
     }
 
@@ -212,10 +213,10 @@ mod tests {
         for packets in [100, 255, 256, 257, 5_000, 1_000_000] {
             assert!(goes_on(packets, |number| 100 + number), "{packets}");
             assert!(!goes_on(packets, |number| 100 + number % 7), "{packets}");
-            // At the start alone.
+            // Only at the start.
             assert!(!goes_on(packets, |number| 100 + number.min(20)), "{packets}");
         }
-        // At the end alone, and so little that it may be chance.
+        // Only at the end, and small enough to be chance.
         assert!(!goes_on(1_000, |number| 100 + number.saturating_sub(900)));
         assert!(!goes_on(1_000, |number| 10_000 + number));
         assert!(!goes_on(20, |number| number), "too few");

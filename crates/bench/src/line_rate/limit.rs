@@ -1,25 +1,25 @@
-//! The bottleneck of a card that does not keep up, told by the loads of its parts and by what was seen of it.
+//! The bottleneck of a card that does not keep up, from the loads of its parts and from observations of the run.
 
 use super::row::Loads;
 use super::verdict::PartRow;
 use nicety::{Duration, Time};
 
-/// The fraction of line rate that counts as reached if no resource is overloaded: handlers with different run times
-/// blur the ends of the measured interval.
+/// The fraction of line rate that counts as reached if no resource is overloaded. Handlers with different run times blur the ends
+/// of the measured interval.
 pub(super) const CLOSE: f64 = 0.99;
 
-/// The fraction of the time from which on a part that is overloaded was busy all the time but for the ends of the run: before the
-/// first packets, and behind the last ones.
+/// The minimum busy fraction of an overloaded part. It is busy all the time but for the ends of the run: before the first
+/// packets, and behind the last ones.
 const NEARLY: f64 = 0.95;
 
-/// The part that limits where handler processors would keep up if all accesses were hits.
+/// The limiting part where handler processors would keep up if all accesses were hits.
 pub(super) const CACHE_MISSES: &str = "cache misses";
 
-/// The contexts of messages that handlers have not done with.
+/// The contexts of messages that handlers have not finished.
 pub(super) const CONTEXTS: &str = "message contexts";
 
-/// The bottleneck where messages keep all contexts for that part of the time: what waits, waits for one of them, unless `busy` processors keep
-/// them.
+/// Returns the bottleneck, with contexts full for the fraction `full` of the time. Waiting packets then wait for a context,
+/// unless `busy` processors hold the contexts.
 pub(super) fn limit_of_contexts(
     limited_by: Option<&'static str>,
     full: f64,
@@ -31,8 +31,7 @@ pub(super) fn limit_of_contexts(
     }
 }
 
-/// Whether packets sent at these times were held up all along, in either half: what holds up a sender at the wire's rate
-/// now and then holds it up for ever.
+/// Whether packets sent at these times were stalled in both halves: recurring stalls of a sender at the wire rate go on forever.
 pub(super) fn held_up(sent: &[Time], interval: Duration) -> bool {
     let middle = sent.len() / 2;
     let late = |packets: &[Time]| match packets {
@@ -42,18 +41,18 @@ pub(super) fn held_up(sent: &[Time], interval: Duration) -> bool {
     sent.len() > 1 && late(&sent[..=middle]) && late(&sent[middle..])
 }
 
-/// What became of traffic that the card could not take.
+/// Dispositions of traffic that the card could not take.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lost {
-    /// Packets that found the packet buffer full.
+    /// Packets dropped by a full packet buffer.
     pub(super) dropped: u64,
-    /// Frames that found no buffer in the host, as a part of those that the card handled.
+    /// Frames without a buffer in the host, as a fraction of the handled packets.
     pub(super) at_host: f64,
-    /// Frames that handlers sent, and that found no room before their port, as a part of those that the card handled.
+    /// Frames that handlers sent and a full output port dropped, as a fraction of the handled packets.
     pub(super) at_link: f64,
-    /// Whether the sender was held up for good.
+    /// Whether the sender was stalled for good.
     pub(super) held_up: bool,
-    /// The rate at which senders sent in the second half of the run, over that at which they were to.
+    /// The senders' rate in the second half of the run, over their intended rate.
     pub(super) sent_fraction: f64,
     /// Whether packets stayed longer and longer in the card.
     pub(super) piled_up: bool,
@@ -61,23 +60,24 @@ pub(super) struct Lost {
     pub(super) parked: bool,
 }
 
-/// What was seen of the card as packets came.
+/// Observations of the card during the arrival of packets.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
-    /// All processors were busy, all the time.
+    /// All processors were busy all the time.
     pub(super) hpus_busy: bool,
     /// The sender waited for credits.
     pub(super) held_up: bool,
-    /// While it did, packets had all slots of the packet buffer, and nothing but slots was missing.
+    /// During the stall, packets had all slots of the packet buffer, and only slots were missing.
     pub(super) buffer_full: bool,
     /// The rate achieved over the line rate.
     pub(super) fraction: f64,
 }
 
-/// The bottleneck: a resource that is overloaded at line rate, and that was busy all the time at the rate achieved, with the
-/// packets `handled`, whose loads these are: where some were lost, they may be other ones than those at line rate.
-/// Processors that wait for a bus, a link or a lock are busy all the time as a consequence, so they come last. `misses` is the
-/// part of their load that they wait for lines of data caches.
+/// Returns the bottleneck: a resource that is overloaded at line rate, and busy all the time at the achieved rate. `handled` has
+/// the loads of the handled packets; after losses they may differ from the packets at line rate.
+///
+/// Processors that wait for a bus, a link or a lock are busy as a consequence, so they come last. `misses` is the share of their
+/// load that is waits for lines of data caches.
 pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> Option<&'static str> {
     let processors =
         if misses > 0.0 && loads.hpus - misses <= 1.0 { CACHE_MISSES } else { "handler processors" };
@@ -97,10 +97,10 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         ("contended word", loads.contended_word),
         ("memory bank", loads.memory_bank),
     ];
-    // Of those with equal loads the first one: a link that is full has its engine busy.
+    // The first of equal loads: a full link keeps its engine busy.
     let most_loaded = others.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
     let busy_of = |(name, load): (&str, f64)| handled.of(name).unwrap_or(load) * fraction;
-    // A bank is busy with accesses that try for a word again and again, which more of the bank would not make succeed.
+    // A bank is busy with repeated attempts on a word. More bank capacity would not make them succeed.
     let words = [("lock", loads.lock), ("contended word", loads.contended_word)];
     let tried = words.into_iter().find(|word| word.1 > 1.0 && busy_of(*word) >= NEARLY);
     let (name, most) = tried.filter(|_| most_loaded.0 == "memory bank").unwrap_or(most_loaded);
@@ -112,22 +112,23 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         false if loads.hpus > 1.0 && hpus_busy => Some(processors),
         false if most > 1.0 && busy >= NEARLY => Some(name),
         false if loads.hpus > 1.0 && handled.hpus * fraction >= NEARLY => Some(processors),
-        // Packets keep their places while they wait for a bus or a lock, so that these come first.
+        // Packets keep their places while they wait for a bus or a lock, so the bus and the lock come first.
         false if loads.packet_slots > Some(1.0) && loads.packet_slots > loads.packets_in_flight => {
             Some("packet slots")
         }
         false if loads.packets_in_flight > Some(1.0) => Some("packets in flight"),
-        // Nothing was busy all the time, and yet packets wait: for a slot, or for handlers that wait for one another.
+        // Nothing was busy all the time, but packets wait: for a slot, or for handlers that wait for one another.
         false if held_up && buffer_full => Some("packet buffer"),
         false if held_up || fraction < CLOSE => Some("waiting"),
-        // The packet buffer hides for now that the processors are too few.
+        // The packet buffer still hides the lack of processors.
         false if loads.hpus > 1.0 => Some(processors),
         false => None,
     }
 }
 
-/// The bottleneck with traffic, given what the loads of a run say that ends with packets in the card. Where no part has too much
-/// to do, the card keeps up, unless packets are lost or the sender was held up. `fraction` is what the card lets through.
+/// Returns the bottleneck with traffic, given that by the loads of a run, which ends with packets in the card. Without an
+/// overloaded part the card keeps up, unless packets are lost or the sender was stalled. `fraction` is the share of packets that
+/// the card lets through.
 pub(super) fn limit_of_traffic(
     by_loads: Option<&'static str>,
     lost: &Lost,
@@ -142,13 +143,13 @@ pub(super) fn limit_of_traffic(
     let of_card = match by_loads {
         None | Some("waiting") if overloaded.is_none() && lost.dropped > 0 => Some("packet buffer"),
         Some("waiting") if !lost.held_up && !lost.piled_up => overloaded,
-        // Handlers that keep their processors do not wait for one another with a processor idle: packets came in bursts.
+        // Handlers that keep their processors do not wait for one another while a processor is idle: packets came in bursts.
         Some("waiting") if !lost.parked => overloaded.or(by_loads),
-        // A buffer that drops what finds it full, or has places for all, is full because another part is overloaded.
+        // A buffer that drops, or has room for all, is full because another part is overloaded.
         Some("packet buffer") if lost.dropped > 0 || has_places => overloaded.or(by_loads),
         other => other,
     };
-    // The host limits where it cannot do even what the card lets through, however long its rings hide that.
+    // The host limits if it cannot take even the packets that the card lets through, however long its rings hide that.
     let host = parts.iter().find(|part| part.part == "host").map_or(0.0, |host| host.load);
     match of_card {
         None if lost.at_link > 0.0 => Some("link"),
@@ -174,26 +175,26 @@ mod tests {
         let short = Loads { hpus: 2.0, ..idle };
         assert_eq!(of(&short, true, true, 0.5), Some("handler processors"));
         assert_eq!(of(&short, false, false, 1.0), Some("handler processors"));
-        // There are too few processors for line rate, but they are not busy all the time either.
+        // The processors are too few for line rate, but not busy all the time either.
         assert_eq!(of(&short, false, false, 0.3), Some("waiting"));
-        // A little is not kept up with either.
+        // The card does not keep up with a small excess, either.
         assert_eq!(of(&idle, false, true, 0.9999), Some("packet buffer"));
         let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
         assert_eq!(of(&lock, true, true, 0.2), Some("lock"));
-        // A bank that is busy with those that try for a word.
+        // A bank that is busy with attempts on a word.
         let polled = Loads { memory_bank: 5.2, contended_word: 4.9, ..idle };
         assert_eq!(of(&polled, true, true, 0.2), Some("contended word"));
         assert_eq!(of(&Loads { contended_word: 3.0, ..polled }, true, true, 0.2), Some("memory bank"));
         let bank = Loads { memory_bank: 3.0, hpus: 4.0, ..idle };
         assert_eq!(of(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
-        // More processors would process more, though not everything.
+        // More processors would process more, but not everything.
         assert_eq!(of(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
         let matching = Loads { matching: 4.0, ..idle };
         assert_eq!(of(&matching, false, true, 0.25), Some("matching unit"));
         // The bus is overloaded, but the processors more so.
         let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
         assert_eq!(of(&both, true, true, 0.25), Some("handler processors"));
-        // The processors' load is the wait for the bus.
+        // The processors' load is their wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
         assert_eq!(of(&bus, true, true, 0.5), Some("bus to host"));
     }
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(of(0.0, 0.5), Some("handler processors"));
         assert_eq!(of(0.9, 0.5), Some("handler processors"));
         assert_eq!(of(1.0, 0.5), Some("cache misses"));
-        // They wait for a bank that has too much to do.
+        // They wait for an overloaded bank.
         assert_eq!(of(1.0, 2.0), Some("memory bank"));
         let few = Loads { hpus: 0.9, ..Loads::default() };
         assert_eq!(
@@ -256,7 +257,7 @@ mod tests {
         };
         assert!(!of(&[]) && !of(&[7]));
         assert!(!of(&[0, 10, 20, 30, 40, 50, 60]));
-        // Once, in the first half or in the second one.
+        // A stall once, in the first half or in the second one.
         assert!(!of(&[0, 19, 29, 39, 49, 59, 69]) && !of(&[0, 10, 20, 30, 40, 59, 69]));
         assert!(of(&[0, 11, 21, 31, 41, 51, 62]) && of(&[0, 11]));
     }
@@ -278,7 +279,7 @@ mod tests {
         assert_eq!(of(None, 0, true), None);
         let out = Lost { at_link: 0.1, ..Lost::default() };
         assert_eq!(limit_of_traffic(None, &out, 1.0, &parts(0.9)), Some("link"));
-        // Too few packets for the buffer to fill up, but more of them would.
+        // Too few packets fill the buffer, but more packets would.
         assert_eq!(limit_of_traffic(Some("waiting"), &lost(0, false), 1.0, &parts(14.9)), Some("link"));
     }
 
@@ -294,7 +295,7 @@ mod tests {
         );
         let link = Loads { link: 1.2, ..loads };
         assert_eq!(limit(&link, &link, 0.0, Seen { fraction: 0.8, ..seen }), Some("link"));
-        // They idle for longer than that: they wait, if they yield their processors.
+        // They are idle for longer: they wait, if they yield their processors.
         assert_eq!(limit(&loads, &loads, 0.0, Seen { fraction: 0.9, ..seen }), Some("waiting"));
         let parts =
             [PartRow::new("packet buffer", None, 3.0), PartRow::new("handler processors", None, 1.007)];
@@ -304,7 +305,7 @@ mod tests {
         };
         assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
         assert_eq!(of(Some("waiting"), 0, false), Some("handler processors"));
-        // With credits packets have places on the way, too; without, a buffer fills up because of processors.
+        // With credits packets have places on the way, too. Without them, processors are the reason for a full buffer.
         assert_eq!(of(Some("packet buffer"), 0, false), Some("packet buffer"));
         assert_eq!(of(Some("packet buffer"), 7, false), Some("handler processors"));
         let few = [PartRow::new("packet buffer", None, 0.86), PartRow::new("lock", None, 1.15)];
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn packets_that_come_through_may_be_others_than_those_offered() {
-        // 450 % by what is offered. What came through, a tenth of the packets, were the long ones, and took all of the time.
+        // 450 % for the offered packets. The tenth of them that came through were the long ones, and took all of the time.
         let (loads, handled) =
             (Loads { link: 4.5, ..Loads::default() }, Loads { link: 9.0, ..Loads::default() });
         let seen = Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 0.11 };
@@ -328,9 +329,9 @@ mod tests {
             limit_of_traffic(by_loads, &Lost { at_host, ..Lost::default() }, fraction, &parts)
         };
         assert_eq!(of(None, 0.9, 0.0, 1.0), None);
-        // Whether its rings are full yet or not.
+        // With full rings, and before they are full.
         assert_eq!([0.0, 0.2].map(|at_host| of(None, 1.2, at_host, 1.0)), [Some("host"); 2]);
-        // A burst that its rings do not hold.
+        // A burst that exceeds its rings.
         assert_eq!(of(None, 0.5, 0.1, 1.0), Some("host"));
         assert_eq!(of(Some("link"), 1.2, 0.0, 0.5), Some("link"));
         assert_eq!(of(Some("link"), 3.0, 0.0, 0.5), Some("host"));

@@ -1,4 +1,4 @@
-//! What packets made a card do: the figures of a run that the card itself keeps, over the whole run.
+//! The work of packets on a card: the figures of a run that the card itself keeps, over the whole run.
 
 use super::request::Messages;
 use super::tested::{OnHost, Tested};
@@ -11,10 +11,11 @@ use nicety_types::Frequency;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Most words of memory in a row.
+/// Maximum words of memory in a row.
 const LOCKS: usize = 8;
 
-/// A word of memory that handlers hold one at a time, over the whole run. It is a lock if they wait for it; else it may be one.
+/// A word of memory that one handler at a time holds, over the whole run. It is a lock if handlers wait for it; otherwise it may
+/// be one.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Lock")]
 pub struct LockRow {
@@ -22,53 +23,52 @@ pub struct LockRow {
     pub word: String,
     /// The source line that acquires it.
     pub taken_at: String,
-    /// The source line that releases it, if it is another one.
+    /// The source line that releases it, if it differs.
     pub given_back_at: Option<String>,
-    /// The source line that waits for it, or would.
+    /// The source line that waits for it, or would wait.
     pub waited_at: String,
-    /// Number of waits. With none it is no part with a load: handlers did not meet, or have another use for it.
+    /// Number of waits. Without waits it is not among the parts: handlers did not meet, or use it differently.
     pub waits: u64,
-    /// Time that a packet holds it.
+    /// Time per packet for which a handler holds it.
     pub held_ns: f64,
-    /// Time per packet that it is free while a handler waits.
+    /// Time per packet for which it is free while a handler waits.
     pub handed_over_ns: f64,
     /// Its load at line rate, held or handed over.
     pub load: f64,
-    /// The most packets a second with any number of handler processors, since two cannot hold it, if it is handed over at
-    /// once.
+    /// Maximum packets per second with any number of handler processors, with an immediate hand-over: two cannot hold it at once.
     pub most_packets_per_s: f64,
 }
 
-/// A word of memory to which handlers come back, and which is no lock: a counter that others changed, or a flag.
+/// A word of memory that handlers retry and that is not a lock: a counter that others changed, or a flag.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Retries")]
 pub struct RetryRow {
     /// The word, such as `byte 8 of the state`.
     pub word: String,
-    /// The source line that comes back to it.
+    /// The source line that retries it.
     pub retried_at: String,
-    /// How often a packet does, over the whole run. At a higher rate it may be far more often.
+    /// Retries per packet, over the whole run. At a higher rate there may be far more.
     pub per_packet: f64,
-    /// Where handlers load the word, and change it if nobody was faster: the time of a packet from the load to the change, in which nobody
-    /// else succeeds.
+    /// For handlers that load the word and change it only if it is unchanged: time per packet from the load to the change. No
+    /// other handler succeeds in it.
     pub changing_ns: f64,
-    /// Time per packet in which nobody has loaded it for the next change, while a handler tries.
+    /// Time per packet in which no handler has loaded it for the next change, while a handler tries.
     pub handed_over_ns: f64,
-    /// Both over the time between two packets at line rate.
+    /// The sum of both over the packet interval at line rate.
     pub load: f64,
 }
 
-/// The packets that come to a card.
+/// The packets that arrive at a card.
 #[derive(Clone, Copy)]
 pub(super) struct Input {
-    /// The payload of one, or its mean.
+    /// The payload of a packet, or its mean.
     pub(super) packet_bytes: u64,
     pub(super) messages: Messages,
-    /// Between packets at line rate.
+    /// The packet interval at line rate.
     pub(super) interval: Interval,
 }
 
-/// The mean time between packets: a time and the packets that take it. Rounded to picoseconds, it would make of a load of 1 one
+/// The mean packet interval: a time, and the packets that take it. Rounded to picoseconds, it would turn a load of 1 into one
 /// above 1.
 #[derive(Clone, Copy)]
 pub(super) struct Interval {
@@ -77,28 +77,28 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// Of packets that each take this long.
+    /// Returns the interval of packets that each take this long.
     pub(super) const fn of_each(time: Duration) -> Interval {
         Interval { time, packets: 1 }
     }
 
-    /// Of packets that take this long together; of each at least 1 ps.
+    /// Returns the interval of packets that take this long in all; at least 1 ps each.
     pub(super) fn of_all(time: Duration, packets: u64) -> Interval {
         Interval { time: time.max(Duration::from_ps(packets)), packets }
     }
 
-    /// The time of so many packets, in picoseconds.
+    /// The time of `packets` packets, in picoseconds.
     pub(super) fn times(self, packets: u64) -> u64 {
         (u128::from(self.time.ps()) * u128::from(packets) / u128::from(self.packets)) as u64
     }
 
-    /// In picoseconds.
+    /// The interval in picoseconds.
     pub(super) fn ps(self) -> f64 {
         self.time.ps() as f64 / self.packets as f64
     }
 }
 
-/// What a card was made to do, and with what.
+/// The work of a run on a card, and its inputs.
 pub(super) struct Load {
     pub(super) packet_bytes: u64,
     pub(super) messages: Messages,
@@ -106,52 +106,52 @@ pub(super) struct Load {
     /// Bytes of a packet on the link.
     pub(super) wire_bytes: u64,
     pub(super) hpus: u64,
-    /// Their clock.
+    /// The processors' clock.
     pub(super) clock: Frequency,
     pub(super) buffer_packets: u64,
     /// The delay of a credit back to the sender.
     pub(super) credit: Duration,
     /// Busy times of the card's resources over the whole run.
     pub(super) busy: Busy,
-    /// Messages for handlers that may be in flight.
+    /// Maximum messages for handlers in flight.
     pub(super) contexts: u64,
-    /// Bus time of all packets for the host over that of those that it had room for, which alone is in `busy`.
+    /// Bus time of all packets for the host over that of the accepted ones; `busy` has only the latter.
     pub(super) for_host: f64,
-    /// The part of the host with the highest load, and that load; none where no part of it takes packets.
+    /// The busiest part of the host, and its load; none if no part takes packets.
     pub(super) host: Option<(String, f64)>,
-    /// The load of the port with the highest one, with the packets that the card sends by it, where it has several.
+    /// The load of the busiest port with the packets that the card sends by it; for cards with several ports.
     pub(super) port: Option<f64>,
     /// Packets that the card sent over the whole run.
     pub(super) sent: u64,
-    /// Words that its handlers have held one at a time over the whole run.
+    /// Words that one handler at a time held, over the whole run.
     pub(super) words: Vec<HeldWord>,
-    /// That to which they came back most often, of those that are no lock.
+    /// The most retried of the words that are not locks.
     pub(super) retried: Option<RetriedWord>,
     /// Whether handlers take words that others may have to wait for.
     pub(super) takes_words: bool,
     /// Whether the program has a payload handler.
     pub(super) payload_handler: bool,
-    /// Pieces of memory in no level.
+    /// Pieces of memory that are in no level.
     pub(super) ideal: Vec<String>,
-    /// Levels in which no access waits for another.
+    /// Levels without waits of one access for another.
     pub(super) uncontended: Vec<&'static str>,
-    /// The section of the spec with their cycles.
+    /// The section of the spec with the cycles of ideal memory.
     pub(super) ideal_cycles: &'static str,
     /// The levels of memory that processors share, and the handlers' accesses, over the whole run.
     pub(super) levels: Vec<LevelUse>,
     /// The data caches before levels, over the whole run.
     pub(super) caches: Vec<CacheUse>,
     pub(super) statistics: HandlerStatistics,
-    /// Lines that its instruction caches were filled with over the whole run.
+    /// Lines that filled its instruction caches over the whole run.
     pub(super) code_lines: u64,
     /// Commands of handlers that it refused over the whole run.
     pub(super) refused_commands: Vec<RefusedCommand>,
-    /// Words that handlers share in memory whose contention is not modelled.
+    /// Words that handlers share in memory without a model of contention.
     pub(super) unmodelled: Option<UnmodelledRow>,
 }
 
 impl Load {
-    /// What a card with this spec and these handlers has done with its input.
+    /// Returns the work of a card with this spec and these handlers on its input.
     pub(super) fn of(
         input: Input,
         tested: &Tested<'_>,
@@ -193,7 +193,7 @@ impl Load {
         load
     }
 
-    /// The part of the host with the highest load: its work for a frame, for all frames that came for it.
+    /// Returns the busiest part of the host, by its work per frame for all frames that arrived for it.
     fn busiest(&self, work: &[HostWork]) -> (String, f64) {
         let load = |of: &HostWork| self.share(of.busy) * of.came as f64 / of.taken.max(1) as f64;
         let loads = work.iter().map(|of| (of.name.clone(), load(of)));
@@ -205,7 +205,7 @@ impl Load {
         self.busy.movers.map(|movers| movers.cluster.0)
     }
 
-    /// The slots of packets that have fewer to spare, where they are in clusters.
+    /// The scarcer slots of packets, on a card with clusters.
     pub(super) fn packet_slots(&self) -> Option<(&'static str, Occupied)> {
         let movers = self.busy.movers?;
         let of_clusters = ("hpu.packets.cluster_buffer", movers.cluster_buffer);
@@ -213,7 +213,7 @@ impl Load {
         Some(if of_clusters.1.needed > of_buffer.1.needed { of_clusters } else { of_buffer })
     }
 
-    /// The load of the contexts of messages, of which there are so many, and the part of the time for which all were taken.
+    /// Returns the load of the contexts of messages, and the fraction of the time for which all were taken.
     pub(super) fn contexts(&self) -> (f64, f64) {
         let used = self.busy.contexts;
         (self.share(used.taken) / self.contexts.max(1) as f64, self.share(used.full))
@@ -229,12 +229,12 @@ impl Load {
         time.ps() as f64 / self.interval.times(self.packets()) as f64
     }
 
-    /// The words that handlers have waited for. Others may be no locks.
+    /// The words that handlers have waited for. Others may not be locks.
     pub(super) fn locks(&self) -> impl Iterator<Item = &HeldWord> {
         self.words.iter().filter(|word| word.waits > 0)
     }
 
-    /// No queue has grown: handlers that wait hand a lock over in the time that there is, and more of them would do so sooner.
+    /// Limits hand-overs to the available time, since no queue has grown: more waiting handlers would hand a lock over sooner.
     pub(super) fn without_queues(&mut self) {
         let all = self.interval.times(self.packets());
         for word in &mut self.words {
@@ -247,7 +247,7 @@ impl Load {
         }
     }
 
-    /// The word to which handlers came back most often.
+    /// Returns the word that handlers retried most often.
     pub(super) fn retry_row(&self) -> Option<RetryRow> {
         let RetriedWord { word, retried_at, retries, changing, handed_over } = self.retried.clone()?;
         let packets = self.packets() as f64;
@@ -261,7 +261,7 @@ impl Load {
         })
     }
 
-    /// The words that handlers held longest, locks first.
+    /// Returns the words that handlers held longest, locks first.
     pub(super) fn lock_rows(&self) -> Vec<LockRow> {
         let mut rows: Vec<LockRow> = self.words.iter().map(|word| self.lock_row(word)).collect();
         rows.sort_by(|a, b| (b.waits > 0).cmp(&(a.waits > 0)).then(b.load.total_cmp(&a.load)));
@@ -284,12 +284,12 @@ impl Load {
         }
     }
 
-    /// The load of a lock: while it is handed over, it is nobody else's.
+    /// The load of a lock. During a hand-over no other handler has it.
     pub(super) fn lock(&self, word: &HeldWord) -> f64 {
         self.share(word.held + word.handed_over)
     }
 
-    /// The load of the word that handlers change if nobody was faster, and come back to.
+    /// The load of the word that handlers change only if it is unchanged, and retry.
     pub(super) fn contended(&self) -> f64 {
         self.retried.as_ref().map_or(0.0, |word| self.share(word.changing + word.handed_over))
     }
@@ -299,7 +299,7 @@ impl Load {
         self.share(level.busiest_busy)
     }
 
-    /// The load of all processors with waits for a level's lines.
+    /// The load of all processors from waits for a level's lines.
     pub(super) fn misses(&self, cache: &CacheUse) -> f64 {
         self.share(self.clock.cycles(cache.counters.waited)) / self.hpus as f64
     }

@@ -1,4 +1,4 @@
-//! What was seen of a run, and the row that it makes.
+//! Observations of a run, and its row.
 
 use super::super::figures::nearest_rank;
 use super::demand::Demand;
@@ -16,29 +16,29 @@ use std::collections::BTreeMap;
 
 /// The records of the messages measured.
 pub(super) struct Measured {
-    /// Header, payload and completion handlers, those that ran.
+    /// Statistics of the header, payload and completion handlers that ran.
     pub(super) handlers: Vec<HandlerRow>,
-    /// Time that their runs held processors, all together.
+    /// Total time for which their runs held processors.
     pub(super) held: Duration,
-    /// How that has grown meanwhile.
+    /// Growth of that time during the run.
     pub(super) growth: Option<GrowthRow>,
-    /// Whether one yielded its processor.
+    /// Whether a handler yielded its processor.
     pub(super) parked: bool,
     pub(super) fates: Fates,
     /// Packets measured, and their payload.
     pub(super) packets: u64,
     pub(super) bytes: u64,
-    /// The time from the completion of the last packet before to that of the last one measured.
+    /// The time from the completion of the last packet before the measurement to that of the last one measured.
     pub(super) took: Duration,
-    /// Busy time of the processors in it, all together.
+    /// Total busy time of the processors in it.
     pub(super) at_work: Duration,
     pub(super) buffer_used: u64,
-    /// Whether the sender was held up all along, waiting for credits: it sent later than the wire would have let it.
+    /// Whether the sender was stalled all along by a lack of credits: it sent later than the wire would have allowed.
     pub(super) held_up: bool,
-    /// Time that the packets measured held slots of the packet buffer, all together, from their departure until the
-    /// sender has the credit back.
+    /// Total time for which the measured packets held slots of the packet buffer, from their departure until the sender has the
+    /// credit back.
     pub(super) places: Duration,
-    /// What became of traffic that the card could not take; none of equal packets, of which none is lost.
+    /// Dispositions of traffic that the card could not take; none for equal packets, since none is lost.
     pub(super) lost: Option<Lost>,
 }
 
@@ -107,17 +107,17 @@ impl Measured {
         })
     }
 
-    /// The rate at which senders sent in the second half of the run, over that at which they were to.
+    /// The senders' rate in the second half of the run, over their intended rate.
     pub(super) fn sent_fraction(&self) -> f64 {
         self.lost.map_or(1.0, |lost| lost.sent_fraction)
     }
 
-    /// Whether packets came through as fast as they came, and nothing held their sender up.
+    /// Whether packets left as fast as they arrived, and nothing stalled their sender.
     pub(super) fn is_at_rate(&self, load: &Load) -> bool {
         !self.held_up && load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64
     }
 
-    /// The row of a run, with what its packets need of the card: what was seen in the run itself, or in one without loss.
+    /// Returns the row of a run. The demand of its packets is that of the run itself, or of a run without loss.
     pub(super) fn row(&self, load: &Load, lossless: Option<Demand<'_>>) -> Row {
         let Load { packet_bytes, messages, interval, hpus, .. } = *load;
         let own = Demand {
@@ -132,7 +132,7 @@ impl Measured {
         // The output cannot be faster than the input; the ends of the interval may make it seem so.
         let packets_per_s = line_rate.min(1e12 * self.packets as f64 / self.took.ps() as f64);
         let fraction = packets_per_s / line_rate;
-        // Of packets that are lost it tells nothing how long the others take to leave the buffer behind the last one.
+        // After losses, `took` says nothing: it depends on how long the last packets take to leave the buffer.
         let through = match self.lost {
             Some(Lost { dropped, .. }) if dropped > 0 => {
                 self.packets as f64 / (self.packets + dropped) as f64
@@ -145,7 +145,7 @@ impl Measured {
         let seen = Seen {
             hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
             held_up: self.held_up || !parked && places > 1.0,
-            // Where handlers yield, it is full because they wait.
+            // Where handlers yield, the buffer is full because they wait.
             buffer_full: !parked && (places * fraction >= CLOSE || loads.hpus <= 1.0),
             fraction,
         };
@@ -190,7 +190,7 @@ impl Measured {
             refused_commands: load.refused_commands.clone(),
             ..Row::default()
         };
-        // While another part is overloaded, packets fill the buffer because of that.
+        // While another part is overloaded, packets fill the buffer because of it.
         let host = demand.load.host.as_ref().map(|(name, _)| name.as_str());
         let movers = demand.load.busy.movers;
         let named = Named {
@@ -216,10 +216,10 @@ impl Measured {
         };
         let (verdict, limiting_part) = verdict(limited_by, &parts);
         let (observed, steady) = match (limited_by, &self.lost) {
-            // The host does not hold up the card's parts, nor does what is behind them.
+            // Neither the host nor the parts behind it stall the card's parts.
             (Some("host"), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
             (Some("link"), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
-            // Where packets were lost nobody was held up; the run without loss shows what comes through in the long run.
+            // With losses no sender was stalled. The run without loss shows the rate in the long run.
             (_, Some(_)) => (through, demand.sent_fraction),
             (_, None) => (through, through),
         };
@@ -236,13 +236,13 @@ impl Measured {
     }
 }
 
-/// Whether they may: locks, also those that nobody waited for, words that are taken, and data caches.
+/// Whether handlers may wait for one another or for lines: locks, even without waits, words that handlers take, and data caches.
 fn has_more_to_do(load: &Load) -> bool {
     let lines = load.caches.iter().any(|cache| cache.counters.hits + cache.counters.misses > 0);
     load.takes_words || !load.words.is_empty() || lines
 }
 
-/// The most stays that overlap; one that ends as another begins does not overlap it.
+/// Returns the maximum number of overlapping stays. One that ends as another begins does not overlap it.
 fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
     let mut changes: Vec<(Time, i64)> =
         stays.flat_map(|(arrived, settled)| [(arrived, 1), (settled, -1)]).collect();
@@ -255,13 +255,13 @@ fn most_at_once(stays: impl Iterator<Item = (Time, Time)>) -> u64 {
     most.unsigned_abs()
 }
 
-/// How long a run held its processor, with this clock: where others wait for it, the next one begins with the edge at which this
-/// one ends. One that begins on an idle processor waits for an edge first, which is nobody's time.
+/// Returns the time for which a run held its processor, by this clock. The next waiting run begins at the clock edge at which
+/// this one ends. A run on an idle processor first waits for an edge, which is charged to no run.
 pub(super) fn held(run: &HandlerRun, clock: Frequency) -> Duration {
     clock.cycles(run.cycles)
 }
 
-/// How the time of packets has grown, by their payload handlers; of messages without any, nothing is told.
+/// Returns the growth of packet times, by their payload handlers; none for messages without any.
 fn growth([_, payloads, _]: &[Vec<&HandlerRun>; 3], clock: Frequency) -> Option<GrowthRow> {
     let mut costs = Series::default();
     for run in payloads {
@@ -307,7 +307,7 @@ fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
     counts
 }
 
-/// The fates of the packets measured. A message with a failed packet is not delivered, but the effects of its other
+/// Returns the fates of the measured packets. A message with a failed packet is not delivered, but the effects of its other
 /// packets' handlers remain.
 fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], messages: Messages, payload_handler: bool) -> Fates {
     let mut fates = Fates::default();

@@ -1,4 +1,4 @@
-//! The memory of handlers in the results of a line-rate check: its levels, and the lines that wait for banks.
+//! The memory of handlers in the results of a line-rate check: its levels, and the source lines that wait for banks.
 
 use super::load::Load;
 use nicety_nic::spin::{CacheUse, LevelUse, WaitingLine};
@@ -13,7 +13,7 @@ pub struct WaitingLineRow {
     pub line: String,
     /// Number of its accesses that waited.
     pub waits: u64,
-    /// Cycles that they waited, for a packet.
+    /// Cycles of these waits, per packet.
     pub waited_cycles: f64,
 }
 
@@ -23,25 +23,25 @@ pub struct WaitingLineRow {
 pub struct LevelRow {
     /// The level, as the card's spec names it.
     pub level: String,
-    /// Accesses for a packet, wherever their bytes lie.
+    /// Accesses per packet, to bytes of any kind.
     pub accesses: f64,
-    /// Cycles for a packet that they waited for banks, beside the latency.
+    /// Cycles per packet of their waits for banks, in addition to the latency.
     pub waited_cycles: f64,
-    /// The bank that was busy longest, or the level's unit for atomic operations.
+    /// The busiest bank, or the level's unit for atomic operations.
     pub busiest: String,
-    /// Its accesses for a packet, lines of code among them.
+    /// Its accesses per packet, including lines of code.
     pub busiest_accesses: f64,
-    /// Cycles for a packet that processors waited for it.
+    /// Cycles per packet for which processors waited for it.
     pub busiest_waited_cycles: f64,
     /// Its load at line rate.
     pub load: f64,
-    /// The most packets a second with any number of handler processors, by the time for which a packet occupies it.
+    /// Maximum packets per second with any number of handler processors, by the time for which a packet occupies it.
     pub most_packets_per_s: f64,
-    /// The source lines that waited most for the level; the first few.
+    /// The source lines with the longest waits for the level; the first few.
     pub lines: Vec<WaitingLineRow>,
 }
 
-/// A line of a handler's source whose accesses would have met older bytes on the card.
+/// A line of a handler's source with accesses that would have read older bytes on the card.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "StaleLine")]
 pub struct StaleLineRow {
@@ -57,32 +57,32 @@ pub struct StaleLineRow {
 pub struct CacheRow {
     /// The level behind them, as the card's spec names it.
     pub level: String,
-    /// Accesses for a packet.
+    /// Accesses per packet.
     pub accesses: f64,
-    /// Loads and stores for a packet that found their lines.
+    /// Loads and stores per packet that hit.
     pub hits: f64,
-    /// Those that did not.
+    /// Loads and stores per packet that missed.
     pub misses: f64,
-    /// Atomic operations for a packet, which go past the caches.
+    /// Atomic operations per packet, which bypass the caches.
     pub passed: f64,
     /// Misses over loads and stores; none without any.
     pub miss_rate: Option<f64>,
-    /// Lines for a packet that were written to memory, since they made room or an atomic operation came.
+    /// Lines per packet written to memory, to make room or for an atomic operation.
     pub written_back: f64,
-    /// Lines for a packet that another cache had changed, and handed over.
+    /// Lines per packet that another cache had changed, and handed over.
     pub handed_over: f64,
-    /// Accesses for a packet for which other caches gave their lines up.
+    /// Accesses per packet that invalidated lines of other caches.
     pub invalidated: f64,
-    /// Cycles for a packet that loads and stores took longer than hits.
+    /// Additional cycles per packet of loads and stores over those of hits.
     pub waited_cycles: f64,
-    /// The part of the time of all processors that this is at line rate.
+    /// The fraction of all processors' time that these cycles take at line rate.
     pub load: f64,
-    /// The source lines that waited most; the first few.
+    /// The source lines with the longest waits; the first few.
     pub lines: Vec<WaitingLineRow>,
-    /// Accesses of the whole run to words that another cache had changed, where nothing keeps caches coherent: handlers have
-    /// seen the newest bytes all the same, and would not on the card.
+    /// Accesses of the whole run to words that another cache had changed, on a card without cache coherence. Handlers read the
+    /// newest bytes here, but would not on the card.
     pub stale_accesses: u64,
-    /// The source lines with the most of them; the first few.
+    /// The source lines with the most stale accesses; the first few.
     pub stale_lines: Vec<StaleLineRow>,
 }
 
@@ -90,24 +90,24 @@ pub struct CacheRow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "HandlerMemory")]
 pub struct MemoryRow {
-    /// Pieces of memory in no level, in which no access waits for another.
+    /// Pieces of memory that are in no level, without waits of one access for another.
     pub ideal: Vec<String>,
     /// The section of the card's spec with the cycles of an access to them: `hpu.cycles`, or `hpu.overlap` where instructions
     /// overlap.
     pub ideal_cycles: &'static str,
-    /// Levels that processors share and in which no access waits for another, as the card's spec says.
+    /// Levels that processors share without waits of one access for another, by the card's spec.
     pub uncontended: Vec<&'static str>,
-    /// Accesses of handlers for a packet: loads, stores, atomic operations and commands.
+    /// Accesses of handlers per packet: loads, stores, atomic operations and commands.
     pub accesses: f64,
-    /// Of these, accesses to levels in which processors wait for one another.
+    /// Accesses per packet to levels in which processors wait for one another.
     pub shared_accesses: f64,
-    /// Levels in which they do.
+    /// Levels in which processors wait for one another.
     pub levels: Vec<LevelRow>,
     /// Levels behind data caches.
     pub caches: Vec<CacheRow>,
-    /// Lines for a packet that instruction caches were filled with.
+    /// Lines per packet that filled instruction caches.
     pub code_lines_filled: f64,
-    /// Cycles for a packet that handlers waited for their code.
+    /// Cycles per packet for which handlers waited for their code.
     pub fetch_wait_cycles: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Figures of traffic, counted while it comes: their memory does not grow with packets.
+//! Figures of traffic, counted as it arrives: their memory does not grow with packets.
 
 use super::growth::Series;
 use super::limit::Lost;
@@ -12,63 +12,63 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Traffic, and what became of it.
+/// Traffic, and its packet dispositions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TrafficFigures")]
 pub struct TrafficRow {
-    /// The expression; of several ports, all of them.
+    /// The expression; all expressions for several ports.
     pub traffic: String,
-    /// What happens when the packet buffer is full: `credits`, the sender waits for them; `lossy`, packets are dropped; or
-    /// `pfc`, the wire is paused.
+    /// Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are dropped. `pfc`: the wire
+    /// is paused.
     pub overload: &'static str,
     /// Packets offered to the wire.
     pub offered: u64,
     /// Their payload: bytes of frames.
     pub offered_bytes: u64,
-    /// How long they take at their rate, until the next one would be due, which of a capture is a mean gap behind the last one; of several
-    /// ports, at the sum of their rates.
+    /// Duration of the offered packets at their rate, up to the next due time. For a capture that is a mean gap after the last
+    /// packet; for several ports the rate is the sum of theirs.
     pub offered_ns: f64,
-    /// Packets that the card took in: all but those dropped by overload.
+    /// Packets that the card accepted: all but those dropped by overload.
     pub handled: u64,
     /// Their payload.
     pub handled_bytes: u64,
-    /// Of these, packets that no handler dropped: processed, or on their way to host memory.
+    /// Packets of `handled` that no handler dropped: processed, or on their way to host memory.
     pub passed: u64,
     /// Packets that handlers dropped.
     pub dropped_by_handler: u64,
     /// Packets on which a handler failed.
     pub failed: u64,
-    /// Packets that found the packet buffer full, and were dropped.
+    /// Packets dropped by a full packet buffer.
     pub dropped_by_overload: u64,
-    /// Frames that handlers passed on to the host, and that found no buffer there.
+    /// Frames that handlers passed to the host, and that were dropped without a buffer there.
     pub dropped_at_host: u64,
-    /// Frames that handlers sent, and that found no room before the port that they were to leave by: of several ports with `--lossy`.
+    /// Frames that handlers sent, dropped at a full output port; for several ports with `--lossy`.
     pub dropped_at_link: u64,
-    /// Frames that handlers sent to addresses that no station has: they leave by the port by which they came.
+    /// Frames that handlers sent to unknown stations. They leave by the port of their arrival.
     pub to_no_station: u64,
-    /// Whether packets of a capture were recorded faster than the wire takes them: they came as fast as it does.
+    /// Whether packets of a capture were recorded faster than the wire takes them. They arrived at the wire rate.
     pub faster_than_wire: bool,
-    /// Whether loads, locks and memory are those of a second run with the same packets, in which the wire is paused: packets
-    /// that come through where others are lost are not the mix that was offered.
+    /// Whether loads, locks and memory are those of a second run with the same packets, in which the wire is paused. Packets that
+    /// survive losses are not the offered mix.
     pub loads_without_loss: bool,
-    /// How long the wire was paused.
+    /// Time for which the wire was paused.
     pub paused_ns: f64,
-    /// The latency through the card, from the last byte in the packet buffer until the packet has left it: the mean.
+    /// Mean latency through the card, from the last byte in the packet buffer until the packet has left it.
     pub latency_ns_mean: f64,
-    /// The median, by nearest rank, and at most 0.2 % above it; likewise the following.
+    /// Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
     pub latency_ns_p50: f64,
-    /// The 99th percentile.
+    /// 99th percentile of the latency.
     pub latency_ns_p99: f64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub latency_ns_p999: f64,
-    /// The maximum, exactly.
+    /// Maximum latency, exact.
     pub latency_ns_max: f64,
-    /// The same for each port, where there are several.
+    /// The same figures for each port, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortRow>,
 }
 
-/// Traffic of one port among several, and what became of it.
+/// Traffic of one port among several, and its packet dispositions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PortFigures")]
 pub struct PortRow {
@@ -80,33 +80,33 @@ pub struct PortRow {
     pub offered: u64,
     /// Their payload: bytes of frames.
     pub offered_bytes: u64,
-    /// How long they take at their rate, until the next one would be due.
+    /// Duration of the offered packets at their rate, up to the next due time.
     pub offered_ns: f64,
-    /// Packets that the card took in: all but those dropped by overload.
+    /// Packets that the card accepted: all but those dropped by overload.
     pub handled: u64,
     /// Their payload.
     pub handled_bytes: u64,
-    /// Of these, packets that no handler dropped: processed, or on their way to host memory.
+    /// Packets of `handled` that no handler dropped: processed, or on their way to host memory.
     pub passed: u64,
     /// Packets that handlers dropped.
     pub dropped_by_handler: u64,
     /// Packets on which a handler failed.
     pub failed: u64,
-    /// Packets that found the packet buffer full, and were dropped.
+    /// Packets dropped by a full packet buffer.
     pub dropped_by_overload: u64,
-    /// Frames that handlers passed on to the host, and that found no buffer there.
+    /// Frames that handlers passed to the host, and that were dropped without a buffer there.
     pub dropped_at_host: u64,
-    /// Frames that handlers sent, and that found no room before this port, whichever they came by.
+    /// Frames that handlers sent, dropped at this full port, from any input port.
     pub dropped_at_link: u64,
-    /// The latency through the card: the mean.
+    /// Mean latency through the card.
     pub latency_ns_mean: f64,
-    /// The median.
+    /// Median latency.
     pub latency_ns_p50: f64,
-    /// The 99th percentile.
+    /// 99th percentile of the latency.
     pub latency_ns_p99: f64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub latency_ns_p999: f64,
-    /// The maximum, exactly.
+    /// Maximum latency, exact.
     pub latency_ns_max: f64,
 }
 
@@ -147,7 +147,7 @@ impl Runs {
     }
 }
 
-/// The fate of a packet as its handlers decide it.
+/// The fate of a packet, decided by its handlers.
 #[derive(Clone, Copy)]
 enum Fate {
     Processed,
@@ -167,11 +167,11 @@ struct Packet {
 /// The packets of one port.
 #[derive(Default)]
 struct Port {
-    /// Packets in the buffer by their number, from `first` on; none for those that have left or were dropped on the way.
+    /// Packets in the buffer by their number, from `first` on; none for those that have left or were dropped before the card.
     packets: VecDeque<Option<Packet>>,
     first: u64,
     fates: Fates,
-    /// Payload of those that have left.
+    /// Payload of packets that have left.
     bytes: u64,
     latency: Histogram,
 }
@@ -181,7 +181,7 @@ struct State {
     ports: Vec<Port>,
     inside: u64,
     most_inside: u64,
-    /// How long packets stayed in the card, and their handlers' time on processors.
+    /// Times of packets in the card, and their handlers' times on processors.
     stays: Series,
     costs: Series,
     runs: [Runs; 3],
@@ -191,22 +191,22 @@ struct State {
     later: Later,
 }
 
-/// The later half of packets, whose number is known.
+/// The later half of a known number of packets.
 #[derive(Default)]
 struct Later {
-    /// Packets in all; 0 where that is not known.
+    /// Packets in all; 0 if unknown.
     expected: u64,
     came: u64,
     left: u64,
-    /// The fewest that were in the card as one of them came.
+    /// Minimum packets in the card at the arrival of one of them.
     least_inside: Option<u64>,
-    /// When the first one had left, and the last one but those that processors have at the end.
+    /// Departures of the first one, and of the last one except those in processors at the end.
     from: Option<Time>,
     until: Option<Time>,
 }
 
 impl Later {
-    /// Part of the packets that are done with at the end.
+    /// Inverse of the fraction of packets that are excluded at the end, when processors still have them.
     const END: u64 = 32;
 
     fn came(&mut self, inside: u64) {
@@ -230,26 +230,26 @@ impl Later {
         self.expected - self.expected / Self::END
     }
 
-    /// How many picoseconds one left after another.
+    /// Mean time between departures, in picoseconds.
     fn every_ps(&self) -> Option<f64> {
         let took = self.until?.saturating_since(self.from?);
         Some(took.ps() as f64 / (self.last() - self.expected / 2) as f64)
     }
 }
 
-/// Watches the card.
+/// An observer of the card.
 pub(super) struct Meter {
     state: RefCell<State>,
-    /// The fate of packets that no handler decides.
+    /// Whether there is a payload handler: then a packet without a decision has failed, otherwise it has proceeded.
     payload_handler: bool,
-    /// The processors'.
+    /// The processors' clock.
     clock: Frequency,
 }
 
-/// The node of the card that is watched.
+/// The node of the observed card.
 pub(super) const CARD: NodeId = NodeId(1);
 
-/// The sender of a port's traffic: the nodes beside the card, in their order.
+/// Returns the sender of a port's traffic. Senders are the nodes beside the card, in order.
 pub(super) const fn sender(port: u32) -> NodeId {
     NodeId(if port < CARD.0 { port } else { port + 1 })
 }
@@ -260,12 +260,12 @@ impl Meter {
         Meter { state: RefCell::new(state), payload_handler, clock }
     }
 
-    /// So many packets are to come.
+    /// Sets the number of expected packets.
     pub(super) fn expects(&self, packets: u64) {
         self.state.borrow_mut().later.expected = packets;
     }
 
-    /// The fewest packets that were in the card as one of the later half came.
+    /// Minimum packets in the card at the arrival of one of the later half.
     pub(super) fn least_inside(&self) -> Option<u64> {
         self.state.borrow().later.least_inside
     }
@@ -275,12 +275,13 @@ impl Meter {
         self.state.borrow().latency().max()
     }
 
-    /// How many picoseconds one packet of the later half left after another.
+    /// Mean time between departures of the later half, in picoseconds.
     pub(super) fn left_every(&self) -> Option<f64> {
         self.state.borrow().later.every_ps()
     }
 
-    /// The figures, if a packet has come; a slot is taken for so long beside its packet's stay, on the way there and back.
+    /// Returns the figures, if a packet has arrived. `beside` is the time of a slot in addition to its packet's stay, in both
+    /// directions.
     pub(super) fn measured(&self, beside: Duration, lost: Lost) -> Option<Measured> {
         let state = self.state.borrow();
         let took = state.ended.saturating_since(state.began?);
@@ -305,7 +306,7 @@ impl Meter {
         })
     }
 
-    /// Packets that have left the card, and their latencies put into a row.
+    /// Puts the packets that have left the card, and their latencies, into a row.
     pub(super) fn fill(&self, row: &mut TrafficRow) {
         let state = self.state.borrow();
         let all = figures(state.fates(), state.bytes(), &state.latency());
@@ -317,14 +318,14 @@ impl Meter {
         row.latency_ns_max = all.latency_ns_max;
     }
 
-    /// The same of a port.
+    /// Returns the figures of a port.
     pub(super) fn port(&self, number: usize) -> PortRow {
         let port = &self.state.borrow().ports[number];
         figures(port.fates, port.bytes, &port.latency)
     }
 }
 
-/// Packets with these fates, so much payload in all, and these latencies.
+/// Returns the figures of packets with these fates, payload and latencies.
 fn figures(fates: Fates, handled_bytes: u64, latency: &Histogram) -> PortRow {
     let Fates { processed, dropped, proceeded, failed } = fates;
     let ns = |per_mille| latency.percentile(per_mille) as f64 / 1000.0;
@@ -344,7 +345,7 @@ fn figures(fates: Fates, handled_bytes: u64, latency: &Histogram) -> PortRow {
 }
 
 impl State {
-    /// The port that a node sends to; none of the card itself.
+    /// Returns the port that a node sends to; none for the card itself.
     fn port(&mut self, source: NodeId) -> Option<&mut Port> {
         let number = match source {
             CARD => return None,
@@ -382,7 +383,7 @@ impl Watch for Meter {
         if port.packets.is_empty() {
             port.first = message.sequence;
         }
-        // Packets come in the order in which they were sent; one in between was dropped.
+        // Packets arrive in the order of sending. A missing one was dropped.
         let number = (message.sequence - port.first) as usize;
         port.packets.resize(number, None);
         port.packets.push_back(Some(Packet { arrived: at, bytes, fate: None }));
@@ -472,7 +473,7 @@ mod tests {
     fn each_packet_has_a_fate_and_a_latency_in_flat_memory() {
         let meter = Meter::new(1, true, Frequency::from_hz(10_000_000_000));
         let at = Time::from_ps;
-        // Every fifth packet is dropped on the way.
+        // Every fifth packet is dropped before the card.
         for round in 0..2_000u64 {
             let time = round * 1_000;
             let first = 3 + round * 5;
@@ -484,7 +485,7 @@ mod tests {
             meter.ran(&run("header", first + 2, "PROCEED"));
             meter.ran(&run("header", first + 3, "PROCESS_DATA"));
             meter.ran(&run("payload", first + 3, "FAIL"));
-            // Not in their order.
+            // Not in order.
             for number in [2, 0, 3, 1] {
                 meter.settled(message(first + number), at(time + 100 + number));
             }
@@ -528,10 +529,10 @@ mod tests {
             (left..packets).for_each(|number| meter.settled(message(number), Time::from_ps(last(number))));
             (meter.least_inside().unwrap(), meter.left_every().unwrap().round() as u64)
         };
-        // One every 1000 ps: each leaves before the next, and every 1500 ps: a third waits, 267 of 800 at 400 to begin with.
+        // One every 1000 ps: each leaves before the next. One every 1500 ps: a third waits, 267 of 800 at 400 at first.
         assert_eq!(of(800, &|number| 1_000 * number + 700), (0, 1_000));
         assert_eq!(of(800, &|number| 1_500 * number + 700), (133, 1_500));
-        // Those that are done with at the end do not count.
+        // Those in processors at the end do not count.
         assert_eq!(of(64, &|number| 1_500 * number + if number > 61 { 1_000_000 } else { 0 }).1, 1_500);
     }
 
@@ -543,7 +544,7 @@ mod tests {
         let of = |port| MessageId { source: sender(port), sequence: 0 };
         meter.arrived(of(0), 60, at(0));
         meter.arrived(of(1), 1500, at(5));
-        // What the card sends itself, and what others do, is not the traffic's.
+        // Packets that the card or other nodes send do not belong to the traffic.
         for stranger in [CARD, NodeId(3)] {
             meter.arrived(MessageId { source: stranger, sequence: 0 }, 60, at(6));
             meter.settled(MessageId { source: stranger, sequence: 0 }, at(7));

@@ -1,16 +1,14 @@
-//! Do handlers sustain the line rate? A generator sends packets to a card as fast as the link allows, and the card's
-//! handlers process them.
+//! The line-rate check: whether handlers sustain the line rate. A generator sends packets to a card as fast as the link allows,
+//! and the card's handlers process them.
 //!
-//! The line rate is a packet every max(g, bytes x G), where g is the gap that the card's engine leaves between the
-//! starts of messages, and here of packets. A program sustains it if the time that a packet needs on each resource,
-//! handler processors first, is at most the time that becomes free between two packets. That need is measured,
-//! including waits for commands.
+//! The line rate is a packet every max(g, bytes x G). Here g is the gap of the card's engine between the starts of messages,
+//! applied to packets. A program sustains it if a packet's time on each resource, handler processors first, is at most the time
+//! that becomes free between two packets. This time is measured, including waits for commands.
 //!
-//! With traffic ([`nicety_traffic`]) packets are messages of one packet each, whose payload is a frame, and the line rate is the
-//! traffic's: figures are counted as packets come (`meter.rs`), so that their memory does not grow (`offer.rs`).
+//! With traffic ([`nicety_traffic`]) packets are messages of one packet each, with a frame as payload, and the line rate is the
+//! traffic's. Figures are counted as packets arrive (`meter.rs`), so that their memory does not grow (`offer.rs`).
 //!
-//! [`plan`] lists the programs to compile, and [`run`] gives a [`Report`] with a [`Row`] for each card and packet
-//! size.
+//! [`plan`] lists the programs to compile, and [`run`] returns a [`Report`] with a [`Row`] for each card and packet size.
 
 mod burst;
 mod demand;
@@ -68,8 +66,8 @@ pub enum Benchmark {
 /// The results of a line-rate check: one row for each card and packet size.
 pub type Report = super::Report<Row, Manifest, Benchmark>;
 
-/// Runs a line-rate check, and passes on the recording of its first row if `recorded` asks for it. Compiled handlers
-/// are found under the keys of the [`Plan`].
+/// Runs a line-rate check, and passes on the recording of its first row if `recorded` requests it. The keys of the [`Plan`] are
+/// those of the compiled handlers.
 ///
 /// # Errors
 /// Invalid input before anything runs; the error of the first run if all failed, such as a handler's trap, with its card and
@@ -101,7 +99,7 @@ pub fn run(
             let recorded = recorded.filter(|_| points.rows().is_empty());
             let name = format!("{nic}, {}", point_name(request, packet_bytes));
             let rig = Rig { request, environment, card, handlers, packet_bytes, place: &name, rough: false };
-            // What is wrong with traffic says that it is about it.
+            // An error of traffic names the traffic.
             let place = || match request.traffic.is_empty() {
                 true => name.clone(),
                 false => nic.clone(),
@@ -119,7 +117,7 @@ pub fn run(
     }
     let (mut rows, failed_points) = points.finish()?;
     if !studied.is_empty() {
-        // Points that failed are not studied: their runs are done.
+        // Failed points are not studied. Their runs count as finished.
         let progress = |done, of| (environment.progress)(total + runs - of + done, total + runs);
         sensitivity::study(&mut rows, &failures, &studied, request, environment, &progress)?;
     }
@@ -135,7 +133,7 @@ pub fn run(
     })
 }
 
-/// A card's program with handlers.
+/// Loads a card's program with handlers.
 fn handlers_of(
     request: &Request,
     environment: &Environment<'_>,

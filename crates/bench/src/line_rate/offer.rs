@@ -1,7 +1,7 @@
-//! A line-rate check with traffic: its packets are offered to the card when they are due, each as a message of one packet.
+//! A line-rate check with traffic. Packets are offered to the card at their due times, each as a message of one packet.
 //!
-//! Each expression is for a port of the card. All begin at once, and offer what is due until the first of them ends (`shares.rs`):
-//! so the mix of packets is that of their rates, whose sum the card has to keep up with.
+//! Each expression is for a port of the card. All begin simultaneously, and offer due packets until the first of them ends
+//! (`shares.rs`). So the mix of packets is that of their rates, and the card must keep up with the sum of the rates.
 
 use super::Row;
 use super::burst::BurstRow;
@@ -28,10 +28,10 @@ use nicety_types::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Most rows of one kind in a timeline.
+/// Maximum rows of one kind in a timeline.
 const ROWS: usize = 1 << 16;
 
-/// What happens while the packet buffer is full.
+/// The behaviour with a full packet buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overload {
     Credits,
@@ -65,32 +65,32 @@ impl Overload {
     }
 }
 
-/// What the generator of a port leaves: what it offered, and why it ended early, if it did.
+/// The result of a port's generator: the offered packets, and the error that ended it, if any.
 #[derive(Default)]
 struct Sender {
     offered: Offered,
     error: Option<TrafficError>,
 }
 
-/// What a run with traffic has shown.
+/// The result of a run with traffic.
 pub(super) struct Judged {
     pub(super) row: Row,
     pub(super) failures: Vec<Failure>,
-    /// The part of the time for which the fullest wire was taken, had nothing held its sender up.
+    /// Utilisation of the fullest wire, if nothing had stalled its sender.
     pub(super) wire: f64,
-    /// How many packets each port was to offer, if not all.
+    /// Packets to offer at each port, if not all.
     pub(super) shares: Option<Vec<u64>>,
 }
 
 /// A run with traffic.
 struct Offering {
-    /// How many packets each port was to offer, if not all.
+    /// Packets to offer at each port, if not all.
     shares: Option<Vec<u64>>,
-    /// What each port offered, and all of them together.
+    /// Offered packets of each port, and of all ports.
     each: Vec<Offered>,
     all: Offered,
     dropped: u64,
-    /// Of each port, frames that the host had no room for.
+    /// For each port, frames that the host dropped without a buffer.
     at_host: Vec<u64>,
     to_no_station: u64,
     meter: Rc<Meter>,
@@ -109,7 +109,7 @@ pub(super) struct Behind {
 }
 
 impl Rig<'_> {
-    /// Measures traffic, an expression for each port, and tries what the card is said to sustain of it.
+    /// Measures traffic, an expression for each port, and searches the sustainable rate.
     pub(super) fn offer(
         &self,
         tested: &Tested<'_>,
@@ -122,7 +122,7 @@ impl Rig<'_> {
             false => None,
         };
         self.tell_verdict(&judged.row);
-        // Where a burst stops handlers there is nothing to be told of more.
+        // Where a burst stops handlers, higher rates show nothing.
         let tries = match burst.as_ref().is_some_and(|burst| burst.stopped.is_some()) {
             true => Tries::default(),
             false => {
@@ -136,7 +136,7 @@ impl Rig<'_> {
         Ok((judged.row.tried(tries).behind(burst).judged(), judged.failures))
     }
 
-    /// Measures traffic that comes so fast.
+    /// Measures traffic at this speed.
     pub(super) fn offer_at(
         &self,
         tested: &Tested<'_>,
@@ -207,7 +207,7 @@ impl Rig<'_> {
         }
         let row = Row { traffic: Some(figures), ..measured.row(&load, demand) };
         let mut failures = run.failures();
-        // Packets that were lost fail, too, where they are sent once more.
+        // Packets that were lost may fail when they are sent again.
         let kinds: Vec<_> = failures.iter().map(|failure| failure.kind).collect();
         let second = lossless.iter().flat_map(|lossless| lossless.run.failures());
         failures.extend(second.filter(|failure| !kinds.contains(&failure.kind)).map(|failure| Failure {
@@ -221,8 +221,8 @@ impl Rig<'_> {
         Ok(Judged { row, failures, wire: wire.fold(0.0, f64::max), shares })
     }
 
-    /// The same packets once more, with a sender that waits, so that none is lost. What this run prints and whatever fails in it
-    /// was told of by the other one.
+    /// Sends the same packets again, with a sender that waits, so that none is lost. Its output and failures are hidden, since
+    /// the first run has reported them.
     fn without_loss(
         &self,
         tested: &Tested<'_>,
@@ -241,9 +241,11 @@ impl Rig<'_> {
         })
     }
 
-    /// Offers traffic that begins with a burst of `at_once` packets, by senders that wait. Returns the failures, too. The fraction is 1 where the
-    /// card has caught up, or the sender of each port gets to send when it is due again. It has caught up where no more packets are
-    /// inside than processors, or twice the mean number `inside` without a burst.
+    /// Offers traffic that begins with a burst of `at_once` packets, by senders that wait. Returns the departure rate of the
+    /// later half of packets over their arrival rate, the limiting part, and the failures.
+    ///
+    /// The rate is 1 where the card has caught up, or the sender of each port can send at due times again. It has caught up when
+    /// no more packets are inside than processors, or than twice the mean `inside` without a burst.
     pub(super) fn offer_behind(
         &self,
         tested: &Tested<'_>,
@@ -253,7 +255,7 @@ impl Rig<'_> {
     ) -> Result<(Behind, Vec<Failure>), Error> {
         let overload = match Overload::of(self.request) {
             Overload::Credits => Overload::Credits,
-            // What is dropped neither waits nor gets in the way of others.
+            // Dropped packets neither wait nor delay others.
             Overload::Lossy | Overload::Pfc => Overload::Pfc,
         };
         let offering = self.run_traffic(tested, expressions, overload, speed, false, None)?;
@@ -270,7 +272,7 @@ impl Rig<'_> {
         Ok((Behind { fraction: slowest.min(left), part, longest_stay_ps }, offering.run.failures()))
     }
 
-    /// Offers traffic to a card: that of an earlier run, with its times, where there is one.
+    /// Offers traffic to a card; the same traffic with the same times as an earlier run, if there is one.
     fn run_traffic(
         &self,
         tested: &Tested<'_>,
@@ -292,7 +294,7 @@ impl Rig<'_> {
             recording: if records { Level::Everything } else { Level::Summary },
             recorded_rows: ROWS,
             flow_control: overload.flow_control(),
-            // Whatever drops or pauses is at the card: a switch sends as fast as one sender does.
+            // The card itself drops or pauses: a switch sends as fast as one sender does.
             topology: match overload != Overload::Credits || ports > 1 {
                 true => Topology::Star,
                 false => Topology::Pair,
@@ -343,7 +345,7 @@ impl Rig<'_> {
         let at_host: Vec<u64> = (0..ports as u32).map(|port| card.lost_at_host(sender_of(port))).collect();
         let to_no_station = (0..ports as u32).map(|port| card.to_no_station(sender_of(port))).sum();
         let handled = (all.packets - dropped).max(1);
-        // A sender with credits keeps a place for its packet on the wire, and until the credit is back; others keep none.
+        // A sender with credits holds a slot while its packet is on the wire, and until the credit is back. Others hold none.
         let beside = match overload {
             Overload::Credits => link.latency + link.latency,
             Overload::Lossy | Overload::Pfc => Duration::ZERO,
@@ -362,7 +364,7 @@ impl Rig<'_> {
         let input = Input {
             packet_bytes: (all.bytes + all.packets / 2) / all.packets,
             messages: Messages { packets_each: 1, before: 0, measured: measured.packets, after: 0 },
-            // A packet takes the wire for longer where Ethernet may drop it.
+            // Where Ethernet may drop a packet, it occupies the wire for longer.
             interval: earlier.map_or_else(
                 || Interval::of_all(all.time + speed.ahead, all.packets),
                 |earlier| earlier.load.interval,
@@ -373,7 +375,7 @@ impl Rig<'_> {
             load.without_queues();
         }
         if earlier.is_some() {
-            // The wire is paused instead of what the tested one drops, which sends no pauses.
+            // The wire is paused in place of drops. The tested card drops, and sends no pauses.
             let pauses = link.gap.cover(LEAST * pauses_of_card(&run.network));
             load.busy.link = load.busy.link.saturating_sub(pauses);
         }
@@ -382,7 +384,7 @@ impl Rig<'_> {
         Ok(Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run })
     }
 
-    /// The sender of a port sends its traffic, so many packets at most, at this speed.
+    /// Adds the sender of a port's traffic, at most `packets` packets at this speed.
     fn send(
         &self,
         cluster: &mut Cluster,
@@ -418,7 +420,7 @@ impl Rig<'_> {
                 Some(due_of(due, times, ahead))
             };
             let target = Target { node: CARD, pt: PT, match_bits: DATA };
-            // Nobody ends it early.
+            // Nothing ends it early.
             let over = Cell::new(false);
             let offered = match has_frames {
                 true => host.frames()?.offer(CARD.0, next, &over).await,
@@ -430,7 +432,7 @@ impl Rig<'_> {
         Ok(sender)
     }
 
-    /// Rank 1 has a rule, or several, with the handlers.
+    /// Installs the handlers on rank 1, with one or several rules.
     fn receive_frames(&self, cluster: &mut Cluster) -> Result<(), Error> {
         let host = cluster.host(1);
         let mut state = self.request.state.clone();
@@ -446,14 +448,14 @@ impl Rig<'_> {
     }
 }
 
-/// When packets are due that come as fast as the card's own wire brings them, on one that is faster.
+/// Due times of packets at the speed of the card's own wire, on a faster one.
 #[derive(Default)]
 struct Clock {
     lasts: u64,
 }
 
 impl Clock {
-    /// The next packet, which has the faster wire for that `interval`.
+    /// Returns the next packet's due time. It occupies the faster wire for `interval`.
     fn next(&mut self, interval: Duration, wire: f64) -> TrafficDue {
         let at = self.lasts;
         self.lasts += (interval.ps() as f64 * wire).round() as u64;
@@ -461,7 +463,7 @@ impl Clock {
     }
 }
 
-/// What ports offer together: packets, at the sum of their rates.
+/// Returns the sum of all ports: packets, at the sum of their rates.
 fn together(each: &[Offered]) -> Offered {
     if let [one] = each {
         return *one;
@@ -478,26 +480,27 @@ fn together(each: &[Offered]) -> Offered {
     }
 }
 
-/// The rate at which a sender sent in the later half of the run, over that at which it was to: at most 1.
+/// The sender's rate in the later half of the run, over its intended rate; at most 1.
 fn sent_fraction(offered: &Offered) -> f64 {
     let (rate, took) = offered.later;
     (rate.ps() as f64 / took.ps().max(1) as f64).min(1.0)
 }
 
-/// The same of a port that sent its part of so many packets at once: all of the rate where one behind these left when it was due.
+/// As [`sent_fraction`], for a port that began with its share of a burst. It is 1 if a packet behind the burst left at its due
+/// time.
 fn fraction_behind(offered: &Offered, at_once: u64, packets: u64) -> f64 {
     let own = (at_once as f64 * offered.packets as f64 / packets as f64).ceil() as u64;
     if offered.on_time > own { 1.0 } else { sent_fraction(offered) }
 }
 
-/// Whether the sender was held up for good: packets that come in bursts wait, and yet the card may keep up. Then some leave in time
-/// again, and the last ones have left when more would be due.
+/// Whether the sender was stalled for good. Packets in bursts wait, although the card may keep up. Then some packets leave on
+/// time again, and the last ones have left before more would be due.
 fn held_up(offered: &Offered) -> bool {
     offered.late.ps() >= offered.time.ps().div_ceil(100) && offered.on_time <= offered.packets / 2
 }
 
-/// The load of the port by which the card sends most in the time of the traffic that comes by it. The switch that brings ports together has
-/// one for each host, by rank.
+/// The load of the card's busiest output port, relative to the time of the traffic that arrives by it. The switch that merges
+/// ports has one port for each host, by rank.
 fn busiest_port(network: &NetworkStatistics, each: &[Offered]) -> f64 {
     let ports = network.switches.first().map_or(&[][..], |switch| &switch.ports);
     let load = |(port, offered): (u32, &Offered)| {
@@ -507,20 +510,20 @@ fn busiest_port(network: &NetworkStatistics, each: &[Offered]) -> f64 {
     (0..).zip(each).map(load).fold(0.0, f64::max)
 }
 
-/// Frames that the card sent, and that found no room before the port that they were to leave by.
+/// Frames that the card sent, dropped at a full output port.
 fn dropped_on_the_way_out(network: &NetworkStatistics) -> u64 {
     let others = network.queues.iter().filter(|queue| queue.reason != Drops::Card);
     others.map(|queue| queue.dropped_packets).sum()
 }
 
-/// Those of them that were to leave by this port.
+/// Frames that the card sent, dropped at this full output port.
 fn dropped_before(network: &NetworkStatistics, port: u32) -> u64 {
     let place = Place::Host(sender_of(port).0);
     let own = network.queues.iter().filter(|queue| queue.reason != Drops::Card && queue.peer == place);
     own.map(|queue| queue.dropped_packets).sum()
 }
 
-/// Packets that found the card's packet buffer full.
+/// Packets dropped by the card's full packet buffer.
 fn dropped(network: &NetworkStatistics) -> u64 {
     let own = network.queues.iter().filter(|queue| queue.reason == Drops::Card);
     own.map(|queue| queue.dropped_packets).sum()
@@ -532,7 +535,7 @@ fn pauses_of_card(network: &NetworkStatistics) -> u64 {
     own.map(|queue| queue.pauses_sent).sum()
 }
 
-/// How long the sender was not allowed to send, in nanoseconds.
+/// Time for which the senders were paused, in nanoseconds.
 fn paused(network: &NetworkStatistics) -> f64 {
     network.queues.iter().map(|queue| queue.paused).sum::<Duration>().ns()
 }
@@ -553,7 +556,7 @@ mod tests {
             ..Offered::default()
         };
         assert_eq!(together(&[of(7, 3)]), of(7, 3));
-        // 1 and 2 packets a microsecond, one of which ended a packet later.
+        // 1 and 2 packets per microsecond; one port ended a packet later.
         let both = together(&[of(10, 10), of(22, 11)]);
         assert_eq!((both.packets, both.bytes), (32, 3_200));
         assert_eq!((both.time, both.late), (Duration::from_ps(10_666_667), Duration::from_us(1)));
@@ -577,7 +580,7 @@ mod tests {
             later: (Duration::from_us(9), Duration::from_us(10)),
             ..Offered::default()
         };
-        // 25 of 100 are its part of 75 of 300.
+        // 25 of 100 packets are its share of 75 of 300.
         assert_eq!([0, 25, 26].map(|on_time| fraction_behind(&offered(on_time), 75, 300)), [0.9, 0.9, 1.0]);
     }
 
@@ -592,7 +595,7 @@ mod tests {
             ..Offered::default()
         };
         assert_eq!([0, 1, 2].map(|late| held_up(&offered(late, 3))), [false, true, true]);
-        // One behind the middle was sent as it was due.
+        // One behind the middle was sent at its due time.
         assert_eq!([5, 6, 10].map(|on_time| held_up(&offered(2, on_time))), [true, false, false]);
     }
 }

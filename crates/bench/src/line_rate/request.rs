@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::iter;
 use std::ops::RangeInclusive;
 
-/// Names of handlers in the program, if they are not the usual ones.
+/// Names of handlers in the program, if they differ from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "HandlerNames")]
@@ -25,23 +25,23 @@ pub struct Names {
     pub completion: Option<String>,
 }
 
-/// Payload bytes of a packet, doubled from the first on, unless the request says which.
+/// Default payload bytes of a packet, doubled from the first on.
 const USUAL_SIZES: RangeInclusive<u64> = 64..=4096;
 /// Default number of packets in a message.
 const MESSAGE_PACKETS: u64 = 64;
 /// Default number of measured packets, rounded to whole messages.
 const MEASURED_PACKETS: u64 = 2048;
-/// Packets before and after those measured, rounded to whole messages: two fills of a usual packet buffer.
+/// Packets before and after the measured ones, rounded to whole messages: two fills of a usual packet buffer.
 const WARMUP_PACKETS: u64 = 512;
-/// Most packets of one size: their rows are kept.
+/// Maximum packets of one size: their rows are kept.
 const MOST_PACKETS: u64 = 1_000_000;
-/// Bytes of the handlers' state, unless more are given.
+/// Default bytes of the handlers' state.
 const STATE: u64 = 1024;
-/// Most bytes of it.
+/// Maximum bytes of the handlers' state.
 const MOST_STATE: u64 = 64 << 20;
-/// Most bytes of host memory that only handlers use.
+/// Maximum bytes of host memory that only handlers use.
 const MOST_MEMORY: u64 = 1 << 30;
-/// The longest message, in bytes: handlers count in 32 bits.
+/// Maximum bytes of a message: handlers count in 32 bits.
 const LONGEST: u64 = 1 << 31;
 
 fn usual_cards() -> Vec<String> {
@@ -52,10 +52,9 @@ const fn default_handler_memory() -> u64 {
     65_536
 }
 
-/// Send packets to handlers at the rate of the wire: what each takes, and whether the card keeps up.
+/// Send packets to handlers at the wire rate, to measure their time and whether the card keeps up.
 ///
-/// The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for the
-/// bytes.
+/// The wire rate is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "LineRateOptions")]
@@ -63,42 +62,42 @@ pub struct Request {
     /// Cards to compare: names of specs, or paths of spec files.
     #[serde(default = "usual_cards")]
     pub nics: Vec<String>,
-    /// Packets to send instead of equal ones at the wire's rate: a capture, as in `capture=FILE.pcap rate=wire`, or made ones, as in
-    /// `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson`; several for several ports of the
-    /// card (link.ports), the first for port 0, all at once until one of them has ended.
+    /// Packets to send instead of equal ones at the wire rate: a capture, such as `capture=FILE.pcap rate=wire`, or made ones,
+    /// such as `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps arrivals=poisson`. Several are for several
+    /// ports of the card (link.ports), the first for port 0. All run at once until one of them has ended.
     #[serde(default)]
     #[schemars(extend("metavar" = "EXPRESSION", "format" = "expressions"))]
     pub traffic: Vec<String>,
-    /// Drop packets of the traffic that find the packet buffer full.
+    /// Drop packets of the traffic when the packet buffer is full.
     #[serde(default)]
     pub lossy: bool,
     /// Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
     #[serde(default)]
     pub pfc: bool,
-    /// Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards carry.
+    /// Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards.
     #[serde(default)]
     pub packet_sizes: Option<Vec<u64>>,
     /// Packets of a message.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS), extend("default" = MESSAGE_PACKETS))]
     pub message_packets: Option<u64>,
-    /// Messages measured, or frames. Default: as many messages as have 2048 packets, and 20000 frames.
+    /// Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames.
     #[serde(default)]
     #[schemars(range(min = 1, max = MOST_PACKETS))]
     pub messages: Option<u64>,
-    /// Which frames the handlers of an Ethernet card have, as in `udp dport=53` or `word@36&ffff0000=00350000`; several, each with
-    /// a state of its own, where no frame matches two. Default: any.
+    /// The frames for the handlers of an Ethernet card, such as `udp dport=53` or `word@36&ffff0000=00350000`. Several rules each
+    /// have their own state, and no frame may match two. Default: any.
     #[serde(default)]
     #[schemars(extend("metavar" = "RULE"))]
     pub rules: Vec<String>,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
+    /// Bytes of the handlers' state in HPU memory. Default: 1Ki, or the length of the given state.
     #[serde(default)]
     #[schemars(range(max = MOST_STATE), extend("metavar" = "SIZE"))]
     pub state_bytes: Option<u64>,
-    /// First bytes of the handlers' state, as in 0100ff; zeros follow.
+    /// First bytes of the handlers' state, such as 0100ff; zeros follow.
     #[serde(default)]
     pub state: Vec<u8>,
     /// First bytes of every message; the rest is random.
@@ -112,11 +111,10 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("format" = "derived"))]
     pub names: Names,
-    /// Also find the three assumed values of each card's spec to which the verdict is most sensitive: each is moved by
-    /// 2 x either way.
+    /// Also find the three assumed values of each card's spec to which the verdict is most sensitive. Each is halved and doubled.
     #[serde(default)]
     pub sensitivity: bool,
-    /// Of every random stream: the same seed gives the same report to the last byte.
+    /// Seed of every random stream: the same seed gives the same report to the last byte.
     #[serde(default = "crate::request::default_seed")]
     pub seed: u64,
 }
@@ -139,12 +137,12 @@ impl Messages {
 /// A request with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
-    /// Of packets; with traffic 0 alone, for all of them.
+    /// Payload sizes of packets. With traffic it is a single 0, for all packets.
     pub(super) packet_sizes: Vec<u64>,
 }
 
 impl Request {
-    /// A request with default values.
+    /// Returns a request with default values.
     pub fn new(nics: &[&str], packet_sizes: &[u64]) -> Request {
         Request {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
@@ -166,7 +164,7 @@ impl Request {
         }
     }
 
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -243,7 +241,7 @@ impl Request {
         Ok(Resolved { cards, packet_sizes })
     }
 
-    /// The same with traffic, whose expressions say what else would contradict them.
+    /// As [`Request::resolve`], with traffic. Refuses options for values that the expressions determine.
     fn resolve_traffic(&self, cards: Vec<(String, Card)>) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         let others = [
@@ -284,7 +282,7 @@ impl Request {
         Ok(Resolved { cards, packet_sizes: vec![0] })
     }
 
-    /// Whether a card has a port for each expression of traffic.
+    /// Checks that a card has a port for each expression of traffic.
     pub(super) fn check_ports(&self, name: &str, tested: &Tested<'_>) -> Result<(), Error> {
         let (many, ports) = (self.traffic.len(), tested.ports());
         if many <= ports as usize {
@@ -297,7 +295,7 @@ impl Request {
         )))
     }
 
-    /// What a card whose handlers have frames, or one whose handlers have messages, cannot do.
+    /// Checks the rules against a card of frames, or a card of messages.
     fn check_rules(&self, name: &str, tested: &Tested<'_>) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Input(text));
         let Tested::Frames(_, handlers) = tested else {
@@ -384,7 +382,7 @@ impl Request {
     }
 }
 
-/// Refuses more packets than are measured; frames are in no message.
+/// Refuses more packets than are measured. Frames are not parts of messages.
 fn check_count(tested: &Tested<'_>, messages: Messages) -> Result<(), Error> {
     let each = if tested.has_frames() { 1 } else { messages.packets_each };
     let measured = messages.measured.saturating_mul(each);
@@ -415,12 +413,12 @@ pub(super) fn traffic_of(text: &str) -> Result<Traffic, Error> {
     }
 }
 
-/// Traffic that is none, or a packet of it that cannot be sent.
+/// Returns the error of invalid traffic, or of a packet that cannot be sent.
 pub(super) fn refused(error: &TrafficError) -> Error {
     Error::Input(format!("--traffic: {error}"))
 }
 
-/// The usual packet sizes that the packets of all cards carry, or the most that they do if that is less.
+/// Returns the default packet sizes that the packets of all cards carry, or their maximum if that is less.
 fn usual_sizes(cards: &[(String, Card)]) -> Result<Vec<u64>, Error> {
     let payloads = cards.iter().map(|(_, card)| Ok(Tested::of(card)?.sizes().1));
     let most = payloads.collect::<Result<Vec<u64>, Error>>()?.into_iter().min().unwrap_or(*USUAL_SIZES.end());
@@ -432,11 +430,11 @@ fn usual_sizes(cards: &[(String, Card)]) -> Result<Vec<u64>, Error> {
 /// A program to compile for a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// The card's name, under which [`super::run`] looks for the compiled program.
+    /// The card's name, the key of the compiled program in [`super::run`].
     pub key: String,
     /// The instruction set to compile for.
     pub isa: String,
-    /// What the program is written for.
+    /// The interface of the program.
     pub interface: &'static str,
 }
 

@@ -21,14 +21,14 @@ use nicety_types::NodeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Equal frames that a card is sent.
+/// Equal frames sent to a card.
 const FRAMES: u64 = 20_000;
-/// What is said of an access that no memory of the handler has.
+/// The phrase for an access outside all memory of the handler.
 const OUTSIDE: &str = "outside its memory";
 pub(super) const PT: u32 = 1;
 pub(super) const DATA: u64 = 1;
-/// Most rows of one kind for a packet in the measured part: runs of three handlers. A timeline of more packets shows
-/// their beginning.
+/// Maximum rows of one kind for a packet in the measured part: runs of three handlers. A timeline of more packets shows their
+/// beginning.
 const ROWS_A_PACKET: u64 = 8;
 
 /// One packet size on one card.
@@ -38,9 +38,9 @@ pub(super) struct Rig<'r> {
     pub(super) card: &'r Card,
     pub(super) handlers: &'r Handlers,
     pub(super) packet_bytes: u64,
-    /// The name of what is measured, for whoever waits.
+    /// The name of the measurement, for progress.
     pub(super) place: &'r str,
-    /// Whether its figures are compared with those of other cards, and need not be confirmed.
+    /// Whether its figures are only compared with those of other cards, without confirmation.
     pub(super) rough: bool,
 }
 
@@ -66,7 +66,7 @@ impl Rig<'_> {
         }
     }
 
-    /// Says what the first run shows, before the search.
+    /// Reports the first run's result, before the search.
     pub(super) fn tell_verdict(&self, row: &Row) {
         let keeps_up = match (row.verdict, &row.unmodelled) {
             (Verdict::No, _) => "no: the card does not keep up",
@@ -76,18 +76,18 @@ impl Rig<'_> {
         self.tell(&format!("{keeps_up}; looking for the rate that it sustains"));
     }
 
-    /// Says how far it is.
+    /// Reports progress.
     pub(super) fn tell(&self, what: &str) {
         (self.environment.news)(&format!("{}: {what}", self.place));
     }
 
-    /// The environment of a further run: what it prints and sends was told of by the first one.
+    /// Returns the environment of a further run, without output: the first run has reported it.
     pub(super) fn quiet(&self) -> Environment<'_> {
         let (compiled, interrupt) = (self.environment.compiled, self.environment.interrupt.clone());
         Environment { compiled, interrupt, ..Environment::default() }
     }
 
-    /// A flag that ends this run alone, and what ends it: the flag, or an interrupt of everything.
+    /// Returns a flag that ends only this run, and an interrupt by the flag or of everything.
     pub(super) fn stop(&self) -> (Arc<AtomicBool>, Interrupt) {
         let own = Arc::new(AtomicBool::new(false));
         let (flag, all) = (own.clone(), self.environment.interrupt.clone());
@@ -95,7 +95,7 @@ impl Rig<'_> {
         (own, Interrupt::new(move || is_set(&flag) || all.as_deref().is_some_and(is_set)))
     }
 
-    /// Measures equal packets, from a sender with such a card, or with the same one.
+    /// Measures equal packets, from a sender with its own card, or with the same one.
     pub(super) fn send_equal(
         &self,
         spec: &SpinSpec,
@@ -138,7 +138,7 @@ impl Rig<'_> {
         Ok((row, failures))
     }
 
-    /// Rank 0 sends at line rate.
+    /// Makes rank 0 send at line rate.
     fn generate(&self, cluster: &mut Cluster, form: Form) {
         let messages = self.request.messages();
         let what = Generated {
@@ -150,7 +150,7 @@ impl Rig<'_> {
             messages: messages.total(),
         };
         let user_header = self.request.user_header.clone();
-        // Packets of PsPIN say in their headers how long they are.
+        // The headers of PsPIN packets contain their length.
         let header = match form {
             Form::Frame => Vec::new(),
             Form::Packet => core_order_header(self.packet_bytes).to_vec(),
@@ -171,7 +171,8 @@ impl Rig<'_> {
         });
     }
 
-    /// Rank 1 has one match entry with the handlers, for messages of at most so many bytes. Returns the memory that the run needs.
+    /// Gives rank 1 a match entry with the handlers, for messages of at most `message_bytes` bytes. Returns the memory that the
+    /// run needs.
     pub(super) fn receive(&self, cluster: &mut Cluster, message_bytes: u64) -> Result<[Buffer; 2], Error> {
         let host = cluster.host(1);
         let portals = host.portals()?;
@@ -206,8 +207,8 @@ impl Rig<'_> {
 }
 
 impl Rig<'_> {
-    /// Runs a cluster until its end, or until a handler of this card is stopped: that may repeat for every packet, each time after
-    /// the longest allowed run.
+    /// Runs a cluster until its end, or until a handler of this card is stopped. Otherwise a stop could repeat for every packet,
+    /// each time after the longest allowed run.
     pub(super) fn run(
         &self,
         cluster: &mut Cluster,
@@ -230,7 +231,7 @@ impl Rig<'_> {
     }
 }
 
-/// Whether a failure is an access behind the state, or to nothing that can be told.
+/// Whether a failure is an access behind the state, or to an unknown place.
 fn state_may_be_short(failure: &str) -> bool {
     let Some((_, place)) = failure.split_once(OUTSIDE) else { return false };
     let elsewhere = place.starts_with(" (a null pointer") || place.contains(" bytes at 0x");

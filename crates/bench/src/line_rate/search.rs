@@ -1,76 +1,75 @@
-//! The search for the rate that a card sustains: runs at rates between one that it sustains and one that it does not.
+//! The search for the sustainable rate of a card: runs at rates between a sustained and an unsustained one.
 //!
-//! A run that does not come through says how fast packets left while they waited, which is next to the rate that is looked for, as long
-//! as handlers get on alike then. So the search goes on from that figure and confirms it by runs on either side; where it misleads, the
-//! interval is halved.
+//! A run with a backlog shows the departure rate, which is close to the sustainable rate if handlers behave alike then. So the
+//! search continues from that figure, and confirms it by runs on either side. If the figure misleads, the search bisects the
+//! interval.
 
 use nicety::Error;
 
 /// Factors below and above the departure rate at which a run confirms it.
 const BELOW: f64 = 0.01;
 const ABOVE: f64 = 1.03;
-/// How near a run above has to be to be one beside it.
+/// Maximum ratio of a run above for an adjacent one.
 const BESIDE: f64 = 1.05;
-/// An interval that is no wider than this is the result.
+/// Maximum ratio of an interval that is the result.
 const NARROW: f64 = 1.02;
-/// Where nothing says where in it the rate is, it may be that wide.
+/// The same ratio, if nothing shows the rate's place in the interval.
 const WIDE: f64 = 1.03;
-/// How far beyond the rate that loads give is tried first, and how much more than the rate before where that came through: the more
-/// the oftener it does.
+/// First factor beyond the rate by loads. Then the factor beyond the last sustained rate, which grows with each success.
 const BEYOND: f64 = 1.05;
 const FAR: f64 = 1.25;
 const FARTHER: f64 = 2.0;
 /// The first steps down from a run near the departure rate that was stopped: packets starve not far above the sustained rate.
 const DOWN: f64 = 0.85;
 const DOWN_STEPS: u32 = 2;
-/// Least step.
+/// Minimum step.
 const LEAST: f64 = 1.005;
-/// Most rates that are tried, and how many runs may be stopped.
+/// Maximum number of rates, and of stopped runs.
 const MOST: usize = 14;
 const MOST_STOPPED: usize = 5;
-/// How near to the rate at which packets left one by loads is the same: that has no ends of a run in it.
+/// Maximum relative difference at which a rate by loads equals the departure rate. It is not blurred by the ends of a run.
 const SAME: f64 = 0.01;
-/// Enough of a search that only compares cards: a run that does not come through at no more than this over what it lets through.
+/// Maximum ratio of an unsustained rate over its departure rate that ends a search for a comparison of cards.
 const ROUGH: f64 = 1.1;
 
 /// The outcome of a run at one rate. Rates are relative to the first run's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// All came through, and the rate that loads give then.
+    /// No losses and no backlog, and the rate by loads.
     Sustained(f64),
-    /// Packets were lost or piled up, and this rate came through.
+    /// Losses or a growing backlog, and the departure rate.
     Behind(f64),
     /// A handler was stopped, or something failed.
     Stopped,
-    /// The packets come at another rate than all of them do.
+    /// The packets have another rate than all packets of the traffic.
     OtherRate,
 }
 
 /// The state before the search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
-    /// Whether the card sustains the rate of the first run; if not, what came through.
+    /// Whether the card sustains the rate of the first run; otherwise the departure rate.
     pub(super) first: Outcome,
     /// The sustainable rate by the loads of the parts.
     pub(super) loads: f64,
-    /// The most that is looked for.
+    /// The maximum rate of the search.
     pub(super) most: f64,
-    /// Whether figures of cards are to be compared, and need not be confirmed.
+    /// Whether figures are only compared between cards, without confirmation.
     pub(super) rough: bool,
 }
 
 /// The result of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Found {
-    /// The rate that the card sustains.
+    /// The sustainable rate.
     pub(super) rate: f64,
-    /// The highest rate that it sustained in a run; 0 where there was none.
+    /// The highest rate sustained in a run; 0 without one.
     pub(super) sustained: f64,
-    /// The lowest rate above that it did not sustain; none where it sustained the most that was looked for.
+    /// The lowest unsustained rate above it; none if the maximum rate was sustained.
     pub(super) not_sustained: Option<f64>,
 }
 
-/// Looks for the rate that a card sustains; none where runs say nothing of it.
+/// Searches the sustainable rate of a card; none where runs show nothing of it.
 ///
 /// # Errors
 /// Those of `run`.
@@ -86,11 +85,11 @@ pub(super) fn search(
             outcome => interval.narrow(next, outcome),
         }
     }
-    // Packets that come in bursts, and are lost at any mean rate, say nothing of one.
+    // Packets in bursts that are lost at any mean rate do not show a rate.
     Ok((interval.low > 0.0).then(|| interval.found(known)))
 }
 
-/// The rates between which the one is that is looked for.
+/// The rates around the sustainable one.
 #[derive(Debug)]
 struct Interval {
     low: f64,
@@ -105,7 +104,7 @@ struct Interval {
     stopped: usize,
     /// Steps of [`DOWN`] that are left.
     down: u32,
-    /// Whether the card sustained more than what came through of a rate that was too high.
+    /// Whether the card sustained more than the departure rate of an unsustained rate.
     misled: bool,
 }
 
@@ -123,7 +122,7 @@ impl Interval {
             misled: false,
         };
         interval.narrow(1.0, known.first);
-        // Loads of the first run say as much as those of a later one.
+        // Loads of the first run count as much as those of a later one.
         interval.loads = known.loads;
         interval.far = LEAST;
         interval
@@ -152,7 +151,7 @@ impl Interval {
         }
     }
 
-    /// The next rate to try; none where enough is known.
+    /// Returns the next rate; none if the result is close enough.
     fn next(&self, known: &Known) -> Option<f64> {
         let Some(high) = self.high else {
             let next = (BEYOND * self.loads).max(self.far * self.low).min(known.most);
@@ -171,7 +170,7 @@ impl Interval {
                     false => (high > BESIDE * through).then_some(above),
                 }
             }
-            // While packets wait, the card does less than it is seen to sustain.
+            // With a backlog, the card does less than its sustained rate.
             None if self.through.is_none() && self.down > 0 && DOWN * high > self.low => Some(DOWN * high),
             None if self.low > 0.0 => (high > WIDE * self.low).then(|| (self.low * high).sqrt()),
             None => Some(high / 2.0),
@@ -198,7 +197,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A search on a card that sustains so much, and lets so much through while packets wait; loads say something else.
+    /// Searches on a card with the sustainable rate `sustains`, and the departure rate `through` of a backlog. Loads give another
+    /// rate.
     fn find(loads: f64, sustains: f64, through: impl Fn(f64) -> f64) -> (Found, Vec<f64>) {
         let run = |rate: f64| match rate <= sustains {
             true => Outcome::Sustained(loads),
@@ -218,7 +218,7 @@ mod tests {
         let (found, rates) = find(4.0, 4.0, |_| 4.02);
         assert_eq!((found.rate, rates), (4.0, vec![4.2, 3.98]));
         assert_eq!((found.not_sustained, found.sustained), (Some(4.2), 0.99 * 4.02));
-        // And the same where the first rate is too high already.
+        // The same if the first rate is already too high.
         let (found, rates) = find(0.25, 0.25, |_| 0.25);
         assert_eq!((found.rate, rates), (0.25, vec![0.248, 0.258]));
     }
@@ -301,7 +301,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever loads say, and however much less comes through of more than the card sustains.
+        /// Loads may give any rate, and the departure rate of a backlog may be far below the sustainable rate.
         #[test]
         fn any_rate_is_found_within_3_percent(
             loads in -3f64..4.0, sustains in -3f64..4.0, less in 0f64..1.0, blur in -0.01f64..0.01,

@@ -1,5 +1,5 @@
-//! What a verdict rests on: each value of a card's spec that nobody has measured or documented is moved by a factor of
-//! two, either way, and the check runs once more.
+//! The sensitivity of a verdict to assumed values. Each value of a card's spec without a measurement or a document is halved and
+//! doubled, and the check runs again.
 
 use super::request::Request;
 use super::rig::Rig;
@@ -17,25 +17,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Values shown of each row.
+/// Maximum values in a row.
 const SHOWN: usize = 3;
-/// A change of the sustained rate that is none: what the ends of the measured interval blur.
+/// Change of the sustainable rate that counts as none: blur at the ends of the measured interval.
 const NONE: f64 = 1e-3;
 
 /// The assumed values of a card's spec to which a verdict is most sensitive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Sensitivity")]
 pub struct SensitivityRow {
-    /// The most sensitive first, at most three: those that change the verdict, and then by how much they change the rate
-    /// that the card sustains. Empty if none matters.
+    /// The most sensitive first, at most three: those that change the verdict, and then by the change of the sustainable rate.
+    /// Empty if none matters.
     pub values: Vec<SensitiveRow>,
-    /// Assumed values that were moved.
+    /// Assumed values that were changed.
     pub moved: u64,
-    /// Of these, values that could be moved one way only, or with which the handlers ran one way only or not at all.
+    /// Values of `moved` that could be changed in one direction only, or with which the handlers ran in at most one direction.
     pub moved_one_way: u64,
-    /// Assumed values that were not, by their keys: they are no numbers, or zero.
+    /// Assumed values that were not changed, by their keys: they are zero, or not numbers.
     pub unmoved: Vec<String>,
-    /// Values with which the handlers do not run, or the card cannot be.
+    /// Values with which the handlers do not run, or the card is impossible.
     pub stopped: Vec<StoppedRow>,
 }
 
@@ -47,15 +47,15 @@ pub struct SensitiveRow {
     pub key: String,
     /// The value.
     pub value: String,
-    /// Why it was assumed, as the spec says.
+    /// The reason for the assumption, from the spec.
     pub source: String,
-    /// With half of it; none if it cannot be half, or the handlers do not run then.
+    /// The result with half the value; none if that is impossible, or the handlers do not run.
     pub halved: Option<MovedRow>,
-    /// With twice of it.
+    /// The result with twice the value; none if that is impossible, or the handlers do not run.
     pub doubled: Option<MovedRow>,
 }
 
-/// A check with one value moved.
+/// A check with one changed value.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "MovedValue")]
 pub struct MovedRow {
@@ -63,11 +63,11 @@ pub struct MovedRow {
     pub value: String,
     /// The verdict with it.
     pub verdict: Verdict,
-    /// The part that limits then.
+    /// The limiting part with it.
     pub limiting_part: String,
-    /// The rate that the card sustains over the line rate.
+    /// The sustainable rate over the line rate.
     pub capacity_fraction: f64,
-    /// The same in packets a second: the line rate may have moved.
+    /// The sustainable rate in packets per second, since the line rate may have changed.
     pub capacity_packets_per_s: f64,
 }
 
@@ -83,9 +83,9 @@ pub struct StoppedRow {
     pub error: String,
 }
 
-/// A card whose spec is studied.
+/// A card with its spec under study.
 pub(super) struct Studied<'s> {
-    /// As the request names it.
+    /// The name or path in the request.
     pub(super) path: &'s str,
     /// Its name in rows.
     pub(super) nic: &'s str,
@@ -93,20 +93,20 @@ pub(super) struct Studied<'s> {
 }
 
 impl Studied<'_> {
-    /// The assumed values that the card's handlers have to do with: those that are kept for another pipeline have no effect.
+    /// The assumed values that affect the card's handlers. Values of another pipeline have no effect.
     fn assumed(&self) -> impl Iterator<Item = &Parameter> {
         let overlaps = self.card.spec.of::<SpinSpec>().is_ok_and(|spec| spec.hpu.core.overlap.is_some());
         let used = move |parameter: &&Parameter| overlaps || parameter.section != "hpu.overlap";
         self.card.listing.parameters.iter().filter(|parameter| parameter.kind == Kind::Assumed).filter(used)
     }
 
-    /// The values to set: parameters with the direction in which they are moved.
+    /// The values to set: parameters with the direction of the change.
     fn moves(&self) -> impl Iterator<Item = (&Parameter, Move, String)> {
         let both = |parameter| [(parameter, Move::Halve), (parameter, Move::Double)];
         self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.moved(to)?)))
     }
 
-    /// How many packets a second the card sustains as it is, by a search as rough as that of the others.
+    /// Returns the sustainable rate of the unchanged card in packets per second, by a search as rough as that of the others.
     fn rate(&self, row: &Row, request: &Request, environment: &Environment<'_>) -> Result<f64, Error> {
         let of = |row: &Row| row.capacity_fraction * row.line_rate_packets_per_s;
         if row.tried.is_empty() {
@@ -137,7 +137,7 @@ struct Run<'s> {
     to: Move,
     value: String,
     packet_bytes: u64,
-    /// The kinds of failures with the card as it is.
+    /// The kinds of failures of the unchanged card.
     kinds: Vec<FailureKind>,
 }
 
@@ -157,7 +157,7 @@ impl Run<'_> {
         let (packet_bytes, place) = (self.packet_bytes, self.studied.nic);
         let rig = Rig { request, environment, card, handlers, packet_bytes, place, rough: true };
         let (row, failures) = rig.measure(None)?;
-        // What fails with the card as it is fails here, too.
+        // A failure of the unchanged card occurs here, too.
         let new: Vec<Failure> =
             failures.into_iter().filter(|failure| !self.kinds.contains(&failure.kind)).collect();
         if !new.is_empty() {
@@ -174,16 +174,16 @@ impl Run<'_> {
     }
 }
 
-/// How many runs there are for these cards.
+/// The number of runs for these cards.
 pub(super) fn count(studied: &[Studied<'_>], packet_sizes: usize) -> usize {
     studied.iter().map(|card| card.moves().count() * packet_sizes).sum()
 }
 
-/// Studies the rows, in as many threads as there are CPUs, and puts into each what it is sensitive to. `progress` is
-/// called with the number of runs done, and that of all runs.
+/// Studies the rows, with one thread per CPU, and adds to each its sensitive values. `progress` gets the number of finished runs,
+/// and of all runs.
 ///
 /// # Errors
-/// [`Error::Interrupted`] alone: a run that fails is part of the result.
+/// Only [`Error::Interrupted`]. A failed run is part of the result.
 pub(super) fn study(
     rows: &mut [Row],
     failures: &[PointFailure],
@@ -224,7 +224,7 @@ pub(super) fn study(
     Ok(())
 }
 
-/// The outcomes of runs, in their order.
+/// Returns the outcomes of runs, in order.
 fn in_threads(
     runs: &[Run<'_>],
     request: &Request,
@@ -240,7 +240,7 @@ fn in_threads(
         for _ in 0..threads {
             let (tell, next) = (tell.clone(), &next);
             scope.spawn(move || {
-                // The lines that handlers print are those of the card as it is.
+                // The unchanged card has already printed the handlers' lines.
                 let quiet = Environment { interrupt: interrupt.clone(), compiled, ..Environment::default() };
                 while let Some((number, run)) = next_of(runs, next) {
                     let outcome = run.run(request, &quiet);
@@ -266,7 +266,7 @@ fn next_of<'r, 's>(runs: &'r [Run<'s>], next: &AtomicUsize) -> Option<(usize, &'
     Some((number, runs.get(number)?))
 }
 
-/// The values that matter most for a row, whose card sustains so many packets a second.
+/// Returns the most important values for a row, on a card with the sustainable rate `packets_per_s`.
 fn summary(
     row: &Row,
     rate: f64,
@@ -345,7 +345,7 @@ mod tests {
         };
         let runs: Vec<Run<'_>> =
             (0..5).map(|at| run(at, Move::Double)).chain([run(4, Move::Halve)]).collect();
-        // The wire's rate moves with one value: less of it, but of more.
+        // The wire's rate changes with one value: the fraction falls, and the rate rises.
         let wire = MovedRow { capacity_fraction: 0.75, ..moved(Verdict::Yes, 1.5) };
         let outcomes = [
             Ok(wire),
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(keys, [of(2), of(1), of(3)]);
         assert_eq!((found.moved, found.moved_one_way, found.stopped.len()), (5, 5, 1));
         assert_eq!(found.stopped[0].key, of(4));
-        // What is no number stays.
+        // A value that is not a number stays.
         assert!(
             found.unmoved.contains(&"hpu.isa".to_owned()) && !found.unmoved.contains(&"hpu.stack".to_owned())
         );

@@ -1,7 +1,8 @@
-//! How many packets each of several ports offers: those that are due until the first of them ends.
+//! The packets that each of several ports offers: those that are due until the first port ends.
 //!
-//! That is decided before the run, on wires that nothing holds up, and by when a packet behind the last one would be due. Were it decided in it, a port that a full packet buffer holds
-//! up would end late, and the others would send more than their rates have meanwhile: the card would meet another mix.
+//! They are determined before the run, on wires without stalls, and by the due time of a packet behind the last one. In the run
+//! itself, a port that a full packet buffer stalls would end late. Meanwhile the others would send more than their rates allow,
+//! so the card would get another mix.
 
 use super::request::{refused, traffic_of};
 use nicety::{Environment, Error};
@@ -10,12 +11,12 @@ use nicety_traffic::{Due as TrafficDue, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Time};
 use std::sync::atomic::Ordering;
 
-/// The random streams of a port's traffic.
+/// Returns the seed of a port's traffic.
 pub(super) fn seed_of(seed: u64, port: u32) -> u64 {
     seed.wrapping_add(port.into())
 }
 
-/// When a generator may send a packet of traffic that comes so many times as fast, and then so much earlier.
+/// Returns the due time of a packet at `times` the traffic's rate, and `ahead` earlier.
 pub(super) fn due(due: TrafficDue, times: f64, ahead: Duration) -> Due {
     let faster = |ps: u64| {
         let ps = if times == 1.0 { ps } else { (ps as f64 / times).round() as u64 };
@@ -30,11 +31,11 @@ pub(super) fn due(due: TrafficDue, times: f64, ahead: Duration) -> Due {
 /// Opens traffic for a card, with a seed.
 type Open<'o> = dyn Fn(Traffic, u64) -> Result<Stream, TrafficError> + 'o;
 
-/// The packets that each port offers; none for a single port, which offers all. Traffic is opened by `open`, and a packet of so many bytes
-/// has the link for that `interval`.
+/// Returns the packets that each port offers; none for a single port, which offers all. `open` opens traffic, and `interval` is
+/// the time of a packet of a length on the link.
 ///
 /// # Errors
-/// Traffic that is none, or an interrupt.
+/// Invalid traffic, or an interrupt.
 pub(super) fn shares(
     expressions: &[String],
     seed: u64,
@@ -62,14 +63,14 @@ pub(super) fn shares(
     }
 }
 
-/// A port's wire that nothing holds up.
+/// A port's wire without stalls.
 struct Wire {
     stream: Stream,
     pace: Pace,
     frame: Vec<u8>,
     /// Bytes of the next packet; none at the end.
     next: Option<u64>,
-    /// When it leaves, or when one behind the last would.
+    /// The time at which it leaves, or would leave behind the last one.
     at: Time,
     sent: u64,
 }
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn all_ports_end_with_the_first_one_on_wires_that_nothing_holds_up() {
-        // 80 ps a byte, and 24 bytes beside a frame.
+        // 80 ps per byte, and 24 bytes in addition to a frame.
         let interval = |bytes| Duration::from_ps(80 * (bytes + 24));
         let of = |expressions: &[&str]| {
             let expressions: Vec<String> = expressions.iter().map(ToString::to_string).collect();
@@ -114,9 +115,9 @@ mod tests {
         };
         assert_eq!(of(&["udp"]), None);
         assert_eq!(of(&["udp size=64 packets=100", "udp size=64 packets=100"]), Some(vec![100, 100]));
-        // 84 and 1524 bytes of the wire: where the first ends, the other begins its sixth packet.
+        // 84 and 1524 bytes of the wire: when the first ends, the other begins its sixth packet.
         assert_eq!(of(&["udp size=60 packets=100", "udp size=1500 packets=100"]), Some(vec![100, 6]));
-        // 1 us, at a packet every 100 ns and with the gap behind the last one; at one every 400 ns.
+        // 1 us with the gap behind the last packet: one every 100 ns, and one every 400 ns.
         let paced = of(&["udp size=64 rate=10Mpps packets=10", "udp size=64 rate=2500kpps packets=10"]);
         assert_eq!(paced, Some(vec![10, 3]));
     }

@@ -1,4 +1,4 @@
-//! The cards that a line-rate check tests: those whose handlers have messages, and those whose handlers have frames.
+//! The cards of a line-rate check: those with handlers of messages, and those with handlers of frames.
 
 use super::request::Names;
 use nicety::cards::Card;
@@ -11,12 +11,12 @@ use nicety_traffic::{Form, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Gap, NodeId};
 use std::rc::Rc;
 
-/// The shortest frame, in bytes without its check sequence.
+/// Minimum frame length, in bytes without the check sequence.
 const SHORTEST_FRAME: u64 = 60;
-/// Bytes of a frame beside its packet of IP, with the tag of a VLAN.
+/// Bytes of a frame in addition to its IP packet, with a VLAN tag.
 const FRAME_HEADERS: u64 = 18;
 
-/// What handlers have on a card.
+/// The units of a card's handlers.
 pub(super) enum Tested<'c> {
     /// Packets of messages.
     Messages(&'c SpinSpec),
@@ -25,7 +25,7 @@ pub(super) enum Tested<'c> {
 }
 
 impl<'c> Tested<'c> {
-    /// The card of a spec.
+    /// Returns the card of a spec.
     ///
     /// # Errors
     /// When it has no handlers.
@@ -43,12 +43,12 @@ impl<'c> Tested<'c> {
         matches!(self, Tested::Frames(..))
     }
 
-    /// Whether its network sends again what is dropped.
+    /// Whether its network resends dropped packets.
     pub(super) const fn sends_again(&self) -> bool {
         matches!(self, Tested::Messages(spec) if spec.transport.reliable)
     }
 
-    /// Whether its packets take a wire some time.
+    /// Whether its packets take time on a wire.
     pub(super) fn takes_time(&self) -> bool {
         match self {
             Tested::Messages(spec) => spec.link.gap != Gap::ZERO || !spec.send_gap.is_zero(),
@@ -70,7 +70,7 @@ impl<'c> Tested<'c> {
         }
     }
 
-    /// Its ports, each with such a link.
+    /// The number of its ports, each with its own link.
     pub(super) const fn ports(&self) -> u32 {
         match self {
             Tested::Messages(spec) => spec.ports,
@@ -78,7 +78,7 @@ impl<'c> Tested<'c> {
         }
     }
 
-    /// What its packets are: handlers for PsPIN find those that PsPIN has. Those for FPsPIN find frames.
+    /// The form of its packets. Handlers for PsPIN find PsPIN's packets; those for FPsPIN find frames.
     pub(super) fn form(&self) -> Form {
         match self {
             Tested::Messages(spec)
@@ -90,7 +90,7 @@ impl<'c> Tested<'c> {
         }
     }
 
-    /// Its packets of this traffic.
+    /// Opens the traffic in the form of its packets.
     ///
     /// # Errors
     /// As [`Traffic::open`].
@@ -106,7 +106,7 @@ impl<'c> Tested<'c> {
         }
     }
 
-    /// A program with handlers for it.
+    /// Loads a program with handlers for it.
     ///
     /// # Errors
     /// When it has none, or does not fit.
@@ -155,7 +155,7 @@ impl OnHost {
         }
     }
 
-    /// How long a packet that it generates has its link.
+    /// The time of a packet that it generates on its link.
     pub(super) fn interval(&self, bytes: u64) -> Duration {
         match self {
             OnHost::Messages(card) => card.wire_interval(bytes),
@@ -178,14 +178,14 @@ impl OnHost {
         }
     }
 
-    /// Counts what the host has no room for of each of these senders from now on.
+    /// Starts to count the packets of these senders that the host drops without room.
     pub(super) fn watch(&self, senders: impl Iterator<Item = NodeId>) {
         if let OnHost::Frames(frames) = self {
             senders.for_each(|sender| frames.watch_generator(sender));
         }
     }
 
-    /// Packets of a sender for the host that found no room there.
+    /// Packets of a sender that the host dropped without room.
     pub(super) fn lost_at_host(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
@@ -193,7 +193,7 @@ impl OnHost {
         }
     }
 
-    /// Packets of a sender that handlers have sent on to addresses that no station has.
+    /// Packets of a sender that handlers sent to unknown stations.
     pub(super) fn to_no_station(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
@@ -201,7 +201,7 @@ impl OnHost {
         }
     }
 
-    /// What each part of the host has done for frames; none where no part of it takes packets.
+    /// Work of each part of the host for frames; none if no part takes packets.
     pub(super) fn host_work(&self) -> Option<Vec<HostWork>> {
         match self {
             OnHost::Messages(_) => None,
@@ -209,7 +209,7 @@ impl OnHost {
         }
     }
 
-    /// Bus time of all packets for the host, over that of those that found room there.
+    /// Bus time of all packets for the host, over that of the accepted ones.
     pub(super) fn for_host(&self) -> f64 {
         let OnHost::Frames(frames) = self else { return 1.0 };
         let ForHost { carried, left_out } = frames.for_host();

@@ -1,5 +1,5 @@
-//! Words that handlers share in memory whose contention the card does not model: atomic operations there cost what they cost one processor
-//! alone, so that a card that keeps up with them may not.
+//! Words that handlers share in memory without a model of contention. Atomic operations there cost the same as for a single
+//! processor, so a card that keeps up in the model may not keep up.
 
 use super::row::Row;
 use super::verdict::Verdict;
@@ -7,25 +7,25 @@ use nicety_nic::spin::{AtomicWord, HpuSpec, Level, Piece, Processors};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Shared words in memory in which no access waits for another. No card has such a memory.
+/// Shared words in memory without waits of one access for another. No real card has such a memory.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Unmodelled")]
 pub struct UnmodelledRow {
-    /// The word with the most accesses of those on which atomic operations work; none where handlers share words by loads and stores alone.
+    /// The word of atomic operations with the most accesses; none if handlers share words only by loads and stores.
     pub word: Option<String>,
-    /// Accesses of a packet to it, from the first atomic operation on.
+    /// Accesses to it per packet, from the first atomic operation on.
     pub word_accesses: f64,
-    /// Words there on which atomic operations work.
+    /// Words of atomic operations there.
     pub atomic_words: u64,
-    /// Words of ideal memory, of the state or of variables, that have another value at the end: handlers have stored them.
+    /// Words of ideal memory, of the state or of variables, with another value at the end: handlers have stored them.
     pub stored_words: u64,
     /// The levels of memory, as the card's spec names them.
     pub levels: Vec<&'static str>,
-    /// The keys of the card's spec that model it. Those with a value are enough.
+    /// The keys of the card's spec that model it. Those with a value suffice.
     pub keys: Vec<String>,
 }
 
-/// What handlers shared, before a run.
+/// The words that handlers share, before a run.
 pub(super) struct SharedBefore {
     bytes: [Vec<u8>; 2],
 }
@@ -35,13 +35,14 @@ const SHARED: [Piece; 2] = [Piece::State, Piece::Data];
 
 impl SharedBefore {
     pub(super) fn of(processors: &Processors, hpu: &HpuSpec) -> SharedBefore {
-        // Of other memory nobody asks.
+        // Other memory does not matter.
         let is_ideal = SHARED.iter().any(|piece| hpu.memories.place(*piece) == Level::Ideal);
         let bytes = if is_ideal { processors.shared_bytes() } else { Default::default() };
         SharedBefore { bytes }
     }
 
-    /// What is not modelled of a run with so many packets; none where all is, or where one processor has the memory for itself.
+    /// Returns the words without a model in a run with `packets` packets; none if all have one, or a single processor uses the
+    /// memory.
     pub(super) fn unmodelled(
         &self,
         processors: &Processors,
@@ -52,7 +53,7 @@ impl SharedBefore {
         if hpu.cores < 2 {
             return None;
         }
-        // Where handlers are PsPIN's there are no keys that model it.
+        // Handlers of PsPIN have no keys that model it.
         let is_free = |word: &AtomicWord| match word.level {
             Level::Ideal => true,
             Level::Core => false,
@@ -88,12 +89,12 @@ impl SharedBefore {
     }
 }
 
-/// Words of four bytes with another value.
+/// Returns the number of four-byte words with another value.
 fn changed(before: &[u8], now: &[u8]) -> u64 {
     before.chunks(4).zip(now.chunks(4)).filter(|(before, now)| before != now).count() as u64
 }
 
-/// The keys that model the contention of a level: pieces in ideal memory move to one that has banks.
+/// Returns the keys that model the contention of a level. Pieces in ideal memory move to a level with banks.
 fn keys(level: Level, pieces: &[Piece]) -> Vec<String> {
     let (first, level) = match level {
         Level::Ideal => {
@@ -107,7 +108,7 @@ fn keys(level: Level, pieces: &[Piece]) -> Vec<String> {
 }
 
 impl Row {
-    /// The verdict of a row whose contention is not modelled: a card that does not keep up even so does not keep up.
+    /// Returns a row without a model of contention with its verdict: a card that does not keep up even so does not keep up.
     pub(super) fn judged(self) -> Row {
         match (&self.unmodelled, self.verdict) {
             (Some(_), Verdict::Yes | Verdict::Barely) => Row { verdict: Verdict::NotJudged, ..self },

@@ -5,8 +5,8 @@ use super::row::Row;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// From which load on a card that keeps up does so barely: packets that come in bursts, or a value of the spec a tenth
-/// off, are then enough for it not to.
+/// The load from which on a card barely keeps up. Packets in bursts, or a value of the spec that is off by a tenth, may then
+/// overload it.
 pub(super) const BARELY: f64 = 0.9;
 
 /// Whether a card sustains the line rate.
@@ -16,9 +16,9 @@ pub(super) const BARELY: f64 = 0.9;
 pub enum Verdict {
     /// Yes: no part of the card has a load of 90 % or more.
     Yes,
-    /// Yes, but the load of a part is between 90 and 100 %.
+    /// Yes, but a part has a load between 90 and 100 %.
     Barely,
-    /// Yes or barely, if handlers did not share words whose contention is not modelled on the card.
+    /// Yes or barely, but handlers share words without a model of contention on the card.
     #[serde(rename = "not judged")]
     NotJudged,
     /// No.
@@ -30,19 +30,20 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
-    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`,
-    /// `packet sender`, `packets in flight` (the places of packets in clusters), `packet slots`, `lock`, `contended word`
-    /// (one that handlers try to change until nobody was faster), `memory bank`, `cache misses` (the part of the processors' time that they wait for lines), `message contexts`
-    /// (those of messages that handlers have not done with), `host` or `packet buffer`.
+    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster
+    /// DMA`, `packet sender`, `packet slots`, `lock`, `memory bank`, `host` or `packet buffer`. `packets in flight`: the places
+    /// of packets in clusters. `contended word`: a word that handlers change only if it is unchanged. `cache misses`: the
+    /// fraction of the processors' time that they wait for lines. `message contexts`: those of messages that handlers have not
+    /// finished.
     pub part: &'static str,
-    /// Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank, the
-    /// level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of the host.
+    /// The name among several: a lock's word and the line that acquires it, a memory's bank, the level behind the caches, or a
+    /// cluster. Also the key of the spec with the number of places, or a CPU of the host.
     pub name: Option<String>,
-    /// Its load: the part of its capacity that packets at the line rate need.
+    /// Its load: the fraction of its capacity that packets at the line rate need.
     pub load: f64,
-    /// The capacity that is left, as a part of it; below 0, that is missing.
+    /// Its free capacity, as a fraction; negative if capacity is missing.
     pub headroom: f64,
-    /// The rate that the part sustains, over the line rate; none if packets do not need it.
+    /// The sustainable rate of the part, over the line rate; none if packets do not use it.
     pub sustains: Option<f64>,
 }
 
@@ -52,14 +53,14 @@ impl PartRow {
     }
 }
 
-/// Which ones they are, of parts of which there are several.
+/// The names of parts that exist several times.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Named<'n> {
-    /// The part of the host with most to do.
+    /// The busiest part of the host.
     pub(super) host: Option<&'n str>,
     /// The cluster with the busiest DMA engine.
     pub(super) cluster: Option<usize>,
-    /// The slots with fewer to spare.
+    /// The scarcer slots.
     pub(super) slots: Option<&'n str>,
     /// The command engine with the most occupied places.
     pub(super) engine: Option<&'n str>,
@@ -67,8 +68,8 @@ pub(super) struct Named<'n> {
     pub(super) channel: Option<&'n str>,
 }
 
-/// The parts of a card, the most loaded first. `places` is the load of the packet buffer, where that can be told: while
-/// another part is overloaded, packets fill the buffer because of that.
+/// Returns the parts of a card, the most loaded first. `places` is the load of the packet buffer, if known: while another part is
+/// overloaded, packets fill the buffer because of it.
 pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<PartRow> {
     let Named { host, cluster, slots, engine, channel } = named;
     let loads = &row.loads;
@@ -114,7 +115,7 @@ pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<Par
     parts
 }
 
-/// With the contexts of messages, where all were taken at times. Beside an overloaded part they are taken because of that.
+/// Adds the contexts of messages, if all were taken at times. Beside an overloaded part they are taken because of it.
 pub(super) fn with_contexts(mut parts: Vec<PartRow>, load: f64, limits: bool) -> Vec<PartRow> {
     let load = if limits { load } else { load.min(1.0) };
     parts.push(PartRow::new(CONTEXTS, Some("hpu.contexts".to_owned()), load));
@@ -122,7 +123,7 @@ pub(super) fn with_contexts(mut parts: Vec<PartRow>, load: f64, limits: bool) ->
     parts
 }
 
-/// The verdict, and the part that limits: the bottleneck where there is one, or else the part with the highest load.
+/// Returns the verdict, and the limiting part: the bottleneck if there is one, or else the part with the highest load.
 pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (Verdict, &'static str) {
     match (limited_by, parts) {
         (Some(part), _) => (Verdict::No, part),
@@ -135,16 +136,16 @@ pub(super) fn verdict(limited_by: Option<&'static str>, parts: &[PartRow]) -> (V
     }
 }
 
-/// The rate that the card sustains over the line rate, above 1 where it could do more: by the load of the part that
-/// limits. Where no load says it, as where handlers wait for one another, it is the rate that was `seen`. A rate that has no ends
-/// of the run in it, `steady`, is the most.
+/// Returns the sustainable rate over the line rate, by the load of the limiting part; above 1 there is a margin. Without a
+/// suitable load, for example if handlers wait for one another, it is the rate `seen`. `steady`, a rate without the ends of the
+/// run, is the maximum.
 pub(super) fn capacity(limited_by: Option<&'static str>, parts: &[PartRow], seen: f64, steady: f64) -> f64 {
     let of = |part: &PartRow| 1.0 / part.load.max(f64::MIN_POSITIVE);
     let Some(limit) = limited_by else { return parts.first().map_or(1.0, of) };
-    // Processors that wait for lines have the rest of their work, too.
+    // Processors that wait for lines also have their other work.
     let limits = |part: &PartRow| part.part == limit || limit == CACHE_MISSES;
     let overloaded = parts.iter().find(|part| limits(part) && part.load > 1.0);
-    // Contexts are kept for longer the longer the run is.
+    // Contexts are held for longer in a longer run.
     let most = if limit == CONTEXTS { steady.min(seen) } else { steady };
     overloaded.map_or(seen, |part| of(part).min(most))
 }
@@ -230,16 +231,16 @@ mod tests {
         for steady in [0.5, 1.0] {
             assert_eq!(capacity(None, &parts, 1.0, steady), 1.0 / 0.95);
             assert_eq!(capacity(Some("waiting"), &parts, 0.7, steady), 0.7);
-            // A part that has time for all, and yet limits, as a buffer in bursts does.
+            // A part that has time for all packets, and still limits, as a buffer with bursts does.
             assert_eq!(capacity(Some("packet buffer"), &parts, 0.9, steady), 0.9);
         }
-        // By the part that limits, and no more than was seen without the ends of the run.
+        // By the limiting part, and at most the rate without the ends of the run.
         let two = [PartRow::new("handler processors", None, 4.0), PartRow::new("lock", None, 2.0)];
         let of = |seen, steady| capacity(Some("lock"), &two, seen, steady);
         assert_eq!([of(0.6, 0.6), of(0.4, 0.4), of(0.6, 1.0), of(0.4, 1.0)], [0.5, 0.4, 0.5, 0.5]);
         let contexts = [PartRow::new(CONTEXTS, None, 1.25)];
         assert_eq!(capacity(Some(CONTEXTS), &contexts, 0.7, 1.0), 0.7);
-        // Misses take a part of the processors' time.
+        // Misses take a fraction of the processors' time.
         let misses = [PartRow::new("handler processors", None, 2.5), PartRow::new(CACHE_MISSES, None, 2.0)];
         assert_eq!(capacity(Some(CACHE_MISSES), &misses, 0.6, 1.0), 0.4);
     }

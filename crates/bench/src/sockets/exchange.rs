@@ -28,39 +28,40 @@ pub struct Row {
     pub size_bytes: u64,
     /// Bytes of a reply.
     pub reply_bytes: u64,
-    /// What a client waits between a reply and its next request.
+    /// A client's pause between a reply and its next request.
     pub think_ns: f64,
-    /// Requests whose reply came in the measured time.
+    /// Requests with a reply in the measured time.
     pub requests: u64,
-    /// The same a second.
+    /// `requests` per second.
     pub requests_per_s: f64,
-    /// From a client's call that sends a request until it has its reply, the mean; likewise the following.
+    /// Mean latency, from a client's call that sends a request until it has its reply. The following fields are of the same
+    /// latency.
     pub latency_ns: f64,
-    /// The shortest.
+    /// Minimum latency.
     pub min_ns: f64,
-    /// The median.
+    /// Median latency.
     pub p50_ns: f64,
-    /// The 99th percentile, by nearest rank.
+    /// 99th percentile of the latency, by nearest rank.
     pub p99_ns: f64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub p999_ns: f64,
-    /// The longest.
+    /// Maximum latency.
     pub max_ns: f64,
-    /// Requests without a reply at the end of the measured time; they are in none of these figures.
+    /// Requests without a reply at the end of the measured time. The figures above exclude them.
     pub late_requests: u64,
-    /// The longest that the reply to one of them took.
+    /// Maximum latency of these requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_max_ns: Option<f64>,
-    /// CPU time of the server a request.
+    /// CPU time of the server per request.
     pub cpu_ns_per_request: f64,
     /// CPUs of the server's operating system.
     pub cpus: u64,
-    /// What the server has used.
+    /// The server's use of CPUs.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Whether every byte that came was checked, and was right.
+    /// Whether every received byte was checked and correct.
     pub verified: bool,
-    /// The ports of the network over the whole run, if it has a flow control without credits.
+    /// The ports of the network over the whole run, with a flow control without credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -161,9 +162,9 @@ struct Calls {
     reply: u64,
     think: Duration,
     bytes: Rc<Bytes>,
-    /// The times of those whose reply came in the measured time.
+    /// The latencies of requests with a reply in the measured time.
     taken: Rc<RefCell<Vec<Duration>>>,
-    /// The times of those whose reply came after it.
+    /// The latencies of requests with a later reply.
     late: Rc<RefCell<Vec<Duration>>>,
 }
 
@@ -179,7 +180,7 @@ impl Calls {
         sockets.close(socket).await
     }
 
-    /// Takes a whole request or reply, and checks it; false where the connection has ended before its first byte.
+    /// Receives a whole request or reply, and checks it. False where the connection has ended before its first byte.
     async fn take(&self, sockets: &Sockets, socket: u32, number: u64, bytes: u64) -> Result<bool, Error> {
         let (first, mut got) = (number * bytes, 0);
         while got < bytes {

@@ -1,8 +1,7 @@
-//! Benchmarks of sockets, in the manner of iperf3 and netperf: streams of many connections, and requests with their
-//! replies.
+//! Benchmarks of sockets, in the manner of iperf3 and netperf: streams of many connections, and requests with their replies.
 //!
-//! Rank 0 has the card that is measured; rank 1 is its peer, with the same card unless another one is named. What a row
-//! says of CPUs, of a card and of TCP is rank 0's, in the measured time.
+//! Rank 0 has the measured card. Rank 1 is its peer, with the same card unless another one is named. A row's figures of CPUs, of
+//! a card and of TCP are rank 0's, in the measured time.
 
 mod exchange;
 mod request;
@@ -30,17 +29,17 @@ const PORT: u16 = 5001;
 pub struct Manifest {
     /// The cards, by name.
     pub specs: BTreeMap<String, CardManifest>,
-    /// The peer's card, if it is another one.
+    /// The peer's card, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerManifest>,
-    /// `--set` overrides, as given; the peer's card has none.
+    /// `--set` overrides, as given. They do not change the peer's card.
     pub overrides: Vec<String>,
     /// The topology.
     pub topology: String,
-    /// The flow control of the network, as given, if it is.
+    /// The flow control of the network, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow_control: Option<String>,
-    /// The faults of the network, as given, if there are any.
+    /// The faults of the network, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
     /// The time before the measured one.
@@ -73,12 +72,12 @@ pub struct Report<R> {
     pub manifest: Manifest,
     /// One row for each card and point.
     pub rows: Vec<R>,
-    /// The points whose run failed, if any did.
+    /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
 }
 
-/// The error of a run: what a socket's call said is the program's.
+/// Converts the error of a run: the error of a socket's call is the program's.
 fn failed(error: Error) -> Error {
     match error {
         Error::System { text, .. } => Error::Program(text),
@@ -86,7 +85,7 @@ fn failed(error: Error) -> Error {
     }
 }
 
-/// The error of a point in whose measured time nothing came: for a loss, or because it is too short.
+/// Returns the error of a point without arrivals in the measured time, because of a loss or because it is too short.
 fn nothing_came(what: &str, usage: &Usage, faults: Option<&str>) -> Error {
     let (resent, dropped) = (usage.retransmissions, usage.dropped);
     if resent + dropped == 0 && faults.is_none() {
@@ -99,21 +98,21 @@ fn nothing_came(what: &str, usage: &Usage, faults: Option<&str>) -> Error {
     ))
 }
 
-/// The bytes of a connection's stream: byte i is that of position i, whatever the sizes of the calls, so that every
-/// receiver can check what it gets.
+/// The bytes of a connection's stream. Byte i is that of position i for any sizes of calls, so that every receiver can check its
+/// bytes.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
     /// A prime, so that no call's size divides it.
     const PERIOD: usize = 65_521;
 
-    /// Bytes of which up to `most` are asked for at a time.
+    /// Returns the bytes for calls of up to `most` bytes.
     fn new(most: usize) -> Bytes {
         let byte = |at: usize| ((at % Bytes::PERIOD).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u8;
         Bytes((0..Bytes::PERIOD + most).map(byte).collect())
     }
 
-    /// So many bytes from a position on.
+    /// Returns `length` bytes from a position on.
     fn at(&self, position: u64, length: usize) -> &[u8] {
         let from = (position % Bytes::PERIOD as u64) as usize;
         &self.0[from..from + length]
@@ -140,7 +139,7 @@ mod tests {
             many.extend(bytes.at(call * 1000, 1000));
         }
         assert!(one == many && bytes.are(99_000, &one[99_000..]) && !bytes.are(99_001, &one[99_000..]));
-        // Bytes that are lost, or come twice, are seen.
+        // Lost and repeated bytes are detected.
         assert_ne!(bytes.at(0, 64), bytes.at(1448, 64));
     }
 }

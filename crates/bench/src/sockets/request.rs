@@ -10,15 +10,15 @@ use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a call, connections, where an option does not say.
+/// Default bytes of a call, and default connections.
 pub(super) const IO_SIZE: u64 = 64 << 10;
 pub(super) const CONNECTIONS: u64 = 32;
 const MOST_CONNECTIONS: u64 = 10_000;
-/// The largest size of a call, and of a request.
+/// Maximum size of a call, and of a request.
 const LARGEST: u64 = 16 << 20;
 const MOST_CPUS: u64 = 1024;
 
-/// Which way the bytes go at rank 0.
+/// The direction of the bytes at rank 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "StreamDirection")]
@@ -42,10 +42,10 @@ const fn usual_size() -> u64 {
     1
 }
 
-/// Streams of many connections between two hosts: throughput, and what it costs one of them.
+/// Streams of many connections between two hosts: throughput, and its cost at one of them.
 ///
-/// Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. One axis is swept at a time:
-/// sizes of calls with 32 connections and all CPUs, connections with calls of 64 KiB and all CPUs, and so on.
+/// Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. The sweep varies one axis
+/// at a time. Sizes of calls use 32 connections and all CPUs, connections use calls of 64 KiB and all CPUs, and so on.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StreamOptions")]
@@ -53,7 +53,7 @@ pub struct StreamRequest {
     /// Cards to compare, of Ethernet: names of specs, or paths of spec files.
     #[schemars(extend("example" = "niagara2-niu"))]
     pub nics: Vec<String>,
-    /// The card of the other host, if it is another one; overrides do not change it.
+    /// The card of the other host, if it differs; overrides do not change it.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
@@ -70,11 +70,11 @@ pub struct StreamRequest {
     /// Numbers of CPUs that the measured host's operating system uses, from the first core on. Default: all.
     #[serde(default)]
     pub cpus: Option<Vec<u64>>,
-    /// The time that is measured, as in 50ms.
+    /// The measured time, such as 50ms.
     #[serde(default = "usual_duration")]
     #[schemars(extend("metavar" = "TIME"))]
     pub duration: String,
-    /// The time before that, from the first byte on, as in 10ms.
+    /// The time before the measured one, from the first byte on, such as 10ms.
     #[serde(default = "usual_warmup")]
     #[schemars(extend("metavar" = "TIME"))]
     pub warmup: String,
@@ -99,10 +99,10 @@ pub struct StreamRequest {
     pub seed: u64,
 }
 
-/// Requests and their replies on many connections: how many a second, how long they take, what they cost.
+/// Requests and their replies on many connections: rate, latency and cost.
 ///
 /// Every connection has a client on the other host, which sends a request, waits for its reply, thinks, and sends the next, as
-/// netperf does; and a thread of the measured host, which replies.
+/// netperf does. A thread of the measured host replies.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExchangeOptions")]
@@ -110,7 +110,7 @@ pub struct ExchangeRequest {
     /// Cards to compare, of Ethernet: names of specs, or paths of spec files.
     #[schemars(extend("example" = "niagara2-niu"))]
     pub nics: Vec<String>,
-    /// The card of the other host, if it is another one; overrides do not change it.
+    /// The card of the other host, if it differs; overrides do not change it.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub peer: Option<String>,
@@ -125,15 +125,15 @@ pub struct ExchangeRequest {
     #[serde(default = "usual_size")]
     #[schemars(range(min = 1, max = LARGEST), extend("metavar" = "SIZE"))]
     pub reply: u64,
-    /// What a client waits between a reply and its next request, as in 100us; by default it does not.
+    /// A client's pause between a reply and its next request, such as 100us; none by default.
     #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
     pub think: Option<String>,
-    /// The time that is measured, as in 50ms.
+    /// The measured time, such as 50ms.
     #[serde(default = "usual_duration")]
     #[schemars(extend("metavar" = "TIME"))]
     pub duration: String,
-    /// The time before that, as in 10ms.
+    /// The time before the measured one, such as 10ms.
     #[serde(default = "usual_warmup")]
     #[schemars(extend("metavar" = "TIME"))]
     pub warmup: String,
@@ -158,7 +158,7 @@ pub struct ExchangeRequest {
     pub seed: u64,
 }
 
-/// The parts that both requests have, with resolved names.
+/// The common parts of both requests, with resolved names.
 pub(super) struct Resolved {
     pub(super) cards: Vec<(String, Card)>,
     pub(super) peer: Option<Card>,
@@ -174,12 +174,12 @@ pub(super) struct Resolved {
 pub(super) struct StreamPoint {
     pub(super) io_size: u64,
     pub(super) connections: u64,
-    /// None: all that the card's spec has.
+    /// None: all CPUs in the card's spec.
     pub(super) cpus: Option<u64>,
 }
 
 impl StreamRequest {
-    /// A request with default values.
+    /// Returns a request with default values.
     pub fn new(nics: &[&str]) -> StreamRequest {
         StreamRequest {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
@@ -198,7 +198,7 @@ impl StreamRequest {
         }
     }
 
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -229,7 +229,7 @@ impl StreamRequest {
         .resolve()
     }
 
-    /// The points: one axis at a time, each once.
+    /// Returns the points: one axis at a time, without repetition.
     pub(super) fn points(&self) -> Vec<StreamPoint> {
         let base = StreamPoint { io_size: IO_SIZE, connections: CONNECTIONS, cpus: None };
         let of = |values: &Option<Vec<u64>>| values.clone().unwrap_or_default();
@@ -250,7 +250,7 @@ impl StreamRequest {
 }
 
 impl ExchangeRequest {
-    /// A request with default values.
+    /// Returns a request with default values.
     pub fn new(nics: &[&str], connections: &[u64]) -> ExchangeRequest {
         ExchangeRequest {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
@@ -269,7 +269,7 @@ impl ExchangeRequest {
         }
     }
 
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -296,7 +296,7 @@ impl ExchangeRequest {
     }
 }
 
-/// The arguments that both requests have.
+/// The common arguments of both requests.
 struct Shared<'r> {
     nics: &'r [String],
     peer: Option<&'r str>,

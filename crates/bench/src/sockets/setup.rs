@@ -12,16 +12,16 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The measured time at a host: from when to when, and the counters at either end.
+/// The measured time at a host: its bounds, and the counters at both ends.
 #[derive(Clone)]
 pub(super) struct Window {
     warmup: Duration,
     length: Duration,
-    /// Of both ranks, before and after.
+    /// The counters of both ranks, before and after.
     counted: Rc<RefCell<[[Option<Report>; 2]; 2]>>,
 }
 
-/// When the measured time begins and ends.
+/// The begin and end of the measured time.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) begin: Time,
@@ -39,13 +39,13 @@ impl Window {
         Window { warmup: resolved.warmup, length: resolved.window, counted: Rc::default() }
     }
 
-    /// Where the first byte goes out now.
+    /// Returns the bounds, for a first byte that goes out now.
     pub(super) fn bounds(&self, now: Time) -> Bounds {
         let begin = now + self.warmup;
         Bounds { begin, end: begin + self.length }
     }
 
-    /// Counts at both ends of the measured time. The thread's program only watches: it takes no CPU.
+    /// Counts at both ends of the measured time. The thread's program only observes: it takes no CPU.
     pub(super) async fn count(&self, host: &Host, bounds: Bounds) -> Result<(), Error> {
         let sockets = host.socket()?;
         for (number, time) in [bounds.begin, bounds.end].into_iter().enumerate() {
@@ -55,7 +55,7 @@ impl Window {
         Ok(())
     }
 
-    /// The counters before and after.
+    /// Returns the counters before and after.
     ///
     /// # Panics
     /// Before both ranks have counted.
@@ -71,13 +71,13 @@ impl Window {
 #[derive(Clone)]
 pub(super) struct Connections {
     pub(super) number: u64,
-    /// Whether the last segment of what is sent waits for no acknowledgement.
+    /// Whether the last segment is sent without waiting for an acknowledgement.
     pub(super) nodelay: bool,
     pub(super) window: Window,
 }
 
 impl Connections {
-    /// Listens, and has `serve` run on each connection once all are there.
+    /// Listens, and runs `serve` on each connection after all are established.
     pub(super) async fn accept<F>(
         &self,
         host: Host,
@@ -88,7 +88,7 @@ impl Connections {
     {
         let sockets = host.socket()?;
         let listening = sockets.open(SocketKind::Stream);
-        // What it accepts has the option, too.
+        // Accepted sockets inherit the option.
         sockets.set(listening, Setting::NoDelay(self.nodelay)).await?;
         sockets.bind(listening, PORT).await?;
         sockets.listen(listening, self.number as u32).await?;
@@ -101,7 +101,7 @@ impl Connections {
         sockets.close(listening).await
     }
 
-    /// Connects to a rank that accepts, likewise.
+    /// Connects to a rank that accepts, and runs `serve` likewise.
     pub(super) async fn connect<F>(
         &self,
         host: Host,
@@ -145,7 +145,7 @@ impl Connections {
     }
 }
 
-/// Two hosts: one with this card, and the peer.
+/// Builds two hosts: one with this card, and the peer.
 pub(super) fn cluster(
     resolved: &Resolved,
     card: &Card,
@@ -165,7 +165,7 @@ pub(super) fn cluster(
     })
 }
 
-/// The same card with so many CPUs for its operating system.
+/// Returns the same card with `cpus` CPUs for its operating system.
 pub(super) fn with_cpus(name: &str, overrides: &[String], cpus: u64) -> Result<Card, Error> {
     cards::load(name, &[overrides, &[format!("threads.cpus={cpus}")]].concat())
 }

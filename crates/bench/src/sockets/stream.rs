@@ -27,14 +27,14 @@ pub struct Row {
     pub connections: u64,
     /// CPUs of rank 0's operating system.
     pub cpus: u64,
-    /// Bits of payload a second that the receiving program has got in the measured time.
+    /// Bits of payload per second that the receiving program got in the measured time.
     pub bandwidth_bits_per_s: f64,
-    /// What rank 0 has used.
+    /// Rank 0's use of CPUs.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Whether every byte that came was checked, and was right.
+    /// Whether every received byte was checked and correct.
     pub verified: bool,
-    /// The ports of the network over the whole run, if it has a flow control without credits.
+    /// The ports of the network over the whole run, with a flow control without credits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<NetworkPortReport>,
 }
@@ -47,7 +47,7 @@ pub fn run(request: &StreamRequest, environment: &Environment<'_>) -> Result<Rep
     let resolved = request.resolve()?;
     let sweep = request.points();
     let total = resolved.cards.len() * sweep.len();
-    // Wrong numbers are told before anything runs.
+    // Wrong numbers are reported before anything runs.
     for (number, cpus) in
         (0..resolved.cards.len()).flat_map(|n| request.cpus.iter().flatten().map(move |c| (n, *c)))
     {

@@ -1,58 +1,58 @@
-//! What a host has used of its CPUs in the measured time, for each packet.
+//! The use of a host's CPUs in the measured time, per packet.
 
 use nicety_nic::ethernet::Report;
 use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a function group has used.
+/// The CPU use of a function group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GroupUsage {
     /// Its name.
     pub group: String,
-    /// CPU time a packet.
+    /// CPU time per packet.
     pub ns_per_packet: f64,
-    /// Instructions a packet.
+    /// Instructions per packet.
     pub instructions_per_packet: f64,
-    /// Loads a packet that missed a core's first-level cache.
+    /// Loads per packet that missed a core's first-level cache.
     pub first_misses_per_packet: f64,
-    /// Of these, loads that missed the shared cache, too.
+    /// Loads per packet that missed the shared cache, too.
     pub second_misses_per_packet: f64,
 }
 
-/// What rank 0 has used in the measured time.
+/// The CPU use of rank 0 in the measured time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Usage {
-    /// The share of the time of all its CPUs in which they worked.
+    /// Utilisation of all its CPUs, as a fraction.
     pub cpu_utilisation: f64,
-    /// CPU time a packet.
+    /// CPU time per packet.
     pub cpu_ns_per_packet: f64,
-    /// Instructions a packet.
+    /// Instructions per packet.
     pub instructions_per_packet: f64,
-    /// Loads a packet that missed a core's first-level cache.
+    /// Loads per packet that missed a core's first-level cache.
     pub first_misses_per_packet: f64,
-    /// Of these, loads that missed the shared cache, too.
+    /// Loads per packet that missed the shared cache, too.
     pub second_misses_per_packet: f64,
-    /// The CPU time a packet, by function group.
+    /// CPU time per packet, by function group.
     pub breakdown: Vec<GroupUsage>,
-    /// Context switches a packet.
+    /// Context switches per packet.
     pub context_switches_per_packet: f64,
-    /// Calls from one CPU to another a packet.
+    /// Calls from one CPU to another per packet.
     pub cross_calls_per_packet: f64,
-    /// Interrupts a packet.
+    /// Interrupts per packet.
     pub interrupts_per_packet: f64,
-    /// CPU time of a receive channel's interrupt handler before it takes frames: entered, and registers read.
+    /// CPU time of a receive channel's interrupt handler before it takes frames: entry, and reads of registers.
     pub interrupt_ns: f64,
-    /// Segments that rank 0 and its peer sent again.
+    /// Segments that rank 0 and its peer retransmitted.
     pub retransmissions: u64,
     /// Frames that rank 0's card, kernel threads and protocols dropped.
     pub dropped: u64,
-    /// The packets: frames that rank 0's card received, or sent where it transmits.
+    /// The packets: frames that rank 0's card received, or sent if it transmits.
     pub packets: u64,
 }
 
 impl Usage {
-    /// That between two instants `window` apart, for so many packets in between, on so many CPUs.
+    /// Returns the use between two instants `window` apart, for `packets` packets, on `cpus` CPUs.
     pub(super) fn between(
         before: &Counted,
         after: &Counted,

@@ -1,13 +1,13 @@
-//! Offered load, as a fraction of what a node's link carries.
+//! Offered load, as a fraction of the capacity of a node's link.
 
 use nicety::Error;
 use std::fmt;
 
-/// Parts of one in which a load is written.
+/// Units of a load per one.
 const WHOLE: u32 = 1_000_000;
-/// From one load to the next of a range that does not say.
+/// Default step of a range.
 const STEP: u32 = 100_000;
-/// Most loads of a range.
+/// Maximum loads of a range.
 const MOST: usize = 1000;
 
 /// A load above 0, up to 1, in millionths.
@@ -15,7 +15,7 @@ const MOST: usize = 1000;
 pub(super) struct Load(u32);
 
 impl Load {
-    /// Reads `0.25`, `0.1,0.5`, `0.1:1.0`, which steps by 0.1, and `0.1:1.0:0.05`. The end of a range is one of them.
+    /// Reads `0.25`, `0.1,0.5`, `0.1:1.0`, which steps by 0.1, and `0.1:1.0:0.05`. A range includes its end.
     pub(super) fn parse(text: &str) -> Result<Vec<Load>, Error> {
         let mut loads = Vec::new();
         for part in text.split(',') {
@@ -41,12 +41,12 @@ impl Load {
         Ok(loads)
     }
 
-    /// As a number.
+    /// The load as a number.
     pub(super) fn fraction(self) -> f64 {
         f64::from(self.0) / f64::from(WHOLE)
     }
 
-    /// The mean time from one packet to the next, where a packet takes so long on the link, in picoseconds.
+    /// The mean packet interval in picoseconds, for packets of `packet_ps` picoseconds on the link.
     pub(super) fn spacing(self, packet_ps: u64) -> u64 {
         packet_ps.saturating_mul(u64::from(WHOLE)) / u64::from(self.0)
     }
@@ -65,7 +65,7 @@ fn wrong<T>(text: &str, why: &str) -> Result<T, Error> {
     )))
 }
 
-/// A fraction of at most six digits, exactly.
+/// Reads a fraction of at most six digits, exactly.
 fn millionths(text: &str, part: &str) -> Result<u32, Error> {
     let (whole, digits) = part.split_once('.').unwrap_or((part, ""));
     let digital = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! The benchmark of a torus: open-loop random traffic, latency and accepted throughput over the offered load, and beside
-//! them the load at which the routes alone let it saturate.
+//! The benchmark of a torus: open-loop random traffic, latency and accepted throughput over the offered load. It also has the
+//! saturation load that the routes alone allow.
 
 mod channels;
 mod load;
@@ -26,13 +26,13 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use traffic::{Experiment, Measured};
 
-/// The share of the packets generated in a time below which those that arrive in it say that queues grow.
+/// The minimum fraction of generated packets that must arrive in the measured time; below it queues grow.
 const ACCEPTED: f64 = 0.95;
-/// Standard deviations of a Poisson process that chance is not taken for.
+/// Standard deviations of a Poisson process that exceed chance.
 const CHANCE: f64 = 3.0;
-/// Parts of a row in which progress is told.
+/// Parts of a row for reports of progress.
 const PARTS: usize = 100;
-/// How often it is.
+/// The interval of progress reports.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A card, a pattern and an offered load.
@@ -43,59 +43,57 @@ pub struct Row {
     pub nic: String,
     /// The pattern.
     pub pattern: &'static str,
-    /// Offered load of each node that sends, as a fraction of a link's bandwidth, headers and
-    /// stuffed words included.
+    /// Offered load of each sending node, as a fraction of a link's bandwidth, including headers and stuffed words.
     pub offered_fraction: f64,
-    /// The same of what arrived in the measured time.
+    /// Accepted load in the measured time, as the same fraction.
     pub accepted_fraction: f64,
-    /// Payload bytes a second that arrived in it, at all nodes together.
+    /// Payload bytes per second that arrived in the measured time, at all nodes.
     pub accepted_bytes_per_s: f64,
-    /// Time of a packet from its generation to the arrival of its last byte, the mean.
+    /// Mean latency of a packet, from its generation to the arrival of its last byte.
     pub latency_ns: f64,
-    /// The minimum.
+    /// Minimum latency.
     pub min_ns: f64,
-    /// The median.
+    /// Median latency.
     pub p50_ns: f64,
-    /// The 99th percentile, by nearest rank.
+    /// 99th percentile of the latency, by nearest rank.
     pub p99_ns: f64,
-    /// The maximum.
+    /// Maximum latency.
     pub max_ns: f64,
-    /// Links between nodes that a packet crossed, the mean.
+    /// Mean links between nodes that a packet crossed.
     pub hops_mean: f64,
-    /// Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated, and by three
-    /// times the square root of these, which chance alone would not leave.
+    /// Whether queues grew. In the measured time at least 5 % fewer packets arrived than were generated. The difference also
+    /// exceeds three times the square root of the generated packets, so it is not chance.
     pub saturated: bool,
     /// Packets measured: those generated in the measured time.
     pub packets: u64,
-    /// Packets that should have been, but had not left their node when the run was given up, far beyond saturation. They
-    /// are in no latency.
+    /// Generated packets that had not left their node at the end of the run, far beyond saturation. The latencies exclude them.
     pub undelivered_packets: u64,
 }
 
-/// The saturation of a pattern on a card: by arithmetic, and as measured.
+/// The saturation of a pattern on a card: computed and measured.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Saturation {
     /// The card.
     pub nic: String,
     /// The pattern.
     pub pattern: &'static str,
-    /// The load of the most loaded link, in links' bandwidths, where every node that sends does so at a link's bandwidth:
-    /// by walking routes. Left out where they are too many: to all nodes, on a torus of more than 4096 and an odd size.
+    /// Load of the most loaded link, in link bandwidths, if every sending node sends at a link's bandwidth; from a walk of the
+    /// routes. Left out for too many routes: to all nodes, on a torus of more than 4096 nodes and an odd size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_load_max: Option<f64>,
-    /// The mean over all links.
+    /// Mean load over all links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_load_mean: Option<f64>,
-    /// The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that is a node's own.
+    /// The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that is a node's own link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saturation_fraction: Option<f64>,
-    /// The load at which the places of routers' buffers are all taken, whose credits take their time: where it is below 1, as
+    /// The load at which all places of the routers' buffers are taken, because of the delay of their credits. Present below 1, as
     /// with short packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffers_fraction: Option<f64>,
-    /// Time of a packet alone over the longest route.
+    /// Latency of a packet alone over the longest route.
     pub alone_latency_ns: f64,
-    /// The largest accepted load, if any of the rows is saturated.
+    /// The largest accepted load, if any row is saturated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_saturation_fraction: Option<f64>,
 }
@@ -142,7 +140,7 @@ pub struct Report {
     pub manifest: Manifest,
     /// One row for each card, pattern and load.
     pub rows: Vec<Row>,
-    /// The points whose run failed, if any did.
+    /// The points with a failed run, if any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_points: Vec<FailedPoint>,
     /// One for each card and pattern.
@@ -152,7 +150,7 @@ pub struct Report {
 /// Runs the benchmark. Progress is in hundredths of rows.
 ///
 /// # Errors
-/// Invalid input before anything runs; the error of the first run if all failed, such as a deadlock or a lost packet, with its
+/// Invalid input before anything runs. The error of the first run if all failed, such as a deadlock or a lost packet, with its
 /// card, pattern and load.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let resolved = request.resolve()?;
@@ -203,7 +201,7 @@ impl Resolved {
         Experiment { torus, shape, network, pattern, load, packet, warmup, window, seed }
     }
 
-    /// The saturation of a pattern on a card, of which these are the rows.
+    /// Returns the saturation of a pattern on a card, from its rows.
     fn saturation(
         &self,
         (nic, card): (&str, &Card),
@@ -231,7 +229,7 @@ impl Resolved {
     }
 }
 
-/// Runs an experiment in a thread of its own, and tells how much of it is done.
+/// Runs an experiment in its own thread, and reports its progress.
 fn watched(
     experiment: Experiment,
     environment: &Environment<'_>,
@@ -284,7 +282,7 @@ fn row(nic: &str, experiment: Experiment, measured: Measured) -> Result<Row, Err
     })
 }
 
-/// Whether so much fewer packets arrived than were generated that it is not by chance.
+/// Whether so few of the generated packets arrived that it is not chance.
 fn queues_grew(arrived: u64, generated: u64) -> bool {
     let (arrived, generated) = (arrived as f64, generated as f64);
     arrived < ACCEPTED * generated && arrived + CHANCE * generated.sqrt() < generated

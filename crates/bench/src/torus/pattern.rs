@@ -8,13 +8,13 @@ use nicety_kernel::Rng;
 /// A pattern of destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// The node one further in every dimension.
+    /// The next node in every dimension.
     Neighbour,
-    /// Any other node, each as likely as any other.
+    /// Any other node, with equal probability.
     Uniform,
-    /// The node whose coordinates are one's own, rotated by one dimension.
+    /// The node with one's own coordinates, rotated by one dimension.
     Transpose,
-    /// All other nodes in turn, beginning with any.
+    /// All other nodes in turn, beginning with a random one.
     AllToAll,
     /// The node at the opposite coordinates: k - 1 - x in each dimension of k.
     BitComplement,
@@ -23,7 +23,7 @@ pub(super) enum Pattern {
 }
 
 impl Pattern {
-    /// All of them.
+    /// All patterns.
     pub(super) const ALL: [Pattern; 6] = [
         Pattern::Neighbour,
         Pattern::Uniform,
@@ -45,10 +45,10 @@ impl Pattern {
         }
     }
 
-    /// The pattern of a name, if the torus has it.
+    /// Returns the pattern of a name, if the torus has it.
     ///
     /// # Errors
-    /// [`Error::Input`] with what to write instead.
+    /// [`Error::Input`] with a correction.
     pub(super) fn parse(name: &str, shape: &TorusShape) -> Result<Pattern, Error> {
         let Some(pattern) = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name) else {
             let names = Pattern::ALL.map(Pattern::name).join(", ");
@@ -77,7 +77,7 @@ impl Pattern {
         }
     }
 
-    /// The one node to which a node sends; none where it sends to several. A node may be its own, and sends nothing then.
+    /// Returns the single destination of a node; none if it has several. A node that is its own destination sends nothing.
     pub(super) fn only(self, shape: &TorusShape, rank: u32) -> Option<u32> {
         let (place, sizes) = (shape.coordinates(rank), shape.sizes());
         let by_dimension =
@@ -99,7 +99,7 @@ impl Pattern {
     }
 }
 
-/// The dimensions with more than one node.
+/// Returns the dimensions with more than one node.
 fn used(shape: &TorusShape) -> Vec<usize> {
     (0..3).filter(|&dimension| shape.sizes()[dimension] > 1).collect()
 }
@@ -115,7 +115,7 @@ pub(super) struct Destinations {
 }
 
 impl Destinations {
-    /// Those of a node, or none if it sends to itself.
+    /// Returns the destinations of a node; none if it sends to itself.
     pub(super) fn new(pattern: Pattern, shape: &TorusShape, rank: u32, mut rng: Rng) -> Option<Destinations> {
         let only = pattern.only(shape, rank);
         let hosts = shape.hosts();
@@ -123,7 +123,7 @@ impl Destinations {
         (only != Some(rank)).then_some(Destinations { pattern, rank, hosts, only, rng, turn })
     }
 
-    /// The destination of the next packet.
+    /// Returns the destination of the next packet.
     pub(super) fn next(&mut self) -> u32 {
         let others = self.hosts - 1;
         let further = match (self.only, self.pattern) {

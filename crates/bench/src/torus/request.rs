@@ -12,11 +12,11 @@ use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Most nodes of a torus.
+/// Maximum nodes of a torus.
 const MOST_NODES: u32 = 1 << 17;
-/// Most packets of a run: the latencies of those measured are kept.
+/// Maximum packets of a run: the latencies of the measured ones are kept.
 const MOST_PACKETS: u128 = 100_000_000;
-/// The longest packet, in bytes.
+/// Maximum bytes of a packet.
 const LONGEST: u64 = 1 << 20;
 
 fn usual_topology() -> String {
@@ -35,27 +35,27 @@ const fn usual_packet() -> u64 {
     4096
 }
 
-/// The shortest default of `warmup`.
+/// Minimum default of `warmup`.
 const WARMUP: Duration = Duration::from_us(10);
-/// The shortest default of `duration`.
+/// Minimum default of `duration`.
 const WINDOW: Duration = Duration::from_us(20);
 
 /// Random traffic on a torus of routers: latency and accepted throughput over the offered load.
 ///
-/// The packets of a node come at random times into a queue without end, and from there to its router. Neither hosts nor
-/// cards take part: of a card it is the link and the router alone.
+/// The packets of a node arrive at random times in an unbounded queue, and go from there to its router. Neither hosts nor cards
+/// take part: only a card's link and router do.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "TorusOptions")]
 pub struct Request {
-    /// Cards to compare, of which the links and routers are taken: names of specs, or paths of spec files.
+    /// Cards to compare, for their links and routers: names of specs, or paths of spec files.
     #[schemars(extend("example" = "spin-discrete"))]
     pub nics: Vec<String>,
-    /// The torus, as in torus:8x8x8.
+    /// The torus, such as torus:8x8x8.
     #[serde(default = "usual_topology")]
     #[schemars(extend("metavar" = "torus:XxYxZ"))]
     pub topology: String,
-    /// Where packets go: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
+    /// Destinations of packets: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
     #[serde(default = "usual_patterns")]
     #[schemars(extend("metavar" = "P[,Q]", "example" = "uniform"))]
     pub patterns: Vec<String>,
@@ -67,13 +67,12 @@ pub struct Request {
     #[serde(default = "usual_packet")]
     #[schemars(range(min = 1, max = LONGEST), extend("metavar" = "SIZE"))]
     pub packet: u64,
-    /// The time in which packets are measured, as in 20us, the default; where ten packets on the slowest link take longer,
-    /// that is.
+    /// The measured time, such as 20us, the default. If ten packets on the slowest link take longer, the default is their time.
     #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
     pub duration: Option<String>,
-    /// The time before that, as in 10us, the default; where a packet alone takes more than half of that over the longest
-    /// route, it is twice its time.
+    /// The time before the measured one, such as 10us, the default. If a packet alone takes more than half of that over the
+    /// longest route, the default is twice its time.
     #[serde(default)]
     #[schemars(extend("metavar" = "TIME"))]
     pub warmup: Option<String>,
@@ -98,7 +97,7 @@ pub(super) struct Resolved {
 }
 
 impl Request {
-    /// A request with default values.
+    /// Returns a request with default values.
     pub fn new(nics: &[&str]) -> Request {
         Request {
             nics: nics.iter().map(|&nic| nic.to_owned()).collect(),
@@ -113,7 +112,7 @@ impl Request {
         }
     }
 
-    /// A request from its JSON text.
+    /// Reads a request from its JSON text.
     ///
     /// # Errors
     /// [`Error::Input`] with the invalid JSON or fields.
@@ -121,7 +120,7 @@ impl Request {
         nicety::from_json(text, "the request of bench torus")
     }
 
-    /// Reads the cards, the torus and the rest, and checks that a run has an end.
+    /// Reads the cards, the torus and the other fields, and checks that a run has an end.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let wrong = |text: String| Err(Error::Input(text));
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
@@ -180,20 +179,20 @@ impl Request {
 }
 
 impl Resolved {
-    /// The network of a card.
+    /// Returns the network of a card.
     pub(super) fn network(card: &Card) -> NetworkSpec {
         let node = card.spec.node();
         NetworkSpec { link: node.link, switch: node.switch, router: node.router }
     }
 }
 
-/// The time of a packet over the longest route of an idle torus: routers send on what comes as it comes.
+/// The time of a packet over the longest route of an idle torus. Routers cut through.
 pub(super) fn alone(shape: &TorusShape, network: &NetworkSpec, packet: u64) -> Duration {
     let links = shape.sizes().iter().map(|size| size / 2).sum();
     network.torus_router().alone(&network.link, links, packet)
 }
 
-/// The time that an option names, or its default: `least`, or `usual` where that is longer.
+/// Returns the time of an option, or its default: the longer one of `least` and `usual`.
 fn time(
     option: &str,
     text: Option<&str>,

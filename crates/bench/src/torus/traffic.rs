@@ -1,10 +1,10 @@
 //! Open-loop traffic on the bare ports of a torus, without cards and hosts.
 //!
-//! Every node that sends has a source, whose packets come by a Poisson process into a queue without end, and go to the
-//! port in their order. A packet's latency is from then to the arrival of its last byte, so it has the time in that
-//! queue. Packets that come to the queue in the measured window are measured; sources go on until the last of them has
-//! arrived, so that all of them meet the same load (Dally and Towles, chapters 23 and 24). Then all packets in the network arrive: no
-//! run ends with one missing.
+//! Every sending node has a source. Its packets enter an unbounded queue by a Poisson process, and go to the port in order. A
+//! packet's latency is from this entry to the arrival of its last byte, so it includes the time in the queue. Packets that enter
+//! the queue in the measured window are measured. Sources continue until the last measured packet has arrived, so that all of
+//! them meet the same load (Dally and Towles, chapters 23 and 24). Then all packets in the network arrive: no run ends with a
+//! missing one.
 
 use super::load::Load;
 use super::pattern::{Destinations, Pattern};
@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Measured windows, the warm-up included, after which sources give up.
+/// Measured windows, including the warm-up, after which sources give up.
 const PATIENCE: u64 = 10;
 /// Bytes of a header: a packet's time, source and destination.
 const HEADER: usize = 16;
@@ -42,27 +42,27 @@ pub(super) struct Experiment {
 /// The results of a run.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// Nodes that send.
+    /// Sending nodes.
     pub(super) senders: u64,
     /// Packets that arrived in the window.
     pub(super) accepted: u64,
     /// The latencies of the measured packets.
     pub(super) latencies: Vec<Duration>,
-    /// Links that they crossed, all together.
+    /// Sum of the links that they crossed.
     pub(super) hops: u64,
     /// Measured packets that never left their source's queue.
     pub(super) undelivered: u64,
 }
 
-/// The state of all sources and sinks. Only an observer may see all nodes at once: this one measures, and ends the
-/// traffic when it has measured.
+/// The state of all sources and sinks. Only an observer may see all nodes: this one measures, and ends the traffic when it has
+/// measured.
 struct Observer {
     shape: TorusShape,
     begin: Time,
     end: Time,
-    /// When sources give up.
+    /// The time at which sources give up.
     limit: Time,
-    /// Sources that may still have packets to be measured.
+    /// Sources that may still have packets to measure.
     measuring: Cell<u64>,
     /// Measured packets in the network.
     under_way: Cell<u64>,
@@ -73,12 +73,12 @@ struct Observer {
     hops: Cell<u64>,
     undelivered: Cell<u64>,
     latencies: RefCell<Vec<Duration>>,
-    /// A packet at a node that it was not for.
+    /// A packet at a wrong node.
     astray: Cell<Option<(u32, u32)>>,
 }
 
 impl Experiment {
-    /// Runs it; `now` is told how far it has come, in picoseconds, and `capture` takes what links carry.
+    /// Runs the experiment. `now` gets its progress in picoseconds, and `capture` the packets of links.
     ///
     /// # Errors
     /// A deadlock, a lost packet, or an interrupt.
@@ -159,7 +159,7 @@ struct Source {
     port: Rc<Port>,
     destinations: Destinations,
     arrivals: Rng,
-    /// The mean time from one packet to the next, in picoseconds.
+    /// The mean packet interval, in picoseconds.
     spacing: u64,
     bytes: u64,
 }
@@ -212,7 +212,7 @@ impl Source {
     }
 }
 
-/// Takes a node's packets as they come.
+/// Receives a node's packets as they arrive.
 async fn sink(sim: Sim, port: Rc<Port>, observer: Rc<Observer>, now: Arc<AtomicU64>) {
     loop {
         let packet = port.receive().await;
@@ -222,7 +222,7 @@ async fn sink(sim: Sim, port: Rc<Port>, observer: Rc<Observer>, now: Arc<AtomicU
     }
 }
 
-/// Ends the traffic where a packet was lost, which sources would wait for without end; looks once in so long.
+/// Ends the traffic after a packet loss, for which sources would wait forever. Checks at intervals of `every`.
 async fn look_for_losses(sim: Sim, every: Duration, network: Rc<Network>, observer: Rc<Observer>) {
     while !observer.over.get() {
         sim.delay(every).await;
@@ -267,7 +267,7 @@ impl Observer {
         }
     }
 
-    /// Checks that all packets have arrived where they were to.
+    /// Checks that all packets have arrived at their destinations.
     fn verify(&self, network: &Network) -> Result<(), Error> {
         if let Some((to, by)) = self.astray.get() {
             return Err(Error::Program(format!("a packet for node {to} came to node {by}")));

@@ -1,4 +1,4 @@
-//! A plain card with a ring of transmit and one of receive descriptors: its library matches messages and copies them.
+//! A plain card with a ring of transmit and one of receive descriptors. Its library matches messages and copies them.
 
 use nicety_fabric::{Channel, HeaderBytes, Label, Packet, Parcel, Port};
 use nicety_host::{Allocation, BusSpec};
@@ -155,7 +155,7 @@ impl RingsCard {
         Ok(())
     }
 
-    /// The library takes the packets of the oldest message that matches from the ring, and copies them.
+    /// The library takes the packets of the oldest matching message from the ring, and copies them.
     async fn take(&self, caller: Caller<'_>, wanted: Wanted) -> Result<Arrival, CardError> {
         let fits = |found: &Received| wanted.takes(found.1.source.0, found.2[3]);
         let (mut taken, mut copied) = (None, 0);

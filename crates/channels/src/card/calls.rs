@@ -7,12 +7,12 @@ use crate::{
 };
 
 impl Card {
-    /// `channel_write`: a direct message of 1 to 56 bytes for the host. The call ends when a thread has
-    /// received it. It may come before the host has subscribed.
+    /// `channel_write`: sends a direct message of 1 to 56 bytes to the host. The call ends when a thread has received it. A context may
+    /// call it before the host has subscribed.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another
-    /// context is writing there; [`Error::Blocked`] or [`Error::NoSuch`] of the context.
+    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another context is writing to the
+    /// target; [`Error::Blocked`] or [`Error::NoSuch`] of the context.
     pub fn write(
         &mut self,
         context: ContextId,
@@ -25,8 +25,8 @@ impl Card {
         self.begin_write(context, target, Want::Direct(payload.len() as u32), payload, deadline, effects)
     }
 
-    /// `channel_write_ind`: an indirect message out of a memory of the card. The deadline bounds the wait for
-    /// the host, and not the transfer once it has come.
+    /// `channel_write_ind`: sends an indirect message from a memory of the card. The deadline bounds the wait for the host, but not the
+    /// transfer.
     ///
     /// # Errors
     /// [`Error::ZeroSize`], [`Error::TooLong`], [`Error::CardAddress`]; and as [`Card::write`].
@@ -41,11 +41,11 @@ impl Card {
         self.begin_write(context, target, Want::Indirect(buffer), Payload::EMPTY, deadline, effects)
     }
 
-    /// `channel_read`: a direct message of exactly `bytes` bytes from the host.
+    /// `channel_read`: receives a direct message of exactly `bytes` bytes from the host.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another
-    /// context is reading there; [`Error::Blocked`] or [`Error::NoSuch`] of the context.
+    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::UnknownTarget`]; [`Error::Busy`] if another context is reading from the
+    /// target; [`Error::Blocked`] or [`Error::NoSuch`] of the context.
     pub fn read(
         &mut self,
         context: ContextId,
@@ -57,7 +57,7 @@ impl Card {
         self.select(context, &[Guard { from: target, want: Want::Direct(bytes) }], deadline, effects)
     }
 
-    /// `channel_read_ind`: an indirect message of exactly the buffer's size, into a memory of the card.
+    /// `channel_read_ind`: receives an indirect message of exactly the buffer's size into a memory of the card.
     ///
     /// # Errors
     /// [`Error::ZeroSize`], [`Error::TooLong`], [`Error::CardAddress`]; and as [`Card::read`].
@@ -72,9 +72,8 @@ impl Card {
         self.select(context, &[Guard { from: target, want: Want::Indirect(buffer) }], deadline, effects)
     }
 
-    /// Reads from the first of several targets whose message is in its mailbox, in the order of the guards if
-    /// several are (`PRI ALT` of occam; turn the guards round after each call to be fair). The call's end says
-    /// which guard.
+    /// Receives from the first target, in the order of the guards, that has a message in its mailbox (`PRI ALT` of occam). For fairness,
+    /// rotate the guards after each call. The completion names the guard.
     ///
     /// # Errors
     /// [`Error::NoGuards`], [`Error::RepeatedGuard`]; and as [`Card::read`] of any guard.
@@ -104,7 +103,7 @@ impl Card {
             let target = self.by_id[&guard.from] as usize;
             self.targets[target].reader = Some(context);
         }
-        // The first message that waits is taken now; a manager will deliver it.
+        // Takes the first parked message now; a manager delivers it.
         for guard in guards {
             let channel = self.targets[self.by_id[&guard.from] as usize].channel;
             let mailbox = channel.map(|channel| Mailbox { channel, direction: Direction::ToCard });
@@ -117,9 +116,8 @@ impl Card {
         Ok(())
     }
 
-    /// Time has come to `now`: calls whose deadline has passed no longer wait. A reader ends with
-    /// [`Failure::Timeout`] at once, and so does a writer whose message no manager has collected; another
-    /// writer has to ask the host, and may turn out to have been received.
+    /// Advances the clock to `now` and expires deadlines. A reader ends with [`Failure::Timeout`] at once, and so does a writer if no
+    /// manager has collected its message. Any other writer has to ask the host, and its message may have been received.
     pub fn tick(&mut self, now: u64, effects: &mut Vec<CardEffect>) {
         while let Some(context) = self.timers.expire(now) {
             self.contexts[context.0 as usize].deadline = None;

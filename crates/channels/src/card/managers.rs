@@ -1,8 +1,8 @@
-//! Managers: which serves which channel, and the stages of its work.
+//! Managers: the assignment of channels to managers, and the stages of an exchange.
 //!
-//! A manager takes the channel that has waited longest, does one exchange step for it, from a fetch or
-//! collect to the push that ends it, and releases it. It never waits for the other end: a message without its
-//! receiver stays in its mailbox, and the manager is free.
+//! A manager takes the channel that has waited longest, does one exchange step for it, and releases it. A step goes from a fetch or collect
+//! to the push that ends it. A manager never waits for the other end: a message without its receiver stays in its mailbox, and the manager
+//! is free.
 
 use super::{Call, Card, CardEffect, LaneState, Manager, Stage};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Card {
-    /// The host's doorbell for a mailbox has arrived.
+    /// Accepts the host's doorbell for a mailbox.
     ///
     /// # Errors
     /// [`Error::NoSuch`] if the card has no such channel.
@@ -28,11 +28,10 @@ impl Card {
         Ok(())
     }
 
-    /// A manager's [`CardEffect::Ask`], [`CardEffect::Deliver`], [`CardEffect::Collect`] or [`CardEffect::Push`] is
-    /// done.
+    /// Completes a manager's [`CardEffect::Ask`], [`CardEffect::Deliver`], [`CardEffect::Collect`] or [`CardEffect::Push`].
     ///
     /// # Errors
-    /// [`Error::NotBegun`] if the manager has none of these to do; [`Error::NoSuch`].
+    /// [`Error::NotBegun`] if the manager has begun none of these; [`Error::NoSuch`].
     pub fn done(&mut self, manager: ManagerId, effects: &mut Vec<CardEffect>) -> Result<(), Error> {
         let Manager { channel, stage } = *self.manager(manager)?;
         let mailbox = Mailbox { channel, direction: manager.direction };
@@ -68,10 +67,10 @@ impl Card {
         Ok(())
     }
 
-    /// One page's DMA has ended, well or not.
+    /// Completes one page's DMA, successful or failed.
     ///
     /// # Errors
-    /// [`Error::NotBegun`] if the manager has no such DMA out; [`Error::NoSuch`].
+    /// [`Error::NotBegun`] if the manager has no such DMA in flight; [`Error::NoSuch`].
     pub fn dma_done(
         &mut self,
         manager: ManagerId,
@@ -94,7 +93,7 @@ impl Card {
         Ok(())
     }
 
-    /// Queues a channel for a manager, if there is work for it and no manager serves it.
+    /// Queues a channel for a manager, if it has work and no manager serves it.
     pub(super) fn schedule(&mut self, mailbox: Mailbox, effects: &mut Vec<CardEffect>) {
         let lane = self.lane(mailbox);
         if !lane.served && !lane.queued && self.has_work(mailbox) {
@@ -113,7 +112,7 @@ impl Card {
             let (manager, mailbox) =
                 (ManagerId { direction, index: index as u8 }, Mailbox { channel, direction });
             self.lane_mut(mailbox).queued = false;
-            // The work may be gone by now.
+            // The work may have ended since the channel was queued.
             if self.has_work(mailbox) {
                 self.lane_mut(mailbox).served = true;
                 self.group_mut(direction).managers[index].channel = channel;
@@ -159,7 +158,7 @@ impl Card {
         }
     }
 
-    /// Releases a channel. Further work for it waits its turn.
+    /// Releases a channel. If it has more work, it goes to the end of the queue.
     pub(super) fn release(&mut self, manager: ManagerId, effects: &mut Vec<CardEffect>) {
         let channel =
             std::mem::take(&mut self.group_mut(manager.direction).managers[manager.index as usize]).channel;
@@ -172,7 +171,7 @@ impl Card {
         }
     }
 
-    /// The reader of a parked message takes it, and leaves its other guards.
+    /// Gives a parked message to its reader, and takes the reader off its other guards.
     pub(super) fn meet(&mut self, mailbox: Mailbox) {
         let context = self.user(mailbox).expect("the reader has come");
         let target =
@@ -190,7 +189,7 @@ impl Card {
         matches!(call, Some(Call::Read { met: Some(_) }))
     }
 
-    /// The reader that met the message of a channel, which of its guards that is, and the message it wants.
+    /// Returns the reader that met the message of a channel, the index of its guard, and the message it wants.
     pub(super) fn met_reader(&self, mailbox: Mailbox) -> (ContextId, usize, Want) {
         let context = self.user(mailbox).expect("a reader that met its sender stays");
         let state = &self.contexts[context.0 as usize];
@@ -200,7 +199,7 @@ impl Card {
         (context, guard, state.guards[guard].want)
     }
 
-    /// A parked message and its reader are there: delivers it, or asks for its destination.
+    /// Delivers a parked message to its reader, or asks the reader for a destination.
     pub(super) fn serve_reader(
         &mut self,
         manager: ManagerId,
@@ -221,7 +220,7 @@ impl Card {
         }
     }
 
-    /// The reader has said where the bytes go, and how many it expects.
+    /// Handles the reader's answer: the destination and the size it expects.
     fn asked(&mut self, manager: ManagerId, mailbox: Mailbox, effects: &mut Vec<CardEffect>) {
         let (context, guard, want) = self.met_reader(mailbox);
         let sent = match self.lane(mailbox).state {
@@ -242,7 +241,7 @@ impl Card {
         self.finish(manager, mailbox, reply, effects);
     }
 
-    /// Asks for the address once more, for a list of a message whose ends have met.
+    /// Asks the context for its address again, for the next list of a message in transfer.
     pub(super) fn ask_again(
         &mut self,
         manager: ManagerId,
@@ -255,7 +254,7 @@ impl Card {
         effects.push(CardEffect::Ask { manager, context });
     }
 
-    /// Begins one DMA a page.
+    /// Begins one DMA per page.
     fn begin_list(
         &mut self,
         manager: ManagerId,
@@ -278,7 +277,7 @@ impl Card {
         }
     }
 
-    /// All DMAs of a list have ended: acknowledges it, and after the last ends the context's call.
+    /// Acknowledges a list after all its DMAs have ended. The last list ends the context's call.
     fn moved(
         &mut self,
         manager: ManagerId,
@@ -300,7 +299,7 @@ impl Card {
         }
     }
 
-    /// The context that takes part in the exchange of a lane, which guard it is, and what it wants.
+    /// Returns the context that takes part in a lane's exchange, the index of its guard, and the message it wants.
     pub(super) fn party(&self, mailbox: Mailbox) -> (ContextId, usize, Want) {
         if mailbox.direction == Direction::ToCard {
             return self.met_reader(mailbox);

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `mod.rs` | state, limits, effects |
 //! | `calls.rs` | the contexts' calls and deadlines |
-//! | `managers.rs` | which manager serves which channel, and the stages of its work |
-//! | `requests.rs` | mailboxes that were fetched, and their requests |
+//! | `managers.rs` | assignment of channels to managers, and the stages of an exchange |
+//! | `requests.rs` | fetched mailboxes, and their requests |
 
 mod calls;
 mod managers;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The limits of the card's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CardLimits {
-    /// Channels with mailboxes, at least as many as the host's.
+    /// Channels with mailboxes; at least as many as the host has.
     pub channels: u16,
     /// Target IDs that can be registered.
     pub targets: u16,
@@ -48,26 +48,25 @@ impl Default for CardLimits {
     }
 }
 
-/// An action for the card. Those with a manager occupy it until the completion that they name; no completion
-/// follows the others.
+/// An action for the card. An action with a manager occupies that manager until the named completion; other actions have no completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CardEffect {
-    /// Read the host's copy of a mailbox over the bus; then [`Card::fetched`].
+    /// Read the host's copy of a mailbox over the bus; then call [`Card::fetched`].
     Fetch {
         /// The manager.
         manager: ManagerId,
         /// The mailbox.
         mailbox: Mailbox,
     },
-    /// Ask the waiting context for the address and size of its memory; then [`Card::done`]. A manager keeps
-    /// no state of a message, so it asks for each list of pages.
+    /// Ask the waiting context for the address and size of its memory; then call [`Card::done`]. A manager keeps no state of a message, so
+    /// it asks for each list of pages.
     Ask {
         /// The manager.
         manager: ManagerId,
         /// The context to ask.
         context: ContextId,
     },
-    /// Move a direct message into the context's transfer registers; then [`Card::done`].
+    /// Move a direct message into the context's transfer registers; then call [`Card::done`].
     Deliver {
         /// The manager.
         manager: ManagerId,
@@ -76,20 +75,20 @@ pub enum CardEffect {
         /// The message.
         payload: Payload,
     },
-    /// Take a direct message out of the context's transfer registers, or the address and size of an indirect
-    /// one; then [`Card::done`].
+    /// Take a direct message, or the address and size of an indirect one, out of the context's transfer registers; then call
+    /// [`Card::done`].
     Collect {
         /// The manager.
         manager: ManagerId,
         /// The sending context.
         context: ContextId,
     },
-    /// Move one page's bytes between host and card; then [`Card::dma_done`]. All pages of a list are begun at
-    /// once, and may end in any order.
+    /// Move one page's bytes between host and card; then call [`Card::dma_done`]. All DMAs of a list begin together, and may end in any
+    /// order.
     Dma {
         /// The manager.
         manager: ManagerId,
-        /// Which of the list's pages, from zero.
+        /// The index of the page in the list, from zero.
         entry: u8,
         /// The direction.
         direction: Direction,
@@ -97,11 +96,10 @@ pub enum CardEffect {
         host: u64,
         /// The address of the first byte on the card, 40 bits.
         card: u64,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
     },
-    /// Write the host's copy of a mailbox over the bus; then [`Card::done`], when the bytes are there (which is
-    /// when [`crate::Host::deposit`] is due).
+    /// Write the host's copy of a mailbox over the bus; then call [`Card::done`] and [`crate::Host::deposit`], when the bytes have arrived.
     Push {
         /// The manager.
         manager: ManagerId,
@@ -116,12 +114,12 @@ pub enum CardEffect {
     Signal {
         /// The context.
         context: ContextId,
-        /// For a selection: which of its guards; else zero.
+        /// For a selection: the index of the guard; else zero.
         guard: u16,
-        /// How the call ended.
+        /// The result of the call.
         result: Result<Completion, Failure>,
     },
-    /// A mailbox was dropped. For the record; no action is needed.
+    /// A mailbox was dropped. For the log; no action is needed.
     Drop {
         /// The mailbox.
         mailbox: Mailbox,
@@ -143,15 +141,14 @@ pub struct Card {
     writers: Group,
 }
 
-/// The managers of one direction, and the channels that wait for one, in turn. A channel is in there once, so
-/// the queue is no longer than there are channels.
+/// The managers of one direction, and the queue of channels that wait for one. A channel is queued at most once, which bounds the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Group {
     managers: Vec<Manager>,
     ready: VecDeque<u16>,
 }
 
-/// The work of a manager, and the channel it is for.
+/// The stage of a manager, and its channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Manager {
     channel: u16,
@@ -164,19 +161,19 @@ enum Stage {
     Idle,
     Fetch,
     Ask,
-    /// Asks again, for a list of a message whose ends have met.
+    /// Asks for the address again, for the next list of a message in transfer.
     AskAgain {
         list: PageList,
     },
     Deliver,
     Collect,
-    /// DMAs are out for the pages in the bits of `pending`.
+    /// DMAs are in flight for the pages in the bits of `pending`.
     Move {
         list: PageList,
         pending: u8,
         failed: bool,
     },
-    /// The push of the mailbox with these bytes is in flight.
+    /// The mailbox write is in flight.
     Push,
 }
 
@@ -193,7 +190,7 @@ struct Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Slot {
     target: Option<u16>,
-    /// The host has closed it, and a write manager is still busy with it.
+    /// The host has closed the channel, and a write manager still serves it.
     closing: bool,
     to_card: Lane,
     to_host: Lane,
@@ -202,15 +199,15 @@ struct Slot {
 /// One direction of a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Lane {
-    /// The host rang, and no manager has looked yet.
+    /// The doorbell has rung, and no manager has fetched the mailbox yet.
     rung: bool,
     /// In the queue of channels that wait for a manager.
     queued: bool,
-    /// Served by a manager: by one at a time, so that a mailbox is never written twice at once.
+    /// Served by a manager. At most one serves a lane, so a mailbox is never written twice at once.
     served: bool,
     /// To the card: the last exchange known. To the host: the last one begun.
     exchange: u16,
-    /// Stamps of the last message written, and of the last one read.
+    /// Stamps of the last message written, and of the last message read.
     wrote: u16,
     read: u16,
     state: LaneState,
@@ -220,13 +217,13 @@ struct Lane {
 enum LaneState {
     #[default]
     Idle,
-    /// To the card: a message in the mailbox, for a reader that has not come.
+    /// To the card: a message is in the mailbox, and its reader has not called yet.
     Parked(Body),
-    /// To the host: the message was collected, and the host has it or will.
+    /// To the host: the message was collected, and its push has begun or ended.
     Offered { withdraw: bool },
-    /// To the host: the host has been asked to let the sender withdraw.
+    /// To the host: the host was asked for a withdrawal.
     Withdrawn,
-    /// Both ends have come for an indirect message, and the lists of so many bytes have succeeded.
+    /// Both ends of an indirect message are in the exchange, and `done` bytes of its lists have succeeded.
     Met { done: u32 },
 }
 
@@ -242,7 +239,7 @@ enum Call {
     #[default]
     Idle,
     Read {
-        /// The guard whose sender has come.
+        /// The guard that met its sender.
         met: Option<usize>,
     },
     Write {
@@ -253,7 +250,7 @@ enum Call {
 }
 
 impl Card {
-    /// A card with no target registered.
+    /// Returns a card with no target registered.
     ///
     /// # Errors
     /// [`Error::Limit`] if there is no read or no write manager.
@@ -282,13 +279,13 @@ impl Card {
         })
     }
 
-    /// The limits it was made with.
+    /// Returns the limits of this card.
     pub fn limits(&self) -> &CardLimits {
         &self.limits
     }
 
-    /// Gives the far end of a channel an ID that a host can subscribe to. A process that has several channels
-    /// registers several.
+    /// Registers a target: an ID for the far end of a channel, to which a host can subscribe. A process with several channels registers
+    /// several.
     ///
     /// # Errors
     /// [`Error::TargetExists`], [`Error::NoSpace`].
@@ -310,19 +307,19 @@ impl Card {
         self.contexts.get(context.0 as usize).is_some_and(|c| c.call != Call::Idle)
     }
 
-    /// How many managers of a direction have nothing to do.
+    /// Returns the number of idle managers of a direction.
     pub fn idle_managers(&self, direction: Direction) -> usize {
         self.group(direction).managers.iter().filter(|m| m.stage == Stage::Idle).count()
     }
 
-    /// The mailbox that a manager works on; none where it has nothing to do, or there is no such manager.
+    /// Returns the mailbox that a manager works on; none if it is idle or does not exist.
     pub fn serving(&self, manager: ManagerId) -> Option<Mailbox> {
         let &Manager { channel, stage } =
             self.group(manager.direction).managers.get(manager.index as usize)?;
         (stage != Stage::Idle).then_some(Mailbox { channel, direction: manager.direction })
     }
 
-    /// The earliest deadline of a call that still waits for the other end: when to call [`Card::tick`].
+    /// Returns the earliest deadline of a call that waits for the other end; call [`Card::tick`] then.
     pub fn next_deadline(&self) -> Deadline {
         self.timers.next()
     }
@@ -357,7 +354,7 @@ impl Card {
         }
     }
 
-    /// The context that is at the card's end of a lane.
+    /// Returns the context at the card's end of a lane.
     fn user(&self, mailbox: Mailbox) -> Option<ContextId> {
         let target = &self.targets[self.slots[mailbox.channel as usize].target? as usize];
         match mailbox.direction {
@@ -366,7 +363,7 @@ impl Card {
         }
     }
 
-    /// Ends a context's call: it leaves its targets, and is signalled.
+    /// Ends a context's call: takes it off its targets, and signals it.
     fn end(
         &mut self,
         context: ContextId,
@@ -382,7 +379,7 @@ impl Card {
         effects.push(CardEffect::Signal { context, guard: guard as u16, result });
     }
 
-    /// Takes a context off the targets it is at, all but that of guard `keep`.
+    /// Takes a context off its targets, except that of guard `keep`.
     fn leave(&mut self, context: ContextId, keep: Option<usize>) {
         let state = &self.contexts[context.0 as usize];
         match state.call {
@@ -390,7 +387,7 @@ impl Card {
             Call::Write { target, .. } => self.targets[target as usize].writer = None,
             Call::Read { .. } => {
                 for (_, guard) in state.guards.iter().enumerate().filter(|(i, _)| Some(*i) != keep) {
-                    // A target that was left before may be another context's by now.
+                    // If the context left this target before, another context may be there now.
                     let reader = &mut self.targets[self.by_id[&guard.from] as usize].reader;
                     reader.take_if(|reader| *reader == context);
                 }

@@ -1,4 +1,4 @@
-//! Mailboxes of the host that a manager has fetched, and their requests.
+//! Host mailboxes that a manager has fetched, and their requests.
 
 use super::{Card, CardEffect, LaneState, Manager, Stage};
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
 };
 
 impl Card {
-    /// A manager's [`CardEffect::Fetch`] is done: the host's copy of the mailbox, as it was read.
+    /// Completes a manager's [`CardEffect::Fetch`]; `bytes` is the host's copy of the mailbox, as the fetch read it.
     ///
     /// # Errors
-    /// [`Error::NotBegun`] if the manager has none to do; [`Error::NoSuch`].
+    /// [`Error::NotBegun`] if the manager has no fetch in flight; [`Error::NoSuch`].
     pub fn fetched(
         &mut self,
         manager: ManagerId,
@@ -25,7 +25,7 @@ impl Card {
         let drop = |reason| CardEffect::Drop { mailbox, reason };
         match Message::decode(bytes) {
             Err(error) => effects.push(drop(DropReason::Malformed(error))),
-            // Two rings may find one message.
+            // Two doorbells may lead to the same message.
             Ok(message) if message.stamp == self.lane(mailbox).read => {}
             Ok(message) => {
                 self.lane_mut(mailbox).read = message.stamp;
@@ -44,7 +44,7 @@ impl Card {
         Ok(())
     }
 
-    /// A message in the mailbox to the card. Returns whether it is valid here.
+    /// Handles a message in the mailbox to the card. Returns whether it is valid in this state.
     fn request(
         &mut self,
         manager: ManagerId,
@@ -66,14 +66,14 @@ impl Card {
             (Body::Pages(list), LaneState::Met { done }) if !new => {
                 return list.before == done && self.list(manager, mailbox, list, effects);
             }
-            // The message itself may have been overwritten by its withdrawal before a manager fetched it.
+            // A withdrawal may overwrite its message before a manager fetches the message.
             (Body::Cancel, LaneState::Idle) if new && bound => {
                 self.withdraw(manager, mailbox, message, effects)
             }
             (Body::Cancel, LaneState::Parked(_)) if !new && self.user(mailbox).is_none() => {
                 self.withdraw(manager, mailbox, message, effects);
             }
-            // A withdrawal that came too late: the answer is in flight.
+            // The withdrawal is too late: the answer is in flight.
             (Body::Cancel, _) if !new => {}
             (Body::GiveUp, LaneState::Met { done }) if !new => self.abandon(manager, mailbox, done, effects),
             (Body::Subscribe(target), LaneState::Idle) if new && self.slots[channel].target.is_none() => {
@@ -92,7 +92,7 @@ impl Card {
         true
     }
 
-    /// A message in the mailbox to the host, so the host's answer. Returns whether it is valid here.
+    /// Handles the host's answer, in the mailbox to the host. Returns whether it is valid in this state.
     fn answer(
         &mut self,
         manager: ManagerId,
@@ -121,7 +121,7 @@ impl Card {
         }
     }
 
-    /// A message for a target: taken by its reader, or left in the mailbox until a reader comes.
+    /// Gives a target's message to its reader, or leaves it in the mailbox until a reader calls.
     fn park(
         &mut self,
         manager: ManagerId,
@@ -132,7 +132,7 @@ impl Card {
         let lane = self.lane_mut(mailbox);
         lane.exchange = message.exchange;
         lane.state = LaneState::Parked(message.body);
-        // A reader that has met another channel's message has left this target.
+        // A reader that met another channel's message has left this target.
         if self.user(mailbox).is_some() {
             self.meet(mailbox);
             self.serve_reader(manager, mailbox, effects);
@@ -150,7 +150,7 @@ impl Card {
         self.finish(manager, mailbox, Reply::new(Status::Cancelled), effects);
     }
 
-    /// A list of a message that both ends have come for, if it is one.
+    /// Begins a list of a message in transfer. Returns whether the list fits the call.
     fn list(
         &mut self,
         manager: ManagerId,
@@ -169,7 +169,7 @@ impl Card {
         true
     }
 
-    /// The host has given up a message, after its last list failed too often.
+    /// Ends a message that the host gave up, because its last list failed too often.
     fn abandon(&mut self, manager: ManagerId, mailbox: Mailbox, done: u32, effects: &mut Vec<CardEffect>) {
         let (context, guard, want) = self.party(mailbox);
         let outstanding = want.bytes() - done;
@@ -177,7 +177,7 @@ impl Card {
         self.finish(manager, mailbox, Reply::new(Status::Abandoned), effects);
     }
 
-    /// The host's answer to a message that was offered to it.
+    /// Handles the host's answer to an offered message.
     fn received(&mut self, mailbox: Mailbox, reply: Reply, effects: &mut Vec<CardEffect>) -> bool {
         let (context, _, want) = self.party(mailbox);
         let result = match (reply.status, want) {
@@ -213,20 +213,18 @@ impl Card {
         };
         self.finish(manager, mailbox, Reply::new(status), effects);
         if status == Status::Ok {
-            // A writer may have been there before the host.
+            // A writer may have called before the host subscribed.
             self.schedule(Mailbox { direction: Direction::ToHost, ..mailbox }, effects);
         }
     }
 
-    /// Whether no write manager is busy with a channel, and none has to be: the host's last answer may still wait
-    /// in the mailbox.
+    /// Returns whether no write manager serves the channel or needs to: the mailbox may still hold the host's last answer.
     pub(super) fn can_close(&self, channel: u16) -> bool {
         let lane = &self.slots[channel as usize].to_host;
         !lane.served && !lane.rung
     }
 
-    /// Releases a channel: the context that waits at its target fails, and another channel may have the
-    /// target.
+    /// Releases a channel: fails the context that waits at its target, and frees the target for another channel.
     pub(super) fn finish_close(
         &mut self,
         manager: ManagerId,

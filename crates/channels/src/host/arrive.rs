@@ -1,4 +1,4 @@
-//! Mailboxes that the card wrote: one interrupt for all, which are read in the order in which they came.
+//! Mailboxes that the card wrote. One interrupt serves all, in the order of arrival.
 
 use super::{Call, Host, HostEffect, Offered, Phase, SlotState, What};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Host {
-    /// The card has written the host's copy of a mailbox. The next [`Host::interrupt`] reads it.
+    /// Accepts the card's write of the host's copy of a mailbox. The next [`Host::interrupt`] reads it.
     ///
     /// # Errors
     /// [`Error::NoSuch`] if no channel had this number yet.
@@ -21,16 +21,16 @@ impl Host {
         Ok(())
     }
 
-    /// Serves the card's interrupt for one mailbox, the oldest that was written and not yet read; returns it,
-    /// if there is any. For a driver whose handler runs once for each message.
+    /// Serves the card's interrupt for the oldest unread mailbox, and returns that mailbox. For a driver that runs its handler once per
+    /// message.
     pub fn interrupt_one(&mut self, effects: &mut Vec<HostEffect>) -> Option<Mailbox> {
         let mailbox = (!self.arrived.is_empty()).then(|| self.arrived.remove(0))?;
         self.look(mailbox, effects);
         Some(mailbox)
     }
 
-    /// Serves the card's interrupt: reads every mailbox that was written since the last one. An interrupt
-    /// with nothing to read does no harm, since one may have served the mailboxes of two.
+    /// Serves the card's interrupt: reads every mailbox written since the last one. An interrupt that finds no mailbox is harmless: one
+    /// interrupt may have served the mailboxes of two.
     pub fn interrupt(&mut self, effects: &mut Vec<HostEffect>) {
         let mut arrived = std::mem::take(&mut self.arrived);
         for mailbox in arrived.drain(..) {
@@ -41,7 +41,7 @@ impl Host {
 
     fn look(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
-        // The mailbox of a channel that was closed meanwhile is void.
+        // A mailbox of a channel closed since is void.
         if std::mem::take(&mut lane.arrived) {
             let bytes = lane.inbox;
             if let Err(reason) = self.read(mailbox, &bytes, effects) {
@@ -65,7 +65,7 @@ impl Host {
         let unexpected = Err(DropReason::Unexpected(message.body.name()));
         match self.slots[mailbox.channel as usize].state {
             SlotState::Free => return unexpected,
-            // Messages that the card still sends on a channel that is being closed have no receiver.
+            // Messages that the card still sends on a closing channel have no receiver.
             SlotState::Closing if mailbox.direction == Direction::ToHost => return Ok(()),
             SlotState::Subscribing | SlotState::Open | SlotState::Closing => {}
         }
@@ -94,8 +94,8 @@ impl Host {
         if known { Ok(()) } else { unexpected }
     }
 
-    /// The sender of a mailbox has gone on to its next message, so the one before has ended as last
-    /// requested: the card may have overwritten the mailbox that said so. Returns whether that can be.
+    /// Ends a call when its sender has gone on to the next message: the card may have overwritten the mailbox with the last reply. The call
+    /// ends as last requested. Returns whether its phase allows that.
     fn conclude(&mut self, mailbox: Mailbox, effects: &mut Vec<HostEffect>) -> bool {
         let Some(thread) = self.lane_mut(mailbox).user else { return true };
         match self.threads[thread.0 as usize].call {
@@ -109,8 +109,7 @@ impl Host {
         }
     }
 
-    /// A message from the card: for the receiver that waits, or to be parked. Returns whether it is valid
-    /// here.
+    /// Gives a message from the card to the waiting receiver, or parks it. Returns whether it is valid in this state.
     fn offered(&mut self, mailbox: Mailbox, offered: Offered, effects: &mut Vec<HostEffect>) -> bool {
         let lane = self.lane_mut(mailbox);
         if lane.parked.is_some() || lane.exchange == offered.exchange {
@@ -127,7 +126,7 @@ impl Host {
         true
     }
 
-    /// A sender of the card withdraws. If its message was received, it knows by now or soon.
+    /// Handles the withdrawal of a sender on the card. If its message was received, the acknowledgement has arrived or is in flight.
     fn withdrawn(&mut self, mailbox: Mailbox, exchange: u16, effects: &mut Vec<HostEffect>) {
         let lane = self.lane_mut(mailbox);
         if lane.exchange != exchange {
@@ -137,7 +136,7 @@ impl Host {
         }
     }
 
-    /// A receiver and its sender have both come. The receiver leaves its other guards.
+    /// Joins a receiver and its sender. The receiver leaves its other guards.
     pub(super) fn meet(&mut self, thread: ThreadId, guard: usize, effects: &mut Vec<HostEffect>) {
         self.stop_timer(thread);
         self.leave(thread, Some(guard));
@@ -169,13 +168,13 @@ impl Host {
         }
     }
 
-    /// Answers the exchange of a mailbox with a status alone.
+    /// Answers the exchange of a mailbox with only a status.
     pub(super) fn refuse(&mut self, mailbox: Mailbox, status: Status, effects: &mut Vec<HostEffect>) {
         let exchange = self.lane_mut(mailbox).exchange;
         self.post(mailbox, exchange, Body::Reply(Reply::new(status)), effects);
     }
 
-    /// The card's answer. Returns whether a thread waits for it.
+    /// Handles the card's answer. Returns whether a thread waits for it.
     fn replied(
         &mut self,
         mailbox: Mailbox,
@@ -246,8 +245,7 @@ impl Host {
         true
     }
 
-    /// Frees a channel. Stamps and exchanges go on, so that old messages in its mailboxes are never taken for
-    /// new ones.
+    /// Frees a channel. Stamps and exchange numbers continue, so that old messages in its mailboxes never count as new.
     fn free_slot(&mut self, channel: u16) {
         let slot = &mut self.slots[channel as usize];
         slot.state = SlotState::Free;

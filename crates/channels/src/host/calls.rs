@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl Host {
-    /// Subscribes to a target. The call ends when the card has answered, with
-    /// [`Failure::UnknownTarget`] or [`Failure::TargetTaken`] if it refuses; the channel is open if it ended well.
+    /// Subscribes to a target, and opens the channel. The call ends when the card has answered. If the card refuses, it fails with
+    /// [`Failure::UnknownTarget`] or [`Failure::TargetTaken`].
     ///
     /// # Errors
     /// [`Error::NoSpace`] if all channels are open; [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
@@ -26,7 +26,7 @@ impl Host {
         }
         let index = free.unwrap_or_else(|| {
             let (to_card, to_host) = (Lane::default(), Lane::default());
-            // Generations begin at one, so that zero bits are never an open channel.
+            // Generations begin at one, so zero bits never name an open channel.
             self.slots.push(Slot { generation: 1, state: SlotState::Free, to_card, to_host });
             self.slots.len() - 1
         });
@@ -39,12 +39,10 @@ impl Host {
         Ok(channel)
     }
 
-    /// Closes a channel. The call ends when the card has released it; a process that waits at the target then
-    /// fails with [`Failure::Closed`].
+    /// Closes a channel. The call ends when the card has released it; a process that waits at the target fails with [`Failure::Closed`].
     ///
     /// # Errors
-    /// [`Error::Busy`] if a thread is blocked on the channel; [`Error::Stale`]; [`Error::Blocked`] or
-    /// [`Error::NoSuch`] of the thread.
+    /// [`Error::Busy`] if a thread is blocked on the channel; [`Error::Stale`]; [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
     pub fn close(
         &mut self,
         thread: ThreadId,
@@ -62,11 +60,11 @@ impl Host {
         Ok(())
     }
 
-    /// Sends a direct message of 1 to 56 bytes. The call ends when the target has it.
+    /// Sends a direct message of 1 to 56 bytes. The call ends when the target has received it.
     ///
     /// # Errors
-    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::Busy`] if another thread is sending on the
-    /// channel; [`Error::Stale`]; [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
+    /// [`Error::ZeroSize`], [`Error::DirectTooLong`]; [`Error::Busy`] if another thread is sending on the channel; [`Error::Stale`];
+    /// [`Error::Blocked`] or [`Error::NoSuch`] of the thread.
     pub fn send(
         &mut self,
         thread: ThreadId,
@@ -86,9 +84,8 @@ impl Host {
         Ok(())
     }
 
-    /// Sends an indirect message out of a buffer, whose pages are pinned first. The call ends when the target
-    /// has all of it and the pages are unpinned. The deadline bounds the wait for the target, and not the
-    /// transfer once it has come.
+    /// Sends an indirect message from a buffer, after pinning its pages. The call ends when the target has received all bytes and the pages
+    /// are unpinned. The deadline bounds the wait for the target, but not the transfer.
     ///
     /// # Errors
     /// [`Error::ZeroSize`], [`Error::TooLong`]; and as [`Host::send`].
@@ -126,8 +123,8 @@ impl Host {
         self.select(thread, &[Guard { from: channel, want: Want::Direct(bytes) }], deadline, effects)
     }
 
-    /// Receives an indirect message of exactly the buffer's size. The buffer's pages are pinned at once, while
-    /// the sender may not have come. The deadline bounds the wait for the sender.
+    /// Receives an indirect message of exactly the buffer's size. The buffer's pages are pinned at once, even before the sender calls. The
+    /// deadline bounds the wait for the sender.
     ///
     /// # Errors
     /// [`Error::ZeroSize`], [`Error::TooLong`]; and as [`Host::receive`].
@@ -145,9 +142,8 @@ impl Host {
         Ok(())
     }
 
-    /// Receives from the first of several channels that has a sender, in the order of the guards if several
-    /// have one (`PRI ALT` of occam; turn the guards round after each call to be fair). The call's end says
-    /// which guard. Only the buffer of that guard is pinned, if it is indirect.
+    /// Receives from the first channel, in the order of the guards, that has a sender (`PRI ALT` of occam). For fairness, rotate the guards
+    /// after each call. The completion names the guard. Only that guard's buffer is pinned, if it is indirect.
     ///
     /// # Errors
     /// [`Error::NoGuards`], [`Error::RepeatedGuard`]; and as [`Host::receive`] of any guard.
@@ -163,10 +159,10 @@ impl Host {
         Ok(())
     }
 
-    /// The pages of a thread's buffer are pinned: these, in order.
+    /// Reports that the pages of a thread's buffer are pinned; `pages` lists them in order.
     ///
     /// # Errors
-    /// [`Error::Pages`] if they do not have the buffer's size; [`Error::NotBegun`] if nothing was to be pinned.
+    /// [`Error::Pages`] if they do not have the buffer's size; [`Error::NotBegun`] if the thread waits for no pinning.
     pub fn pinned(
         &mut self,
         thread: ThreadId,
@@ -199,11 +195,11 @@ impl Host {
         Ok(())
     }
 
-    /// The pages of a thread's buffer could not be pinned. The call fails with [`Failure::Pin`], and so does
-    /// that of the sender, if this receiver has met one.
+    /// Reports that the pages of a thread's buffer could not be pinned. The call fails with [`Failure::Pin`], and so does that of the
+    /// sender, if this receiver has met one.
     ///
     /// # Errors
-    /// [`Error::NotBegun`] if nothing was to be pinned.
+    /// [`Error::NotBegun`] if the thread waits for no pinning.
     pub fn pin_failed(&mut self, thread: ThreadId, effects: &mut Vec<HostEffect>) -> Result<(), Error> {
         let (_, phase) = self.pinning(thread)?;
         let mut guard = 0;
@@ -216,8 +212,8 @@ impl Host {
         Ok(())
     }
 
-    /// Time has come to `now`: calls whose deadline has passed no longer wait. A receiver ends with
-    /// [`Failure::Timeout`] at once; a sender has to ask the card, and may turn out to have been received.
+    /// Advances the clock to `now` and expires deadlines. A receiver ends with [`Failure::Timeout`] at once. A sender has to ask the card,
+    /// and its message may have been received.
     pub fn tick(&mut self, now: u64, effects: &mut Vec<HostEffect>) {
         while let Some(thread) = self.timers.expire(now) {
             self.thread_mut(thread).deadline = None;
@@ -237,7 +233,7 @@ impl Host {
         }
     }
 
-    /// The buffer being pinned for a thread, and the phase of its call.
+    /// Returns the buffer being pinned for a thread, and the phase of its call.
     fn pinning(&self, thread: ThreadId) -> Result<(Buffer, Phase), Error> {
         let not_begun = Error::NotBegun("a pinning");
         let state = self.threads.get(thread.0 as usize).ok_or(not_begun)?;
@@ -279,7 +275,7 @@ impl Host {
         Ok(())
     }
 
-    /// Takes the first message that waits for one of a receiver's guards, if any does.
+    /// Takes the first parked message for one of a receiver's guards, if any.
     fn meet_parked(&mut self, thread: ThreadId, effects: &mut Vec<HostEffect>) {
         let guards = &self.threads[thread.0 as usize].guards;
         let waits = |guard: &Guard<Channel>| self.slots[guard.from.index as usize].to_host.parked.is_some();
@@ -318,7 +314,7 @@ impl Host {
         Ok(())
     }
 
-    /// Checks that a channel is open and that no thread is at this end of this direction.
+    /// Checks that a channel is open and that no thread uses this end of this direction.
     fn check_free(&self, channel: Channel, direction: Direction) -> Result<(), Error> {
         let slot = self.slots.get(channel.index as usize).ok_or(Error::Stale)?;
         if slot.generation != channel.generation || slot.state != SlotState::Open {

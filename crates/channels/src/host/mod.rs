@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `mod.rs` | state, limits, effects |
 //! | `calls.rs` | the threads' calls, pinned pages, deadlines |
-//! | `arrive.rs` | mailboxes that the card wrote, and how exchanges end |
+//! | `arrive.rs` | mailboxes that the card wrote, and the ends of exchanges |
 //! | `transfer.rs` | the page lists of indirect messages, and their retries |
 
 mod arrive;
@@ -20,13 +20,13 @@ use crate::{
 /// The limits of the host's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostLimits {
-    /// Channels that are open at a time. The card needs as many.
+    /// Channels that are open at a time. The card needs at least as many.
     pub channels: u16,
     /// Threads that may be blocked in a call.
     pub threads: u16,
     /// Bytes of one message.
     pub message_bytes: u32,
-    /// How often one page list is sent again after a DMA error before the message is given up.
+    /// Retries of one page list after DMA errors. After these the message is given up.
     pub retries: u8,
 }
 
@@ -36,47 +36,46 @@ impl Default for HostLimits {
     }
 }
 
-/// An action for the host's driver, in the order of the effects.
+/// An action for the host's driver. Take the actions in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostEffect {
-    /// Pin the pages of a thread's buffer and map them for the bus; then [`Host::pinned`] or
-    /// [`Host::pin_failed`].
+    /// Pin the pages of a thread's buffer and map them for the bus; then call [`Host::pinned`] or [`Host::pin_failed`].
     Pin {
-        /// The thread whose memory it is.
+        /// The owner of the memory.
         thread: ThreadId,
         /// The memory.
         buffer: Buffer,
     },
     /// Unmap and unpin the pages that were pinned for the thread.
     Unpin {
-        /// The thread whose memory it is.
+        /// The owner of the memory.
         thread: ThreadId,
     },
-    /// Write the host's copy of a mailbox and ring the card's doorbell for it; [`crate::Card::ring`] when the
-    /// ring gets there. Rings must get there in order. The copy stays readable under [`Host::mailbox`].
+    /// Write the host's copy of a mailbox and ring the card's doorbell for it. Call [`crate::Card::ring`] when the ring arrives; rings must
+    /// arrive in order. The copy stays readable under [`Host::mailbox`].
     Post {
         /// The mailbox.
         mailbox: Mailbox,
         /// Its new contents.
         bytes: [u8; MAILBOX_BYTES],
     },
-    /// A page list failed and is posted again. For the record; no action is needed.
+    /// A page list failed and is posted again. For the log; no action is needed.
     Retry {
-        /// The thread whose message it is.
+        /// The owner of the message.
         thread: ThreadId,
-        /// How often it has failed now.
+        /// The number of failures of this list.
         attempt: u8,
     },
     /// End a thread's call: wake it from its wait queue.
     Wake {
         /// The thread.
         thread: ThreadId,
-        /// For a selection: which of its guards; else zero.
+        /// For a selection: the index of the guard; else zero.
         guard: u16,
-        /// How the call ended.
+        /// The result of the call.
         result: Result<Completion, Failure>,
     },
-    /// A mailbox was dropped. For the record; no action is needed.
+    /// A mailbox was dropped. For the log; no action is needed.
     Drop {
         /// The mailbox.
         mailbox: Mailbox,
@@ -96,7 +95,7 @@ pub struct Host {
     arrived: Vec<Mailbox>,
 }
 
-/// The place of a channel.
+/// The state of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Slot {
     generation: u16,
@@ -170,20 +169,20 @@ enum Call {
     Receive(Phase),
 }
 
-/// The phase of a call; `usize` is the guard that was taken, zero of a sender.
+/// The phase of a call. `usize` is the index of the receiver's guard, or zero for a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// Its buffer is being pinned, and the card does not know of it. Its deadline may have passed meanwhile.
+    /// The buffer is being pinned, and the card has no message of this call yet. `expired`: the deadline has passed since.
     Pinning { expired: bool },
-    /// Waits for the other end.
+    /// The call waits for the other end.
     Waiting,
-    /// A sender that asked to withdraw, and may have met its receiver nevertheless.
+    /// The sender asked to withdraw; its message may have been received.
     Cancelling,
-    /// A receiver that met its sender, and whose buffer is now being pinned.
+    /// The receiver met its sender, and its buffer is being pinned.
     Committed(usize),
-    /// Page lists are going out.
+    /// Page lists are in flight.
     Moving(usize),
-    /// The card knows that there will be no more lists.
+    /// The host has told the card that no more lists will come.
     GivingUp(usize),
 }
 
@@ -193,26 +192,26 @@ struct Transfer {
     pinned: bool,
     pages: Vec<Page>,
     size: u32,
-    /// Bytes of the lists that succeeded, and the first page and the number of pages of the one that is out.
+    /// Bytes of the lists that succeeded, and the first page and the number of pages of the list in flight.
     done: u32,
     first: usize,
     count: usize,
-    /// How often the list that is out has failed.
+    /// Failures of the list in flight.
     attempts: u8,
 }
 
 impl Host {
-    /// Opens a device: the host's end, with no channel open. Nothing is allocated for what is not used.
+    /// Opens a device: returns the host's end, with no channel open. Nothing is allocated before its first use.
     pub fn new(limits: HostLimits) -> Host {
         Host { limits, slots: Vec::new(), threads: Vec::new(), timers: Timers::new(), arrived: Vec::new() }
     }
 
-    /// The limits it was made with.
+    /// Returns the limits of this host.
     pub fn limits(&self) -> &HostLimits {
         &self.limits
     }
 
-    /// The host's copy of a mailbox, as it is now; the card fetches this.
+    /// Returns the host's current copy of a mailbox, which the card fetches.
     ///
     /// # Errors
     /// [`Error::NoSuch`] if no channel had this number yet.
@@ -225,7 +224,7 @@ impl Host {
         self.threads.get(thread.0 as usize).is_some_and(|t| t.call != Call::Idle)
     }
 
-    /// The earliest deadline of a call that still waits for the other end: when to call [`Host::tick`].
+    /// Returns the earliest deadline of a call that waits for the other end; call [`Host::tick`] then.
     pub fn next_deadline(&self) -> Deadline {
         self.timers.next()
     }
@@ -259,7 +258,7 @@ impl Host {
         self.post(mailbox, exchange, body, effects);
     }
 
-    /// Ends a thread's call: it leaves its channels, its pages are unpinned, and it is woken.
+    /// Ends a thread's call: takes it off its channels, unpins its pages, and wakes it.
     fn end(
         &mut self,
         thread: ThreadId,
@@ -279,7 +278,7 @@ impl Host {
         effects.push(HostEffect::Wake { thread, guard: guard as u16, result });
     }
 
-    /// Takes a thread off the lanes it uses, all but that of guard `keep`.
+    /// Takes a thread off its lanes, except that of guard `keep`.
     fn leave(&mut self, thread: ThreadId, keep: Option<usize>) {
         let state = &self.threads[thread.0 as usize];
         match state.call {
@@ -288,7 +287,7 @@ impl Host {
             }
             Call::Receive(_) => {
                 for (_, guard) in state.guards.iter().enumerate().filter(|(i, _)| Some(*i) != keep) {
-                    // A channel that was left before may be another thread's by now.
+                    // If the thread left this channel before, another thread may be there now.
                     let user = &mut self.slots[guard.from.index as usize].to_host.user;
                     user.take_if(|user| *user == thread);
                 }

@@ -1,17 +1,17 @@
-//! Indirect messages: six pages a list, each list answered, a failed one sent again.
+//! Indirect messages: lists of six pages. The card answers each list, and the host posts a failed list again.
 
 use super::{Call, Host, HostEffect, Phase, Transfer};
 use crate::{Body, Completion, Direction, Failure, LIST_PAGES, PageList, Reply, Status, ThreadId};
 
 impl Transfer {
-    /// Empties it, keeping the memory of the pages for the next message.
+    /// Empties the transfer, and keeps the memory of the page list for the next message.
     pub fn clear(&mut self) {
         let mut pages = std::mem::take(&mut self.pages);
         pages.clear();
         *self = Transfer { pages, ..Transfer::default() };
     }
 
-    /// The list that is out, or to go out.
+    /// Returns the list in flight, or the next one.
     fn list(&self) -> PageList {
         PageList::new(self.size, self.done, &self.pages[self.first..self.first + self.count])
             .expect("the pages have the message's bytes, and there are some left")
@@ -26,11 +26,11 @@ impl Host {
         self.post_again(thread, effects);
     }
 
-    /// Posts the list that is out once more.
+    /// Posts the list in flight again.
     fn post_again(&mut self, thread: ThreadId, effects: &mut Vec<HostEffect>) {
         let list = Body::Pages(self.threads[thread.0 as usize].transfer.list());
         match self.threads[thread.0 as usize].call {
-            // The first list of a message to the card begins its exchange.
+            // The first list of a message to the card begins the exchange.
             Call::Send(channel, _, Phase::Waiting) => {
                 self.post_next(channel.mailbox(Direction::ToCard), list, effects);
             }
@@ -38,7 +38,7 @@ impl Host {
         }
     }
 
-    /// Posts a message in the exchange that a thread is in.
+    /// Posts a message in the exchange of a thread.
     fn post_in_exchange(&mut self, thread: ThreadId, body: Body, effects: &mut Vec<HostEffect>) {
         let state = &self.threads[thread.0 as usize];
         let mailbox = match state.call {
@@ -50,13 +50,13 @@ impl Host {
         self.post(mailbox, exchange, body, effects);
     }
 
-    /// The card's answer to the list that is out.
+    /// Handles the card's answer to the list in flight.
     pub(super) fn list_done(&mut self, thread: ThreadId, reply: Reply, effects: &mut Vec<HostEffect>) {
         let guard = self.commit(thread);
         let retries = self.limits.retries;
         let transfer = &mut self.thread_mut(thread).transfer;
         let (size, bytes) = (transfer.size, transfer.list().bytes());
-        // An answer with other counts is for another list: treated as a failed list.
+        // An answer with other counts belongs to another list; this one counts as failed.
         let moved = reply.status == Status::Ok
             && (reply.done, reply.outstanding) == (transfer.done + bytes, size - transfer.done - bytes);
         if moved {
@@ -79,7 +79,7 @@ impl Host {
         }
     }
 
-    /// The message has passed, if the list that is out is its last.
+    /// Ends the call if the list in flight is the message's last.
     pub(super) fn last_list_done(
         &mut self,
         thread: ThreadId,
@@ -94,13 +94,13 @@ impl Host {
         last
     }
 
-    /// The card has given up the message too.
+    /// Ends the call: the card has given up the message too.
     pub(super) fn gave_up(&mut self, thread: ThreadId, guard: usize, effects: &mut Vec<HostEffect>) {
         let Transfer { done, size, .. } = self.threads[thread.0 as usize].transfer;
         self.end(thread, guard, Err(Failure::Dma { done, outstanding: size - done }), effects);
     }
 
-    /// A thread's call is in a transfer from now on, whatever its deadline.
+    /// Moves a thread's call into the transfer, where it has no deadline. Returns its guard.
     fn commit(&mut self, thread: ThreadId) -> usize {
         let guard = match self.threads[thread.0 as usize].call {
             Call::Receive(phase) => phase.guard(),
@@ -113,7 +113,7 @@ impl Host {
 }
 
 impl Phase {
-    /// The guard that was taken; zero before.
+    /// Returns the index of the receiver's guard; zero before it met a sender.
     fn guard(self) -> usize {
         match self {
             Phase::Committed(guard) | Phase::Moving(guard) | Phase::GivingUp(guard) => guard,

@@ -1,10 +1,10 @@
-//! A host and a card with everything between them, in which each step that takes time in reality is a choice:
-//! which step in flight ends next. Tests choose by hand, at random, or in every possible way.
+//! A host, a card and everything between them. Each step that takes time in reality is a choice: the step in flight that ends next. Tests
+//! choose by hand, at random, or in every possible way.
 
 use nicety_channels::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// One call of a program. Channels are named by number: channel `n` joins the host to target `100 + n`.
+/// One call of a program. Channels have numbers: channel `n` joins the host to target `100 + n`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     Send {
@@ -13,7 +13,7 @@ pub enum Op {
         bytes: u32,
         deadline: Deadline,
     },
-    /// One guard is a plain receive, several are a selection.
+    /// One guard is a plain receive; several are a selection.
     Receive {
         guards: Vec<(usize, Kind, u32)>,
         deadline: Deadline,
@@ -44,7 +44,7 @@ pub fn receive_indirect(on: usize, bytes: u32) -> Op {
 }
 
 impl Op {
-    /// The same, until tick `at`.
+    /// Returns the same call with the deadline `at`.
     pub fn until(mut self, at: u64) -> Op {
         match &mut self {
             Op::Send { deadline, .. } | Op::Receive { deadline, .. } => *deadline = Some(at),
@@ -53,7 +53,7 @@ impl Op {
         self
     }
 
-    /// The lanes it is at, seen from the host or from the card.
+    /// Returns the lanes that the call uses, seen from the host or from the card.
     pub fn lanes(&self, side: Side) -> Vec<(usize, Direction)> {
         let (out, into) = match side {
             Side::Host => (Direction::ToCard, Direction::ToHost),
@@ -83,7 +83,7 @@ pub struct Scenario {
     pub retries: u8,
     pub threads: Vec<Vec<Op>>,
     pub contexts: Vec<Vec<Op>>,
-    /// Bytes of a page, so that short messages can have many.
+    /// Bytes of a page; small, so that short messages have many pages.
     pub page_bytes: u32,
     pub dma_errors: u8,
     pub pin_errors: u8,
@@ -105,10 +105,10 @@ impl Scenario {
     }
 }
 
-/// How a call ended: at which guard, and with how many bytes.
+/// The end of a call: the index of the guard, and the number of bytes or the failure.
 pub type Outcome = (u16, Result<u32, Failure>);
 
-/// A program's place, and the memory of its indirect messages.
+/// A program's position, and the memory of its indirect messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Process {
     pub pc: usize,
@@ -117,10 +117,10 @@ pub struct Process {
     pub results: Vec<Outcome>,
 }
 
-/// The outcomes that the two ends of one direction of a channel have been told.
+/// The outcomes reported to the two ends of one direction of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Log {
-    /// Which call of its sender each message was, by the sender's account and by the receiver's.
+    /// For each message its sender's call, by the sender's account and by the receiver's.
     pub sent: Vec<(u8, u8)>,
     pub received: Vec<(u8, u8)>,
     /// Exchanges that failed at both ends: by the sender's account, and by the receiver's.
@@ -131,11 +131,11 @@ pub struct Log {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Call(Side, usize),
-    /// The oldest ring gets to the card.
+    /// The oldest doorbell ring arrives at the card.
     Ring,
-    /// A manager's fetch has read the mailbox, or its push has written it, and it does not know yet.
+    /// A manager's fetch has read the mailbox, or its push has written it, but the manager has no completion yet.
     Transfer(ManagerId),
-    /// A manager's fetch, ask, deliver, collect or push ends.
+    /// A manager's fetch, ask, deliver, collect or push completes.
     Work(ManagerId),
     Dma(ManagerId, u8, bool),
     Interrupt,
@@ -164,7 +164,7 @@ pub struct System {
     pub retried: u32,
 }
 
-/// The `n`th byte of the message that the `pc`th call of a process sends.
+/// Returns the `n`th byte of the message that the `pc`th call of a process sends.
 pub fn byte(side: Side, process: usize, pc: usize, n: usize) -> u8 {
     let side = if side == Side::Host { 0 } else { 128 };
     if n == 0 {
@@ -223,7 +223,7 @@ impl System {
         system
     }
 
-    /// Everything that may happen next.
+    /// Returns every possible next step.
     pub fn actions(&self, scenario: &Scenario) -> Vec<Action> {
         let mut actions = Vec::new();
         if !self.rings.is_empty() {
@@ -263,7 +263,7 @@ impl System {
         actions
     }
 
-    /// Performs one of them; the error is the rule that was broken.
+    /// Performs one action; the error is the violated rule.
     pub fn apply(&mut self, scenario: &Scenario, action: Action) -> Result<(), String> {
         let (mut host, mut card) = (Vec::new(), Vec::new());
         match action {
@@ -461,7 +461,7 @@ impl System {
         Ok(())
     }
 
-    /// A call has ended: checks the bytes, and that the other end has come before a message passed.
+    /// Ends a call: checks its bytes, and that the other end had called before a message passed.
     fn ended(
         &mut self,
         scenario: &Scenario,
@@ -518,7 +518,7 @@ impl System {
         Ok(())
     }
 
-    /// Whether a process of a side is blocked in a call at a lane.
+    /// Returns whether a process of a side is blocked in a call at a lane.
     pub fn is_at(&self, scenario: &Scenario, side: Side, lane: (usize, Direction)) -> bool {
         let at = |ops: &[Op], pc: usize| ops.get(pc).is_some_and(|op| op.lanes(side).contains(&lane));
         match side {
@@ -531,7 +531,7 @@ impl System {
         }
     }
 
-    /// The conditions that hold where no step is possible any more.
+    /// Checks the conditions of a state with no possible step.
     pub fn check_end(&self, scenario: &Scenario) -> Result<(), String> {
         for (direction, count) in
             [(Direction::ToCard, scenario.managers.0), (Direction::ToHost, scenario.managers.1)]
@@ -562,14 +562,14 @@ impl System {
         Ok(())
     }
 
-    /// Whether every program has come to its end.
+    /// Returns whether every program has ended.
     pub fn all_ended(&self, scenario: &Scenario) -> bool {
         self.threads.iter().zip(&scenario.threads).all(|(p, ops)| p.pc == ops.len())
             && self.contexts.iter().zip(&scenario.contexts).all(|(p, ops)| p.pc == ops.len())
     }
 }
 
-/// The pages of a thread's buffer: the first one's bytes end with the page, the others' begin with theirs.
+/// Returns the pages of a thread's buffer. The first page's bytes end at the end of that page; the others' begin at the start.
 fn pages(thread: usize, bytes: u32, page_bytes: u32) -> Vec<Page> {
     (0..bytes.div_ceil(page_bytes))
         .map(|n| {

@@ -1,4 +1,4 @@
-//! One host, one card and one open channel, led through the protocol by hand.
+//! One host, one card and one open channel, driven through the protocol by hand.
 
 #![allow(dead_code, reason = "each of the two test programs uses its part")]
 
@@ -46,13 +46,13 @@ impl Ends {
         ends
     }
 
-    /// Ends a fetch.
+    /// Completes a fetch.
     pub fn fetch(&mut self, manager: ManagerId, mailbox: Mailbox) {
         self.c.retain(|e| !matches!(e, CardEffect::Fetch { .. }));
         self.card.fetched(manager, self.host.mailbox(mailbox).unwrap(), &mut self.c).unwrap();
     }
 
-    /// Ends a push, which is the next effect of the card, says `body`, and raises the interrupt.
+    /// Completes the push of `body`, which must be the card's next effect, and raises the interrupt.
     pub fn pushed(&mut self, manager: ManagerId, mailbox: Mailbox, body: Body) {
         let effects = take(&mut self.c);
         let [CardEffect::Push { manager: by, mailbox: to, bytes }] = effects[..] else {
@@ -65,7 +65,7 @@ impl Ends {
         self.host.interrupt(&mut self.h);
     }
 
-    /// The host posts `body`, and a manager fetches it.
+    /// Posts `body` on the host, and lets a manager fetch it.
     pub fn posted(&mut self, manager: ManagerId, mailbox: Mailbox, body: Body) {
         let at =
             self.h.iter().position(|e| matches!(e, HostEffect::Post { .. })).expect("something is posted");
@@ -91,7 +91,7 @@ pub fn ok(done: u32) -> Body {
 
 pub const SENT: Completion = Completion { bytes: 3, payload: Payload::EMPTY };
 
-/// Carries out the effects of both ends until there are none; the pages are these.
+/// Carries out the effects of both ends until none are left; `pages` are the pinned pages.
 pub fn settle(e: &mut Ends, pages: &[Page]) {
     while !(e.h.is_empty() && e.c.is_empty()) {
         if let Some(effect) = e.h.pop() {

@@ -8,15 +8,15 @@ use nicety::commands::{Call, ChannelCall, Outcome, Part, ProcessCall, ProcessSet
 use nicety::{CardMemory, Duration, Error, Host, MemoryKind};
 use std::rc::Rc;
 
-/// The most bytes of the process that a call takes at once: no memory of a card is larger than this.
+/// The most bytes of process memory per call: no memory of a card is larger.
 const MOST_BYTES: u64 = 1 << 30;
-/// Of hosts.
+/// Bytes of a page of a host.
 const PAGE: u64 = 4096;
 /// Words of an alternative of a selection.
 const ALTERNATIVE: usize = 3;
 
-/// Memory of the process, and a buffer of the host in its place: where a card finds the bytes of an indirect message. It is on pages of
-/// its own, so that what a message takes does not depend on where the process has it.
+/// Memory of the process, and the host buffer from which a card transfers an indirect message. The buffer begins on a page of its own, so
+/// the message's time does not depend on its address in the process.
 struct Place {
     part: Part,
     class: u32,
@@ -24,7 +24,7 @@ struct Place {
 }
 
 impl Goroutines {
-    /// Carries out a call of a goroutine: its results are in the words.
+    /// Carries out a call of a goroutine; the results are in the words.
     pub(super) async fn carry_out(
         self: &Rc<Self>,
         host: &Host,
@@ -188,7 +188,7 @@ impl Goroutines {
         self.turns.pages.process(self.rank).ok_or_else(none)
     }
 
-    /// Bytes of the process.
+    /// Returns bytes of the process.
     fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         if bytes > MOST_BYTES {
             return Err(Error::Input(format!("{bytes} bytes at once; a call takes up to {MOST_BYTES}")));
@@ -204,7 +204,7 @@ impl Goroutines {
             .map_err(|error| self.turns.unreachable(self.rank, "", (address, contents.len() as u64), &error))
     }
 
-    /// A buffer in place of so many bytes of the process.
+    /// Returns a buffer for `bytes` bytes of the process.
     fn place(&self, address: u64, bytes: u64) -> Result<Place, Error> {
         if bytes > MOST_BYTES {
             return Err(Error::Input(format!("{bytes} bytes at once; a message has up to {MOST_BYTES}")));
@@ -230,7 +230,7 @@ impl Goroutines {
         self.free.borrow_mut().entry(place.class).or_default().push(place.part.buffer);
     }
 
-    /// Brings what has come into the process, if anything has.
+    /// Copies the received bytes into the process, if there are any.
     fn bring(&self, place: Place, has_come: bool) -> Result<(), Error> {
         if has_come {
             let mut contents = vec![0; place.part.bytes as usize];
@@ -242,14 +242,14 @@ impl Goroutines {
     }
 }
 
-/// The part of a card's memory that a call names.
+/// Returns the part of a card's memory that a call names.
 fn card_memory(words: &Words) -> Result<CardMemory, Error> {
     let [kind, island, offset, bytes, ..] = *words;
     let kind = usize::try_from(kind).ok().and_then(|kind| MemoryKind::ALL.get(kind));
     Ok(CardMemory {
         kind: *kind
             .ok_or_else(|| Error::Input("the card's memories are CLS, CTM, IMEM and EMEM".to_owned()))?,
-        // An island number that is no size does not exist, like any other that is too large.
+        // An island number out of range does not exist, like any other that is too large.
         island: usize::try_from(island).unwrap_or(usize::MAX),
         offset: word(offset, "an offset")?,
         bytes: word(bytes, "a length")?,
@@ -271,7 +271,7 @@ fn limit(ps: u64) -> Option<Duration> {
     (ps != ANY).then(|| Duration::from_ps(ps))
 }
 
-/// The contents of a direct message among a call's words.
+/// Returns the contents of a direct message from a call's words.
 fn direct(words: &Words, bytes: u64) -> Result<Vec<u8>, Error> {
     if bytes > DIRECT as u64 {
         return Err(Error::Input(format!(

@@ -14,7 +14,7 @@ pub(super) mod op {
     macro_rules! ops {
         ($($name:ident = $number:literal,)*) => {
             $(pub(in crate::channels) const $name: u32 = $number;)*
-            /// All of them, by name.
+            /// All operations, by name.
             #[cfg(test)]
             pub(in crate::channels) const ALL: &[(&str, u32)] = &[$((stringify!($name), $number)),*];
         };
@@ -26,7 +26,7 @@ pub(super) mod op {
     }
 }
 
-/// The code of an error that a program is told, and its text; the others end the run.
+/// Returns the code and text of an error that the program gets; other errors end the run.
 pub(super) fn code(error: Error) -> Result<(i64, String), Error> {
     Ok(match error {
         Error::Input(text) => (1, text),

@@ -1,10 +1,10 @@
-//! Channels to a host's card for processes: the calls of `go/nicety`, carried out by the commands of `nicety::commands`.
+//! Channels of processes to a host's card: the calls of `go/nicety`, carried out by the commands of `nicety::commands`.
 //!
 //! - `codes.rs`: numbers of `client/channels.h`;
 //! - `calls.rs`: the calls.
 //!
-//! A goroutine is a thread of the host's program. One runs at a time: a reply lets one run until it makes its next call, so that
-//! what goroutines share is in the state of one order of them, the simulation's.
+//! A goroutine is a thread of the host's program. One goroutine runs at a time: a reply lets it run until its next call. So goroutines
+//! change shared state in one order, that of the simulation.
 
 mod calls;
 mod codes;
@@ -23,13 +23,13 @@ use std::rc::Rc;
 
 type Words = [u64; WORDS];
 
-/// What a process has moved by channels.
+/// Counts of a process that uses channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) sends: u64,
     pub(crate) bytes: u64,
     pub(crate) receives: u64,
-    /// Calls but for the first.
+    /// Calls, except the first.
     pub(crate) calls: u64,
 }
 
@@ -39,13 +39,13 @@ pub(crate) struct Goroutines {
     turns: Rc<Turns>,
     rank: u32,
     program: Program,
-    /// Those that nobody has waited for.
+    /// Goroutines that nobody has waited for.
     threads: RefCell<BTreeMap<u64, Thread<()>>>,
     started: Cell<u64>,
-    /// Buffers of the host for indirect messages, by the logarithm of their pages, to be used again.
+    /// Free host buffers for indirect messages, by the logarithm of their pages.
     free: RefCell<BTreeMap<u32, Vec<u32>>>,
     failed: RefCell<Option<Error>>,
-    /// One has failed.
+    /// Notified after a failure of a goroutine.
     failure: Signal,
     moved: Cell<Moved>,
 }
@@ -87,7 +87,7 @@ impl Goroutines {
         self.moved.get()
     }
 
-    /// Runs a process whose first call this was, until its last goroutine has ended.
+    /// Runs a process, with this first call, until its last goroutine has ended.
     pub(crate) async fn serve(self: Rc<Self>, first: u32) -> Result<(), Error> {
         if first != op::OPEN {
             return Err(written_over());
@@ -128,7 +128,7 @@ impl Goroutines {
         }
     }
 
-    /// Lets a goroutine run until its next call: the call, its words, and the time that it has spent before.
+    /// Lets a goroutine run until its next call. Returns the call, its words, and the time spent before it.
     fn resume(&self, number: u64, reply: &Reply) -> Result<(u32, Words, u64), Error> {
         self.reply(number, reply);
         match self.turns.next(self.rank)? {
@@ -146,7 +146,7 @@ impl Goroutines {
         self.turns.reply(self.rank, &told);
     }
 
-    /// Starts a goroutine, which runs when the one that starts it has made another call that takes time.
+    /// Starts a goroutine, which runs once its starter waits in a call that takes time.
     fn start(self: &Rc<Self>) -> u64 {
         let number = self.started.get() + 1;
         self.started.set(number);
@@ -162,7 +162,7 @@ impl Goroutines {
         number
     }
 
-    /// The first goroutine ends, and with it the process when all others have.
+    /// Ends the first goroutine, and the process after all others have ended.
     async fn end(&self) -> Result<(), Error> {
         let first = || self.threads.borrow_mut().pop_first();
         while let Some((_, thread)) = first() {

@@ -1,4 +1,4 @@
-//! Numbers of `client/portals4.h` and `client/portals.h`, and what they mean.
+//! Numbers of `client/portals4.h` and `client/portals.h`, and their meanings.
 
 use nicety::portals::{AckRequest, Atomic, AtomicOp, Datatype, List, SearchOp, StatusRegister};
 use nicety::{CallError, Error, spin::AttachError};
@@ -23,7 +23,7 @@ pub(crate) const CODES: [&str; 17] = [
     "PTL_ABORTED",
     "PTL_IGNORED",
 ];
-/// In place of a handle, an index, a rank or a time: none, or any.
+/// Values for none or any, in place of a handle, an index, a rank or a time.
 pub(crate) const EQ_NONE: u64 = u64::MAX - 1;
 pub(crate) const CT_NONE: u64 = u64::MAX - 2;
 pub(crate) const ANY: u64 = u32::MAX as u64;
@@ -34,7 +34,7 @@ pub(crate) mod op {
     macro_rules! ops {
         ($($name:ident = $number:literal,)*) => {
             $(pub(crate) const $name: u32 = $number;)*
-            /// All of them, by name.
+            /// All operations, by name.
             #[cfg(test)]
             pub(crate) const ALL: &[(&str, u32)] = &[$((stringify!($name), $number)),*];
         };
@@ -48,16 +48,16 @@ pub(crate) mod op {
         COMPUTE = 38, FINI = 39, CT_AWAIT = 40, COPY = 41,
     }
 
-    /// Whether it looks for something that may not be there.
+    /// Returns whether it looks for something that may not be there.
     pub(crate) const fn is_look(op: u32) -> bool {
         matches!(op, CT_GET | EQ_GET | CT_POLL | EQ_POLL)
     }
 }
 
-/// Why a call has not been carried out.
+/// The reason why a call was not carried out.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It is refused: a code of [`CODES`], and why.
+    /// It is refused: a code of [`CODES`], and the reason.
     Refused(&'static str, String),
     /// The run is over.
     Failed(Error),
@@ -69,7 +69,7 @@ impl Stop {
     }
 }
 
-/// The number of a return code.
+/// Returns the number of a return code.
 pub(crate) fn number(code: &str) -> i64 {
     CODES.iter().position(|name| *name == code).expect("one of the list") as i64
 }
@@ -77,7 +77,7 @@ pub(crate) fn number(code: &str) -> i64 {
 impl From<Error> for Stop {
     fn from(error: Error) -> Stop {
         match error {
-            // The card says the code at the start of its text; what it does not name is an argument that cannot be.
+            // The card's text begins with the code; a text without one reports an invalid argument.
             Error::Input(text) | Error::Program(text) => {
                 let code = CODES.into_iter().find(|code| text.starts_with(&format!("{code}:")));
                 Stop::Refused(code.unwrap_or("PTL_ARG_INVALID"), text)
@@ -128,7 +128,7 @@ pub(crate) fn atomic(op: u64, datatype: u64) -> Result<Atomic, Stop> {
     Atomic::new(op, datatype).map_err(|error| Stop::Refused("PTL_ARG_INVALID", error.to_string()))
 }
 
-/// Options, where `of_bits` knows all of these bits.
+/// Returns options, if `of_bits` knows all of these bits.
 pub(crate) fn options<T>(bits: u64, of_bits: fn(u32) -> Option<T>, what: &str) -> Result<T, Stop> {
     let known = u32::try_from(bits).ok().and_then(of_bits);
     known.ok_or_else(|| {
@@ -144,7 +144,7 @@ mod tests {
     const HEADER: &str = include_str!("../../client/portals4.h");
     const CALLS: &str = include_str!("../../client/portals.h");
 
-    /// The names of an enumeration of a header from the first one on, in the order of their numbers.
+    /// Returns the names of a header's enumeration from the first one on, in the order of their numbers.
     fn names<'h>(header: &'h str, first: &str) -> Vec<&'h str> {
         let mut blocks = header.split("enum {").map(str::trim_start);
         let block = blocks.find(|block| block.starts_with(first)).unwrap_or_else(|| panic!("{first}"));
@@ -152,7 +152,7 @@ mod tests {
         names.map(|name| name.split('=').next().unwrap().trim()).filter(|name| !name.is_empty()).collect()
     }
 
-    /// The options of the header that begin so, with their bits.
+    /// Returns the options of the header with this prefix, and their bits.
     fn bits(prefix: &str) -> Vec<(&str, u32)> {
         let lines = HEADER.lines().filter_map(|line| line.strip_prefix("#define ")?.strip_prefix(prefix));
         lines
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn options_are_those_of_the_header() {
-        // From here on are those that the process's library takes off, or that are refused.
+        // The process's library removes the options from bit `end` on, or they are refused.
         let known = |prefix, end: u32| bits(prefix).into_iter().filter(move |(_, bit)| *bit < 1 << end);
         let entry: Vec<_> = known("PTL_ME_", 24).collect();
         assert_eq!(entry.len(), 16);
@@ -217,7 +217,7 @@ mod tests {
             assert!(ack(number).is_err() && list(number).is_err() && search(number).is_err());
             assert!(register(number).is_err() && atomic(number, 99).is_err());
         }
-        // No sum of swaps, and no logical operators of numbers with fractions.
+        // Sums of swaps, and logical operators on fractions, do not exist.
         assert!(atomic(AtomicOp::Lor as u64, Datatype::Float as u64).is_err());
         assert!(atomic(AtomicOp::Sum as u64, Datatype::Float as u64).is_ok());
     }

@@ -1,13 +1,13 @@
-//! Handles as a process has them: the kind of object, and the card's own number.
+//! Handles of a process: the kind of object, and the card's own number.
 
 use super::codes::{CT_NONE, EQ_NONE, Stop};
 use nicety::HpuMemoryId;
 use nicety::portals::{CtHandle, EqHandle, MdHandle, MeHandle};
 
-/// The bits of a handle that say the kind. `client/portals.h` has the interface's, which is 1.
+/// The position of the kind in a handle. `client/portals.h` has the interface's kind, which is 1.
 const SHIFT: u32 = 60;
 
-/// An object of the card that a process has a handle of.
+/// An object of the card that can have a handle in a process.
 pub(crate) trait Object: Copy {
     const KIND: u64;
     const NAME: &'static str;
@@ -71,7 +71,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_handle_is_of_one_kind(number in any::<u64>()) {
-            // The interface's own handle has kind 1, and what stands for none kind 15.
+            // The interface's own handle has kind 1, and the handle for none kind 15.
             let kinds = [
                 MdHandle::of(number).is_ok(), MeHandle::of(number).is_ok(), EqHandle::of(number).is_ok(),
                 CtHandle::of(number).is_ok(), HpuMemoryId::of(number).is_ok(), Attached::of(number).is_ok(),

@@ -3,8 +3,8 @@
 //! - `codes.rs`: numbers of the header, and return codes;
 //! - `handles.rs`: handles of the card's objects;
 //! - `process.rs`: the memory of a process, which its card reads and writes in place;
-//! - `setup.rs`: what takes no virtual time;
-//! - `posted.rs`: what is posted or waited for.
+//! - `setup.rs`: calls without virtual time;
+//! - `posted.rs`: calls that are posted or waited for.
 
 mod codes;
 mod handles;
@@ -29,10 +29,10 @@ pub(crate) const WORDS: usize = 32;
 /// Bytes of the reason of a refusal.
 pub(crate) const REASON: usize = 512;
 
-/// The most bytes of the process that a call takes at once: no card has as much HPU memory.
+/// The most bytes of process memory per call: no card has that much HPU memory.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// What a process has moved.
+/// The transfers of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) operations: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Moved {
     pub(crate) matched: u64,
 }
 
-/// What a memory descriptor has to be told by.
+/// Whether events and counts report the operations of a memory descriptor.
 #[derive(Clone, Copy)]
 struct Told {
     by_events: bool,
@@ -54,7 +54,7 @@ struct Objects {
     entries: Vec<MeHandle>,
     descriptors: BTreeMap<MdHandle, Told>,
     queues: Vec<EqHandle>,
-    /// Counters, as the process has last seen each.
+    /// Counters, with the value that the process last saw.
     counters: BTreeMap<CtHandle, CtEvent>,
     table: Vec<u32>,
     pieces: Vec<HpuMemoryId>,
@@ -68,22 +68,22 @@ pub(crate) struct Interface {
     rank: u32,
     /// The time of a look at a counter.
     look: Duration,
-    /// Since when the process has looked in vain.
+    /// The start of the process's failed looks.
     in_vain: Cell<Option<Time>>,
-    /// Whether commands may be on their way that name counters or descriptors, and have no answer.
+    /// Whether commands with counters or descriptors may be in flight without an answer.
     commands: Cell<bool>,
     portals: OnceCell<Portals>,
     is_open: Cell<bool>,
     objects: RefCell<Objects>,
     notes: Notes,
     moved: Cell<Moved>,
-    /// What stands for the memory of copies.
+    /// Host memory in place of copies.
     copied: RefCell<Option<(Buffer, Buffer)>>,
 }
 
 type Words = [u64; WORDS];
 
-/// The result of a wait that was given up.
+/// Returns the result of a wait that was given up.
 pub(crate) fn not_reached() -> i64 {
     number("PTL_CT_NONE_REACHED")
 }
@@ -106,7 +106,7 @@ impl Interface {
         }
     }
 
-    /// What was moved so far.
+    /// Returns the transfers so far.
     pub(crate) fn moved(&self) -> Moved {
         let matched = self.portals.get().map_or(0, |portals| {
             let statistics = portals.card().statistics();
@@ -115,17 +115,17 @@ impl Interface {
         Moved { matched, ..self.moved.get() }
     }
 
-    /// Whether the card could not reach memory of the process.
+    /// Returns the error if the card could not reach memory of the process.
     pub(crate) fn missed(&self) -> Option<Error> {
         self.notes.missed.borrow().clone().map(Error::Program)
     }
 
-    /// What is noted of the process's memory.
+    /// Returns the notes about the process's memory.
     pub(crate) fn notes(&self) -> &Notes {
         &self.notes
     }
 
-    /// Carries out a call: the number of its return code.
+    /// Carries out a call, and returns the number of its return code.
     pub(crate) async fn call(&self, op: u32) -> Result<i64, Error> {
         let mut words = self.turns.pages.words(self.rank);
         let done = self.carry_out(op, &mut words).await;
@@ -168,7 +168,7 @@ impl Interface {
             let why = "no interface is open; PtlNIInit opens one";
             return Err(Stop::Refused("PTL_NO_INIT", why.to_owned()));
         };
-        // What is freed must not be gone when a command that names it comes to the card.
+        // A freed object must exist until the commands that name it reach the card.
         if matches!(op, op::CT_FREE | op::MD_RELEASE | op::NI_FINI) && self.commands.take() {
             portals.atomic_sync().await?;
         }
@@ -207,7 +207,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Frees what the interface has, but for what is in use (`PtlNIFini`). Entries that are used once go by themselves.
+    /// Frees the interface's objects, except those in use (`PtlNIFini`). Use-once entries free themselves.
     async fn close(&self, portals: &Portals) {
         self.is_open.set(false);
         let objects = self.objects.take();
@@ -223,7 +223,7 @@ impl Interface {
         objects.pieces.into_iter().for_each(|piece| drop(card.hpu_free(piece)));
     }
 
-    /// Bytes of the process.
+    /// Returns bytes of the process.
     fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Stop> {
         let none = || Stop::invalid("the rank has no process");
         let pid = self.turns.pages.process(self.rank).ok_or_else(none)?;
@@ -245,16 +245,16 @@ impl Interface {
         text.map(Some).map_err(|_| Stop::invalid("a name that is not UTF-8"))
     }
 
-    /// The address in the host's memory of one of the process.
+    /// Returns the address in the host's memory of an address of the process.
     fn place(start: u64, length: u64) -> Result<(u64, u64), Stop> {
         if start >= nicety::PROCESS_BYTES {
             return Err(Stop::invalid("an address that no process has"));
         }
-        // All that follows is what a descriptor of all memory means.
+        // A descriptor of all memory ends with the process's addresses.
         Ok((PROCESS_ADDRESSES + start, length.min(nicety::PROCESS_BYTES - start)))
     }
 
-    /// Copies bytes: the time of that.
+    /// Takes the time of copying bytes.
     async fn copy(&self, bytes: u64) -> Result<(), Stop> {
         let room = self.copied.take().filter(|(from, _)| from.len() >= bytes);
         let (from, to) = match room {
@@ -268,7 +268,7 @@ impl Interface {
         Ok(done?)
     }
 
-    /// A look that began at this time has ended.
+    /// Records the end of a look that began at this time.
     async fn looked(&self, portals: &Portals, begun: Time, found: bool) {
         if found {
             return self.in_vain.set(None);
@@ -281,7 +281,7 @@ impl Interface {
         self.turns.lap(self.rank, Part::Waits);
     }
 
-    /// Counts an operation of so many bytes.
+    /// Counts an operation of `bytes` bytes.
     fn count(&self, bytes: u64) {
         let Moved { operations, bytes: before, matched } = self.moved.get();
         self.moved.set(Moved { operations: operations + 1, bytes: before + bytes, matched });

@@ -58,7 +58,7 @@ impl Interface {
             }
             op::CT_WAIT | op::CT_AWAIT => {
                 let ct = self.own(CtHandle::of(a)?)?;
-                // Failures are counted, and the process looks at them.
+                // Failures are counted, and the process reads the counts.
                 if let Err(error) = portals.ct_wait(ct, b).await
                     && portals.ct_get(ct).failure == 0
                 {
@@ -132,7 +132,7 @@ impl Interface {
         Ok(())
     }
 
-    /// The acknowledgement of an operation: only those that its descriptor can be told of have an effect.
+    /// Returns the acknowledgement of an operation: only one that its descriptor can report has an effect.
     fn ack(&self, words: &Words) -> Result<AckRequest, Stop> {
         let asked = codes::ack(words[3])?;
         let told = self.objects.borrow().descriptors.get(&MdHandle::of(words[0])?).copied();
@@ -145,7 +145,7 @@ impl Interface {
         })
     }
 
-    /// A counter of the process.
+    /// Checks that a counter is the process's own.
     fn own(&self, ct: CtHandle) -> Result<CtHandle, Stop> {
         match self.objects.borrow().counters.contains_key(&ct) {
             true => Ok(ct),
@@ -153,12 +153,12 @@ impl Interface {
         }
     }
 
-    /// What the process had seen of a counter, and now sees.
+    /// Returns the value that the process had seen of a counter, and records the new one.
     fn seen(&self, ct: CtHandle, value: CtEvent) -> CtEvent {
         self.objects.borrow_mut().counters.insert(ct, value).unwrap_or_default()
     }
 
-    /// Handles or numbers in the process's memory.
+    /// Returns handles or numbers from the process's memory.
     fn handles(&self, address: u64, count: u64) -> Result<Vec<u64>, Stop> {
         if count > MOST_POLLED {
             return Err(Stop::invalid("more than 65536 of them"));
@@ -186,7 +186,7 @@ impl Interface {
     }
 }
 
-/// How long to wait, of milliseconds.
+/// Returns the limit of a wait, from milliseconds.
 fn limit(ms: u64) -> Option<Duration> {
     (ms != FOREVER).then(|| Duration::from_ps(ms.saturating_mul(PS_PER_MS)))
 }
@@ -227,7 +227,7 @@ fn set_event(words: &mut Words, event: &Event) {
     words[..EVENT_WORDS].copy_from_slice(&all);
 }
 
-/// The portal table entry and the match entry of an append or a search.
+/// Returns the portal table entry and the match entry of an append or a search.
 fn entry(words: &Words) -> Result<(u32, Me), Stop> {
     let [
         pt,
@@ -266,7 +266,7 @@ fn entry(words: &Words) -> Result<(u32, Me), Stop> {
     Ok((pt as u32, me))
 }
 
-/// An operation: the words of `struct operation` in `client/portals_data.c`.
+/// Returns an operation from the words of `struct operation` in `client/portals_data.c`.
 fn request(op: u32, words: &Words, ack: AckRequest) -> Result<Request, Stop> {
     let [md, local_offset, length, _, rank, pt, match_bits, remote_offset, user_ptr, hdr_data, ..] = *words;
     let put = PutRequest {

@@ -1,4 +1,4 @@
-//! The memory of a process as its host's: a card reads and writes it where the process has it.
+//! The memory of a process as its host's: a card reads and writes it in place.
 
 use crate::memory;
 use nicety::ProcessBytes;
@@ -6,13 +6,13 @@ use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 
-/// What could not be read or written first.
+/// The first range that could not be read or written.
 pub(crate) type Missed = Rc<RefCell<Option<String>>>;
 
-/// Is told of a write to the process: address and bytes.
+/// Called after a write to the process, with address and bytes.
 pub(crate) type Wrote = Box<dyn Fn(u64, usize)>;
 
-/// What is noted of the memory of a process.
+/// Notes about the memory of a process.
 #[derive(Clone, Default)]
 pub(crate) struct Notes {
     pub(crate) missed: Missed,

@@ -1,4 +1,4 @@
-//! Set-up of Portals: calls that take no virtual time.
+//! Set-up calls of Portals, without virtual time.
 
 use super::codes::{ANY, Stop, op, options, register};
 use super::handles::{Attached, Object, counter, queue};
@@ -7,7 +7,7 @@ use nicety::portals::{CtHandle, EqHandle, Md, MdHandle, MdOptions, PtOptions};
 use nicety::{ApplicationId, Attach, HandlerNames, HpuMemoryId, Portals, State};
 
 impl Interface {
-    /// Carries out a call, if it is one of these: its result.
+    /// Carries out a set-up call and returns its result; `None` for other calls.
     pub(super) fn set_up(&self, portals: &Portals, op: u32, words: &Words) -> Result<Option<u64>, Stop> {
         let card = portals.card();
         let mut objects = self.objects.borrow_mut();
@@ -97,7 +97,7 @@ impl Interface {
         }))
     }
 
-    /// Handlers from the file that the process names.
+    /// Loads handlers from the file that the process names.
     fn attach(&self, portals: &Portals, words: &Words) -> Result<Attached, Stop> {
         let name = |at: usize| self.text(words[at], words[at + 1]);
         let [memory, state, state_bytes, start, length] = words[8..13] else { unreachable!("five words") };
@@ -123,7 +123,7 @@ impl Interface {
     }
 }
 
-/// Names the file that a call is about.
+/// Adds the name of a call's file to an error.
 fn in_file(path: &str, stop: Stop) -> Stop {
     match stop {
         Stop::Refused(code, why) => Stop::Refused(code, format!("{path}: {why}")),

@@ -26,15 +26,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use untagged::Untagged;
 
-/// Bits of a message's tag beside those of its program and its processes. The first bytes are for the receiver's completion.
+/// Bits of a message's tag, apart from those of its program and its processes. The first bytes are data for the receiver's completion.
 pub(crate) const HAS_DATA: u64 = 1 << TAG_BITS;
 pub(crate) const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
-/// Bytes of that.
+/// Bytes of that data.
 pub(crate) const DATA_BYTES: u64 = 4;
-/// Cores that the library of a process may take at a time: with fewer, a process that looks may keep one from it.
+/// Cores that the library of a process may take at a time. With fewer free, a process that looks may keep a core from it.
 const LIBRARY_CORES: usize = 4;
 
-/// What came of a process.
+/// The counts of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) finish: Time,
@@ -57,14 +57,14 @@ pub(crate) struct Program {
     ended: Rc<Completions>,
     /// Messages that a peek has claimed, by its context.
     claimed: RefCell<BTreeMap<u64, (Came, StandIn)>>,
-    /// The last look for a message, if it was in vain and nothing but looks came behind it.
+    /// The last look for a message, if it failed and only looks followed.
     peeks: RefCell<Option<Receive>>,
     /// Sends that have not ended, by number.
     sending: RefCell<BTreeMap<u64, Send>>,
-    /// Receives that wait, by number.
+    /// Posted receives, by number.
     posted: RefCell<BTreeMap<u64, Posted>>,
     untagged: Untagged,
-    /// Those for which the card has no entry yet.
+    /// Receives that wait for an entry of the card.
     queued: RefCell<VecDeque<Receive>>,
     numbers: Cell<u64>,
     counts: RefCell<Counts>,
@@ -75,25 +75,24 @@ pub(crate) struct Program {
     waits_for_end: Cell<bool>,
 }
 
-/// A receive that waits.
+/// A posted receive.
 struct Posted {
     receive: Receive,
     pending: PendingRecv,
     memory: Held,
 }
 
-/// Memory of a receive, until its message has been brought or it is given up.
+/// Memory of a receive, until its message has been copied or it is cancelled.
 type Held = Rc<Cell<Option<StandIn>>>;
 
-/// A message that has come, and what was sent with it.
+/// An arrived message, and the data sent with it.
 #[derive(Clone, Copy)]
 struct Came {
     received: Received,
     with: Option<With>,
 }
 
-/// A look for a message that another one follows: when it began, up to when nothing else was to happen then, and how long the one before
-/// it took until it.
+/// A probe that another one follows: its start, the end of the quiet time known then, the time since the probe before it, and calls.
 struct Probing {
     begun: Time,
     quiet_until: Time,
@@ -101,36 +100,36 @@ struct Probing {
     calls: u64,
 }
 
-/// Where a process is between its calls.
+/// The state of a process between its calls.
 #[derive(Default)]
 struct Course {
-    /// Since when it has looked in vain, and since when for messages.
+    /// The start of its failed looks, and of its failed looks for messages.
     polls_since: Option<Time>,
     peeks_since: Option<Time>,
-    /// Its last look for a message that another one follows.
+    /// Its last probe that another one follows.
     probing: Option<Probing>,
-    /// Receives from before all have started.
+    /// Receives from before the start of all.
     early: Vec<Receive>,
-    /// The part of what the process has spent since its last reply that has been looked at, and what of all is still to be charged.
+    /// The time since its last reply that has been processed, and the total that is still to be charged.
     charged_ps: u64,
     owed_ps: u64,
-    /// The same of the looks that it has counted itself.
+    /// The same for the looks that it has counted itself.
     charged_looks: u32,
     owed_looks: u32,
-    /// What it was told of looks with its last reply.
+    /// The quiet time and looks of its last reply.
     quiet: Quiet,
-    /// Since when it has only waited for the end of all others, and what it had spent until then.
+    /// The start of its wait for the end of all others, and its times until then.
     ends: Option<(Time, Spent)>,
 }
 
-/// A call that there is not, or that is not posted.
+/// Returns the error of an unknown call, or of one that may not be posted.
 fn written_over(call: Call) -> Error {
     Error::Program(format!(
         "the process made call {call:?}, which there is not: it has written over memory that it shares with the simulation"
     ))
 }
 
-/// Several processes of a host have called what the card has once.
+/// Returns the error if several processes of a host call for a resource that the card has once.
 fn shared(call: Call) -> Error {
     let what = if matches!(call, Call::Portals(_)) { "a Portals interface" } else { "channels" };
     Error::Input(format!(
@@ -139,7 +138,7 @@ fn shared(call: Call) -> Error {
 }
 
 impl Program {
-    /// The program of the next rank, which is on this host.
+    /// Creates the program of the next rank, which is on this host.
     pub(crate) fn new(
         host: &Host,
         (turns, places): (&Rc<Turns>, Places),
@@ -180,14 +179,14 @@ impl Program {
         Counts {
             sends: counts.sends + moved.operations + channels.sends,
             bytes: counts.bytes + moved.bytes + channels.bytes,
-            // Of messages of MPI the card has matched each, too.
+            // The card has matched each message of MPI, too.
             receives: counts.receives.max(moved.matched) + channels.receives,
             calls: counts.calls + channels.calls,
             ..counts
         }
     }
 
-    /// The run is over: a process that has waited for that ends. An error where the card could not reach its memory.
+    /// Handles the end of the run: ends a process that waits for it. Returns an error if the card could not reach its memory.
     pub(crate) fn over(&self) -> Result<(), Error> {
         if self.waits_for_end.take() {
             self.turns.reply(self.rank, &Reply { now_ps: self.host.now().ps(), ..Reply::default() });
@@ -207,7 +206,7 @@ impl Program {
         ended
     }
 
-    /// The time, and what the process has spent it with.
+    /// Returns the time, and the shares of the process's time.
     fn now(&self) -> (Time, Spent) {
         (self.host.now(), self.turns.spent(self.rank))
     }
@@ -234,7 +233,7 @@ impl Program {
             };
             let (result, completions) = self.carry_out(call, spent, course).await?;
             if call == Call::Portals(op::FINI) {
-                // Its memory is there until no message can come any more.
+                // Its memory must exist until no message can arrive.
                 self.waits_for_end.set(true);
                 return Ok(());
             }
@@ -255,14 +254,14 @@ impl Program {
         }
     }
 
-    /// Its operations that have not ended: sends and accesses, and receives.
+    /// Returns the numbers of its operations that have not ended: sends and accesses, and receives.
     fn under_way(&self) -> [u32; 2] {
         let sends = self.sending.borrow().len() + self.rma.pending();
         let receives = self.posted.borrow().len() + self.queued.borrow().len();
         [sends, receives].map(|count| u32::try_from(count).unwrap_or(u32::MAX))
     }
 
-    /// Notes the looks that the process has counted itself since its last reply.
+    /// Records the looks that the process has counted itself since its last reply.
     fn note_looks(&self, course: &mut Course) {
         let looks = self.turns.pages.looks(self.rank);
         let looks = looks.min(course.quiet.looks);
@@ -274,7 +273,7 @@ impl Program {
         self.counts.borrow_mut().calls += u64::from(more);
     }
 
-    /// The looks that a process may count itself: they find nothing.
+    /// Returns the looks that a process may count itself, since they find nothing.
     fn quiet(&self, course: &Course) -> Quiet {
         if self.ended.is_woken() || !self.turns.have_started() || course.owed_ps > 0 {
             return Quiet::default();
@@ -284,7 +283,7 @@ impl Program {
         Quiet { until_ps: until.ps(), looks: u32::try_from(looks).unwrap_or(u32::MAX) }
     }
 
-    /// Carries out a call, before which the process has spent so much on its own since its last reply: the result, and completions.
+    /// Carries out a call; `spent_ps` is the process's own time since its last reply. Returns the result, and completions.
     async fn carry_out(
         self: &Rc<Self>,
         call: Call,
@@ -306,7 +305,7 @@ impl Program {
                 _ => self.turns.starts(self.rank, call.is_look()).await,
             }
             if !self.turns.have_started() {
-                // Their number is this machine's.
+                // The number of looks depends on this machine.
                 self.counts.borrow_mut().calls -= u64::from(call.is_look());
                 return Ok((0, Vec::new()));
             }
@@ -329,7 +328,7 @@ impl Program {
             (course.polls_since, course.peeks_since, course.probing) = (None, None, None);
             self.peeks.take();
         }
-        // Of those that the process has counted itself, while nothing was to come.
+        // Of those that the process has counted itself, while nothing was in flight.
         let counted = if course.quiet.until_ps == Time::MAX.ps() { looks.into() } else { 0 };
         match call {
             Call::Peek(_) => self.turns.card_looks(self.rank),
@@ -358,7 +357,7 @@ impl Program {
                 let finds = || self.ended.has_counted_before(sum) || self.ended.is_found();
                 match ps {
                     0 => self.looks((course, counted), finds, false).await,
-                    // It may be let go on where nothing else is left to happen.
+                    // The process may be released when no event is left.
                     ANY => {
                         while !has() {
                             self.wait(ps, has).await;
@@ -398,7 +397,7 @@ impl Program {
             Call::Portals(_) | Call::Channels(_) if self.places.are_shared() => return Err(shared(call)),
             Call::Portals(op::CT_AWAIT) => self.await_count().await?,
             Call::Portals(op) => self.portals.call(op).await?,
-            // The first call of a process that has goroutines, which have their own course.
+            // The first call of a process with goroutines, which charge their time themselves.
             Call::Channels(_) | Call::Back | Call::Posted | Call::End => 0,
             Call::Unknown(_) => return Err(written_over(call)),
         };
@@ -409,7 +408,7 @@ impl Program {
         }
     }
 
-    /// Computes, for looks or before something else.
+    /// Computes, for a look or for other work.
     async fn computes_for_looks(&self, duration: Duration, is_look: bool) {
         if is_look {
             self.turns.looks(self.rank);
@@ -417,8 +416,8 @@ impl Program {
         self.host.compute(duration).await;
     }
 
-    /// A look for something, behind so many that the process has counted itself; or, where it `repeats` that, all of its looks until it
-    /// finds something, or nothing else is left to happen.
+    /// A look, after `counted` looks that the process has counted itself. If it `repeats`, all of its looks until one finds something, or
+    /// no event is left.
     async fn looks(&self, (course, counted): (&mut Course, u64), finds: impl Fn() -> bool, repeats: bool) {
         let polls_since = *course.polls_since.get_or_insert_with(|| self.host.now());
         let since = course.peeks_since.unwrap_or(polls_since);
@@ -445,8 +444,8 @@ impl Program {
         }
     }
 
-    /// The looks that follow one in vain, where it is known that they follow: each of them takes what it takes, and all but the last find
-    /// nothing. Where they depend on what else the host does, they are made one by one.
+    /// The looks that follow a failed one, if they are known to follow. Each has its usual cost, and all but the last find nothing. If they
+    /// depend on other work of the host, they are made one by one.
     async fn looks_on(&self, since: Time, finds: impl Fn() -> bool) {
         let cores = LIBRARY_CORES + self.places.on_host() as usize;
         loop {
@@ -470,13 +469,13 @@ impl Program {
         }
     }
 
-    /// The rest of a look that has begun so long ago.
+    /// Takes the rest of a look that began `over_ps` ago.
     async fn rest_of_look(&self, over_ps: u64) {
         self.computes_for_looks(Duration::from_ps(self.poll.ps() - over_ps), true).await;
         self.turns.lap(self.rank, Part::Looks);
     }
 
-    /// An access to registered memory begins.
+    /// Records the start of an access to registered memory.
     fn accesses(&self, access: &Access) {
         self.ended.logged(Log::accesses);
         let mut counts = self.counts.borrow_mut();
@@ -484,7 +483,7 @@ impl Program {
         counts.bytes += if access.flags & flag::PARTS == 0 { access.bytes } else { 0 };
     }
 
-    /// What a process that polls waits for.
+    /// Returns the operations for which a polling process waits.
     fn waiting(&self) -> String {
         if let Some(peek) = &*self.peeks.borrow() {
             return self.looking_for(peek);
@@ -520,7 +519,7 @@ impl Program {
         text
     }
 
-    /// What a process that looks for a message waits for.
+    /// Returns the message for which a process looks.
     fn looking_for(&self, peek: &Receive) -> String {
         format!("a message from {}, for which it looks (a probe)", whose(peek))
     }
@@ -544,7 +543,7 @@ impl Program {
         nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;
     }
 
-    /// Starts what goes on beside the process; what fails there ends the process's program.
+    /// Starts a task beside the process; its failure ends the process's program.
     pub(crate) fn start<F>(self: &Rc<Self>, task: impl FnOnce(Host) -> F)
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -561,7 +560,7 @@ impl Program {
         });
     }
 
-    /// A byte of the host's memory, for the library's own messages.
+    /// Returns a byte of the host's memory, for the library's own messages.
     pub(crate) fn byte(&self) -> Result<Buffer, Error> {
         Ok(self.stand_ins.any(1)?.part)
     }
@@ -585,7 +584,7 @@ impl Program {
 
     fn send(self: &Rc<Self>, send: Send) -> Result<i64, Error> {
         let has_data = send.flags & flag::DATA != 0;
-        // In a word of the card's own, where it has one for a long message.
+        // In a word of the card's own, if it has one for a long message.
         let head = if has_data && !self.stand_ins.has_pages(send.bytes) { DATA_BYTES } else { 0 };
         let mut bytes = memory::bytes(self.process()?, head as usize, send.address, send.bytes)
             .map_err(|error| self.unreachable(", to be sent,", (send.address, send.bytes), &error))?;

@@ -1,4 +1,4 @@
-//! Receives of a process, its looks for messages, and what it gives up.
+//! Receives of a process, its probes for messages, and cancelled receives.
 
 use super::{Came, Course, DATA_BYTES, HAS_DATA, Posted, Probing, Program, StandIn, UNTAGGED};
 use crate::memory;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// FI_ETRUNC of libfabric.
 const TRUNCATED: i32 = 265;
 impl Program {
-    /// The host and the tags of the messages that a receive takes.
+    /// Returns the host and the tags of the messages that a receive takes.
     fn wanted(&self, receive: &Receive) -> (Option<u32>, Tags) {
         let from = rank_or_any(receive.from);
         let tags = match receive.flags & flag::UNTAGGED {
@@ -25,7 +25,7 @@ impl Program {
         (from.map(|rank| self.places.host(rank)), self.places.wanted(from, self.rank, tags))
     }
 
-    /// A message, whose source is a rank.
+    /// Returns a message with a rank as its source.
     const fn of_rank(&self, received: Received) -> Received {
         Received { source: self.places.source(received.source, received.tag), ..received }
     }
@@ -41,7 +41,7 @@ impl Program {
         host.post_recv_matching(&own.part, from, tags).await
     }
 
-    /// Brings what came into the process: its completion.
+    /// Copies an arrived message into the process, and returns its completion.
     pub(super) fn bring(
         &self,
         Came { received, with }: Came,
@@ -52,7 +52,7 @@ impl Program {
         let head = with.map_or(0, |with| with.head);
         let sent = received.length - head.min(received.length);
         let bytes = sent.min(room).min(own.part.len().saturating_sub(head));
-        // What is in front of a message may have been written over by the next one where they share the memory.
+        // If messages share memory, the next one may have overwritten the header data of this one.
         let data = match with {
             Some(with) if head == 0 || self.stand_ins.has_pages(own.part.len()) => with.data,
             Some(_) => u32::from_le_bytes(own.part.read(0, DATA_BYTES).try_into().expect("four bytes")),
@@ -122,13 +122,13 @@ impl Program {
     async fn post_queued(self: &Rc<Self>) -> Result<(), Error> {
         while !self.window.is_full() {
             let Some(receive) = self.queued.borrow_mut().pop_front() else { break };
-            // It is a task, which would have itself in it.
+            // Boxed, since the task would contain itself.
             Box::pin(self.receive(receive)).await?;
         }
         Ok(())
     }
 
-    /// Waits for the message of a receive, which is this operation of the schedule.
+    /// Waits for the message of a receive; `op` is its operation in the log.
     pub(super) async fn arrived(
         self: &Rc<Self>,
         host: &Host,
@@ -147,7 +147,7 @@ impl Program {
         Ok(Came { received, with })
     }
 
-    /// Looks for an early message, which is there as before, claimed for who has looked, or gone.
+    /// Probes for an unexpected message, which then stays, is claimed for the caller, or is discarded.
     pub(super) async fn peek(self: &Rc<Self>, peek: Receive, course: &mut Course) -> Result<i64, Error> {
         let (from, tags) = self.wanted(&peek);
         if peek.flags & flag::REPEATS != 0 {
@@ -195,7 +195,7 @@ impl Program {
         }
         let mut op = None;
         if peek.flags & (flag::CLAIM | flag::DISCARD) != 0 {
-            // It is the first one of its source and tag, so that this receive takes it.
+            // It is the first one of its source and tag, so this receive takes it.
             let exactly = Receive { from: found.source.into(), tag: completion.tag, ignore: 0, ..peek };
             let stand_in = self.stand_ins.any(completion.bytes + DATA_BYTES)?;
             let pending = self.post(&self.host, &exactly, &stand_in).await?;
@@ -211,8 +211,8 @@ impl Program {
         Ok(0)
     }
 
-    /// Looks for a message that end before anything else happens find nothing. They take as long as the last two did, if these took the same
-    /// and nothing happened meanwhile. All but the last of them are charged at once.
+    /// Skips probes that end before the next event, since they find nothing. If the last two probes took the same time and no event came
+    /// between, the next ones take it, too. All but the last of them are charged at once.
     async fn skip_probes(&self, course: &mut Course) {
         let (now, quiet_until) = (self.host.now(), self.host.quiet_until());
         let calls = self.counts.borrow().calls;
@@ -235,7 +235,7 @@ impl Program {
         course.probing = Some(next);
     }
 
-    /// Brings a claimed message into the process, or discards it.
+    /// Copies a claimed message into the process, or discards it.
     pub(super) fn take_claimed(&self, receive: Receive) -> Result<i64, Error> {
         let Some((came, stand_in)) = self.claimed.borrow_mut().remove(&receive.context) else {
             return Ok(-i64::from(libc::EINVAL));
@@ -251,7 +251,7 @@ impl Program {
         Ok(0)
     }
 
-    /// Gives up a receive for which nothing has come; what has come is received.
+    /// Cancels a receive without a message; an arrived message is received.
     pub(super) async fn cancel(self: &Rc<Self>, context: u64) -> Result<i64, Error> {
         let find = |(number, own): (&u64, &Posted)| {
             (own.receive.context == context).then(|| (*number, own.pending.clone()))
@@ -291,7 +291,7 @@ impl Program {
     }
 }
 
-/// The sender and the tags of the messages that a receive takes.
+/// Returns the sender and the tags of the messages that a receive takes.
 pub(super) fn whose(receive: &Receive) -> String {
     let from = rank_or_any(receive.from).map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
     match receive.flags & flag::UNTAGGED {
@@ -300,8 +300,8 @@ pub(super) fn whose(receive: &Receive) -> String {
     }
 }
 
-/// Tags of a process. In those of both MPIs the program's own are the low 31 bits, and the communicator is among the others, of which those of
-/// their protocols are ignored.
+/// Returns tags in words. In the tags of both MPIs the low 31 bits are the program's. The higher bits have the communicator, and ignored
+/// bits of the protocol.
 pub(crate) fn tags(tag: u64, ignore: u64) -> String {
     const LOW: u64 = (1 << 31) - 1;
     let high = tag & !ignore & !LOW;

@@ -1,8 +1,8 @@
-//! Memory of the host in place of a process's: for the bytes of messages on their way.
+//! Host memory in place of a process's, for the bytes of messages in flight.
 //!
-//! On cards with RDMA it matters which pages a message is in, as the card keeps a few translations. A program that uses one buffer again
-//! and again uses the same pages, whatever number of messages is under way. So the memory for a message of more than a page is found by the
-//! program's address, begins at the same place of a page, and is shared as the program shares its own.
+//! Cards with RDMA cache a few address translations, so the pages of a message matter. A program that reuses one buffer uses the same pages
+//! for any number of messages in flight. So memory for a message of more than a page is found by the program's address. It begins at the
+//! same offset in a page, and is shared as the program shares its own.
 
 use nicety::{Buffer, Error, Host};
 use std::cell::{Cell, RefCell};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 
 /// Bytes of a page, and the longest message for which pages do not matter.
 pub(super) const PAGE: u64 = 4096;
-/// Addresses whose memory is kept.
+/// The most addresses with memory.
 const MOST: usize = 1024;
 
 /// Memory for one message.
 pub(super) struct StandIn {
     whole: Buffer,
-    /// Where its bytes are.
+    /// The part for its bytes.
     pub(super) part: Buffer,
     /// The program's address by which it is found.
     address: Option<u64>,
@@ -31,9 +31,9 @@ enum Use {
 struct Named {
     whole: Buffer,
     users: u32,
-    /// Of the users.
+    /// The users' kind.
     what: Use,
-    /// When it was used last, in uses of all.
+    /// The number of the last use, among all uses.
     used: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct StandIns {
     has_pages: bool,
     named: RefCell<BTreeMap<u64, Named>>,
     uses: Cell<u64>,
-    /// By the logarithm of its size, to be used again.
+    /// Free memory, by the logarithm of its size.
     free: RefCell<BTreeMap<u32, Vec<Buffer>>>,
 }
 
@@ -57,18 +57,18 @@ impl StandIns {
         }
     }
 
-    /// Whether pages matter to the card for a message of so many bytes.
+    /// Returns whether pages matter to the card for a message of `bytes` bytes.
     pub(super) const fn has_pages(&self, bytes: u64) -> bool {
         self.has_pages && bytes > PAGE
     }
 
-    /// Memory that is nobody's.
+    /// Returns memory without an address.
     pub(super) fn any(&self, bytes: u64) -> Result<StandIn, Error> {
         let whole = self.take(bytes)?;
         Ok(StandIn { part: whole.slice(0, bytes)?, whole, address: None })
     }
 
-    /// The memory for a receive of the program at this address.
+    /// Returns the memory for a receive of the program at this address.
     pub(super) fn of_receive(&self, address: u64, bytes: u64) -> Result<StandIn, Error> {
         if !self.has_pages(bytes) || !self.is_shared((address, bytes), Use::Receive) {
             return self.any(bytes);
@@ -76,11 +76,11 @@ impl StandIns {
         self.named((address, bytes), Use::Receive)
     }
 
-    /// The memory for a send of these bytes, which are the program's at this address.
+    /// Returns the memory for a send of these bytes, which the program has at this address.
     pub(super) fn of_send(&self, address: u64, bytes: &[u8]) -> Result<StandIn, Error> {
         let length = bytes.len() as u64;
         let in_use = |own: &Named| own.users > 0;
-        // What is under way from there is not written over.
+        // Bytes in flight from there must not be overwritten.
         let differs = || {
             let there =
                 self.named.borrow().get(&address).filter(|own| in_use(own)).map(|own| own.whole.clone());
@@ -94,7 +94,7 @@ impl StandIns {
         Ok(own)
     }
 
-    /// Whether the memory of an address can be used: by this one alone, or together with others for the same.
+    /// Returns whether the memory of an address can be used, alone or together with other messages of the same kind.
     fn is_shared(&self, (address, bytes): (u64, u64), what: Use) -> bool {
         let named = self.named.borrow();
         let room = |own: &Named| own.whole.len() >= address % PAGE + bytes;
@@ -126,7 +126,7 @@ impl StandIns {
         })
     }
 
-    /// A message is no longer on its way.
+    /// Returns the memory of a message that is no longer in flight.
     pub(super) fn give_back(&self, own: StandIn) {
         match own.address {
             Some(address) => {

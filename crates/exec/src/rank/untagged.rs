@@ -1,8 +1,8 @@
 //! Untagged receives of a process that has posted a buffer for many messages (FI_MULTI_RECV): the library matches them.
 //!
-//! Cards put a message into a buffer of its own. So a few receives of the host wait, each with room for the longest message that a receive
-//! of the process takes. A message goes into the first of the process's receives that takes it, in their order. A buffer for many is used
-//! until less is left of it than the program has said (FI_OPT_MIN_MULTI_RECV), and then given back to the program.
+//! Cards put each message into a buffer of its own. So a few receives of the host are posted, with room for the process's longest receive.
+//! A message goes to the first of the process's receives that takes it, in order. A buffer for many is used until less room is left than
+//! the program's minimum (FI_OPT_MIN_MULTI_RECV), and then returned to the program.
 
 use super::{Came, DATA_BYTES, Held, Program, StandIn};
 use crate::pages::rank_or_any;
@@ -12,16 +12,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Receives of the host that wait for each buffer for many messages, together with messages that no receive of the process has taken.
+/// Receives of the host per buffer for many messages, including messages that no receive of the process has taken.
 const AT_ONCE: usize = 4;
 
-/// The longest message of a buffer for many: some cards take none of 2 MiB and more.
+/// The longest message of a buffer for many: some cards accept none of 2 MiB or more.
 const LONGEST_OF_MANY: u64 = 1 << 20;
 
 /// A receive of the process.
 struct Waiting {
     receive: Receive,
-    /// Its operation of the schedule.
+    /// Its operation in the log.
     op: Option<u32>,
     /// Bytes that messages have used.
     used: u64,
@@ -42,23 +42,23 @@ impl Waiting {
 pub(super) struct Untagged {
     is_used: Cell<bool>,
     waiting: RefCell<VecDeque<Waiting>>,
-    /// Messages that no receive has taken yet.
+    /// Unexpected messages.
     early: RefCell<VecDeque<(Came, StandIn)>>,
     /// Receives of the host, by number.
     posted: RefCell<BTreeMap<u64, (PendingRecv, Held)>>,
-    /// Those that are posted or about to be.
+    /// Receives that are posted or about to be.
     count: Cell<usize>,
     /// Bytes of each.
     room: Cell<u64>,
 }
 
 impl Untagged {
-    /// Whether this receive is one of them.
+    /// Returns whether this receive is one of them.
     pub(super) fn has(&self, receive: &Receive) -> bool {
         receive.flags & flag::MULTI != 0 || (self.is_used.get() && receive.flags & flag::UNTAGGED != 0)
     }
 
-    /// The receives of one message that wait: how many, and the first.
+    /// Returns the number of waiting receives of one message, and the first of them.
     pub(super) fn waiting(&self) -> (usize, Option<Receive>) {
         let waiting = self.waiting.borrow();
         let mut single = waiting.iter().filter(|own| !own.is_for_many());
@@ -66,12 +66,12 @@ impl Untagged {
         (usize::from(first.is_some()) + single.count(), first)
     }
 
-    /// The most receives of the host.
+    /// Returns the most receives of the host.
     fn most(&self) -> usize {
         AT_ONCE * self.waiting.borrow().iter().filter(|own| own.is_for_many()).count().max(1)
     }
 
-    /// Takes back a receive of this context.
+    /// Removes and returns a receive with this context.
     fn take_back(&self, context: u64) -> Option<Receive> {
         let mut waiting = self.waiting.borrow_mut();
         let at = waiting.iter().position(|own| own.receive.context == context)?;
@@ -99,7 +99,7 @@ impl Program {
         Ok(0)
     }
 
-    /// Gives up the receives of the host, which have too little room, but for those whose messages have come.
+    /// Cancels the receives of the host, which have too little room, except those with a message.
     async fn withdraw(&self) -> Result<(), Error> {
         let own = &self.untagged;
         let numbers: Vec<u64> = own.posted.borrow().keys().copied().collect();
@@ -118,7 +118,7 @@ impl Program {
         Ok(())
     }
 
-    /// Has as many receives of the host as may wait.
+    /// Posts receives of the host up to the limit.
     fn refill(self: &Rc<Self>) {
         let own = &self.untagged;
         while own.count.get() + own.early.borrow().len() < own.most() {
@@ -128,7 +128,7 @@ impl Program {
         }
     }
 
-    /// Takes one message after another, as long as there may be more that no receive of the process has taken.
+    /// Takes messages one by one, while there may be more without a receive of the process.
     async fn take_untagged(self: &Rc<Self>, host: &Host) -> Result<(), Error> {
         let own = &self.untagged;
         loop {
@@ -136,7 +136,7 @@ impl Program {
             let room = own.room.get();
             let stand_in = self.stand_ins.any(room + DATA_BYTES)?;
             let pending = self.post(host, &any, &stand_in).await?;
-            // More room may be wanted since.
+            // A receive may have needed more room since.
             if room < own.room.get() && host.cancel(pending.clone()).await?.is_none() {
                 self.stand_ins.give_back(stand_in);
                 continue;
@@ -156,7 +156,7 @@ impl Program {
         }
     }
 
-    /// Brings messages that have come to the receives that take them.
+    /// Copies arrived messages to the receives that take them.
     fn match_early(&self) -> Result<(), Error> {
         let own = &self.untagged;
         let mut at = 0;
@@ -172,7 +172,7 @@ impl Program {
         }
     }
 
-    /// Brings a message to a receive.
+    /// Copies a message to a receive.
     fn bring_untagged(&self, taker: usize, came: Came, stand_in: StandIn) -> Result<(), Error> {
         let mut waiting = self.untagged.waiting.borrow_mut();
         let own = &mut waiting[taker];
@@ -190,20 +190,20 @@ impl Program {
         let mut completion = self.bring(came, &stand_in, &own.receive, place)?;
         self.stand_ins.give_back(stand_in);
         own.used += completion.bytes;
-        // A message that does not fit takes what is left.
+        // A message that does not fit takes the rest of the buffer.
         let is_used_up = completion.error != 0 || bytes - own.used < least.max(1);
         completion.flags |= if own.is_for_many() && is_used_up { done::USED_UP } else { 0 };
         if is_used_up || !own.is_for_many() {
             waiting.remove(taker);
         }
-        // Of the end of a buffer the program is told in any case.
+        // The program always gets a completion at the end of a buffer.
         if flags & flag::COMPLETION != 0 || completion.error != 0 || completion.flags & done::USED_UP != 0 {
             self.ended.complete(completion, op);
         }
         Ok(())
     }
 
-    /// Gives up a receive of this context that the library matches. Whether there was one.
+    /// Cancels a receive with this context that the library matches. Returns whether there was one.
     pub(super) fn cancel_untagged(&self, context: u64) -> bool {
         let Some(receive) = self.untagged.take_back(context) else { return false };
         let used_up = if receive.flags & flag::MULTI != 0 { done::USED_UP } else { 0 };

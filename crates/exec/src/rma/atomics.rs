@@ -1,4 +1,4 @@
-//! Atomic operations by libfabric's numbers, as `client/atomics.c` lets them pass.
+//! Atomic operations by libfabric's numbers, as `client/atomics.c` passes them on.
 
 use crate::protocol::Operation;
 use nicety::portals::{Atomic, AtomicOp, Datatype};
@@ -7,7 +7,7 @@ use nicety::portals::{Atomic, AtomicOp, Datatype};
 const READ: u8 = 10;
 const WRITE: u8 = 11;
 
-/// What an atomic operation is on a card with Portals.
+/// The form of an atomic operation on a card with Portals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
     /// `PtlAtomic`.
@@ -16,14 +16,14 @@ pub(super) enum Does {
     Fetches(Atomic),
     /// `PtlSwap`.
     Swaps(Atomic),
-    /// A swap whose result nobody wants.
+    /// A swap without a result.
     Writes(Atomic),
-    /// The bits of the target and of zeros, whatever their type: a get would pass operations that are under way.
+    /// Bitwise or with zeros, for any type: a get could overtake operations in flight.
     Reads(Atomic),
 }
 
 impl Does {
-    /// The operation of these numbers; none if there is none.
+    /// Returns the operation of these numbers, if there is one.
     pub(super) fn of(operation: &Operation) -> Option<Does> {
         let datatype = *Datatype::ALL.get(usize::from(operation.datatype))?;
         let atomic = |op: AtomicOp| Atomic::new(op, datatype).ok();
@@ -33,7 +33,7 @@ impl Does {
             (1, READ) => Atomic::new(AtomicOp::Bor, Datatype::Uint8).ok().map(Does::Reads),
             (0, op @ ..=9) => atomic(AtomicOp::ALL[usize::from(op)]).map(Does::Combines),
             (1, op @ ..=9) => atomic(AtomicOp::ALL[usize::from(op)]).map(Does::Fetches),
-            // Conditional swaps, and the one by a mask, are one place behind Portals' own.
+            // Conditional and masked swaps are one number behind those of Portals.
             (2, op @ 12..) => {
                 let op = *AtomicOp::ALL.get(usize::from(op) - 1)?;
                 atomic(op).filter(|_| op.has_operand()).map(Does::Swaps)
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_there_is_not_is_none() {
-        // A read without a result, a swap as a sum, a long double, logical operators of fractions, a comparison by a sum.
+        // A read without a result, a swap as a sum, a long double, logical operators on fractions, a comparison by a sum.
         for (kind, datatype, op) in
             [(0, 4, 10), (0, 4, 12), (1, 4, 18), (0, 12, 2), (0, 9, 4), (2, 4, 2), (2, 4, 19), (3, 4, 2)]
         {

@@ -1,7 +1,6 @@
-//! Registered memory of processes: writes, reads and atomic operations of libfabric, as the hosts' card has them.
+//! Registered memory of processes: writes, reads and atomic operations of libfabric, by the means of the hosts' card.
 //!
-//! - `portals.rs`: on cards with Portals, a region is a match entry in the process's own memory, and accesses are puts, gets and
-//!   atomics;
+//! - `portals.rs`: on cards with Portals, a region is a match entry in the process's own memory, and accesses are puts, gets and atomics;
 //! - `atomics.rs`: libfabric's numbers of operators and types;
 //! - `rdma.rs`: on cards with RDMA, a region is registered with the card, and accesses are its puts and gets.
 
@@ -28,7 +27,7 @@ const LEAST_TABLE: u32 = 5;
 /// FI_ENOKEY of libfabric.
 const NO_KEY: i64 = 266;
 
-/// What the card of a host does for its process. The memory of several is not its own.
+/// Returns the abilities of a host's card for its process. If several processes share it, the host's memory is not the process's own.
 pub(crate) fn abilities(host: &Host, is_shared: bool) -> Abilities {
     if is_shared {
         return Abilities::default();
@@ -59,13 +58,13 @@ enum Mechanism {
     Rdma(Rc<OnRdma>),
 }
 
-/// What the mechanisms share.
+/// The state that the mechanisms share.
 #[derive(Clone)]
 struct Owner {
     host: Host,
     pid: u32,
     ended: Rc<Completions>,
-    /// The memory that others may write, by number.
+    /// The ranges that others may write, by number.
     writable: Rc<RefCell<Vec<(u64, u64, u64)>>>,
 }
 
@@ -77,7 +76,7 @@ pub(crate) struct Rma {
     mechanism: OnceCell<Mechanism>,
 }
 
-/// A call that the card of the run has not.
+/// Returns the error of a call that the run's card does not support.
 fn none() -> Error {
     Error::Program("the process accesses registered memory, which its card does not offer".to_owned())
 }
@@ -87,7 +86,7 @@ impl Rma {
         Rma { host: host.clone(), ended: ended.clone(), notes: notes.clone(), mechanism: OnceCell::new() }
     }
 
-    /// The mechanism, at its first use.
+    /// Returns the mechanism, and creates it at its first use.
     fn mechanism(&self, pid: Option<u32>) -> Result<&Mechanism, Error> {
         if let Some(mechanism) = self.mechanism.get() {
             return Ok(mechanism);
@@ -108,7 +107,7 @@ impl Rma {
         Ok(self.mechanism.get_or_init(|| mechanism))
     }
 
-    /// The memory of the process as its host's. What others write into it may be what the process looks for.
+    /// Returns the memory of the process as its host's. Writes of others into it count as news for the process.
     fn process(&self, owner: &Owner) -> Process {
         let (writable, ended) = (owner.writable.clone(), self.ended.clone());
         let wrote = move |address: u64, bytes: usize| {
@@ -123,7 +122,7 @@ impl Rma {
         Process { pid: owner.pid, rank: self.host.rank(), notes: self.notes.clone() }
     }
 
-    /// Registers memory: 0, or a negative error.
+    /// Registers memory. Returns 0 or a negative error.
     pub(crate) async fn register(&self, pid: Option<u32>, memory: Registration) -> Result<i64, Error> {
         match self.mechanism(pid)? {
             Mechanism::Portals(portals) => portals.register(memory).await,
@@ -131,7 +130,7 @@ impl Rma {
         }
     }
 
-    /// Ends a registration: 0, or a negative error.
+    /// Ends a registration. Returns 0 or a negative error.
     pub(crate) async fn deregister(&self, number: u64) -> Result<i64, Error> {
         match self.mechanism.get() {
             Some(Mechanism::Portals(portals)) => portals.deregister(number).await,
@@ -161,7 +160,7 @@ impl Rma {
         }
     }
 
-    /// How many accesses have not ended.
+    /// Returns the number of accesses that have not ended.
     pub(crate) fn pending(&self) -> usize {
         match self.mechanism.get() {
             Some(Mechanism::Portals(portals)) => portals.pending(),
@@ -172,7 +171,7 @@ impl Rma {
 }
 
 impl Owner {
-    /// Bytes of the process, as they are now.
+    /// Returns bytes of the process, as they are now.
     fn bytes(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         memory::bytes(self.pid, 0, address, bytes).map_err(|error| self.unreachable((address, bytes), &error))
     }
@@ -181,7 +180,7 @@ impl Owner {
         self.ended.unreachable(", of an access to registered memory,", place, error)
     }
 
-    /// The places of a read: addresses and bytes.
+    /// Returns the destinations of a read: addresses and bytes.
     fn parts(&self, access: &Access) -> Result<Vec<(u64, u64)>, Error> {
         if access.flags & flag::PARTS == 0 {
             return Ok(vec![(access.address, access.bytes)]);
@@ -191,7 +190,7 @@ impl Owner {
         Ok(words.as_chunks::<2>().0.iter().map(|[address, bytes]| (*address, *bytes)).collect())
     }
 
-    /// Others may write to this memory.
+    /// Records that others may write to this memory.
     fn opens(&self, memory: &Registration) {
         self.writable.borrow_mut().push((memory.number, memory.address, memory.bytes));
     }
@@ -200,7 +199,7 @@ impl Owner {
         self.writable.borrow_mut().retain(|(own, ..)| *own != number);
     }
 
-    /// An access has ended: counts it, and tells the process, if it wants to know or has to.
+    /// Ends an access: counts it, and gives the process a completion if it wants or needs one.
     fn ends(&self, access: &Access, what: Ended, failed: Option<(i32, Reason)>) {
         self.ended.count(what.kind, failed.is_none());
         if access.flags & flag::COMPLETION == 0 && failed.is_none() {
@@ -219,7 +218,7 @@ impl Owner {
     }
 }
 
-/// What has ended: how counters count it, and flags of its completion.
+/// The end of an access: its kind for counters, and flags of its completion.
 #[derive(Clone, Copy)]
 struct Ended {
     kind: Kind,

@@ -1,9 +1,10 @@
 //! Registered memory on cards with Portals.
 //!
-//! A region is a match entry over memory of the process, and its key the match bits. Entries have no truncation: an access that
-//! does not lie in a region as a whole matches none, so that nothing is written and the card says so to the initiator. There are
-//! two portal table entries. The entries of one tell of nothing, or of each access where counters of the target count them. Those of
-//! the other are for writes that have data for the target's completion queue, and have an event for each.
+//! A region is a match entry over memory of the process, with its key as the match bits. Entries do not truncate: an access that exceeds
+//! the region matches none. So no byte is written, and the card reports that to the initiator.
+//!
+//! There are two portal table entries. Regions on the first have no events, or one per access if counters of the target count them. Regions
+//! on the second are for writes with data for the target's completion queue, with an event for each.
 //!
 //! An operation ends by its acknowledgement or reply, which the card sends when the bytes are in the target's memory.
 
@@ -20,25 +21,25 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The most events that the queue has room for, if the card's limit is not lower.
+/// The most events of the queue, unless the card's limit is lower.
 const EVENTS: u32 = 1 << 14;
-/// Looks at a region that messages still refer to, before it is said to be in use.
+/// Looks at a region that messages still use, before the call fails as busy.
 const LOOKS: u32 = 1000;
 
-/// Memory of the host that takes the place of the process's, for bytes that may change.
+/// Host memory in place of the process's, for bytes that may change.
 struct Staged {
     buffer: Buffer,
     md: MdHandle,
 }
 
-/// An access under way.
+/// An access in flight.
 struct Pending {
     access: Access,
     what: Ended,
-    /// Answers that are to come.
+    /// Answers that are outstanding.
     left: u32,
     fail: FailType,
-    /// Whether the process was told of its end.
+    /// Whether the process got a completion.
     is_told: bool,
     staged: Vec<Staged>,
 }
@@ -55,16 +56,16 @@ pub(super) struct OnPortals {
     tables: [u32; 2],
     has_tables: Cell<bool>,
     eq: EqHandle,
-    /// All memory of the process: with an event at the end, and one when it was read as well.
+    /// All memory of the process: with an event at the end, and with another one after the read.
     whole: MdHandle,
     early: MdHandle,
-    /// The most accesses under way, and what is notified when one has ended.
+    /// The most accesses in flight, and the signal at the end of one.
     most: usize,
     freed: Signal,
     numbers: Cell<u64>,
     pending: RefCell<BTreeMap<u64, Pending>>,
     regions: RefCell<BTreeMap<u64, Region>>,
-    /// By the logarithm of its size, to be used again.
+    /// Free memory, by the logarithm of its size.
     free: RefCell<BTreeMap<u32, Vec<Staged>>>,
 }
 
@@ -82,7 +83,7 @@ impl OnPortals {
             whole: portals.md_bind(memory(MdOptions::EVENT_SEND_DISABLE))?,
             early: portals.md_bind(memory(MdOptions::empty()))?,
             eq,
-            // Each has two events at most, and a target refuses what it has no room to reply to.
+            // Each has two events at most, and a target refuses a request without room for its reply.
             most: (depth / 4)
                 .min(limits.operations / 2)
                 .min(portals.card().spec().replies / owner.host.ranks())
@@ -136,7 +137,7 @@ impl OnPortals {
             }
             let me = Me {
                 start: PROCESS_ADDRESSES + memory.address,
-                // All memory from an address on is what a region of such a length means.
+                // A region of such a length means all memory from its address on.
                 length: memory.bytes.min(PROCESS_BYTES - memory.address),
                 match_bits: memory.key,
                 options,
@@ -167,7 +168,7 @@ impl OnPortals {
         self.unlink(region).await
     }
 
-    /// Unlinks the entries of a region, behind the messages that refer to them.
+    /// Unlinks the entries of a region, after the messages that refer to them.
     async fn unlink(&self, region: Region) -> Result<i64, Error> {
         for (_, entry) in region.entries {
             let mut looks = 0;
@@ -183,7 +184,7 @@ impl OnPortals {
         Ok(0)
     }
 
-    /// Memory of the host for so many bytes.
+    /// Returns memory of the host for `bytes` bytes.
     fn stage(&self, bytes: u64) -> Result<Staged, Error> {
         let class = bytes.max(64).next_power_of_two().ilog2();
         if let Some(staged) = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop) {
@@ -200,7 +201,7 @@ impl OnPortals {
         Ok(Staged { md: self.portals.md_bind(md)?, buffer })
     }
 
-    /// Memory of the host with these bytes.
+    /// Returns memory of the host with these bytes.
     fn stage_with(&self, bytes: &[u8]) -> Result<Staged, Error> {
         let staged = self.stage(bytes.len() as u64)?;
         if !bytes.is_empty() {
@@ -214,7 +215,7 @@ impl OnPortals {
         self.free.borrow_mut().entry(class).or_default().push(staged);
     }
 
-    /// The number of an access that begins, once there is room for it.
+    /// Returns the number of a new access, once there is room for it.
     async fn begin(&self, access: Access, what: Ended, left: u32, staged: Vec<Staged>) -> u64 {
         self.freed.wait_until(|| self.pending() < self.most).await;
         let number = self.numbers.replace(self.numbers.get() + 1);
@@ -223,7 +224,7 @@ impl OnPortals {
         number
     }
 
-    /// A put of an access: from memory that is staged, or the process's own.
+    /// Returns a put of an access, from staged memory or the process's own.
     fn put(&self, access: &Access, staged: Option<&Staged>, number: u64) -> PutRequest {
         let has_data = access.flags & flag::DATA != 0;
         let own = if access.flags & flag::EARLY != 0 { self.early } else { self.whole };
@@ -310,7 +311,7 @@ impl OnPortals {
         self.portals.post(&request).await
     }
 
-    /// Follows the events of accesses, beside the process, as the library that notices them does.
+    /// Handles the events of accesses, beside the process, as the library that polls for them does.
     async fn follow(&self, host: &Host) -> Result<(), Error> {
         let portals = host.portals()?;
         loop {
@@ -331,7 +332,7 @@ impl OnPortals {
         }
     }
 
-    /// The bytes of a write have been read.
+    /// Handles the SEND event of a write: its bytes have been read.
     fn has_left(&self, number: u64, fail: FailType) {
         let mut pending = self.pending.borrow_mut();
         let Some(own) = pending.get_mut(&number).filter(|_| fail.is_ok()) else { return };
@@ -343,7 +344,7 @@ impl OnPortals {
         }
     }
 
-    /// An answer has come.
+    /// Handles an answer.
     fn answered(&self, number: u64, fail: FailType) {
         let ended = {
             let mut pending = self.pending.borrow_mut();
@@ -363,7 +364,7 @@ impl OnPortals {
         }
     }
 
-    /// Another process has accessed a region.
+    /// Handles an access of another process to a region.
     fn served(&self, event: &Event) {
         if !event.fail.is_ok() {
             return;
@@ -385,7 +386,7 @@ impl OnPortals {
     }
 }
 
-/// The error of an access, and why it failed; none if it did not.
+/// Returns the error of an access, and its reason; `None` if it succeeded.
 fn reason(fail: FailType) -> Option<(i32, Reason)> {
     match fail {
         FailType::Ok => None,

@@ -1,10 +1,10 @@
 //! Registered memory on cards with RDMA.
 //!
-//! A region of a process is registered with the card, and accesses name its addresses. Their own bytes are in memory of the host that
-//! the library has registered, and keeps so for further ones.
+//! A region of a process is registered with the card, and accesses name its addresses. Their own bytes are in host memory that the library
+//! has registered, and keeps registered for later accesses.
 //!
-//! The card tells the sender of a put when it has read the bytes, and the receiver when they are in memory. So the receiver's library
-//! answers each put by an empty one, which is how the sender knows that it has ended.
+//! The card reports to the sender of a put that it has read the bytes, and to the receiver that they are in memory. So the receiver's
+//! library answers each put by an empty one, which ends the put for its sender.
 //!
 //! | bits of a put's data | field |
 //! |---|---|
@@ -28,7 +28,7 @@ const ANSWER: u64 = 2;
 const HAS_DATA: u64 = 1 << 61;
 /// Bits of an access's number.
 const NUMBER: u64 = (1 << 29) - 1;
-/// An empty put names an address of no memory.
+/// An empty put names this address, which has no memory.
 const NOWHERE: u64 = 1;
 
 const fn data(kind: u64, number: u64, low: u32) -> u64 {
@@ -39,12 +39,12 @@ const fn number(data: u64) -> u64 {
     data >> 32 & NUMBER
 }
 
-/// An access under way.
+/// An access in flight.
 struct Pending {
     access: Access,
     what: Ended,
     operation: Option<Operation>,
-    /// The bytes of a read go there, and then to these places of the process.
+    /// The buffer for the bytes of a read, which go from there to these places of the process.
     buffer: Option<Buffer>,
     parts: Vec<(u64, u64)>,
     is_told: bool,
@@ -58,14 +58,14 @@ pub(super) struct OnRdma {
     pending: RefCell<BTreeMap<u64, Pending>>,
     ended: Signal,
     regions: RefCell<BTreeMap<u64, Region>>,
-    /// Registered memory of the host by the logarithm of its size, to be used again.
+    /// Free registered memory of the host, by the logarithm of its size.
     free: RefCell<BTreeMap<u32, Vec<Buffer>>>,
 }
 
 impl OnRdma {
     pub(super) fn open(owner: Owner, rdma: Rdma) -> Rc<OnRdma> {
         let (gets, events) = rdma.limits();
-        // Each access has two events here, and one there.
+        // Each access has two events here, and one at the target.
         let most = (events / (4 * u64::from(owner.host.ranks()))).min(gets).max(1) as usize;
         let own = Rc::new(OnRdma {
             ended: owner.host.signal(),
@@ -103,7 +103,7 @@ impl OnRdma {
                 self.regions.borrow_mut().insert(memory.number, region);
                 Ok(0)
             }
-            // Empty, or more than the card's table has room for.
+            // Empty, or beyond the room of the card's table.
             Err(Error::Input(_) | Error::Program(_)) => Ok(-i64::from(libc::ENOMEM)),
             Err(error) => Err(error),
         }
@@ -118,7 +118,7 @@ impl OnRdma {
         Ok(0)
     }
 
-    /// Registered memory of the host.
+    /// Returns registered memory of the host.
     async fn stage(&self, bytes: u64) -> Result<Buffer, Error> {
         let class = bytes.max(64).next_power_of_two().ilog2();
         if let Some(buffer) = self.free.borrow_mut().get_mut(&class).and_then(Vec::pop) {
@@ -134,7 +134,7 @@ impl OnRdma {
         self.free.borrow_mut().entry(class).or_default().push(buffer);
     }
 
-    /// Begins an access, once there is room for it: its number. An access to no address of any process fails at once.
+    /// Begins an access once there is room for it, and returns its number. An access to an address that no process has fails at once.
     async fn begin(&self, access: Access, what: Ended, parts: Vec<(u64, u64)>) -> Option<u64> {
         let fits = access.remote.checked_add(access.bytes).is_some_and(|end| end <= PROCESS_BYTES);
         if !fits {
@@ -149,7 +149,7 @@ impl OnRdma {
     }
 
     fn posted(&self, number: u64, operation: Operation, buffer: Buffer) {
-        // Nothing of it can have been told yet: what follows events has had no time.
+        // No event of it has been handled yet: the task that handles events has had no time.
         if let Some(own) = self.pending.borrow_mut().get_mut(&number) {
             (own.operation, own.buffer) = (Some(operation), Some(buffer));
         }
@@ -182,7 +182,7 @@ impl OnRdma {
         Ok(())
     }
 
-    /// Follows the events of accesses, beside the process, as the library that notices them does.
+    /// Handles the events of accesses, beside the process, as the library that polls for them does.
     async fn follow(&self, host: &Host) -> Result<(), Error> {
         let rdma = host.rdma()?;
         let empty = self.owner.host.alloc(64)?.slice(0, 0)?;
@@ -203,13 +203,13 @@ impl OnRdma {
         }
     }
 
-    /// The number of an operation of the card; none for that of an answer.
+    /// Returns the number of an access from the card's operation; `None` for an answer.
     fn number_of(&self, operation: Operation) -> Option<u64> {
         let pending = self.pending.borrow();
         pending.iter().find(|(_, own)| own.operation == Some(operation)).map(|(number, _)| *number)
     }
 
-    /// The bytes of a write have been read.
+    /// Handles the end of a write's read: its bytes have been read.
     fn has_left(&self, operation: Operation) {
         let Some(number) = self.number_of(operation) else { return };
         let told = {
@@ -225,7 +225,7 @@ impl OnRdma {
         }
     }
 
-    /// The bytes of a read are there: they go to the process.
+    /// Handles the arrival of a read's bytes, and copies them to the process.
     fn fetched(&self, operation: Operation) -> Result<(), Error> {
         let Some(number) = self.number_of(operation) else { return Ok(()) };
         if let Some(Pending { buffer: Some(buffer), parts, .. }) = self.pending.borrow().get(&number) {
@@ -255,7 +255,7 @@ impl OnRdma {
         }
     }
 
-    /// A write of another process is in memory.
+    /// Handles a write of another process, now in memory.
     fn served(&self, event: &Event) {
         if event.data & HAS_DATA == 0 {
             return;

@@ -1,21 +1,23 @@
-//! Ports that wait for each other in a circle: each is paused by a node whose packets from it wait for the next one.
+//! Pause deadlocks: ports that wait for each other in a cycle, each paused by the node where its packets wait for the
+//! next.
 
 use crate::faults::Place;
 use std::fmt;
 
-/// A paused port, and the ports of the same node for which packets wait that came from whom it pauses.
+/// A paused port, and the senders of the packets that wait for it and that its node has paused.
 #[derive(Clone, Debug)]
 pub(crate) struct Wait {
     /// The node of the port.
     pub(crate) at: Place,
     pub(crate) port: u32,
-    /// The node at the far end, which has paused it.
+    /// The node at the far end, which paused it.
     pub(crate) peer: Place,
-    /// The nodes that packets waiting for this port came from.
+    /// The nodes that sent the packets waiting for this port.
     pub(crate) from: Vec<Place>,
 }
 
-/// Paused ports in a circle: each waits for the node at the far end of its link, where its packets wait for the next port.
+/// Paused ports in a cycle: each waits for the node at the far end of its link, where its packets wait for the next
+/// port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PausedRing(pub Vec<(Place, u32, Place)>);
 
@@ -28,9 +30,9 @@ impl fmt::Display for PausedRing {
     }
 }
 
-/// A circle among ports that are paused and have packets to send, if there is one.
+/// Returns a cycle among paused ports with packets to send, if any.
 pub(crate) fn ring(waits: &[Wait]) -> Option<PausedRing> {
-    // The ports for which packets of a port wait at its far end.
+    // The ports at the far end with waiting packets from this port.
     let behind = |on: &Wait| {
         let (at, peer) = (on.at, on.peer);
         let waits = waits.iter().enumerate();
@@ -76,7 +78,7 @@ mod tests {
     fn a_circle_is_found_behind_ports_that_are_in_none() {
         assert_eq!(ring(&[]), None);
         assert_eq!(ring(&[wait(0, 1, &[]), wait(1, 2, &[0]), wait(2, 3, &[1])]), None);
-        // Paused by the next one, whose packets came from elsewhere.
+        // Paused by the next port, which has packets from elsewhere.
         assert_eq!(ring(&[wait(0, 1, &[1]), wait(1, 0, &[7])]), None);
         let waits = [wait(9, 1, &[]), wait(1, 2, &[9, 3]), wait(2, 3, &[1]), wait(3, 1, &[2])];
         let found = ring(&waits).unwrap().to_string();

@@ -1,17 +1,17 @@
-//! The memory of a switch without credits: which packets it admits, and when it pauses who sends them.
+//! The memory of a switch without credits: admission of packets, and the decision to pause senders.
 //!
-//! Without pauses a packet counts for the output it waits for. Each output has a memory of its own, or a share of one, which
-//! is a multiple of what is free of it: an output that alone is busy gets much, and always leaves some for others.
+//! Without pauses a packet occupies the memory of its output. Each output has its own memory, or a share of a common
+//! one: a multiple of the free memory. A single busy output then gets much, and always leaves some for others.
 //!
-//! With pauses it counts for the input it came by, which is where it can be stopped. Each input has a memory of its own,
-//! or a share of one, and headroom: what comes in spite of the pause goes there.
+//! With pauses a packet occupies the memory of its input, as that is where it can be stopped. Each input has its own
+//! memory, or a share of a common one, and headroom for packets that arrive despite the pause.
 
 use super::{Pausing, Per, Plan};
 
-/// Why a packet is not admitted.
+/// The reason to refuse a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The output's queue is full, or the memory.
+    /// The output's queue is full, or the shared memory.
     Full,
     /// The input's headroom is used up.
     NoHeadroom,
@@ -20,21 +20,21 @@ pub(super) enum Refusal {
 /// The memory of a switch.
 pub(super) struct Memory {
     plan: Plan,
-    /// Of what all ports share.
+    /// Bytes that all ports share.
     shared: u64,
     used: u64,
-    /// By output: bytes that wait for it.
+    /// By output: bytes waiting for it.
     outputs: Vec<Use>,
-    /// By input: bytes that came by it.
+    /// By input: bytes received by it.
     inputs: Vec<Use>,
 }
 
-/// The use by a port.
+/// Occupancy by a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     bytes: u64,
     peak: u64,
-    /// Of them those that are in the headroom, where the rest is shared.
+    /// Bytes in the headroom, with shared memory.
     beyond: u64,
 }
 
@@ -46,7 +46,7 @@ impl Use {
 }
 
 impl Memory {
-    /// The memory of a switch with so many links.
+    /// The memory of a switch with this number of ports.
     pub(super) fn new(plan: Plan, ports: usize) -> Memory {
         let reserved = plan.pause.map_or(0, |pause| pause.headroom * ports as u64);
         let shared = match plan.per {
@@ -57,7 +57,7 @@ impl Memory {
         Memory { plan, shared, used: 0, outputs: none.clone(), inputs: none }
     }
 
-    /// Admits a packet of so many bytes, if there is room.
+    /// Admits a packet of this size, if there is room.
     pub(super) fn admit(&mut self, from: usize, to: usize, bytes: u64) -> Result<(), Refusal> {
         let Memory { plan, shared, used, outputs, inputs } = self;
         let free = *shared - *used;
@@ -83,7 +83,7 @@ impl Memory {
         Ok(())
     }
 
-    /// A packet has left. Headroom is free again first.
+    /// Removes a packet that has left. Its headroom is freed first.
     pub(super) fn leave(&mut self, from: usize, to: usize, bytes: u64) {
         let beyond = self.inputs[from].beyond.min(bytes);
         self.inputs[from].beyond -= beyond;
@@ -94,7 +94,7 @@ impl Memory {
         self.outputs[to].bytes -= bytes;
     }
 
-    /// Whether who sends to this input must be paused.
+    /// Whether the sender to this input must be paused.
     pub(super) fn is_over(&self, input: usize) -> bool {
         let Some(Pausing { xoff, .. }) = self.plan.pause else { return false };
         let found = &self.inputs[input];
@@ -104,7 +104,7 @@ impl Memory {
         }
     }
 
-    /// Whether who sends to this input may go on.
+    /// Whether the sender to this input may resume.
     pub(super) fn is_under(&self, input: usize) -> bool {
         let Some(Pausing { xon, .. }) = self.plan.pause else { return true };
         let (found, free) = (&self.inputs[input], self.shared - self.used);
@@ -117,12 +117,12 @@ impl Memory {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.inputs.iter().all(|input| input.bytes == 0)
     }
 
-    /// The most bytes at once: of what came by the port with pauses, and else of what waited for it.
+    /// The peak occupancy of a port in bytes: received by the port with pauses, else waiting for it.
     pub(super) fn peak(&self, port: usize) -> u64 {
         let of = if self.plan.pause.is_some() { &self.inputs } else { &self.outputs };
         of[port].peak
@@ -134,7 +134,7 @@ mod tests {
     use super::super::Alpha;
     use super::*;
 
-    /// Two ports with headroom of 100 bytes each share 800 more: each may have as much as is free.
+    /// Two ports with 100 bytes of headroom each share 800 more. Each may have as much as is free.
     fn shared(largest: u64) -> Memory {
         let pause = Some(Pausing { xoff: 0, xon: 0, headroom: 100, needed: 0, quanta: 1 });
         let (per, alpha) = (Per::Shared, Alpha::default());
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn headroom_is_used_to_its_last_byte() {
         let mut memory = shared(100);
-        // The fifth finds no more free than its input has.
+        // After four packets, 400 bytes are free and the input has 400.
         assert!((0..5).all(|_| memory.admit(0, 1, 100).is_ok()));
         assert!(memory.is_over(0) && memory.inputs[0].beyond == 100);
         assert_eq!(memory.admit(0, 1, 1), Err(Refusal::NoHeadroom));

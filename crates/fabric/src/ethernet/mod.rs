@@ -1,13 +1,13 @@
-//! Networks without credits, as Ethernet has them: switches that drop what they have no room for, or that pause the senders.
+//! Networks without credits, such as Ethernet. A switch drops packets that find no room, or pauses their senders.
 //!
-//! - Here: flow control as it is chosen, and what all parts of such a network know.
-//! - `memory.rs`: a switch's memory: which packets it admits, and when it pauses who sends them.
+//! - This file: the choice of flow control, and the plan that all parts of such a network share.
+//! - `memory.rs`: a switch's memory: admission of packets and pauses.
 //! - `pause.rs`: both ends of a pause (IEEE 802.1Qbb, in one class).
 //! - `switch.rs`: the switch, with a queue before each output.
 //! - `station.rs`: a card's end of its link.
-//! - `deadlock.rs`: ports that wait for each other in a circle.
+//! - `deadlock.rs`: ports that wait for each other in a cycle.
 //!
-//! A packet is a frame of Ethernet at least: it takes the wire, and room in a buffer, for 84 bytes or more.
+//! Each packet is at least one Ethernet frame: it occupies the wire and buffers for 84 bytes or more.
 
 mod deadlock;
 mod memory;
@@ -28,24 +28,24 @@ use crate::{LinkSpec, LostPacket, Packet, SwitchSpec, TopologyError};
 use nicety_types::{Duration, NodeId};
 use std::fmt;
 
-/// The least bytes of a packet on the wire: the shortest frame of IEEE 802.3, 64 bytes, its preamble and start delimiter, 8,
-/// and the gap between packets, 12. A pause frame has as many.
+/// The minimum size of a packet on the wire, in bytes, and that of a pause frame. It is the shortest frame of IEEE
+/// 802.3 (64), preamble and start delimiter (8) and the gap between packets (12).
 pub const LEAST: u64 = 84;
 
-/// What a network does so that its buffers do not overflow.
+/// The means against buffer overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowControl {
-    /// A packet is sent only with a credit for a place in the buffer behind the link, so none is dropped.
+    /// Credits: a packet is sent only with a credit for a slot in the buffer at the far end, so none is dropped.
     #[default]
     Credits,
-    /// Nothing: a packet that finds no room is dropped.
+    /// None: a packet that finds no room is dropped.
     None(Buffering),
-    /// A buffer that fills pauses who sends to it (IEEE 802.1Qbb), in one class.
+    /// Pauses: a buffer that fills pauses its sender (IEEE 802.1Qbb), in one class.
     Pfc(Buffering, PauseSpec),
 }
 
 impl FlowControl {
-    /// The name, as it is written on the command line.
+    /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             FlowControl::Credits => "credits",
@@ -58,27 +58,27 @@ impl FlowControl {
 /// The memory of a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Buffering {
-    /// Bytes, of each port or of the whole switch; room for as many of the longest packets as its specification has places if
-    /// none is named.
+    /// Bytes per port or for the whole switch. The default holds as many of the longest packets as the switch's
+    /// specification has slots.
     pub size: Option<u64>,
-    /// What shares it.
+    /// The owner of the memory.
     pub per: Per,
-    /// Of a shared memory: the limit of a port.
+    /// The limit of a port in a shared memory.
     pub alpha: Alpha,
 }
 
-/// What shares a switch's memory.
+/// The owner of a switch's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Per {
-    /// Each port has its own.
+    /// Each port has its own memory.
     #[default]
     Port,
-    /// All ports share one.
+    /// All ports share one memory.
     Shared,
 }
 
-/// The limit of a port in a shared memory, as a multiple of what is free of it (Choudhury and Hahne, IEEE/ACM
-/// Transactions on Networking 6(2), 1998).
+/// The limit of a port in a shared memory, as a multiple of the free memory. Source: Choudhury and Hahne, IEEE/ACM
+/// Transactions on Networking 6(2), 1998.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alpha {
     numerator: u64,
@@ -92,32 +92,32 @@ impl Default for Alpha {
 }
 
 impl Alpha {
-    /// This fraction.
+    /// Makes the fraction `numerator / denominator`.
     ///
     /// # Panics
-    /// When it is zero, or its denominator is, or one of them is 2^32 or more.
+    /// When numerator or denominator is zero, or 2^32 or more.
     pub fn new(numerator: u64, denominator: u64) -> Alpha {
         assert!((1..1 << 32).contains(&numerator) && (1..1 << 32).contains(&denominator), "no alpha");
         Alpha { numerator, denominator }
     }
 
-    /// The largest use below which a port may take more, where so many bytes are free.
+    /// Whether a port that uses `used` bytes may take more, with `free` bytes free.
     fn allows(self, used: u64, free: u64) -> bool {
         u128::from(used) * u128::from(self.denominator) < u128::from(free) * u128::from(self.numerator)
     }
 }
 
-/// When pauses begin and end.
+/// The thresholds and the length of pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseSpec {
-    /// Bytes that came by a port and are in the switch from which on its sender is paused: all but the headroom if left out.
-    /// Only where each port has memory of its own.
+    /// Occupancy of an input in bytes at which its sender is paused; all but the headroom by default. Only with memory
+    /// per port.
     pub xoff: Option<u64>,
-    /// Bytes down to which the sender goes on: two of the longest packets below `xoff` if left out.
+    /// Occupancy in bytes at which the sender resumes; by default `xoff` minus two of the longest packets.
     pub xon: Option<u64>,
-    /// Memory for what still comes by a port after its pause: as much as can come if left out.
+    /// Memory for bytes that arrive after the pause was sent; the most that can arrive by default.
     pub headroom: Option<u64>,
-    /// The length of a pause in quanta of 512 bit times; it is repeated in half of that as long as it is meant.
+    /// The length of a pause in quanta of 512 bit times. It is repeated after half of that until it ends.
     pub quanta: u16,
 }
 
@@ -127,38 +127,38 @@ impl Default for PauseSpec {
     }
 }
 
-/// What all parts of a network without credits know.
+/// The plan that all parts of a network without credits share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// How many hosts there are; their nodes come first.
+    /// Number of hosts. Their nodes come first.
     pub(crate) hosts: u32,
     /// Bytes of the longest packet on the wire.
     largest: u64,
-    /// Of a port, or of a switch.
+    /// Memory per port or per switch, in bytes.
     size: u64,
     per: Per,
     alpha: Alpha,
     pause: Option<Pausing>,
 }
 
-/// Pauses of a network.
+/// The pauses of a network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pausing {
-    /// Where each port has memory of its own.
+    /// For memory per port.
     xoff: u64,
     xon: u64,
     headroom: u64,
-    /// What can come by a port after its pause.
+    /// The most bytes that can arrive at a port after its pause was sent.
     needed: u64,
     quanta: u16,
 }
 
 impl FlowControl {
-    /// What it comes to in a network of so many hosts whose packets carry at most `payload` bytes, with these links, and switches
-    /// with at most so many of them; none with credits.
+    /// Returns the plan for a network with these links, and switches of up to `ports` links. It has `hosts` hosts, and
+    /// its packets carry at most `payload` bytes. Returns none with credits.
     ///
     /// # Errors
-    /// When memory or thresholds cannot be, with what to write instead.
+    /// When memory or thresholds are impossible, with a correction.
     pub(crate) fn plan<'l>(
         self,
         (hosts, payload): (u32, u64),
@@ -202,15 +202,16 @@ impl FlowControl {
     }
 }
 
-/// The most bytes that come by a link from the head of the packet on that decides to pause its sender: until the pause frame
-/// is there, which may have to wait for a packet that goes the other way, and a packet that has just begun then.
+/// Returns the most bytes that arrive by a link after the head of the packet that triggers a pause. They arrive until
+/// the pause frame, which may wait for one packet in the other direction, reaches the sender. A packet may just have
+/// begun then.
 fn after_pause(link: &LinkSpec, largest: u64, slowest: Duration) -> u64 {
     let time = link.latency * 2 + slowest + link.gap.cover(LEAST);
     link.gap.bytes_in(time).saturating_add(largest)
 }
 
 impl PauseSpec {
-    /// The thresholds in a memory of so many bytes.
+    /// Returns the thresholds for a memory of `size` bytes.
     fn within(
         self,
         size: u64,
@@ -268,44 +269,44 @@ impl PauseSpec {
     }
 }
 
-/// The use of a port of a network without credits.
+/// The counters of a port of a network without credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueStatistics {
     /// The switch or host.
     pub at: Place,
-    /// The number of the port there.
+    /// The port's number at that node.
     pub port: u32,
     /// The node at the far end of its link.
     pub peer: Place,
-    /// Why packets are dropped here, if any are.
+    /// The reason for which this port drops packets.
     pub reason: Drops,
-    /// Packets that were dropped: before this port where a queue is full, and else having come by it.
+    /// Dropped packets: before this port where its queue is full, else after they arrived by it.
     pub dropped_packets: u64,
     /// Their bytes on the wire.
     pub dropped_bytes: u64,
-    /// Most bytes at once in the queue before the port; in a network with pauses, of what came by it.
+    /// Peak occupancy in bytes of the queue before the port; with pauses, of the packets that arrived by it.
     pub peak_bytes: u64,
-    /// Pause frames that were sent by this port, among them those that end a pause.
+    /// Pause frames sent by this port, including those that end a pause.
     pub pauses_sent: u64,
-    /// Those that came.
+    /// Pause frames received.
     pub pauses_received: u64,
-    /// How long the port was not allowed to send.
+    /// Time for which the port was paused.
     pub paused: Duration,
 }
 
-/// Why a port drops packets.
+/// The reason for which a port drops packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drops {
     /// The queue before it is full, or has its share of a shared memory.
     Queue,
-    /// No headroom is left of what may come by it.
+    /// The headroom for arriving packets is used up.
     Headroom,
-    /// The packet buffer of the card is full.
+    /// The card's packet buffer is full.
     Card,
 }
 
 impl Drops {
-    /// A text for reports.
+    /// The text in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Drops::Queue => "queue full",
@@ -329,16 +330,16 @@ struct Counts {
     pauses_sent: u64,
 }
 
-/// The packets that a node has dropped.
+/// The packets dropped by a node.
 #[derive(Default)]
 pub(crate) struct Dropped {
     losses: Losses,
-    /// Keep them for a capture, the first that a packet is for.
+    /// Taps of a capture. The first match takes a packet.
     taps: Vec<DropTap>,
 }
 
 impl Dropped {
-    /// A packet is dropped.
+    /// Records a dropped packet.
     fn note(&mut self, packet: &Packet, lost: LostPacket) {
         let label = &packet.label;
         let is_of = |of: Option<NodeId>| {

@@ -1,34 +1,35 @@
-//! Both ends of a pause: who asks for it, and who stops.
+//! Both ends of a pause: the receiver that requests it and the sender that stops.
 //!
-//! A pause lasts for a number of quanta, unless a frame ends it sooner. As long as it is meant it is repeated, each time when half
-//! of it has passed. Where it has been repeated often and nothing has moved meanwhile, the last frame says that it holds until
-//! it is ended, and is not repeated: so a run in which nothing can move comes to its end, and can be told.
+//! A pause lasts for a number of quanta, unless a frame ends it sooner. It is repeated after half of its length until
+//! it ends. After many repeats without progress, the last frame holds until it is ended, and is not repeated. A
+//! deadlocked run therefore ends, and the deadlock is detected.
 
 use crate::faults::Place;
 use nicety_types::{Duration, Gap, Time};
 use serde::{Deserialize, Serialize};
 
-/// Bytes whose time on the wire is a quantum: 512 bits.
+/// Bytes per quantum: 512 bits.
 const QUANTUM: u64 = 64;
-/// How often a pause is repeated while nothing moves.
+/// Repeats of a pause without progress.
 const REPEATS: u32 = 16;
 
-/// What a pause frame says.
+/// The contents of a pause frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pause {
-    /// Send nothing for so many quanta.
+    /// Stop for this number of quanta.
     For(u16),
-    /// Send nothing until a frame says to go on.
+    /// Stop until a frame resumes.
     UntilResumed,
-    /// Go on.
+    /// Resume.
     Resume,
 }
 
-/// Bytes of a pause frame without its checksum, of which the last are padding.
+/// Bytes of a pause frame without its checksum, including the padding at its end.
 const FRAME: usize = 60;
 
 impl Pause {
-    /// The frame of IEEE 802.1Qbb that says it for priority 0, from this node. One without an end says the longest time.
+    /// Returns the frame of IEEE 802.1Qbb for priority 0, from this node. A pause without an end gives the longest
+    /// time.
     pub(crate) fn frame(self, from: Place) -> [u8; FRAME] {
         let (kind, number) = match from {
             Place::Host(rank) => (0, rank),
@@ -43,25 +44,25 @@ impl Pause {
         frame[..6].copy_from_slice(&[0x01, 0x80, 0xc2, 0x00, 0x00, 0x01]);
         frame[6..8].copy_from_slice(&[0x02, kind]);
         frame[8..12].copy_from_slice(&number.to_be_bytes());
-        // MAC control, priority flow control, the priorities that it is for, and the time of the first.
+        // MAC control, priority flow control, the priority mask, and the time for priority 0.
         frame[12..18].copy_from_slice(&[0x88, 0x08, 0x01, 0x01, 0x00, 0x01]);
         frame[18..20].copy_from_slice(&quanta.to_be_bytes());
         frame
     }
 }
 
-/// The end that is asked to stop.
+/// The paused end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Paused {
     until: Time,
-    /// Up to which instant `total` has what was paused.
+    /// The instant up to which `total` counts.
     since: Time,
     total: Duration,
     pub(super) frames: u64,
 }
 
 impl Paused {
-    /// A frame comes, by a link with this gap.
+    /// Handles a frame from a link with this gap.
     pub(super) fn hear(&mut self, pause: Pause, now: Time, gap: Gap) {
         self.total = self.total(now);
         self.since = now;
@@ -73,34 +74,34 @@ impl Paused {
         };
     }
 
-    /// When it may send again; the end of time where that is not known.
+    /// The end of the pause; the end of time if that is unknown.
     pub(super) fn until(&self) -> Time {
         self.until
     }
 
-    /// How long it was paused up to now.
+    /// The paused time up to now.
     pub(super) fn total(&self, now: Time) -> Duration {
         let end = self.until.min(now);
         if end > self.since { self.total + end.since(self.since) } else { self.total }
     }
 }
 
-/// The end that asks.
+/// The pausing end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pauser {
     quanta: u16,
-    /// Half of a pause.
+    /// Half of the pause's length.
     half: Duration,
     on: bool,
-    /// When the pause is to be repeated.
+    /// The time of the next repeat.
     next: Option<Time>,
     repeats: u32,
-    /// Whether something has come or left since it was said last.
+    /// Whether a packet has arrived or left since the last frame.
     moved: bool,
 }
 
 impl Pauser {
-    /// Pauses of so many quanta on a link with this gap.
+    /// Makes pauses of this number of quanta on a link with this gap.
     pub(super) fn new(quanta: u16, gap: Gap) -> Pauser {
         let half = gap.cover(QUANTUM * u64::from(quanta) / 2);
         Pauser { quanta, half, on: false, next: None, repeats: 0, moved: false }
@@ -111,25 +112,25 @@ impl Pauser {
         self.on
     }
 
-    /// When the pause is to be repeated, if it is.
+    /// The time of the next repeat, if any.
     pub(super) fn next(&self) -> Option<Time> {
         self.next
     }
 
-    /// Begins a pause, and says what is to be sent.
+    /// Begins a pause, and returns the frame to send.
     pub(super) fn begin(&mut self, now: Time) -> Pause {
         (self.on, self.repeats, self.moved) = (true, 0, false);
         self.next = Some(now + self.half);
         Pause::For(self.quanta)
     }
 
-    /// A packet has come or left. Returns what is to be sent where the far end does not know of the pause.
+    /// Records a packet that has arrived or left. Returns the frame to send if the far end does not know of the pause.
     pub(super) fn moves(&mut self, comes: bool, now: Time) -> Option<Pause> {
         self.moved = true;
         (comes && self.on && self.next.is_none()).then(|| self.begin(now))
     }
 
-    /// Repeats the pause, whose time it is.
+    /// Repeats the pause when it is due.
     pub(super) fn repeat(&mut self, now: Time) -> Pause {
         self.repeats = if self.moved { 1 } else { self.repeats + 1 };
         self.moved = false;

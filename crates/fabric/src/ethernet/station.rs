@@ -1,8 +1,8 @@
 //! A card's end of a link without credits.
 //!
-//! A packet that comes takes a slot of the card's packet buffer. With pauses there is a queue before that, in which packets wait
-//! for a slot: as soon as as many bytes wait as the longest packet has, the sender is paused until none do. Without, and where the queue
-//! is full, the packet is dropped. Control packets need no slot and do not wait.
+//! An arriving packet takes a slot of the card's packet buffer. With pauses, packets wait for a slot in a queue. The
+//! sender is paused when the backlog reaches the size of the longest packet, until the queue is empty. Without pauses,
+//! and where the queue is full, the packet is dropped. Control packets need no slot and do not wait.
 
 use super::pause::{Paused, Pauser};
 use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
@@ -23,17 +23,17 @@ pub(crate) struct Station {
     plan: Plan,
     slots: u32,
     state: RefCell<State>,
-    /// Packets that wait for their turn.
+    /// Packets that wait for their turn to be sent.
     senders: Cell<u32>,
-    /// A packet has come for the card.
+    /// A packet has arrived for the card.
     came: Signal,
-    /// The link is paused, or free again.
+    /// The link is paused or resumed.
     changed: Signal,
     /// A pause of the far end has begun or ended.
     pausing: Signal,
 }
 
-/// A packet that waits for its turn, and is counted.
+/// A guard that counts a packet waiting for its turn.
 struct Waiting<'c>(&'c Cell<u32>);
 
 impl<'c> Waiting<'c> {
@@ -50,9 +50,9 @@ impl Drop for Waiting<'_> {
 }
 
 struct State {
-    /// Packets that have a slot, or need none.
+    /// Packets with a slot, and control packets.
     ready: VecDeque<Parcel>,
-    /// Packets that wait for a slot, and their bytes on the wire.
+    /// Packets waiting for a slot, and their bytes on the wire.
     waiting: VecDeque<(Parcel, u64)>,
     waiting_bytes: u64,
     peak_bytes: u64,
@@ -64,7 +64,7 @@ struct State {
 }
 
 impl Station {
-    /// The receiving side of a card's port with so many slots.
+    /// The receive side of a card's port with this number of slots.
     pub(crate) fn new(sim: &Sim, transmit: Rc<Transmit>, plan: Plan, slots: u32) -> Rc<Station> {
         let quanta = plan.pause.map_or(1, |pause| pause.quanta);
         let state = RefCell::new(State {
@@ -104,7 +104,7 @@ impl Station {
         }
     }
 
-    /// The next packet for the card.
+    /// Returns the next packet for the card.
     pub(crate) async fn receive(&self) -> Parcel {
         loop {
             let next = self.state.borrow_mut().ready.pop_front();
@@ -115,7 +115,7 @@ impl Station {
         }
     }
 
-    /// A slot is free again.
+    /// Frees a slot.
     pub(crate) fn free_slot(&self) {
         let (state, now) = (&mut *self.state.borrow_mut(), self.sim.now());
         state.slots_used -= 1;
@@ -131,7 +131,7 @@ impl Station {
         }
     }
 
-    /// A packet has come.
+    /// Handles an arriving packet.
     fn arrive(&self, packet: Parcel) {
         let (state, now) = (&mut *self.state.borrow_mut(), self.sim.now());
         let bytes = self.transmit.received(packet.payload.len());
@@ -140,14 +140,14 @@ impl Station {
             self.transmit.meter(bytes, state.slots_used);
             return self.came.notify_one();
         }
-        // None waits while a slot is free.
+        // No packet waits while a slot is free.
         if state.slots_used < self.slots {
             state.take_slot(packet);
             self.transmit.meter(bytes, state.slots_used);
             return self.came.notify_one();
         }
         self.transmit.meter(bytes, state.slots_used);
-        // The packet whose last byte begins a pause, one less than it, and what still comes.
+        // The packet that triggers the pause, the backlog just below the threshold, and the bytes that still arrive.
         let room = self.plan.pause.map_or(0, |pause| 2 * self.plan.largest + pause.needed);
         if state.waiting_bytes + bytes > room {
             self.drop(state, &packet, bytes);
@@ -187,7 +187,7 @@ impl Station {
         self.pausing.notify_one();
     }
 
-    /// Repeats the pauses of the far end; it never ends.
+    /// Repeats the pauses of the far end; never returns.
     async fn repeat_pauses(self: Rc<Self>) {
         loop {
             let next = self.state.borrow().pauser.next();
@@ -205,7 +205,7 @@ impl Station {
         }
     }
 
-    /// The use of the port.
+    /// The counters of the port.
     pub(crate) fn queue(&self) -> QueueStatistics {
         let state = self.state.borrow();
         let Counts { dropped_packets, dropped_bytes, pauses_sent } = state.counts;
@@ -223,22 +223,23 @@ impl Station {
         }
     }
 
-    /// The packets that it dropped.
+    /// Reads the log of dropped packets.
     pub(crate) fn losses<T>(&self, read: impl FnOnce(&Losses) -> T) -> T {
         read(&self.state.borrow().dropped.losses)
     }
 
-    /// Sets the test for packets with data that nothing sends again.
+    /// Sets the test for packets with data that is never sent again.
     pub(crate) fn set_data(&self, is_data: IsData) {
         self.state.borrow_mut().dropped.losses.set_data(is_data);
     }
 
-    /// Keeps the packets that it drops.
+    /// Captures dropped packets.
     pub(crate) fn tap(&self, taps: Vec<DropTap>) {
         self.state.borrow_mut().dropped.taps = taps;
     }
 
-    /// The port, if it is paused and has packets to send; those that came wait for it if the far end is paused as well.
+    /// Returns the port if it is paused for good with packets to send. Received packets wait for it if the far end is
+    /// paused.
     pub(crate) fn waits(&self) -> Option<Wait> {
         let state = self.state.borrow();
         let waits = state.stopped.until() == Time::MAX && self.senders.get() > 0;
@@ -254,7 +255,7 @@ impl State {
     }
 }
 
-/// Takes what comes, as it comes.
+/// Handles arriving symbols.
 impl Handler<Symbol> for Station {
     fn message(&self, _: u32, symbol: Symbol) {
         match symbol {
@@ -264,7 +265,7 @@ impl Handler<Symbol> for Station {
                 state.stopped.hear(pause, self.sim.now(), self.transmit.gap());
                 self.changed.notify_all();
             }
-            // No slot was kept for it.
+            // A lost packet holds no slot here.
             Symbol::Lost(_) => {}
             Symbol::Head { .. } => unreachable!("cards are given whole packets"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),

@@ -1,7 +1,8 @@
-//! A switch without credits: a queue before each output, in memory that may be full.
+//! A switch without credits: a queue before each output, in memory that can fill.
 //!
-//! A packet's head is routed and goes out as in a switch with credits, if its output is free and not paused. It takes its bytes of the
-//! memory from the instant its head comes in until its last byte has left. One that finds no room is dropped as a whole.
+//! A packet's head is routed and forwarded as in a switch with credits, if its output is free and not paused. The
+//! packet occupies memory from the arrival of its head until its last byte has left. One that finds no room is dropped
+//! as a whole.
 
 use super::memory::{Memory, Refusal};
 use super::pause::{Pause, Paused, Pauser};
@@ -20,14 +21,14 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-/// A switch at work.
+/// The state of a switch.
 pub(crate) struct Inside {
     sim: Sim,
     latency: Duration,
     routing: Box<dyn Routing>,
     plan: Plan,
     state: RefCell<State>,
-    /// By output: a packet has come for it, or it is paused or free to send.
+    /// By output: a packet has arrived for it, or it is paused or resumed.
     ready: Vec<Signal>,
     /// By input: a pause has begun or ended.
     paused: Vec<Signal>,
@@ -37,19 +38,19 @@ struct State {
     outputs: Vec<Output>,
     /// By output.
     queues: Vec<VecDeque<Waiting>>,
-    /// By output: who sends by it, as the far end has paused it.
+    /// By output: the pause from its far end.
     stopped: Vec<Paused>,
     /// By input.
     pausers: Vec<Pauser>,
     memory: Memory,
-    /// Packets whose last byte leaves at these times: output, input, and bytes.
+    /// Departures of last bytes: time, output, input and bytes.
     leaving: BinaryHeap<Reverse<(Time, u32, u32, u64)>>,
     inputs: Vec<Input>,
     counts: Vec<Counts>,
     dropped: Dropped,
 }
 
-/// What came by a port.
+/// Counts of received packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Input {
     packets: u64,
@@ -59,7 +60,7 @@ struct Input {
 }
 
 impl Inside {
-    /// Starts a switch whose ports are these ends of links.
+    /// Starts a switch with these link ends as ports.
     pub(crate) fn install(
         sim: Sim,
         latency: Duration,
@@ -86,7 +87,7 @@ impl Inside {
         });
         let inside = Rc::new(Inside { sim, latency, routing, plan, state, ready, paused });
         for (port, wire) in wires.into_iter().enumerate() {
-            // The wire keeps the handler; no credits come by it.
+            // The wire keeps the handler. No credits arrive by it.
             drop(wire.handle(inside.clone(), port as u32));
             inside.sim.spawn(inside.clone().send(port));
             if plan.pause.is_some() {
@@ -96,7 +97,7 @@ impl Inside {
         inside
     }
 
-    /// A packet's head has arrived.
+    /// Handles the arrival of a packet's head.
     fn enter(&self, from: usize, mut packet: Transit, tail: Time, slowest: Stage) {
         let now = self.sim.now();
         let Route { port: to, mark, .. } = self.routing.route(&packet, from);
@@ -112,7 +113,7 @@ impl Inside {
                 let input = &mut state.inputs[from];
                 input.held += 1;
                 input.peak = input.peak.max(input.held);
-                // A stage with a latency and no gap: every byte leaves that much later.
+                // A stage with a latency and no gap: every byte leaves `latency` later.
                 let span = Span { head: now + self.latency, tail: tail + self.latency, slowest };
                 packet.trace.advance(Stage::SWITCH, span.head);
                 packet.mark = mark;
@@ -153,7 +154,7 @@ impl Inside {
         Place::of(node, self.plan.hosts)
     }
 
-    /// Frees the memory of packets that have left by now, and ends pauses for which that was the reason.
+    /// Frees the memory of packets that have left by now, and ends pauses where the occupancy permits.
     fn free(&self, state: &mut State, now: Time) {
         while let Some(Reverse((left, to, from, bytes))) = state.leaving.peek().copied() {
             if left > now {
@@ -176,7 +177,7 @@ impl Inside {
         }
     }
 
-    /// Sends a pause frame, behind the packet that is being sent.
+    /// Sends a pause frame behind the packet in transmission.
     fn say(&self, state: &mut State, port: usize, said: Option<Pause>) {
         let Some(said) = said else { return };
         state.outputs[port].pause(said, self.sim.now());
@@ -184,7 +185,7 @@ impl Inside {
         self.paused[port].notify_one();
     }
 
-    /// Repeats the pauses of who sends to an input; it never ends.
+    /// Repeats the pauses of the sender to an input; never returns.
     async fn repeat_pauses(self: Rc<Self>, port: usize) {
         loop {
             let next = self.state.borrow().pausers[port].next();
@@ -202,7 +203,7 @@ impl Inside {
         }
     }
 
-    /// Sends the packets of an output; it never ends.
+    /// Sends the packets of an output; never returns.
     async fn send(self: Rc<Self>, port: usize) {
         loop {
             let now = self.sim.now();
@@ -228,7 +229,7 @@ impl Inside {
         }
     }
 
-    /// Sends the first packet of an output's queue. Returns when its last byte will have left.
+    /// Sends the first packet of an output's queue. Returns the time at which its last byte leaves.
     fn forward(&self, port: usize, now: Time) -> Time {
         let state = &mut *self.state.borrow_mut();
         let Waiting { packet, from: (from, _), span } =
@@ -247,7 +248,7 @@ impl Inside {
         left
     }
 
-    /// The use of its ports.
+    /// The counters of its ports.
     pub(crate) fn queues(&self) -> Vec<QueueStatistics> {
         let state = self.state.borrow();
         let of = |(port, counts): (usize, &Counts)| QueueStatistics {
@@ -265,17 +266,17 @@ impl Inside {
         state.counts.iter().enumerate().map(of).collect()
     }
 
-    /// The packets that it dropped.
+    /// Reads the log of dropped packets.
     pub(crate) fn losses<T>(&self, read: impl FnOnce(&Losses) -> T) -> T {
         read(&self.state.borrow().dropped.losses)
     }
 
-    /// Sets the test for packets with data that nothing sends again.
+    /// Sets the test for packets with data that is never sent again.
     pub(crate) fn set_data(&self, is_data: IsData) {
         self.state.borrow_mut().dropped.losses.set_data(is_data);
     }
 
-    /// Keeps the packets that it drops.
+    /// Captures dropped packets.
     pub(crate) fn tap(&self, taps: Vec<DropTap>) {
         self.state.borrow_mut().dropped.taps = taps;
     }
@@ -328,7 +329,7 @@ impl Works for Inside {
     }
 }
 
-/// Serves the ports: packets and pauses, as they come.
+/// Handles packets and pauses as they arrive.
 impl Handler<Symbol> for Inside {
     fn message(&self, port: u32, symbol: Symbol) {
         match symbol {
@@ -339,7 +340,7 @@ impl Handler<Symbol> for Inside {
                 state.stopped[port as usize].hear(pause, self.sim.now(), gap);
                 self.ready[port as usize].notify_one();
             }
-            // No slot was kept for it.
+            // A lost packet holds no slot here.
             Symbol::Lost(_) => {}
             Symbol::Packet(_) => unreachable!("switches are given heads"),
             Symbol::Barrier => unreachable!("a barrier symbol on a data link"),

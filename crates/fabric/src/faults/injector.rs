@@ -8,9 +8,9 @@ use nicety_types::{Duration, LinkId, NodeId, Time};
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 
-/// The fate of a packet.
+/// The verdict on a packet.
 pub(crate) struct Verdict {
-    /// Why it never arrives, if so.
+    /// The cause of its loss, if lost.
     pub(crate) lost: Option<Cause>,
     /// Whether bits are flipped.
     pub(crate) damaged: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Verdict {
     pub(crate) again: bool,
 }
 
-/// Decides the fate of packets of one direction of a link.
+/// Decides the faults of the packets of one direction of a link.
 pub(crate) struct Injector {
     from: Place,
     to: Place,
@@ -28,7 +28,7 @@ pub(crate) struct Injector {
     down: Vec<Outage>,
     /// In ascending order.
     drop: Vec<u64>,
-    /// Whether it is there only for the bit errors of the link itself.
+    /// Whether it exists only for the link's own bit errors.
     idle: bool,
     state: RefCell<State>,
 }
@@ -44,28 +44,28 @@ struct State {
     losses: Losses,
 }
 
-/// A fault that strikes some packets: always with one probability, or in bursts.
+/// A fault of some packets: with a constant probability, or in bursts.
 struct Happening {
-    /// The probability in the good state, or always; in units of 2^-53.
+    /// The probability in the good state or, without bursts, always, in units of 2^-53.
     begin: u64,
-    /// The probability that a burst goes on.
+    /// The probability that a burst continues.
     go_on: u64,
     bad: bool,
 }
 
 impl Happening {
-    /// With this rate and, where it is not zero, this mean length of bursts.
+    /// A fault with this rate and, if not zero, this mean length of bursts.
     fn new(rate: f64, burst: f64) -> Happening {
         let chance = |probability: f64| (probability * (1u64 << 53) as f64) as u64;
         if burst == 0.0 || rate >= 1.0 {
             return Happening { begin: chance(rate), go_on: chance(rate), bad: false };
         }
-        // In the mean `burst` packets in the bad state and (1 - rate) / rate times as many in the good one.
+        // On average `burst` packets in the bad state and (1 - rate) / rate times as many in the good one.
         let begin = rate / (burst * (1.0 - rate));
         Happening { begin: chance(begin.min(1.0)), go_on: chance(1.0 - 1.0 / burst), bad: false }
     }
 
-    /// Whether it strikes the next packet. A fault of probability zero draws nothing.
+    /// Draws whether the next packet has the fault. A fault of probability zero draws nothing.
     fn draw(&mut self, rng: &mut Rng) -> bool {
         if self.begin == 0 {
             return false;
@@ -77,7 +77,7 @@ impl Happening {
 }
 
 impl Injector {
-    /// The injector of a direction of a link; none where it has no faults, nor bit errors of its own.
+    /// Returns the injector of a direction of a link; none without faults and bit errors.
     pub(crate) fn new(
         faults: &Faults,
         link: LinkId,
@@ -117,8 +117,7 @@ impl Injector {
         Some(Rc::new(Injector { from, to, nodes, down, drop, idle, state: RefCell::new(state) }))
     }
 
-    /// Decides the fate of a packet whose first byte goes out at `start`, and damages it where that is
-    /// decided.
+    /// Decides the faults of a packet that begins at `start`, and damages it if so decided.
     pub(crate) fn judge(&self, packet: &mut Packet, start: Time) -> Verdict {
         let state = &mut *self.state.borrow_mut();
         let (mut verdict, damage) = self.draw(state, start);
@@ -145,7 +144,7 @@ impl Injector {
         verdict
     }
 
-    /// Decides the fate of a transmission that begins at `start` on a link that checks and sends again.
+    /// Decides the faults of a transmission that begins at `start` on a link that checks and resends.
     pub(crate) fn judge_checked(&self, start: Time) -> Verdict {
         let state = &mut *self.state.borrow_mut();
         let verdict = self.draw(state, start).0;
@@ -154,7 +153,7 @@ impl Injector {
         verdict
     }
 
-    /// A transmission on such a link was damaged, or lost; whether the packet is sent again.
+    /// Records a damaged or lost transmission on such a link, and whether the packet is sent again.
     pub(crate) fn failed_transmission(&self, cause: Cause, again: bool) {
         let statistics = &mut self.state.borrow_mut().statistics;
         match cause {
@@ -164,12 +163,12 @@ impl Injector {
         statistics.resent += u64::from(again);
     }
 
-    /// A packet is lost, as its link has sent it as often as it may, the last time at `start`.
+    /// Records the loss of a packet after the last retry, which began at `start`.
     pub(crate) fn give_up(&self, packet: &Packet, start: Time, cause: Cause) {
         self.state.borrow_mut().losses.note(self.lost(packet, start, cause), packet);
     }
 
-    /// Draws a packet's fate, and where the damage is, if any.
+    /// Draws a packet's faults, and the place of the damage, if any.
     fn draw(&self, state: &mut State, start: Time) -> (Verdict, Option<(u64, u8)>) {
         let State { rng, statistics, .. } = state;
         statistics.packets += 1;
@@ -179,7 +178,7 @@ impl Injector {
             true if !state.delay.is_zero() => Duration::from_ps(1 + rng.below(state.delay.ps())),
             _ => Duration::ZERO,
         };
-        // Where the damage is depends on the packet's length, so it is drawn whether the packet arrives or not.
+        // The damage's place depends on the packet's length, so it is drawn whether the packet arrives or not.
         let damage = corrupted.then(|| (rng.next_u64(), 1 + rng.below(255) as u8));
         let lost = self.failed(start).or_else(|| {
             let named = self.drop.binary_search(&statistics.packets).is_ok();
@@ -188,7 +187,7 @@ impl Injector {
         (Verdict { lost, damaged: corrupted, delay, again }, damage)
     }
 
-    /// Whether there is nothing to tell of it: no fault was to strike, and no bit was hit.
+    /// Whether it has nothing to report: no fault was configured, and no bit was hit.
     pub(crate) fn is_silent(&self) -> bool {
         self.idle && self.state.borrow().statistics.corrupted == 0
     }
@@ -198,7 +197,7 @@ impl Injector {
         self.state.borrow().duplication.begin > 0
     }
 
-    /// A packet was duplicated.
+    /// Counts a duplicated packet.
     pub(crate) fn duplicated(&self) {
         self.state.borrow_mut().statistics.duplicated += 1;
     }
@@ -216,12 +215,12 @@ impl Injector {
         self.state.borrow().statistics
     }
 
-    /// The packets that it lost or damaged.
+    /// The log of lost and damaged packets.
     pub(crate) fn losses(&self) -> Ref<'_, Losses> {
         Ref::map(self.state.borrow(), |state| &state.losses)
     }
 
-    /// Sets the test for packets with data that nothing sends again.
+    /// Sets the test for packets with data that is never sent again.
     pub(crate) fn set_data(&self, is_data: IsData) {
         self.state.borrow_mut().losses.set_data(is_data);
     }

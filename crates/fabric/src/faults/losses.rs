@@ -1,4 +1,4 @@
-//! A log of lost packets: how many for each cause, the first of them and the last.
+//! A log of lost packets: the number for each cause, the first and the last ones.
 
 use super::{Cause, LostPacket, Place};
 use crate::Packet;
@@ -6,45 +6,46 @@ use nicety_types::{NodeId, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Most packets lost by chance or for want of room that a log keeps, and most that a failure lost; the others are counted.
+/// The most packets lost by chance or for lack of room in a log, and the most lost by a failure. Others are only
+/// counted.
 const LOST_KEPT: usize = 100;
-/// Most of the last packets lost or damaged that a log keeps.
+/// The most recent lost or damaged packets in a log.
 const RECENT_KEPT: usize = 1000;
 
-/// Whether a packet carries data that nothing sends again.
+/// Whether a packet carries data that is never sent again.
 pub(crate) type IsData = Rc<dyn Fn(&Packet) -> bool>;
 
-/// Packets with data that nothing sends again, lost or damaged between two nodes for one cause.
+/// Lost or damaged packets with data that is never sent again, between two nodes and for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostData {
-    /// The first of them, with place and cause.
+    /// The first of them.
     pub first: LostPacket,
     /// Their number.
     pub packets: u64,
 }
 
-/// Packets that were lost in one place.
+/// Packets lost at one place.
 #[derive(Default)]
 pub(crate) struct Losses {
-    /// The first that were lost by chance, by name or for want of room, and the first that a failure lost.
+    /// The first packets lost by chance, by name or for lack of room, and the first lost by a failure.
     lost: [Vec<LostPacket>; 2],
     recent: VecDeque<LostPacket>,
     causes: Vec<(Place, Place, Cause, u64)>,
-    /// Packets that found no room, by the node that sent them.
+    /// Dropped packets by their source.
     dropped: BTreeMap<NodeId, u64>,
     /// By cause.
     data: Vec<LostData>,
-    /// Any packet that takes buffer space, where none is set.
+    /// The test for such data. Without it, any packet that takes buffer space counts.
     is_data: Option<IsData>,
 }
 
 impl Losses {
-    /// Sets the test for packets with data that nothing sends again.
+    /// Sets the test for packets with data that is never sent again.
     pub(crate) fn set_data(&mut self, is_data: IsData) {
         self.is_data = Some(is_data);
     }
 
-    /// A packet was lost, or is about to be damaged.
+    /// Records a packet that was lost, or is about to be damaged.
     pub(crate) fn note(&mut self, lost: LostPacket, packet: &Packet) {
         let LostPacket { from, to, cause, source, .. } = lost;
         let is_data = self.is_data.as_ref().map_or(!packet.is_control(), |is_data| is_data(packet));
@@ -74,34 +75,34 @@ impl Losses {
         self.recent.push_back(lost);
     }
 
-    /// Packets with data that nothing sends again.
+    /// Packets with data that is never sent again.
     pub(crate) fn data(&self) -> Vec<LostData> {
         self.data.clone()
     }
 
-    /// The first packets that were lost, control packets not among them.
+    /// The first lost packets, without control packets.
     pub(crate) fn first(&self) -> Vec<LostPacket> {
         self.lost.concat()
     }
 
-    /// The last packets that were lost or damaged, control packets among them.
+    /// The last lost or damaged packets, including control packets.
     pub(crate) fn recent(&self) -> Vec<LostPacket> {
         self.recent.iter().copied().collect()
     }
 
-    /// How many packets of a node found no room.
+    /// Number of dropped packets from a node.
     pub(crate) fn dropped_from(&self, source: NodeId) -> u64 {
         self.dropped.get(&source).copied().unwrap_or_default()
     }
 
-    /// How many packets were lost or damaged for each cause, and between which nodes.
+    /// Number of lost or damaged packets for each pair of nodes and cause.
     pub(crate) fn causes(&self) -> Vec<(Place, Place, Cause, u64)> {
         self.causes.clone()
     }
 }
 
 impl LostPacket {
-    /// A packet that is lost at `time` on the way between two nodes.
+    /// A packet lost at `time` between two nodes.
     pub(crate) fn new(packet: &Packet, time: Time, (from, to): (Place, Place), cause: Cause) -> LostPacket {
         LostPacket {
             time,

@@ -1,14 +1,14 @@
 //! Faults on links, by chance or by script.
 //!
-//! A [`Faults`] describes them. Each direction of a link that has any gets an [`Injector`], which decides for
-//! every packet put on it: whether it is lost, damaged, duplicated or delayed. It draws from its own stream,
-//! seeded by [`Faults::seed`] and the direction, and draws the same number of times for every packet, so the
-//! faults of one link depend on no other, and not on shards. A direction without faults has no injector.
+//! [`Faults`] describes them. Each direction of a link with faults has an [`Injector`], which decides for each packet
+//! whether it is lost, damaged, duplicated or delayed. An injector draws from its own stream, seeded by
+//! [`Faults::seed`] and the direction. It draws equally often for every packet, so the faults of a link depend neither
+//! on other links nor on shards. A direction without faults has no injector.
 //!
-//! A link with a [protocol](crate::LinkProtocol) of its own makes up for faults: each transmission is judged.
+//! A link with its own [protocol](crate::LinkProtocol) recovers from faults: each transmission is judged.
 //!
-//! **Credits do not leak.** They are kept by the links themselves, and are never lost. The far end learns of
-//! a lost packet, and frees its buffer slot at once.
+//! **Credits do not leak.** The links keep them, and they are never lost. The far end learns of a lost packet, and
+//! frees its buffer slot at once.
 
 mod injector;
 mod losses;
@@ -20,7 +20,7 @@ pub(crate) use losses::{IsData, Losses};
 use nicety_types::{Duration, MessageId, NodeId, Time};
 use std::fmt;
 
-/// A node, as faults name it.
+/// A node in the notation of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// A host, by rank.
@@ -30,7 +30,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place of a node in a network of `hosts` hosts: they come first, and switches behind them.
+    /// The place of a node in a network of `hosts` hosts. Hosts come first, then switches.
     pub fn of(node: NodeId, hosts: u32) -> Place {
         match node.0.checked_sub(hosts) {
             None => Place::Host(node.0),
@@ -51,18 +51,18 @@ impl fmt::Display for Place {
 /// The probability of each fault of a packet, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// It is lost.
+    /// The packet is lost.
     pub loss: f64,
-    /// Bits of a byte of its header or payload are flipped.
+    /// Bits of one byte of its header or payload are flipped.
     pub corruption: f64,
-    /// It is duplicated.
+    /// The packet is duplicated.
     pub duplication: f64,
-    /// It comes later, and others may pass it.
+    /// The packet is delayed, and others may overtake it.
     pub reordering: f64,
-    /// The longest delay; any number of picoseconds up to it is equally likely.
+    /// The longest delay. Delays up to it are uniform, in picoseconds.
     pub delay: Duration,
-    /// How many packets in a row are lost, or damaged, in the mean (Gilbert's model: a link is good or bad,
-    /// and changes by chance). Zero where each packet is decided by itself.
+    /// Mean length of bursts of lost or damaged packets (Gilbert's model: a link is good or bad, and changes by
+    /// chance). Zero for independent decisions.
     pub burst: f64,
 }
 
@@ -73,12 +73,12 @@ impl Rates {
     }
 }
 
-/// A time during which a link is down: packets that begin to go out then are lost.
+/// A time during which a link is down: packets that begin in it are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// The beginning.
     pub from: Time,
-    /// The end, exclusive; none for good.
+    /// The end, exclusive; none for a permanent outage.
     pub until: Option<Time>,
 }
 
@@ -100,19 +100,19 @@ impl fmt::Display for Outage {
 /// The faults of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkFaults {
-    /// The node where the direction begins.
+    /// The node at its start.
     pub from: Place,
-    /// The node where it ends. Applies to all links between the two.
+    /// The node at its end. The entry applies to all links between the two.
     pub to: Place,
-    /// Used instead of [`Faults::rates`].
+    /// Replaces [`Faults::rates`].
     pub rates: Rates,
-    /// The times at which it is down.
+    /// The times during which it is down.
     pub down: Vec<Outage>,
-    /// Packets to lose, counted from 1 by this direction alone.
+    /// Packets to lose, counted from 1 in this direction alone.
     pub drop: Vec<u64>,
 }
 
-/// A node that fails: from then on it sends and receives nothing.
+/// The failure of a node: from then on it sends and receives nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeFailure {
     /// The node.
@@ -124,18 +124,17 @@ pub struct NodeFailure {
 /// All faults of a network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// The seed of every draw. It is not the run's seed, so that faults can be changed while everything else
-    /// stays.
+    /// The seed of every draw. It is not the run's seed, so the faults can change while everything else stays.
     pub seed: u64,
-    /// The rates on every direction of every link that has no entry of its own.
+    /// The rates of every direction of a link without its own entry.
     pub rates: Rates,
-    /// Directions of links with an entry of their own.
+    /// Directions of links with their own entry.
     pub links: Vec<LinkFaults>,
-    /// Nodes that fail.
+    /// Failing nodes.
     pub nodes: Vec<NodeFailure>,
 }
 
-/// Invalid faults. The text says why, and what to write instead.
+/// Invalid faults. The text has the reason and a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultsError(String);
 
@@ -148,7 +147,7 @@ impl fmt::Display for FaultsError {
 impl std::error::Error for FaultsError {}
 
 impl Faults {
-    /// Checks that every named link and node exists, where these are the directions of all links between so many hosts and
+    /// Checks that every named link and node exists. `directions` are those of all links between `hosts` hosts and
     /// their switches.
     pub(crate) fn check(&self, directions: &[(Place, Place)], hosts: u32) -> Result<(), FaultsError> {
         let is_host = |place: &Place| matches!(place, Place::Host(rank) if *rank < hosts);
@@ -207,26 +206,26 @@ impl Faults {
     }
 }
 
-/// Why a packet was lost.
+/// The cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// By chance.
+    /// Chance.
     Chance,
-    /// Because the faults name this packet of the link.
+    /// The faults name this packet of the link.
     Dropped,
-    /// Because the link was down.
+    /// The link was down.
     LinkDown(Outage),
-    /// Because a node at one of its ends had failed.
+    /// A node at one of the link's ends had failed.
     NodeDown(NodeFailure),
-    /// Not lost in flight, but damaged, so that its receiver may have no use for it.
+    /// The packet was not lost in flight but damaged, so its receiver may discard it.
     Damaged,
-    /// Because it was damaged each time that the link sent it.
+    /// Every transmission of the packet was damaged.
     BitErrors,
-    /// Because the switch where [`LostPacket::from`] is had no room for it before this port.
+    /// The switch at [`LostPacket::from`] had no room before this port.
     QueueFull(u32),
-    /// Because the switch where [`LostPacket::to`] is had no headroom left for what comes in by this port.
+    /// The switch at [`LostPacket::to`] had no headroom left at this input port.
     NoHeadroom(u32),
-    /// Because the buffer of the card at [`LostPacket::to`] was full.
+    /// The buffer of the card at [`LostPacket::to`] was full.
     CardFull,
 }
 
@@ -236,32 +235,32 @@ impl Cause {
         matches!(self, Cause::LinkDown(_) | Cause::NodeDown(_))
     }
 
-    /// Whether a buffer without room for it dropped the packet.
+    /// Whether a full buffer dropped the packet.
     pub const fn is_drop(&self) -> bool {
         matches!(self, Cause::QueueFull(_) | Cause::NoHeadroom(_) | Cause::CardFull)
     }
 }
 
-/// A packet that was lost.
+/// A lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
-    /// When its first byte went out, or it was dropped.
+    /// The time at which its first byte left, or at which it was dropped.
     pub time: Time,
-    /// Where the direction of the link begins.
+    /// The node at the start of the link's direction.
     pub from: Place,
-    /// Where it ends.
+    /// The node at its end.
     pub to: Place,
     /// The node that sent the packet.
     pub source: NodeId,
-    /// The node it was for.
+    /// Its destination.
     pub destination: NodeId,
-    /// The message it was part of.
+    /// Its message.
     pub message: MessageId,
-    /// Where its payload began in the message's, in bytes.
+    /// Offset of its payload in the message, in bytes.
     pub offset: u64,
     /// Bytes of payload.
     pub bytes: u64,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }
 
@@ -294,24 +293,24 @@ impl fmt::Display for LostPacket {
     }
 }
 
-/// The effects of faults on one direction of a link.
+/// The faults of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultStatistics {
-    /// The node where it begins.
+    /// The node at its start.
     pub from: Place,
-    /// The node where it ends.
+    /// The node at its end.
     pub to: Place,
-    /// Packets that were put on it.
+    /// Packets sent on it.
     pub packets: u64,
-    /// Those that were lost.
+    /// Lost packets.
     pub lost: u64,
-    /// Those in which bits were flipped.
+    /// Packets with flipped bits.
     pub corrupted: u64,
-    /// Those that were duplicated. None is where the far end has no place for the copy.
+    /// Duplicated packets. A copy needs a slot at the far end.
     pub duplicated: u64,
-    /// Those that were delayed.
+    /// Delayed packets.
     pub reordered: u64,
-    /// Those among [`FaultStatistics::packets`] that the link sent again, having lost or damaged them.
+    /// Resends after loss or damage, included in [`FaultStatistics::packets`].
     pub resent: u64,
 }
 

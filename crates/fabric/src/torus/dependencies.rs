@@ -1,18 +1,18 @@
-//! The check that packets on a torus cannot wait for each other in a circle.
+//! The check that packets on a torus cannot deadlock.
 //!
-//! A packet in the buffer of one virtual channel of a link waits for a place in that of the next channel on its way: the
-//! second channel is a dependency of the first. If no circle of dependencies exists, some packet can always go on (Dally and Seitz,
-//! IEEE Transactions on Computers C-36(5), 1987). The dependencies are asked of the routing rule itself, [`TorusShape::step`], by which
-//! routers send packets on.
+//! A packet in the buffer of one virtual channel of a link waits for a slot of the next channel on its way. The second
+//! channel is a dependency of the first. Without a cycle of dependencies, some packet can always advance (Dally and
+//! Seitz, IEEE Transactions on Computers C-36(5), 1987). The dependencies come from the routing rule itself,
+//! [`TorusShape::step`], by which routers forward packets.
 
 use super::NAMES;
 use super::shape::{Coordinates, DIMENSIONS, TorusShape, Way};
 use std::fmt;
 
-/// A virtual channel of a link, by where the link begins.
+/// A virtual channel of a link, named by the start of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TorusChannel {
-    /// The rank of the host whose router sends on it.
+    /// The rank of the host with the router that sends on it.
     pub from: u32,
     /// 0, 1 or 2 for x, y or z.
     pub dimension: usize,
@@ -29,7 +29,7 @@ impl fmt::Display for TorusChannel {
     }
 }
 
-/// Channels that depend on each other in a circle: each on the one behind it, and the last on the first.
+/// Channels in a cycle of dependencies: each depends on the one after it, and the last on the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle(pub Vec<TorusChannel>);
 
@@ -40,7 +40,7 @@ impl fmt::Display for Cycle {
     }
 }
 
-/// Channels of all links that begin at one router.
+/// Channels of all links that start at one router.
 const PER_ROUTER: usize = DIMENSIONS * 2 * 2;
 
 impl TorusChannel {
@@ -61,10 +61,10 @@ impl TorusChannel {
 }
 
 impl TorusShape {
-    /// A circle of channels that depend on each other, if there is one: then packets can wait for each other for ever. Takes
-    /// time in proportion to the number of links.
+    /// Returns a cycle of dependencies between channels, if there is one. Packets can then wait for each other for
+    /// ever. Takes time proportional to the number of links.
     pub fn dependency_cycle(&self) -> Option<Cycle> {
-        // A depth-first search, with the channels on the way to where it is, and for each the dependencies left to follow.
+        // A depth-first search: the channels of the current path, each with its dependencies left to follow.
         let mut seen = vec![false; PER_ROUTER * self.hosts() as usize];
         let mut open = vec![false; seen.len()];
         let mut way: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -100,7 +100,7 @@ impl TorusShape {
         None
     }
 
-    /// The channels that packets on this one may wait for.
+    /// Returns the channels that packets on this one may wait for.
     fn dependencies(&self, on: TorusChannel) -> Vec<usize> {
         let TorusChannel { from, dimension, plus, channel } = on;
         let here = self.coordinates(from);
@@ -135,8 +135,8 @@ impl TorusShape {
         found
     }
 
-    /// Places that packets go to from `here` in this direction alone, with their distances: those among which the rule changes, the
-    /// nearest two, the one before and the one behind the wrap-around link and those beside them, and the furthest.
+    /// Destinations reached from `here` in this direction alone, with their distances. They are those where the rule
+    /// changes: the nearest two, both ends of the wrap-around link with their neighbours, and the furthest.
     fn destinations(&self, here: Coordinates, dimension: usize, plus: bool) -> Vec<(Coordinates, u32)> {
         let (size, at) = (self.sizes()[dimension], here[dimension]);
         let behind_wrap = if plus { size - at } else { at + 1 };
@@ -202,7 +202,7 @@ mod tests {
     fn a_torus_has_no_circle_of_dependencies_and_none_without_a_dateline_has_none() {
         for sizes in shapes().chain([[16, 16, 16], [64, 64, 1], [4096, 1, 1], [100_000, 1, 1]]) {
             assert_eq!(shape(&sizes).dependency_cycle(), None, "{sizes:?}");
-            // Up to three hosts no packet takes two links of a ring.
+            // With up to three hosts no packet takes two links of a ring.
             let cycle = TorusShape::new(sizes, false).dependency_cycle();
             assert_eq!(cycle.is_some(), sizes.iter().any(|&size| size > 3), "{sizes:?}");
         }

@@ -1,11 +1,11 @@
-//! Tori: grids of one to three dimensions whose rows are closed to rings, with a router at every host.
+//! Tori: grids of one to three dimensions with rows closed to rings, and a router at every host.
 //!
 //! - `shape.rs`: places of hosts, and the routing rule.
-//! - `dependencies.rs`: the check that no packets can wait for each other in a circle.
-//! - Here: a torus as it is written, and its parts.
+//! - `dependencies.rs`: the check for deadlocks.
+//! - This file: the parser of a torus, and its construction.
 //!
-//! A router is a [`Switch`] on its host's own node. Its first port is a link inside the node, to the card; the others are
-//! links to the routers of the neighbours, with two virtual channels each.
+//! A router is a [`Switch`] on its host's own node. Its first port is a link inside the node, to the card. The others
+//! are links to the routers of the neighbours, with two virtual channels each.
 
 mod dependencies;
 mod shape;
@@ -28,50 +28,51 @@ use std::sync::Arc;
 
 /// Virtual channels of a link between routers.
 const CHANNELS: u8 = 2;
-/// The time on the link between card and router, the least that there is: the router's latency covers it.
+/// The time of the link between card and router, the smallest possible: the router's latency includes it.
 const INNER_LATENCY: Duration = Duration::from_ps(1);
-/// The names of a router's ports beside `local`: two for each dimension.
+/// The names of a router's ports after `local`: two for each dimension.
 const NAMES: [[&str; 2]; DIMENSIONS] = [["x+", "x-"], ["y+", "y-"], ["z+", "z-"]];
 
 /// The specification of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterSpec {
-    /// From the arrival of a packet's head at an input to its routed head at an output.
+    /// From the arrival of a packet's head at an input to the routed head at an output.
     pub latency: Duration,
-    /// Packets that the input buffer of each port holds, for each virtual channel.
+    /// Capacity in packets of the input buffer of each port, for each virtual channel.
     pub buffer: u32,
-    /// Packets of its own card that it holds. An output serves packets in the order in which they came, so a card's
-    /// packets and those in transit share a link as they share the router: with as many of its own packets in the router as others
-    /// can be there, a card takes half of the link, the next one half of what is left, and the network stops up.
+    /// Capacity for packets of its own card. An output serves packets in the order of arrival. The card and the transit
+    /// traffic thus share a link in proportion to their packets in the router. With equal shares, a card takes half of
+    /// the link, the next one half of the rest, and the network congests.
     pub entry: u32,
-    /// Time per byte between card and router, where it is not that of the card's link.
+    /// Time per byte between card and router, if it is not that of the card's link.
     pub gap: Option<Gap>,
 }
 
 impl RouterSpec {
-    /// The usual [`RouterSpec::entry`] beside a buffer of this size: a quarter of it.
+    /// The usual [`RouterSpec::entry`] for a buffer of this size: a quarter of it.
     pub const fn usual_entry(buffer: u32) -> u32 {
         if buffer < 4 { 1 } else { buffer / 4 }
     }
 
-    /// A router like this switch.
+    /// A router with the parameters of this switch.
     pub const fn like(switch: &SwitchSpec) -> RouterSpec {
         let &SwitchSpec { latency, buffer, .. } = switch;
         RouterSpec { latency, buffer, entry: RouterSpec::usual_entry(buffer), gap: None }
     }
 
-    /// The time of a packet with so many bytes of payload over so many links, and the routers at their ends, where it
-    /// meets no other.
+    /// The latency of a packet with `bytes` bytes of payload over `links` links and the routers at their ends, without
+    /// other traffic.
     pub fn alone(&self, link: &LinkSpec, links: u32, bytes: u64) -> Duration {
         let inside = self.latency + INNER_LATENCY + INNER_LATENCY;
         link.serialisation(bytes) + inside + (link.latency + self.latency) * u64::from(links)
     }
 
-    /// What its buffers let through of packets with so many bytes of payload: the most that a card can send, and that a
-    /// link can carry on all its virtual channels, as fractions of the link's bandwidth, which may be above 1.
+    /// Throughput limits by its buffers, for packets with `bytes` bytes of payload. The first is that of a card's
+    /// sending, the second that of a link with all its virtual channels. Both are fractions of the link's bandwidth,
+    /// and may be above 1.
     ///
-    /// A place is taken from a packet's start until its credit is back: there and back on the link, the router's latency,
-    /// and the time of its bytes on the way out.
+    /// A slot is taken from a packet's start until its credit is back. This is the time there and back on the link, the
+    /// router's latency, and the time of the packet's bytes on the way out.
     pub fn passes(&self, link: &LinkSpec, bytes: u64) -> [f64; 2] {
         let bytes = link.serialisation(bytes);
         let share = |places: u32, latency: Duration| {
@@ -85,7 +86,7 @@ impl RouterSpec {
 /// A torus, without hosts yet. The default has three dimensions, as equal as the number of hosts allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Torus {
-    /// The sizes, and how many of them were written; the others are 1.
+    /// The sizes, and the number of sizes written; the others are 1.
     sizes: Option<(Coordinates, u8)>,
     dateline: bool,
 }
@@ -97,8 +98,8 @@ impl Default for Torus {
 }
 
 impl Torus {
-    /// A torus with these sizes of one to three dimensions. A dimension of size 1 has no links, and one of size 2 two to
-    /// the same neighbour.
+    /// A torus with these sizes of one to three dimensions. A dimension of size 1 has no links. One of size 2 has two
+    /// links to the same neighbour.
     ///
     /// # Errors
     /// When there is no such torus.
@@ -120,18 +121,18 @@ impl Torus {
         Ok(Torus { sizes: Some((all, sizes.len() as u8)), ..Torus::default() })
     }
 
-    /// How many hosts it has, where its sizes are written.
+    /// Number of hosts, if its sizes are written.
     pub fn hosts(self) -> Option<u32> {
         self.sizes.map(|(sizes, _)| sizes.iter().product())
     }
 
-    /// The same torus with one virtual channel in use, so that packets in a ring can wait for each other for ever; to
-    /// show that the dateline is needed.
+    /// The same torus with a single virtual channel in use. Packets in a ring can then wait for each other for ever,
+    /// which shows the need for the dateline.
     pub fn without_dateline(self) -> Torus {
         Torus { dateline: false, ..self }
     }
 
-    /// Parses the part behind `torus`: `:SIZExSIZExSIZE` or nothing.
+    /// Parses the part after `torus`: `:SIZExSIZExSIZE` or nothing.
     pub(crate) fn parse(text: &str) -> Result<Torus, TopologyError> {
         let Some(sizes) = text.strip_prefix(':') else { return Ok(Torus::default()) };
         let size = |text: &str| match text.parse::<u32>() {
@@ -141,7 +142,7 @@ impl Torus {
         Torus::new(&sizes.split('x').take(DIMENSIONS + 1).map(size).collect::<Result<Vec<u32>, _>>()?)
     }
 
-    /// The torus with so many hosts.
+    /// Returns the torus with this number of hosts.
     ///
     /// # Errors
     /// When its sizes are for another number of hosts.
@@ -184,7 +185,7 @@ impl Torus {
         let at = |node| Terminal { node, buffer: router.buffer, delivery: Delivery::Head };
         let entry = |node| Terminal { buffer: router.entry, ..at(node) };
         let mut ports = Vec::with_capacity(hosts.len());
-        // Of each router: the link to the card, and behind it those of each dimension, to the next host and to the one before.
+        // Of each router: the link to the card, then those of each dimension, to the next host and to the previous one.
         let mut ends: Vec<Vec<Option<LinkEnd>>> = Vec::with_capacity(hosts.len());
         for host in hosts {
             let gap = router.gap.unwrap_or(host.1.gap);
@@ -225,7 +226,7 @@ impl Torus {
     }
 }
 
-/// A mistake in the text behind `torus:`.
+/// An error in the text after `torus:`.
 fn wrong(sizes: &str, why: &str) -> TopologyError {
     let shown: String = sizes.chars().take(32).collect();
     TopologyError::new(format!("torus:{shown}: {why}; write torus:XxYxZ, as in torus:4x4x4"))
@@ -242,7 +243,7 @@ impl fmt::Display for Torus {
     }
 }
 
-/// The place of a node that is no host.
+/// The place of a node that is not a host.
 const NOWHERE: Coordinates = [u32::MAX; DIMENSIONS];
 
 /// The places of nodes, by node.
@@ -254,7 +255,7 @@ fn places(shape: TorusShape, hosts: &[(NodeId, LinkSpec)]) -> Rc<[Coordinates]> 
     places.into()
 }
 
-/// The routing of one router. A packet's mark is the direction round each ring, which the router of its source chooses.
+/// The routing of one router. A packet's mark has its direction round each ring, chosen by the router of its source.
 struct Router {
     places: Rc<[Coordinates]>,
     here: Coordinates,

@@ -1,19 +1,19 @@
 //! The places of hosts in a torus, and the routing rule.
 //!
-//! Dimension order: a packet goes round the x ring to its destination's x, then along y, then along z. Round each ring it
-//! takes the shorter way. Where both ways are equally long, half round a ring of even size, the parity of coordinates
-//! decides: that of the source's in this dimension, and of both ends' in the others. So of the sources in a ring every
-//! second one goes either way, and where that does not suffice for equal loads, since half the ring is an odd number of
-//! links, the other coordinates of the destinations make up for it. The rule sees source and destination alone, so packets of a
-//! pair take one way and stay in order.
+//! Dimension order: a packet goes round the x ring to its destination's x, then along y, then along z. Round each ring
+//! it takes the shorter way. Both ways are equally long half round a ring of even size. The parity of coordinates then
+//! decides: that of the source in this dimension, and of both ends in the others. Every second source in a ring thus
+//! goes either way. If half the ring is an odd number of links, this is not enough for equal loads, and the
+//! destinations' other coordinates balance them. The rule depends on source and destination alone, so packets of a pair
+//! take one way and stay in order.
 //!
-//! The dateline: a packet that has the wrap-around link of its ring before it (the one between the last host and the first) is
-//! on virtual channel 0, and on channel 1 behind it, or from the start where it never takes that link. So channel 0 of the first
-//! link of a ring is never used, nor channel 1 of the wrap-around link, and neither channel is a circle.
+//! The dateline is the wrap-around link between the last host and the first. A packet is on virtual channel 0 before
+//! this link, and on channel 1 after it. A packet that never takes the link is on channel 1 from the start. Channel 0
+//! of the first link of a ring and channel 1 of the wrap-around link are thus never used. Neither channel is a cycle.
 
 use std::fmt;
 
-/// Most dimensions of a torus.
+/// The most dimensions of a torus.
 pub(super) const DIMENSIONS: usize = 3;
 
 /// A place: x, y and z.
@@ -29,16 +29,16 @@ pub(super) struct Way {
     pub(super) channel: u8,
 }
 
-/// A packet's passage from one router to the next.
+/// A packet's hop from one router to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// The rank of the host whose router it leaves.
+    /// The rank of the host at the router that it leaves.
     pub from: u32,
-    /// The rank of the host whose router it comes to.
+    /// The rank of the host at the router that it reaches.
     pub to: u32,
     /// 0, 1 or 2 for x, y or z.
     pub dimension: usize,
-    /// Whether it is towards larger coordinates; from the last to the first at the wrap-around link.
+    /// Whether it is towards larger coordinates; at the wrap-around link, from the last to the first.
     pub plus: bool,
     /// The virtual channel.
     pub channel: u8,
@@ -56,17 +56,17 @@ impl TorusShape {
         TorusShape { sizes, dateline }
     }
 
-    /// Places alone, without a network whose routes would need virtual channels.
+    /// Places alone, without a network and its routes.
     pub fn places(sizes: [u32; 3]) -> TorusShape {
         TorusShape::new(sizes, false)
     }
 
-    /// How many hosts each dimension has.
+    /// Number of hosts in each dimension.
     pub fn sizes(&self) -> [u32; 3] {
         self.sizes
     }
 
-    /// How many hosts there are.
+    /// Number of hosts.
     pub fn hosts(&self) -> u32 {
         self.sizes.iter().product()
     }
@@ -82,12 +82,12 @@ impl TorusShape {
         x + self.sizes[0] * (y + self.sizes[1] * z)
     }
 
-    /// The next rank in a dimension, towards larger coordinates or smaller ones.
+    /// Returns the next rank in a dimension, towards larger or smaller coordinates.
     pub fn neighbour(&self, rank: u32, dimension: usize, plus: bool) -> u32 {
         self.rank(self.moved(self.coordinates(rank), dimension, plus))
     }
 
-    /// The rank that is `steps` on in a dimension's ring, towards larger coordinates.
+    /// Returns the rank `steps` further in a dimension's ring, towards larger coordinates.
     pub fn on(&self, rank: u32, dimension: usize, steps: u32) -> u32 {
         let mut place = self.coordinates(rank);
         place[dimension] = (place[dimension] + steps) % self.sizes[dimension];
@@ -104,19 +104,19 @@ impl TorusShape {
         place
     }
 
-    /// The slab of a rank: its coordinate in the last dimension that has any size.
+    /// Returns the slab of a rank: its coordinate in the last dimension of size above 1.
     pub(crate) fn slab(&self, rank: u32) -> u32 {
         let last = (0..DIMENSIONS).rfind(|&d| self.sizes[d] > 1).unwrap_or(0);
         self.coordinates(rank)[last]
     }
 
-    /// How many links are between the routers of two ranks.
+    /// Number of links between the routers of two ranks.
     pub fn hops(&self, a: u32, b: u32) -> u32 {
         let (a, b) = (self.coordinates(a), self.coordinates(b));
         (0..DIMENSIONS).map(|d| a[d].abs_diff(b[d]).min(self.sizes[d] - a[d].abs_diff(b[d]))).sum()
     }
 
-    /// The way of packets from one rank to another, hop by hop.
+    /// Returns the path of packets from one rank to another, hop by hop.
     pub fn path(&self, from: u32, to: u32) -> impl Iterator<Item = Hop> + use<> {
         let (shape, mut here, to) = (*self, self.coordinates(from), self.coordinates(to));
         let mark = shape.directions(here, to);
@@ -128,7 +128,7 @@ impl TorusShape {
         })
     }
 
-    /// The directions round the rings that a packet takes from its source: a bit for each dimension, set where it is
+    /// Returns the directions round the rings that a packet takes from its source: a bit for each dimension, set if
     /// towards larger coordinates.
     pub(super) fn directions(&self, from: Coordinates, to: Coordinates) -> u8 {
         let parity = from.iter().chain(&to).fold(0, |parity, at| parity ^ at & 1);
@@ -142,7 +142,7 @@ impl TorusShape {
         directions
     }
 
-    /// The next hop of a packet that takes these directions; none where it has arrived.
+    /// Returns the next hop of a packet with these directions; none if it has arrived.
     pub(super) fn step(&self, here: Coordinates, to: Coordinates, directions: u8) -> Option<Way> {
         let dimension = (0..DIMENSIONS).find(|&d| here[d] != to[d])?;
         let plus = directions >> dimension & 1 == 1;
@@ -158,7 +158,7 @@ impl fmt::Display for TorusShape {
     }
 }
 
-/// The three sizes of a torus of so many hosts, the first the largest, whose sum is the smallest.
+/// Returns the three sizes with the smallest sum for a torus of `hosts` hosts, the largest first.
 pub fn most_cubic(hosts: u32) -> [u32; 3] {
     let divisors = |of: u32| {
         (1..)

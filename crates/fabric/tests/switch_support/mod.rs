@@ -1,4 +1,4 @@
-//! Hosts around a switch, with cards that send given packets and log the received ones.
+//! Hosts around a switch. Their cards send given packets and log the received ones.
 
 #![allow(dead_code, reason = "each of the two test programs uses some of it")]
 
@@ -20,13 +20,13 @@ pub const fn at(ps: u64) -> Time {
     Time::from_ps(ps)
 }
 
-/// So many random cases, and in proportion where PROPTEST_CASES asks for more or fewer than its usual 256.
+/// `usual` random cases, scaled if PROPTEST_CASES asks for more or fewer than its default of 256.
 pub fn cases(usual: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig { cases: (u64::from(usual) * u64::from(config.cases) / 256) as u32, ..config }
 }
 
-/// The link and the switch of the sPIN paper: 20 ps a byte, 33.4 ns, 50 ns.
+/// The link and the switch of the sPIN paper: 20 ps per byte, 33.4 ns, 50 ns.
 pub const SPIN: NetworkSpec = NetworkSpec {
     link: LinkSpec {
         latency: ps(33_400),
@@ -40,7 +40,7 @@ pub const SPIN: NetworkSpec = NetworkSpec {
     router: None,
 };
 
-/// A packet to send: its first and last byte are there at `head` and `tail`.
+/// A packet to send. Its first and last byte are ready at `head` and `tail`.
 #[derive(Clone, Copy, Debug)]
 pub struct Send {
     pub to: u32,
@@ -52,7 +52,7 @@ pub struct Send {
     pub tail: Time,
 }
 
-/// A packet that is a message and is ready at `ps`.
+/// A packet that is a whole message, ready at `ps`.
 pub fn send(to: u32, bytes: u64, ps: u64) -> Send {
     Send { to, bytes, message: ps + (u64::from(to) << 40), offset: 0, head: at(ps), tail: at(ps) }
 }
@@ -69,7 +69,7 @@ pub struct Received {
     pub path: Path,
 }
 
-/// The bytes of a packet, by its sender and its place.
+/// The bytes of a packet, derived from its sender and its place.
 pub fn content(source: u32, message: u64, offset: u64, bytes: u64) -> Vec<u8> {
     let seed = (u64::from(source) ^ message ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..bytes).map(|i| (seed.rotate_left((i % 64) as u32).wrapping_add(i) >> 8) as u8).collect()
@@ -81,7 +81,7 @@ pub struct Net {
     pub network: Network,
     services: Vec<Duration>,
     sent: usize,
-    /// Whether hosts say beforehand what they do: send packets behind each other, and free slots.
+    /// Whether hosts act in advance: launch packets behind each other, and free slots.
     pub is_early: bool,
     log: Rc<RefCell<Vec<Received>>>,
 }
@@ -98,7 +98,7 @@ impl Net {
         Net::new(world, ports, network)
     }
 
-    /// The same with this flow control, for packets of 4 KiB and less.
+    /// The same with this flow control, for packets of at most 4 KiB.
     pub fn flowing(topology: &str, hosts: u32, shards: usize, spec: &NetworkSpec, flow: FlowControl) -> Net {
         let mut world = World::new(Config { shards, ..Config::default() });
         let hosts: Vec<_> = (0..hosts).map(|_| (world.add_node(), spec.link)).collect();
@@ -117,7 +117,7 @@ impl Net {
         (self.world.sim(NodeId(host)), self.ports[host as usize].clone())
     }
 
-    /// The host sends these, one after another.
+    /// Makes the host send these, one after another.
     pub fn sends(&mut self, host: u32, sends: &[Send]) {
         let (sim, port) = self.node(host);
         let sends = sends.to_vec();
@@ -150,8 +150,8 @@ impl Net {
         });
     }
 
-    /// The host checks the bytes of arriving packets and finishes each `service` after the one before, or
-    /// after its arrival. Other hosts finish at once.
+    /// Makes the host check the bytes of arriving packets. It finishes each `service` after the previous one, or after
+    /// its arrival. Other hosts finish at once.
     pub fn serves(&mut self, host: u32, service: Duration) {
         self.services[host as usize] = service;
     }
@@ -194,14 +194,14 @@ impl Net {
         });
     }
 
-    /// Everything received, by receiver, each in the order in which it came.
+    /// Runs it, and returns everything received, by receiver in the order of arrival.
     pub fn run(&mut self) -> (Summary, Vec<Received>, NetworkStatistics) {
         let (outcome, log) = self.try_run();
         assert_eq!(log.len(), self.sent, "every packet has come, once");
         (outcome.unwrap(), log, self.network.statistics())
     }
 
-    /// The outcome, and what was received.
+    /// Runs it, and returns the outcome and everything received.
     pub fn try_run(&mut self) -> (Result<Summary, RunError>, Vec<Received>) {
         (0..self.ports.len() as u32).for_each(|host| self.listen(host));
         let outcome = self.world.run();
@@ -211,7 +211,7 @@ impl Net {
     }
 }
 
-/// Runs these sends, by host, on a star; receivers finish a packet at once.
+/// Runs these sends, by host, on a star. Receivers finish a packet at once.
 pub fn run(spec: &NetworkSpec, sends: &[&[Send]]) -> (Vec<Received>, NetworkStatistics) {
     let mut net = Net::star(sends.len() as u32, 1, spec);
     for (host, sends) in (0..).zip(sends) {

@@ -17,7 +17,7 @@ pub use write::write;
 pub(crate) const MAGIC: u64 = 4223;
 /// Bytes before the table of blocks.
 const HEAD: u64 = 14;
-/// Where offsets are counted from.
+/// Base of the offsets.
 const ORIGIN: u64 = 8;
 /// Bytes of an operation.
 const NODE: u64 = 39;

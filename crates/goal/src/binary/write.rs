@@ -4,10 +4,10 @@ use super::{HEAD, MAGIC, NODE, ORIGIN};
 use crate::schedule::{Kind, Op, Rank, Schedule};
 use std::io::{self, Write};
 
-/// Writes a schedule to a destination that is buffered.
+/// Writes a schedule to a buffered destination.
 ///
 /// # Errors
-/// Those of the destination.
+/// Errors of the destination.
 pub fn write(schedule: &Schedule, mut to: impl Write) -> io::Result<()> {
     let highest = |of: fn(&Op) -> u8| schedule.ops().iter().map(of).max().unwrap_or(0);
     to.write_all(&MAGIC.to_le_bytes())?;
@@ -27,7 +27,7 @@ pub fn write(schedule: &Schedule, mut to: impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// The operations that wait for nothing.
+/// Returns the operations without dependencies.
 fn roots(rank: Rank<'_>) -> impl Iterator<Item = u32> {
     (0..).zip(rank.ops).filter(|(_, op)| op.dependencies == 0).map(|(number, _)| number)
 }

@@ -1,17 +1,17 @@
-//! Operations that could not end, and messages that no receive took.
+//! Operations that could not end, and messages without a receive.
 
 use super::rank::State;
 use crate::loggops::Stuck;
 use crate::schedule::{Kind, Schedule};
 use std::collections::HashMap;
 
-/// A message as a receive sees it: where it goes, where it comes from, its tag.
+/// A message as its receive sees it: destination, source and tag.
 type Key = (u32, u32, u32);
 
-/// What is left of a schedule when nothing can happen any more; none if all is done.
+/// Returns the unfinished part of a schedule when no event is left; `None` if all is done.
 pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
     let mut stuck = Stuck::default();
-    // Of each key: messages that receives have taken.
+    // For each key, the number of messages that receives have taken.
     let mut taken: HashMap<Key, u64> = HashMap::new();
     let mut sent: Vec<(u64, u32, u32)> = Vec::new();
     for (rank, State { spans, order, taken: found, .. }) in (0..).zip(ranks) {
@@ -36,7 +36,7 @@ pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
             stuck.counts.operations += u64::from(ended.is_some());
         }
     }
-    // Messages of a key are taken in the order in which they were sent.
+    // Receives take messages of a key in the order in which they were sent.
     sent.sort_by_key(|(begun, ..)| *begun);
     for (_, rank, number) in sent {
         let op = &schedule.rank(rank).ops[number as usize];
@@ -48,7 +48,7 @@ pub(super) fn left(schedule: &Schedule, ranks: &[State]) -> Option<Stuck> {
     (stuck.waiting > 0 || !stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
 }
 
-/// The notes of a deadlock's text, which say what else may be its cause.
+/// Returns the notes in a deadlock's text, which name other possible causes.
 pub(super) fn notes(text: &str) -> String {
     text.lines()
         .filter(|line| line.trim_start().starts_with("note:"))

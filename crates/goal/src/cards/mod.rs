@@ -1,14 +1,13 @@
-//! The same schedules on modelled cards: every message is executed by the cards of two hosts, packet by packet over a network.
+//! Schedules on modelled cards: the cards of two hosts execute every message, packet by packet over a network.
 //!
-//! - `rank.rs`: a rank, whose operations begin as they become free, as `send`, `recv` and `compute` of a host's program.
+//! - `rank.rs`: a rank; its operations begin as they become free, as `send`, `recv` and `compute` of a host's program.
 //! - `offload.rs`: messages that cards execute by themselves, with handlers.
-//! - `left.rs`: operations that could not end, and messages that no receive took.
-//! - `taken.rs`: which send's message each receive took.
+//! - `left.rs`: operations that could not end, and messages without a receive.
+//! - `taken.rs`: the send that each receive matched.
 //!
-//! A rank is a host. A calculation takes the CPU of its number, one at a time, and a core of the host. Sends and receives begin
-//! at once, unless their CPU computes, and do not hold up one another; what they cost, and whether a message is sent at once or
-//! waits for its receive, is the card's and its library's. Messages have lengths and no bytes, so that memory does not grow with
-//! them.
+//! A rank is a host. A calculation takes its CPU, and a core of the host; a CPU runs one calculation at a time. Sends and receives begin at
+//! once, unless their CPU computes, and do not delay each other. The card and its library decide their cost, and whether a message is eager
+//! or waits for its receive. Messages have lengths and no bytes, so memory does not grow with them.
 
 mod left;
 mod offload;
@@ -28,28 +27,28 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// When the last operation of each rank ended, in picoseconds.
+    /// The end of each rank's last operation, in picoseconds.
     pub finish_ps: Vec<u64>,
     /// Counts; a step is an event of the simulation.
     pub counts: Counts,
-    /// When each operation began and ended.
+    /// Start and end of each operation.
     pub spans: Spans,
-    /// The critical path to the end of the rank that was last, the first of several, by stage in picoseconds; where the
+    /// The critical path to the end of the last rank (the first one if several end together), in picoseconds per stage. Present if the
     /// configuration asks for paths by stage.
     pub stages: Option<Vec<(Stage, u64)>>,
 }
 
-/// Why a run came to nothing.
+/// The reason why a run failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// Operations wait for each other.
     Cycle(Cycle),
     /// Messages or receives are left; with notes on the network.
     Stuck(Stuck, String),
-    /// The configuration is none, or the run failed.
+    /// The configuration is invalid, or the run failed.
     Run(Error),
 }
 
@@ -59,8 +58,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs a schedule on a cluster, whose hosts are as many as the schedule has ranks, in so many threads; the result is the same.
-/// `go_on` is called every so often with how many operations have ended; where it returns false, the run ends.
+/// Runs a schedule on a cluster with one host per rank, in `threads` threads. The result does not depend on the threads. `go_on` is called
+/// regularly with the number of ended operations; if it returns false, the run ends.
 ///
 /// # Errors
 /// The schedule cannot finish; the cluster cannot be built; a limit of a card was reached; the network lost messages.
@@ -73,8 +72,8 @@ pub fn run(
     run_by(schedule, config, None, &Spread::threads(threads as usize), go_on)
 }
 
-/// The same, with messages executed by these handlers on the cards, those of `matching.c`, where there are some, and not by the
-/// design's library on the hosts; spread over threads or processes.
+/// Runs a schedule on a cluster, over threads or processes. If `handlers` are given (those of `matching.c`), they execute the messages on
+/// the cards; otherwise the design's library does on the hosts.
 ///
 /// # Errors
 /// As [`run`]; the cards have no handlers, or a message is longer than handlers can count.
@@ -116,7 +115,7 @@ pub fn run_by(
     }
 }
 
-/// What came of the ranks of a part of a cluster, in their order.
+/// The result of the ranks of a part of a cluster, in their order.
 #[derive(Serialize, Deserialize)]
 struct Part {
     /// Events, or the text of a deadlock of the whole cluster.
@@ -124,7 +123,7 @@ struct Part {
     states: Vec<State>,
 }
 
-/// Runs the ranks whose hosts are here.
+/// Runs the ranks with a host in this part.
 fn run_part(
     schedule: &Arc<Schedule>,
     cluster: &mut Cluster,
@@ -136,7 +135,7 @@ fn run_part(
     let mut ranks = Vec::with_capacity(here.len());
     for rank in here {
         if handlers.is_none() {
-            // As MPI has it: a schedule has any number of receives.
+            // As in MPI: a schedule may have any number of receives.
             cluster.host(rank).match_in_library(Pairs::ONE)?;
         }
         let running = Running::new(schedule.clone(), cluster.host(rank), ended.clone())?;

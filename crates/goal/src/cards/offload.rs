@@ -1,12 +1,13 @@
-//! Messages that cards execute by themselves: matching, copies of messages that come before their receives, and rendezvous.
+//! Messages that cards execute by themselves: matching, unexpected messages, and rendezvous.
 //!
-//! A receive is a use-once match entry with the handlers of `matching.c`. A short message goes to it as it is. Of a longer one a
-//! request goes, whose header handler gets the bytes out of the sender's memory; the host learns of the match and of the end. A
-//! message that comes first waits on the overflow list: a short one with its bytes in a buffer of the library, of a long one the
-//! request. The entry of its receive has it delivered once more ([`MeOptions::REDELIVER`]), so that a late receive goes the
-//! same way as an early one. A CPU posts and takes note, and is never waited for in between.
+//! A receive is a use-once match entry with the handlers of `matching.c`. A short message goes to it directly. A long message sends a
+//! request first, and its header handler gets the bytes from the sender's memory. The host gets an event for the match and one for the end.
 //!
-//! One task of a rank reads its events, and ends where no message is under way.
+//! An unexpected message waits on the overflow list. A short one has its bytes in a buffer of the library; a long one is its request. The
+//! entry of its receive gets it redelivered ([`MeOptions::REDELIVER`]), so a late receive takes the same path as an early one. The host's
+//! CPU only posts operations and reads events.
+//!
+//! One task of a rank reads its events, and ends when no message is in flight.
 
 use super::rank::Running;
 use crate::check::named;
@@ -21,9 +22,9 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The portal table entry of messages; entry 0 is that of the library's own `send` and `recv`.
+/// The portal table entry of messages; entry 0 belongs to the library's `send` and `recv`.
 const PT: u32 = 1;
-/// `MATCHING_DATA` of matching.h, with a request's number: the bytes of a long message at their sender.
+/// `MATCHING_DATA` of matching.h, plus a request's number: the bytes of a long message at their sender.
 const DATA: u64 = 1 << 63;
 /// The match bits of any tag.
 const TAGS: u64 = u32::MAX as u64;
@@ -35,18 +36,18 @@ pub(super) struct CardMessages {
     portals: Portals,
     events: EqHandle,
     handlers: u32,
-    /// The memory that all messages come from; with and without an event when it may be used again.
+    /// The source memory of all messages; with and without a SEND event.
     out: MdHandle,
     silent: MdHandle,
-    /// Buffers for short messages that come before their receives.
+    /// Buffers for unexpected short messages.
     buffers: Buffer,
     spec: MessagesSpec,
-    /// Most receives that may wait, by the card's limits.
+    /// The largest number of waiting receives, by the card's limits.
     most: u32,
     receives: Cell<u32>,
-    /// What waits for an event, by the number of its operation.
+    /// Operations that wait for an event, by their numbers.
     expected: RefCell<FxHashMap<u32, Expected>>,
-    /// Whether there is a task that reads events.
+    /// Whether a task reads events.
     is_reading: Cell<bool>,
 }
 
@@ -66,10 +67,10 @@ struct Expected {
 }
 
 impl CardMessages {
-    /// Sets up a rank's card, as a library does before a program is measured.
+    /// Sets up a rank's card, as a library does before a measured program.
     ///
     /// # Errors
-    /// The card has no handlers, or not what this takes.
+    /// The card has no handlers, or lacks resources.
     pub(super) fn set_up(host: &Host, handlers: &Handlers, out: &Buffer) -> Result<Rc<CardMessages>, Error> {
         let portals = host.portals()?;
         let (limits, spec) = (portals.ni_limits(), portals.card().spec().messages);
@@ -109,14 +110,14 @@ impl CardMessages {
         for index in 0..spec.buffers {
             portals.me_set_up(PT, card.buffer(index.into()), List::Overflow)?;
         }
-        // Requests need no bytes, and come here even where all buffers are full.
+        // Requests have no payload, so this entry accepts them even if all buffers are full.
         let requests = MeOptions::OP_PUT | MeOptions::NO_TRUNCATE | MeOptions::EVENT_COMM_DISABLE;
         let requests = Me { ignore_bits: !DATA, options: requests, ..Me::default() };
         portals.me_set_up(PT, requests, List::Overflow)?;
         Ok(Rc::new(card))
     }
 
-    /// A buffer, which is unlinked when it may lack room for another message.
+    /// Returns the entry of a buffer, which unlinks when it may lack room for another message.
     fn buffer(&self, index: u64) -> Me {
         Me {
             start: self.buffers.address() + index * self.spec.buffer,
@@ -132,7 +133,7 @@ impl CardMessages {
         }
     }
 
-    /// Posts a send or a receive. What follows it goes on when its event has come.
+    /// Posts a send or a receive. Its dependents continue after its event.
     pub(super) async fn post(
         self: Rc<CardMessages>,
         rank: Rc<Running>,
@@ -152,7 +153,7 @@ impl CardMessages {
         Ok(())
     }
 
-    /// A short message goes as it is, and of a longer one a request with its number and its length.
+    /// Sends a short message directly, and for a long one a request with its number and its length.
     async fn send(self: &Rc<CardMessages>, begun: &Begun) -> Result<(), Error> {
         let Begun { number, op, .. } = *begun;
         let is_long = op.size > self.spec.eager;
@@ -200,7 +201,7 @@ impl CardMessages {
         Ok(())
     }
 
-    /// An operation waits for an event from now on.
+    /// Records an operation that waits for an event.
     fn expect(self: &Rc<CardMessages>, begun: &Begun, got: Option<CtHandle>) {
         let Begun { rank, host, number, op } = begun;
         self.expected.borrow_mut().insert(*number, Expected { op: *op, got });
@@ -241,7 +242,7 @@ impl CardMessages {
         Ok(None)
     }
 
-    /// The event of an operation has come; a receive whose bytes are got ends with them.
+    /// Handles the event of an operation. A receive with a get ends after the get.
     async fn end(&self, begun: &Begun, got: Option<CtHandle>, event: Event) -> Result<(), Error> {
         let Begun { number, op, .. } = *begun;
         let portals = begun.host.portals()?;
@@ -261,7 +262,7 @@ impl CardMessages {
         Ok(())
     }
 
-    /// Why the card has dropped a message that came before its receive, if it has: nothing can come of the run then.
+    /// Returns the reason if the card has dropped an unexpected message: the run has failed then.
     pub(super) fn dropped(&self) -> Option<String> {
         let card = self.portals.card();
         let (statistics, spec) = (card.statistics(), card.spec());
@@ -291,7 +292,7 @@ impl CardMessages {
     }
 }
 
-/// Why an operation's event says that it failed.
+/// Returns the error of an operation's failed event.
 fn failed(op: &Op, event: &Event) -> Error {
     let (from, tag) = (event.initiator.0, event.match_bits as u32);
     let bytes = if event.hdr_data == 0 { event.rlength } else { event.hdr_data & LONGEST };

@@ -1,4 +1,4 @@
-//! A rank: its operations as they become free, begin and end on its host.
+//! A rank: its operations become free, begin and end on its host.
 
 use super::offload::CardMessages;
 use crate::check::named;
@@ -18,67 +18,67 @@ pub(super) struct Running {
     schedule: Arc<Schedule>,
     rank: u32,
     pub(super) tasks: Tasks,
-    /// Memory that all messages come from, and that all go to.
+    /// Source memory of all messages, and their destination.
     pub(super) out: Buffer,
     into: Buffer,
-    /// Of each operation: the dependencies that are not yet met.
+    /// For each operation, the dependencies not yet met.
     remaining: RefCell<Vec<u32>>,
     rooms: Rooms,
     /// By their numbers.
     cpus: RefCell<Vec<Cpu>>,
-    /// The card's own messages, where it executes them.
+    /// The card's messages, if cards execute them.
     pub(super) card: OnceCell<Rc<CardMessages>>,
-    /// A rank posts one receive at a time: those of one source and tag take messages in the order in which they are posted.
+    /// A rank posts one receive at a time: receives of one source and tag take messages in the order of posting.
     is_posting: Cell<bool>,
-    /// Receives that are to be posted, with the paths to when they became free.
+    /// Receives to be posted, with the paths to the times at which they became free.
     to_post: RefCell<VecDeque<(u32, Path)>>,
     spans: RefCell<Spans>,
     /// Sends and receives, in the order in which they began.
     order: RefCell<Vec<u32>>,
-    /// The messages that receives with a wildcard have taken: source and tag, by operation.
+    /// The messages that wildcard receives took: source and tag, by operation.
     pub(super) taken: RefCell<BTreeMap<u32, (u32, u32)>>,
-    /// The path to the end of all, once that has come.
+    /// The path to the end of the rank, once it has ended.
     path: RefCell<Option<Path>>,
-    /// Operations of all ranks of the part that have ended.
+    /// Ended operations of all ranks of the part.
     ended: Rc<Cell<u64>>,
 }
 
-/// What came of a rank.
+/// The result of a rank.
 #[derive(Serialize, Deserialize)]
 pub(super) struct State {
-    /// When its operations began and ended, by their numbers.
+    /// Start and end of its operations, by their numbers.
     pub(super) spans: Spans,
-    /// Sends and receives, in the order in which they began: several may at one time.
+    /// Sends and receives, in the order in which they began, since several may begin at one time.
     pub(super) order: Vec<u32>,
-    /// The messages that receives with a wildcard have taken: source and tag, by operation.
+    /// The messages that wildcard receives took: source and tag, by operation.
     pub(super) taken: BTreeMap<u32, (u32, u32)>,
-    /// The path to the end of all, if that has come.
+    /// The path to the end of the rank, if it has ended.
     pub(super) path: Option<Path>,
     /// The first message that its card has dropped.
     pub(super) dropped: Option<String>,
 }
 
 impl State {
-    /// When the last of its operations ended, in picoseconds.
+    /// Returns the end of its last operation, in picoseconds.
     pub(super) fn finish_ps(&self) -> u64 {
         self.spans.last_end().unwrap_or(0)
     }
 }
 
-/// A CPU, as the schedule numbers them.
+/// A CPU of the schedule.
 #[derive(Default)]
 struct Cpu {
     computes: bool,
-    /// Operations that are free and wait for the end of a calculation.
+    /// Free operations that wait for the end of a calculation.
     waiting: VecDeque<u32>,
 }
 
-/// The room that receives have: that of the longest which may take the same messages. A library may let a short message
-/// overtake a long one that was sent just before; which of two receives takes it is the same to the schedule.
+/// The room of receives: the length of the longest that may take the same messages. A library may let a short message overtake a long one
+/// sent just before, and the schedule allows either receive to take it.
 enum Rooms {
-    /// There are wildcards.
+    /// With wildcards: the same for all.
     Same(u64),
-    /// By source and tag.
+    /// Without: by source and tag.
     Each(FxHashMap<(u32, u32), u64>),
 }
 
@@ -105,10 +105,10 @@ impl Rooms {
 }
 
 impl Running {
-    /// A rank at its beginning.
+    /// Creates a rank.
     ///
     /// # Errors
-    /// When its host has no memory for its longest message.
+    /// Its host has no memory for its longest message.
     pub(super) fn new(
         schedule: Arc<Schedule>,
         host: &Host,
@@ -141,7 +141,7 @@ impl Running {
         }))
     }
 
-    /// The program of its host.
+    /// Runs the program of its host.
     pub(super) async fn run(self: Rc<Running>, host: Host) -> Result<(), Error> {
         let ops = (0..).zip(self.rank().ops);
         let mut free: Vec<u32> =
@@ -153,7 +153,7 @@ impl Running {
         Ok(())
     }
 
-    /// What has come of it so far.
+    /// Returns its result so far.
     pub(super) fn state(&self) -> State {
         State {
             spans: self.spans.borrow().clone(),
@@ -172,8 +172,7 @@ impl Running {
         self.schedule.rank(self.rank)
     }
 
-    /// Operations that become free together begin in the order of their kinds: receives, which programs post first, before sends
-    /// before calculations.
+    /// Sorts operations that become free together by kind: receives, which programs post first, then sends, then calculations.
     fn in_order(&self, free: &mut [u32]) {
         let ops = self.rank().ops;
         free.sort_by_key(|op| match ops[*op as usize].kind {
@@ -183,7 +182,7 @@ impl Running {
         });
     }
 
-    /// Begins what is free, and what becomes free by that; `path` leads to this instant.
+    /// Begins the free operations, and those that become free by that; `path` leads to this instant.
     fn proceed(self: &Rc<Running>, host: &Host, mut free: VecDeque<u32>, path: &Path) {
         while let Some(number) = free.pop_front() {
             let op = self.rank().ops[number as usize];
@@ -211,7 +210,7 @@ impl Running {
 
     fn start(self: &Rc<Running>, host: &Host, number: u32, path: Path) {
         let (own, op) = (self.clone(), self.rank().ops[number as usize]);
-        // A program posts its receives before it sends: what the library does for them at this instant comes first.
+        // A program posts its receives before it sends, so their work in the library comes first.
         let posts = match op.kind {
             Kind::Send if self.is_posting.get() => 1 + self.to_post.borrow().len(),
             _ => 0,
@@ -224,7 +223,7 @@ impl Running {
         });
     }
 
-    /// Whether its CPU computes. A calculation that may begin takes the CPU.
+    /// Returns whether its CPU computes. A calculation that may begin takes the CPU.
     fn has_to_wait(&self, number: u32, op: Op) -> bool {
         let cpu = &mut self.cpus.borrow_mut()[usize::from(op.cpu)];
         if cpu.computes {
@@ -235,7 +234,7 @@ impl Running {
         false
     }
 
-    /// An operation from its beginning to its end.
+    /// Executes an operation from start to end.
     async fn execute(self: Rc<Running>, host: Host, number: u32, op: Op) -> Result<Option<Later>, Error> {
         if let (Some(card), Kind::Send | Kind::Recv) = (self.card.get(), op.kind) {
             card.clone().post(self, host, number, op).await?;
@@ -247,7 +246,7 @@ impl Running {
             Kind::Recv => {
                 let posted = Box::pin(self.post(&host, op)).await;
                 let pending = posted.map_err(|error| error.inside(&named(number, &op)))?;
-                // Receives wait for long, and there may be many: none keeps a task meanwhile.
+                // Receives may wait for long, and may be many, so a waiting receive keeps no task.
                 let own = self.clone();
                 let go_on = move |host, pending| own.receive(host, number, op, pending);
                 return match self.tasks.start_when_received(&host, pending, go_on) {
@@ -261,7 +260,7 @@ impl Running {
         Ok(None)
     }
 
-    /// An operation has ended, and others go on.
+    /// Ends an operation and continues its dependents.
     pub(super) fn completed(self: &Rc<Running>, number: u32, op: Op, host: &Host) {
         let free = self.end(number, op, host);
         self.proceed(host, free, &host.path());
@@ -284,7 +283,7 @@ impl Running {
         Ok(posted)
     }
 
-    /// A receive that has been posted, up to its end.
+    /// Runs a posted receive to its end.
     async fn receive(
         self: Rc<Running>,
         host: Host,
@@ -300,12 +299,12 @@ impl Running {
         Ok(None)
     }
 
-    /// The memory of a receive.
+    /// Returns the memory of a receive.
     pub(super) fn room(&self, op: &Op) -> Result<Buffer, Error> {
         self.into.slice(0, self.rooms.room(op))
     }
 
-    /// A receive is posted, so that the next one may be.
+    /// Ends the posting of a receive, so that the next one may begin.
     pub(super) fn posted(self: &Rc<Running>, host: &Host) {
         let next = self.to_post.borrow_mut().pop_front();
         match next {
@@ -314,7 +313,7 @@ impl Running {
         }
     }
 
-    /// An operation has ended: what becomes free by that. Operations that waited for its CPU come first.
+    /// Ends an operation and returns the operations that become free. Operations that waited for its CPU come first.
     fn end(&self, number: u32, op: Op, host: &Host) -> VecDeque<u32> {
         self.spans.borrow_mut().end(number as usize, host.now().ps());
         self.ended.set(self.ended.get() + 1);
@@ -328,7 +327,7 @@ impl Running {
         free
     }
 
-    /// Meets the dependencies of those that wait for an operation's start, or for its end: those that are free then.
+    /// Meets the dependencies on an operation's start or end, and returns the operations that become free.
     fn met(&self, number: u32, on_start: bool) -> Vec<u32> {
         let mut remaining = self.remaining.borrow_mut();
         let mut free = Vec::new();

@@ -1,5 +1,5 @@
-//! Which send's message each receive took: messages from one rank to another with one tag are taken in the order in which they
-//! were sent, by receives in the order in which they were posted.
+//! The send that each receive matched. Messages of one source, destination and tag match in the order of sending, with receives in the
+//! order of posting.
 
 use crate::check::named;
 
@@ -8,10 +8,10 @@ use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
 use nicety::Error;
 
-/// The end of a message: destination, source and tag, and the operation among all.
+/// The end of a message: destination, source and tag, and the operation's index in the schedule.
 type End = ((u32, u32, u32), usize);
 
-/// Has receives begin no earlier than the sends of their messages.
+/// Sets the start of each receive to the start of its send, if that is later.
 ///
 /// # Errors
 /// A message is longer than its receive.
@@ -29,7 +29,7 @@ pub(super) fn note(schedule: &Schedule, ranks: &[State], spans: &mut Spans) -> R
             }
         }
     }
-    // Stable: the messages of a key stay in their order.
+    // Stable, so that messages of a key stay in order.
     sends.sort_by_key(|(key, _)| *key);
     receives.sort_by_key(|(key, _)| *key);
     for ((to, receive), (from, send)) in receives.into_iter().zip(sends) {

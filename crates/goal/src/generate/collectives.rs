@@ -3,7 +3,7 @@
 use super::{Program, part};
 use std::ops::Range;
 
-/// The children of a rank in a binomial tree over all ranks, the one with the largest tree first, and its parent.
+/// Returns the parent of a rank in a binomial tree over all ranks, and its children, the root of the largest subtree first.
 fn tree(rank: u32, ranks: u32) -> (Option<u32>, Vec<u32>) {
     let lowest = if rank == 0 { ranks.next_power_of_two() } else { rank & rank.wrapping_neg() };
     let parent = (rank > 0).then(|| rank - lowest);
@@ -23,7 +23,7 @@ pub(crate) fn broadcast(program: &mut Program<'_>) {
 pub(crate) fn reduce(program: &mut Program<'_>) {
     let (parent, children) = tree(program.rank, program.shape.ranks);
     let mut after = Vec::new();
-    // The smallest trees are done first.
+    // The smallest subtrees end first.
     for child in children.into_iter().rev() {
         after.push(program.recv(program.shape.size, child, 0));
         after = program.calc(program.shape.compute_ns, &after);
@@ -48,7 +48,7 @@ pub(crate) fn recursive_doubling(program: &mut Program<'_>) {
     let (rank, ranks, size) = (program.rank, program.shape.ranks, program.shape.size);
     let compute = program.shape.compute_ns;
     let group = 1 << ranks.ilog2();
-    // The ranks beyond the power of two give their vectors to those that many before, and get the sums from them.
+    // Ranks from `group` on, a power of two, give their vectors to the ranks `group` below, and get the sums from them.
     if rank >= group {
         program.send(size, rank - group, 0, &[]);
         program.recv(size, rank - group, 1);
@@ -73,8 +73,8 @@ pub(crate) fn recursive_doubling(program: &mut Program<'_>) {
     }
 }
 
-/// An allreduce of `size` bytes with this tag, which computes so long on each part, behind an operation or with the current
-/// part of the pattern.
+/// Adds a ring allreduce of `size` bytes with this tag, after an operation or in the current part of the pattern. Each part costs
+/// `compute_ns`.
 pub(crate) fn allreduce_ring(
     program: &mut Program<'_>,
     size: u64,
@@ -86,7 +86,7 @@ pub(crate) fn allreduce_ring(
     ring(program, &|number| part(size, ranks, number), 0..2 * (ranks - 1), compute_ns, tag, after);
 }
 
-/// Steps around a ring: in those before `ranks - 1` parts of a vector are summed, and then passed on to all.
+/// Adds the steps of a ring: the first `ranks - 1` sum the parts of a vector, and the others pass the sums on to all.
 pub(crate) fn ring(
     program: &mut Program<'_>,
     parts: &dyn Fn(u32) -> u64,
@@ -99,7 +99,7 @@ pub(crate) fn ring(
     let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
     let mut ready: Vec<u32> = after.into_iter().collect();
     for step in steps {
-        // Step by step a rank passes on the part that it got in the step before.
+        // In each step a rank passes on the part from the step before.
         let sends = (u64::from(rank) + 2 * u64::from(ranks) - u64::from(step)) % u64::from(ranks);
         let gets = (sends + u64::from(ranks) - 1) % u64::from(ranks);
         program.send(parts(sends as u32), next, tag, &ready);

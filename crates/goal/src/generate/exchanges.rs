@@ -12,7 +12,7 @@ pub(super) fn pairwise(program: &mut Program<'_>) {
     }
 }
 
-/// Everything at once, to and from all others: `sizes` are the bytes to and from each.
+/// Exchanges with all other ranks at once; `sizes` returns the bytes to and from each.
 pub(crate) fn linear(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> (u64, u64), tag: u32) {
     let (rank, ranks) = (u64::from(program.rank), u64::from(program.shape.ranks));
     let others = (1..ranks).map(|step| ((rank + step) % ranks) as u32);
@@ -24,7 +24,7 @@ pub(crate) fn linear(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> (u64, u64
     }
 }
 
-/// All to the root: `sizes` are the bytes of each.
+/// All to the root; `sizes` returns the bytes of each.
 pub(crate) fn gather(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     if program.rank > 0 {
         program.send(sizes(program.rank), 0, 0, &[]);
@@ -35,7 +35,7 @@ pub(crate) fn gather(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     }
 }
 
-/// The root to all: `sizes` are the bytes of each.
+/// The root to all; `sizes` returns the bytes of each.
 pub(crate) fn scatter(program: &mut Program<'_>, sizes: &dyn Fn(u32) -> u64) {
     if program.rank > 0 {
         program.recv(sizes(program.rank), 0, 0);
@@ -55,7 +55,7 @@ pub(crate) fn pipeline(program: &mut Program<'_>) {
     }
 }
 
-/// Ranks in two or three dimensions, as equal as can be; the last one is the next in order.
+/// A grid of ranks in two or three dimensions, as equal as possible; consecutive ranks are neighbours in the last dimension.
 pub(super) struct Grid(Vec<u32>);
 
 impl Grid {
@@ -72,7 +72,7 @@ impl Grid {
         Grid(lengths)
     }
 
-    /// The ranks beside a rank, with the direction to each: twice the dimension, and one more upwards.
+    /// Returns the neighbours of a rank, each with its direction: twice the dimension, plus one upwards.
     fn neighbours(&self, rank: u32) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let mut stride = 1;
@@ -94,7 +94,7 @@ pub(super) fn halo(program: &mut Program<'_>, grid: &Grid) {
     let size = program.shape.size;
     let neighbours = grid.neighbours(program.rank);
     for (other, direction) in &neighbours {
-        // The other one sends in the opposite direction.
+        // The neighbour sends in the opposite direction.
         program.recv(size, *other, direction ^ 1);
     }
     let done = program.calc(program.shape.compute_ns, &[]);

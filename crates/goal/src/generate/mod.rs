@@ -1,8 +1,7 @@
 //! Schedules of communication patterns.
 //!
-//! Receives are posted as early as the pattern knows of them; sends wait for what they pass on. Where a pattern computes, it
-//! does so on CPU 0 of each rank. Messages take that, too; those of training steps take CPU 1, so that they go on while CPU 0
-//! computes.
+//! Receives are posted as early as the pattern allows, and a send waits for the data that it passes on. A pattern computes on CPU 0 of each
+//! rank. Messages take that CPU, too; those of training steps take CPU 1, so that they overlap with the calculations of CPU 0.
 
 pub(crate) mod collectives;
 pub(crate) mod exchanges;
@@ -15,36 +14,36 @@ use crate::schedule::{Builder, Kind, Op, Schedule};
 pub enum Pattern {
     /// Rank 0 to all, along a binomial tree.
     BinomialBroadcast,
-    /// All to rank 0, along a binomial tree, computing at each node of it.
+    /// All to rank 0, along a binomial tree, with a calculation at each node.
     BinomialReduce,
-    /// Each rank hears of all, in a logarithm of rounds: a barrier.
+    /// A barrier: in a logarithm of rounds each rank gets a message that depends on all others.
     Dissemination,
-    /// An allreduce by recursive doubling; of other numbers than powers of two, those beyond fold into others.
+    /// An allreduce by recursive doubling; if ranks are no power of two, the ranks beyond fold into others.
     RecursiveDoubling,
     /// An allreduce around a ring: a reduce-scatter and an allgather.
     RingAllreduce,
-    /// Each rank to all, with one partner at a time.
+    /// Each rank to all, one partner at a time.
     PairwiseAlltoall,
     /// Each rank to all at once.
     LinearAlltoall,
     /// All to rank 0 at once.
     Gather,
-    /// Rank 0 to all, one after the other, with a part for each.
+    /// Rank 0 to all, in sequence, with a part for each.
     Scatter,
     /// Faces to the neighbours in a grid of two dimensions.
     Halo2d,
     /// Faces to the neighbours in a grid of three dimensions.
     Halo3d,
-    /// From rank to rank, computing at each.
+    /// From rank to rank, with a calculation at each.
     Pipeline,
-    /// Training steps with the gradients of a layer summed around a ring while the next layer computes.
+    /// Training steps: an allreduce of a layer's gradients around a ring, while the next layer computes.
     DataParallel,
-    /// Training steps whose layers send tokens to experts on all ranks and back.
+    /// Training steps with layers that send tokens to experts on all ranks and back.
     MixtureOfExperts,
 }
 
 impl Pattern {
-    /// All of them, with their names.
+    /// All patterns, with their names.
     pub const ALL: [(&'static str, Pattern); 14] = [
         ("binomial-broadcast", Pattern::BinomialBroadcast),
         ("binomial-reduce", Pattern::BinomialReduce),
@@ -68,19 +67,19 @@ impl Pattern {
 pub struct Shape {
     /// Ranks, at least one.
     pub ranks: u32,
-    /// Bytes: of the message, of the vector that is reduced, of a face, to each rank of an alltoall; of all gradients of a
-    /// training step, and of the tokens that a rank sends to all experts together.
+    /// Bytes: of the message, of the reduced vector, of a face, or to each rank of an alltoall. For a training step: of all gradients, and
+    /// of the tokens that a rank sends to all experts together.
     pub size: u64,
-    /// How often the pattern is repeated; each rank begins again when it is done.
+    /// Repetitions of the pattern; each rank begins the next one when it has ended its part.
     pub iterations: u32,
-    /// Nanoseconds of a calculation, where the pattern has one.
+    /// Nanoseconds of a calculation, if the pattern has one.
     pub compute_ns: u64,
     /// Layers of a training step.
     pub layers: u32,
 }
 
 impl Shape {
-    /// About how many operations a pattern has, of all ranks together: not fewer than half, nor more than twice as many.
+    /// Returns about the number of operations of a pattern over all ranks, between half and twice the true number.
     pub fn operations(&self, pattern: Pattern) -> u128 {
         let (ranks, layers) = (u128::from(self.ranks), u128::from(self.layers));
         let rounds = u128::from(self.ranks.max(2).ilog2());
@@ -100,7 +99,7 @@ impl Shape {
     }
 }
 
-/// Makes a schedule. None where `go_on`, which is called for each rank, returned false.
+/// Generates a schedule. `go_on` is called for each rank; if it returns false, the result is `None`.
 pub fn generate(pattern: Pattern, shape: &Shape, go_on: &mut dyn FnMut(u32) -> bool) -> Option<Schedule> {
     let mut builder = Builder::new();
     let grid = exchanges::Grid::of(shape.ranks, if pattern == Pattern::Halo2d { 2 } else { 3 });
@@ -136,28 +135,28 @@ pub fn generate(pattern: Pattern, shape: &Shape, go_on: &mut dyn FnMut(u32) -> b
     Some(builder.finish())
 }
 
-/// Bytes of one of `parts` parts of a vector, as equal as can be.
+/// Returns the bytes of one of `parts` parts of a vector, as equal as possible.
 fn part(size: u64, parts: u32, number: u32) -> u64 {
     size / u64::from(parts) + u64::from(u64::from(number) < size % u64::from(parts))
 }
 
-/// A pattern of a rank in the making.
+/// A rank of a pattern under construction.
 pub(crate) struct Program<'b> {
     builder: &'b mut Builder,
     shape: Shape,
     /// Counted from the root.
     rank: u32,
-    /// Rank 0 of the pattern.
+    /// The rank of the schedule that is rank 0 of the pattern.
     root: u32,
-    /// The tag of its messages; patterns that have several count from it.
+    /// The tag of its messages; patterns with several count from it.
     tag: u32,
     /// The CPU of messages.
     cpu: u8,
-    /// The operation that the current part begins behind, if there is one.
+    /// The operation that precedes the current part, if any.
     before: Vec<u32>,
-    /// The operations that the rank had before.
+    /// Operations of the rank before the pattern.
     base: u32,
-    /// Of each operation of the pattern, whether another one is behind it.
+    /// For each operation of the pattern, whether another one follows it.
     has_next: Vec<bool>,
     /// The first operation of the current part.
     first: usize,
@@ -170,7 +169,7 @@ impl<'b> Program<'b> {
         Program { builder, shape, rank, root: 0, tag: 0, cpu: 0, before, base, has_next, first: 0 }
     }
 
-    /// The same among ranks counted from a root, with tags from `tag` on, behind an operation.
+    /// Returns the program of a pattern with another root, with tags from `tag` on, after an operation.
     pub(crate) fn rooted(
         builder: &'b mut Builder,
         shape: Shape,
@@ -183,14 +182,14 @@ impl<'b> Program<'b> {
         Program { root, tag, before, ..Program::new(builder, shape, from_root as u32) }
     }
 
-    /// The rank that a number of the pattern stands for.
+    /// Returns the rank of the schedule for a rank of the pattern.
     pub(crate) fn actual(&self, number: u32) -> u32 {
         ((u64::from(number) + u64::from(self.root)) % u64::from(self.shape.ranks)) as u32
     }
 }
 
 impl Program<'_> {
-    /// Adds an operation behind some others; without any it begins with its part of the pattern.
+    /// Adds an operation after others; without others it begins with its part of the pattern.
     fn add(&mut self, op: Op, after: &[u32]) -> u32 {
         let number = self.builder.push(op).expect("shapes are checked before");
         let after = if after.is_empty() { &self.before } else { after };
@@ -214,7 +213,7 @@ impl Program<'_> {
         self.add(op.on_cpu(self.cpu), &[])
     }
 
-    /// A calculation, if it takes any time; else what it would have been behind.
+    /// Adds a calculation, if it takes any time; otherwise returns `after`.
     fn calc(&mut self, ns: u64, after: &[u32]) -> Vec<u32> {
         match ns {
             0 => after.to_vec(),
@@ -222,13 +221,13 @@ impl Program<'_> {
         }
     }
 
-    /// The operations of the current part that nothing of it is behind.
+    /// Returns the operations at the end of the current part.
     pub(crate) fn ends(&self) -> Vec<u32> {
         let ends = (self.first..self.has_next.len()).filter(|op| !self.has_next[*op]);
         ends.map(|op| self.base + op as u32).collect()
     }
 
-    /// What comes next begins when all is done that there is.
+    /// Begins a new part after all operations so far.
     fn join(&mut self) {
         let ends = self.ends();
         self.before = match ends.len() {

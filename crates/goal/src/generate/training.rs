@@ -4,7 +4,7 @@ use super::collectives::allreduce_ring;
 use super::exchanges::linear;
 use super::{Program, part};
 
-/// Forwards through all layers, and back: the gradients of a layer are summed over all ranks while the next one computes.
+/// Forward through all layers, and back: the gradients of a layer are summed over all ranks while the next layer computes.
 pub(super) fn data_parallel(program: &mut Program<'_>) {
     let (layers, compute) = (program.shape.layers, program.shape.compute_ns);
     let mut done = Vec::new();
@@ -13,15 +13,15 @@ pub(super) fn data_parallel(program: &mut Program<'_>) {
         done = program.calc(compute, &done);
     }
     for layer in (0..layers).rev() {
-        // Backwards takes twice the time: gradients of weights and of inputs.
+        // Backward takes twice the time: gradients of weights and of inputs.
         done = program.calc(compute.saturating_mul(2), &done);
         let size = part(program.shape.size, layers, layer);
         allreduce_ring(program, size, 0, layer, done.first().copied());
     }
 }
 
-/// In each layer, and back through each: attention, tokens to the ranks of their experts, the experts, and tokens back. Then
-/// the gradients are summed over all ranks.
+/// In each layer, forward and back: attention, tokens to the ranks of their experts, the experts, and tokens back. Then an allreduce of the
+/// gradients.
 pub(super) fn mixture_of_experts(program: &mut Program<'_>) {
     let (layers, compute, size) = (program.shape.layers, program.shape.compute_ns, program.shape.size);
     let each = size / u64::from(program.shape.ranks);

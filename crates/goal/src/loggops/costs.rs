@@ -1,4 +1,4 @@
-//! The parameters of LogGOPS, and what an operation costs by them.
+//! The parameters of LogGOPS, and the costs of operations.
 
 use crate::schedule::{Kind, Op, Schedule};
 use nicety_types::{Duration, Gap};
@@ -8,29 +8,29 @@ use nicety_types::{Duration, Gap};
 pub struct Parameters {
     /// L: the latency from one host to another.
     pub latency: Duration,
-    /// o: what a CPU does for a message.
+    /// o: the CPU time of a message.
     pub overhead: Duration,
     /// g: the time between the starts of messages at an interface.
     pub gap: Duration,
-    /// G: the time of a further byte at an interface.
+    /// G: the time of each byte after the first at an interface.
     pub gap_per_byte: Gap,
-    /// O: the time of a further byte at a CPU.
+    /// O: the time of each byte after the first at a CPU.
     pub overhead_per_byte: Gap,
-    /// S: the longest message that is sent at once; the sender of a longer one waits for the receive.
+    /// S: the longest eager message, in bytes; the sender of a longer one waits for the receive.
     pub eager_bytes: u64,
 }
 
-/// Which rules a run follows.
+/// The rules of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rules {
     /// nicety's own.
     #[default]
     Own,
-    /// Those of LogGOPSim, to the nanosecond.
+    /// The rules of LogGOPSim, to the nanosecond.
     LogGopSim,
 }
 
-/// Parameters as whole numbers of the ticks of a run: picoseconds, or nanoseconds by the rules of LogGOPSim.
+/// Parameters in ticks of a run: picoseconds, or nanoseconds by the rules of LogGOPSim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Costs {
     pub(super) latency: u64,
@@ -41,7 +41,7 @@ pub(super) struct Costs {
     tick_ps: u64,
 }
 
-/// A gap a byte, without a division where it is whole.
+/// A gap per byte, without a division if it is whole.
 #[derive(Clone, Copy, Debug)]
 enum PerByte {
     Whole(u64),
@@ -51,7 +51,7 @@ enum PerByte {
 const G: usize = 0;
 const O: usize = 1;
 
-/// A parameter that the rules of LogGOPSim cannot have.
+/// A parameter that the rules of LogGOPSim do not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotWhole(pub &'static str);
 
@@ -89,8 +89,7 @@ impl Costs {
         })
     }
 
-    /// The time after which a host hears of another at the earliest: messages take their overhead, too, and what follows the
-    /// end of a long one does not.
+    /// Returns the shortest time in which a host can affect another. Messages take o + L, but the completion of a long one takes only L.
     pub(super) fn lookahead(&self, schedule: &Schedule) -> u64 {
         let is_long = |op: &Op| op.kind == Kind::Send && op.size > self.eager;
         match schedule.ops().iter().any(is_long) {
@@ -99,7 +98,7 @@ impl Costs {
         }
     }
 
-    /// The time of the bytes of a message behind its first one. By LogGOPSim's rules a message without bytes has -1 of them.
+    /// Returns the time of a message's bytes after the first. By LogGOPSim's rules a message without bytes has -1 of them.
     #[inline]
     fn further<const COMPAT: bool>(&self, which: usize, size: u64) -> u64 {
         match self.per_byte[which] {
@@ -114,31 +113,31 @@ impl Costs {
         if COMPAT { time.wrapping_add(more) } else { time.saturating_add(more) }
     }
 
-    /// When a calculation that starts now is done.
+    /// Returns the end of a calculation that starts now.
     #[inline]
     pub(super) fn calc<const COMPAT: bool>(&self, now: u64, ns: u64) -> u64 {
         Self::add::<COMPAT>(now, if COMPAT { ns } else { ns.saturating_mul(1000 / self.tick_ps) })
     }
 
-    /// When the CPU is done with sending a message that it begins to send now.
+    /// Returns when the CPU ends the send of a message that starts now.
     #[inline]
     pub(super) fn sent<const COMPAT: bool>(&self, now: u64, size: u64) -> u64 {
         Self::add::<COMPAT>(Self::add::<COMPAT>(now, self.overhead), self.further::<COMPAT>(O, size))
     }
 
-    /// When an interface can begin the next message.
+    /// Returns when an interface can begin the next message.
     #[inline]
     pub(super) fn next<const COMPAT: bool>(&self, now: u64, size: u64) -> u64 {
         Self::add::<COMPAT>(Self::add::<COMPAT>(now, self.gap), self.further::<COMPAT>(G, size))
     }
 
-    /// When a message that is sent now arrives.
+    /// Returns the arrival time of a message that is sent now.
     #[inline]
     pub(super) fn arrives<const COMPAT: bool>(&self, now: u64) -> u64 {
         Self::add::<COMPAT>(Self::add::<COMPAT>(now, self.overhead), self.latency)
     }
 
-    /// When the CPU is done with receiving a message that it begins to receive now.
+    /// Returns when the CPU ends the receive of a message that starts now.
     #[inline]
     pub(super) fn received<const COMPAT: bool>(&self, now: u64, size: u64) -> u64 {
         let bytes = self.further::<COMPAT>(O, size).max(self.further::<COMPAT>(G, size));
@@ -146,7 +145,7 @@ impl Costs {
     }
 }
 
-/// A gap as whole picoseconds a byte, if it is that.
+/// Returns a gap in picoseconds per byte, if that is a whole number.
 fn whole(gap: Gap) -> Option<u64> {
     let one = gap.cover(1).ps();
     (gap == Gap::new(one, 1)).then_some(one)

@@ -1,4 +1,4 @@
-//! What events do: the rules of LogGOPS, for all hosts of a shard.
+//! The rules of LogGOPS: the actions of events, for all hosts of a shard.
 
 use super::costs::Costs;
 use super::event::{Event, Key, Slab, What};
@@ -15,12 +15,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::iter::Sum;
 
-/// Where events wait until they happen.
+/// The queue of future events.
 #[derive(Debug)]
 pub(super) enum Agenda {
-    /// With their hosts; and the hosts by window of time, of this length.
+    /// Events wait at their hosts, and hosts by window of time; the number is the length of a window.
     Windows(Radix, u64),
-    /// All together.
+    /// One heap of all events.
     Global(BinaryHeap<Reverse<Event>>),
 }
 
@@ -29,9 +29,9 @@ pub(super) enum Agenda {
 pub struct Counts {
     /// Operations that were executed.
     pub operations: u64,
-    /// Messages that arrived.
+    /// Messages that have arrived.
     pub messages: u64,
-    /// Events that were taken from a queue, and entries of queues of messages that were looked at.
+    /// Events taken from a queue, and queue entries searched for messages.
     pub steps: u64,
 }
 
@@ -45,7 +45,7 @@ impl Sum for Counts {
     }
 }
 
-/// What all shards of a run have in common.
+/// The state that all shards of a run share.
 #[derive(Clone, Copy)]
 pub(super) struct World<'s> {
     pub(super) schedule: &'s Schedule,
@@ -53,9 +53,9 @@ pub(super) struct World<'s> {
     wildcards: Wildcards,
     /// Whether a rank has several CPUs.
     has_cpus: bool,
-    /// Into how many blocks the hosts are cut.
+    /// Number of blocks of hosts.
     shards: u32,
-    /// What takes CPUs besides the schedule.
+    /// Noise on the CPUs.
     pub(super) noise: Option<&'s Noise>,
 }
 
@@ -71,39 +71,39 @@ impl<'s> World<'s> {
     }
 }
 
-/// Some hosts, and all that is to happen there. `COMPAT` has the rules of LogGOPSim.
+/// A block of hosts and their events. `COMPAT` selects the rules of LogGOPSim.
 pub(super) struct Shard<'s, const COMPAT: bool> {
     pub(super) schedule: &'s Schedule,
     pub(super) costs: Costs,
     pub(super) hosts: Vec<Host>,
-    /// The first of them, and its first operation among all.
+    /// The first host, and the index of its first operation.
     pub(super) first: u32,
     first_op: usize,
     /// Events for the hosts of each shard.
     pub(super) outboxes: Vec<Vec<Event>>,
     /// The earliest of these events.
     pub(super) first_sent: u64,
-    /// Of all their operations: the dependencies that are not yet met.
+    /// For each operation, the dependencies not yet met.
     pub(super) remaining: Vec<u32>,
-    /// Of all their operations: when the last of those that are met was met; empty where every rank has one CPU, whose clock tells.
+    /// For each operation, the time of the last met dependency. Empty if every rank has one CPU, since the CPU's clock gives that time.
     ready: Vec<u64>,
     pub(super) slab: Slab,
     pub(super) matching: Matching,
     pub(super) agenda: Agenda,
-    /// The next number of an event by the rules of LogGOPSim.
+    /// The next event number by the rules of LogGOPSim.
     sequence: u64,
-    /// What the current event has freed: host, operation, when it can start.
+    /// The operations freed by the current event: host, operation, earliest start.
     freed: Vec<(u32, u32, u64)>,
     pub(super) counts: Counts,
-    /// The first operation whose time is beyond the end of time: its host and number.
+    /// The first operation that ends beyond the largest time: its host and number.
     pub(super) endless: Option<(u32, u32)>,
     noises: Option<Noises<'s>>,
-    /// When operations begin and end, where somebody wants to know.
+    /// Start and end of operations, if requested.
     pub(super) spans: Option<Spans>,
 }
 
 impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
-    /// A shard: every one has as many hosts as the others, or one fewer.
+    /// Returns a shard. The numbers of hosts of any two shards differ by at most one.
     pub(super) fn new(world: &World<'s>, number: u32, agenda: Agenda) -> Shard<'s, COMPAT> {
         let World { schedule, costs, wildcards, has_cpus, shards, noise } = *world;
         let begin =
@@ -133,7 +133,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Whether noise has taken so long that somebody has to look whether to go on.
+    /// Returns whether noise has taken so long that the caller should check for an interrupt.
     pub(super) fn is_late(&mut self) -> bool {
         self.noises.as_mut().is_some_and(Noises::were_many)
     }
@@ -148,27 +148,27 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         &mut self.hosts[(host - self.first) as usize]
     }
 
-    /// Lets the operations of a host begin that wait for nothing.
+    /// Begins the operations of a host that have no dependencies.
     pub(super) fn begin(&mut self, host: u32) {
         let roots = (0..).zip(self.schedule.rank(host).ops).filter(|(_, op)| op.dependencies == 0);
         self.freed.extend(roots.map(|(number, _)| (host, number, 0)));
         self.release(0);
     }
 
-    /// Whether all operations of its hosts were executed, and no message and no receive is left.
+    /// Returns whether all operations of its hosts are executed, and no message and no receive is left.
     pub(super) fn is_over(&self) -> bool {
         self.endless.is_none()
             && self.counts.operations == self.remaining.len() as u64
             && Stuck::find(std::slice::from_ref(self), self.counts).is_none()
     }
 
-    /// Counts of the run so far.
+    /// Returns the counts of the run so far.
     pub(super) fn counts(&self) -> Counts {
         Counts { steps: self.counts.steps + self.matching.steps, ..self.counts }
     }
 
-    /// Fetches what the next hosts' events will read, step by step: the host itself, what its queues begin with, the events
-    /// there, and what these are about.
+    /// Prefetches data of the next hosts, step by step. The steps are the host, the heads of its queues, the events there, and their
+    /// operations or receives.
     pub(super) fn prefetch(&self, hosts: &[(u64, u32)], at: usize) {
         let host = |ahead: usize| Some(self.host(hosts.get(at + ahead)?.1));
         if let Some(host) = host(16) {
@@ -193,13 +193,13 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             match event.what {
                 What::Message => self.matching.prefetch_receive(&host.lines, event.key.source, event.tag),
                 What::Send | What::Recv | What::Calc | What::Complete => operation(event.op),
-                // The operation is not always the host's own.
+                // The operation may belong to another host.
                 What::RetrySend | What::RetryCalc | What::RetryMessage => {}
             }
         }
     }
 
-    /// Fetches what the next event of a lane is about, while the one before it happens.
+    /// Prefetches the data of the next event of a lane, while the one before it is executed.
     #[inline]
     fn prefetch_waiting(&self, host: u32, retry: What) {
         let state = self.host(host);
@@ -210,7 +210,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// The key of a new event.
+    /// Returns the key of a new event.
     #[inline]
     fn key(&mut self, time: u64, now: u64, host: u32) -> Key {
         if COMPAT {
@@ -243,7 +243,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// The next window in which something happens, as far as is known.
+    /// Returns the next known window with an event.
     pub(super) fn peek_window(&self) -> Option<u64> {
         match &self.agenda {
             Agenda::Windows(radix, _) => radix.peek(),
@@ -251,7 +251,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Goes to the next window in which something happens.
+    /// Advances to the next window with an event.
     pub(super) fn next_window(&mut self) -> Option<u64> {
         match &mut self.agenda {
             Agenda::Windows(radix, _) => radix.next(),
@@ -259,7 +259,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// The hosts of the window, in exchange for an empty list.
+    /// Returns the hosts of the window, in exchange for an empty list.
     pub(super) fn take_hosts(&mut self, empty: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
         match &mut self.agenda {
             Agenda::Windows(radix, _) => radix.take(empty),
@@ -267,17 +267,17 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// How many hosts there are in it, from which on.
+    /// Returns the range of its hosts.
     pub(super) fn ranks(&self) -> std::ops::Range<u32> {
         self.first..self.first + self.hosts.len() as u32
     }
 
-    /// Carries out what happens at a host in a window.
+    /// Executes the events of a host in a window.
     pub(super) fn run_host(&mut self, host: u32, window: u64) {
         let Agenda::Windows(_, width) = self.agenda else { return };
         let begin = window * width;
         if self.host(host).scheduled != begin {
-            return; // An earlier one came in between, and has served it.
+            return; // An earlier window has served it.
         }
         let end = begin.saturating_add(width);
         loop {
@@ -312,7 +312,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Carries out an event.
+    /// Executes an event.
     pub(super) fn happen(&mut self, event: Event) {
         self.counts.steps += 1;
         match event.what {
@@ -334,14 +334,14 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
             return self.start(event);
         }
         let is_first = host.wait(&mut self.slab, retry, event);
-        // In windows a host looks itself at what waits for CPU 0 and interface 0.
+        // In windows a host itself polls the lanes of CPU 0 and interface 0.
         let is_polled = event.cpu == 0 && (event.nic == 0 || event.what == What::Calc);
         if is_first && !(is_polled && matches!(self.agenda, Agenda::Windows(..))) {
             self.push(Event { what: retry, key: Key { time: free, ..event.key }, ..event });
         }
     }
 
-    /// Serves the first of those that wait in a lane, if the event is about that one and it can begin.
+    /// Starts the first event that waits in a lane, if the retry is for that one and it can begin.
     fn retry(&mut self, event: Event) {
         let Event { key, host, what, cpu, nic, .. } = event;
         let first = self.hosts[(host - self.first) as usize].first_waiting(&self.slab, what, cpu, nic);
@@ -391,7 +391,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let (sent, arrives) = match self.noises {
             None => (sent, arrives),
             Some(_) => {
-                // A message leaves behind the overhead, and further bytes take the CPU behind that.
+                // A message leaves after the overhead, and its further bytes take the CPU after that.
                 let leaves = arrives.saturating_sub(self.costs.latency);
                 let left = self.lengthened(&event, now, leaves);
                 let bytes = sent.saturating_sub(leaves);
@@ -413,7 +413,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// When the CPU is done with what would take it from `now` to `end` without noise.
+    /// Returns the end of CPU work that lasts from `now` to `end` without noise.
     #[inline]
     fn lengthened(&mut self, event: &Event, now: u64, end: u64) -> u64 {
         match &mut self.noises {
@@ -463,7 +463,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.free(host, receive, false, until);
     }
 
-    /// Tells the sender of a long message that it is taken, which takes it a latency to hear.
+    /// Tells the sender of a long message, after a latency, that its receive has taken it.
     fn tell_sender(&mut self, host: u32, message: &Message, now: u64) {
         let time = now.saturating_add(self.costs.latency);
         let key = self.key(time, now, host);
@@ -481,7 +481,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.free(host, op, false, now);
     }
 
-    /// Meets the dependencies of those that wait for an operation's start, or for its end, at a time.
+    /// Meets the dependencies on an operation's start or end at a time.
     #[inline]
     fn free(&mut self, host: u32, op: u32, on_start: bool, time: u64) {
         let rank = self.schedule.rank(host);
@@ -508,7 +508,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Lets what the current event has freed begin: host by host, sends before receives before calculations.
+    /// Begins the operations freed by the current event: host by host, sends before receives before calculations.
     #[inline]
     fn release(&mut self, now: u64) {
         if self.freed.is_empty() {
@@ -534,7 +534,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.freed = freed;
     }
 
-    /// Notes which send's message a receive has taken, where somebody wants to know.
+    /// Records the send that a receive has matched, if spans are requested.
     #[inline]
     fn note_taken(&mut self, receive: (u32, u32), send: (u32, u32)) {
         if let Some(spans) = &mut self.spans {
@@ -543,7 +543,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
     }
 
-    /// Remembers an operation that ends beyond the end of time.
+    /// Records an operation that ends beyond the largest time.
     #[inline]
     fn note_end(&mut self, end: u64, event: &Event) {
         if !COMPAT && end == u64::MAX && self.endless.is_none() {

@@ -14,24 +14,23 @@ pub(super) enum What {
     Calc,
     /// A message arrives. Its operation is the sender's.
     Message,
-    /// A receive has taken a long message: the sender's operation is done.
+    /// A receive has taken a long message: the sender's operation ends.
     Complete,
-    /// The CPU or interface may be free for the first of the operations that wait for it, or of the messages.
+    /// The CPU or interface may be free for the first operation, or the first message, in its lane.
     RetrySend,
     RetryCalc,
     RetryMessage,
 }
 
-/// The place of an event in the order of a run. No two events have the same.
+/// The position of an event in the order of a run. No two events have the same.
 ///
-/// By nicety's own rules it is the time, then when the event's cause happened, then the host that caused it and that host's
-/// count of what it has caused: nothing that depends on how hosts are spread over threads. By those of LogGOPSim `born` is a
-/// count over all hosts.
+/// By nicety's own rules the order is the time, the time of the event's cause, the causing host, and that host's count of caused events.
+/// None of these depends on the assignment of hosts to threads. By LogGOPSim's rules `born` is a count over all hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Key {
     pub(super) time: u64,
     pub(super) born: u64,
-    /// The host that caused it; of a message the sender.
+    /// The causing host; for a message the sender.
     pub(super) source: u32,
     pub(super) count: u32,
 }
@@ -73,14 +72,14 @@ impl Ord for Event {
 
 /// No event, or no queue.
 const NONE: u32 = u32::MAX;
-/// The longest list; a queue that is longer has memory of its own.
+/// The longest list; a longer queue has memory of its own.
 const LONGEST: u32 = 24;
-/// Events at the end of a long queue's run that may be moved for one before them.
+/// The most events at the end of a long queue's run that an insertion may move.
 const MOVED: usize = 8;
-/// Set in the length of a queue that has memory of its own.
+/// A flag in the length of a queue that has memory of its own.
 const LONG: u32 = 1 << 31;
 
-/// Memory of the queues of many hosts, used again and again.
+/// The shared memory of the queues of many hosts.
 #[derive(Debug)]
 pub(super) struct Slab {
     slots: Vec<(Event, u32)>,
@@ -118,7 +117,7 @@ impl Slab {
     }
 }
 
-/// The events of a long queue: a sorted run, and a heap for what is not in the order of that.
+/// The events of a long queue: a sorted run, and a heap for events out of order.
 #[derive(Debug, Default)]
 struct Long {
     run: VecDeque<Event>,
@@ -152,10 +151,10 @@ impl Long {
     }
 }
 
-/// Events in their order, in a slab: a list as long as they are few.
+/// A sorted queue of events in a slab: a list while it is short.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// The first event of the list, or the place of a long queue.
+    /// The first event of the list, or the index of a long queue.
     head: u32,
     tail: u32,
     length: u32,
@@ -189,7 +188,7 @@ impl Queue {
         }
     }
 
-    /// Adds an event that comes before the last one.
+    /// Adds an event that precedes the last one.
     fn push_before(&mut self, slab: &mut Slab, event: Event) {
         let mut before = NONE;
         let mut next = self.head;
@@ -250,7 +249,7 @@ impl Queue {
         Some(event)
     }
 
-    /// Fetches the memory of the first event of a list, or the head of a long queue.
+    /// Prefetches the first event of a list, or the head of a long queue.
     pub(super) fn prefetch(&self, slab: &Slab) {
         if self.is_long() {
             prefetch(&slab.long[self.head as usize]);
@@ -259,7 +258,7 @@ impl Queue {
         }
     }
 
-    /// Fetches the first events of a long queue, whose head is there.
+    /// Prefetches the first events of a long queue, after its head.
     pub(super) fn prefetch_long(&self, slab: &Slab) {
         if self.is_long() {
             let long = &slab.long[self.head as usize];
@@ -268,7 +267,7 @@ impl Queue {
         }
     }
 
-    /// The first event.
+    /// Returns the first event.
     pub(super) fn front<'s>(&self, slab: &'s Slab) -> Option<&'s Event> {
         match self.is_long() {
             true => slab.long[self.head as usize].first(),

@@ -1,10 +1,10 @@
-//! A host: when its CPUs and interfaces are free, what waits for them, and what is to happen there.
+//! A host: the clocks of its CPUs and interfaces, waiting events, and future events.
 
 use super::event::{Event, Key, Queue, Slab, What};
 use super::matching::Lines;
 use rustc_hash::FxHashMap;
 
-/// A clock for each number; that of number 0 is at hand, for most hosts have no other.
+/// A clock for each number. Number 0 is stored inline, since most hosts have no other.
 #[derive(Debug, Default)]
 struct Clocks {
     cpus: Vec<u64>,
@@ -12,41 +12,41 @@ struct Clocks {
     receiving: Vec<u64>,
 }
 
-/// What waits for the same CPU, and for the same interface in the same direction.
+/// A lane: events that wait for the same CPU, and for the same interface in the same direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Lane {
-    /// The retry that serves it.
+    /// The kind of its retry.
     kind: u8,
     cpu: u8,
     nic: u8,
 }
 
-/// What most hosts do not have.
+/// State that most hosts do not have.
 #[derive(Debug, Default)]
 struct More {
     clocks: Clocks,
     lanes: FxHashMap<Lane, Queue>,
 }
 
-/// Two lines of a processor's cache; what nearly every event needs is in the first.
+/// Two cache lines; the first has the fields that nearly every event needs.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Host {
     cpu: u64,
     sending: u64,
     receiving: u64,
-    /// The beginning of the window in which it has its next event.
+    /// The beginning of the window of its next event.
     pub(super) scheduled: u64,
     /// Events that it has caused.
     pub(super) count: u32,
     pub(super) queue: Queue,
     pub(super) lines: Lines,
-    /// Those of CPU 0 and interface 0: of calculations, sends and messages.
+    /// The lanes of CPU 0 and interface 0: calculations, sends and messages.
     lanes: [Queue; 3],
     more: Option<Box<More>>,
 }
 
-/// What serves the lanes, in their order.
+/// The retries of the lanes, in their order.
 const RETRIES: [What; 3] = [What::RetryCalc, What::RetrySend, What::RetryMessage];
 
 fn of(clocks: Option<&Vec<u64>>, number: u8) -> u64 {
@@ -110,7 +110,7 @@ impl Host {
         self.more.get_or_insert_default()
     }
 
-    /// When a calculation, a send or a message finds its CPU and interface free.
+    /// Returns when a calculation, a send or a message finds its CPU and interface free.
     #[inline]
     pub(super) fn free(&self, what: What, cpu: u8, nic: u8) -> u64 {
         match what {
@@ -120,7 +120,7 @@ impl Host {
         }
     }
 
-    /// When all of its CPUs are done.
+    /// Returns when all of its CPUs are done.
     pub(super) fn finish(&self) -> u64 {
         let others = self.more.iter().flat_map(|more| &more.clocks.cpus).copied();
         others.fold(self.cpu, u64::max)
@@ -135,9 +135,9 @@ impl Host {
         self.more().lanes.entry(Lane { kind, cpu, nic }).or_insert(Queue::EMPTY)
     }
 
-    /// Lets an event wait in its lane. Whether it is now the first there.
+    /// Adds an event to its lane. Returns whether it is the first there.
     pub(super) fn wait(&mut self, slab: &mut Slab, retry: What, mut event: Event) -> bool {
-        // They wait for the same, so that only the rest of the order counts.
+        // All of these wait for the same time, so only the rest of the key orders them.
         event.key.time = 0;
         let lane = self.lane(retry, event.cpu, event.nic);
         let is_first = lane.first(slab).is_none_or(|first| event.key < first);
@@ -145,23 +145,23 @@ impl Host {
         is_first
     }
 
-    /// The first event that waits in a lane.
+    /// Returns the first event in a lane.
     pub(super) fn first_waiting(&mut self, slab: &Slab, retry: What, cpu: u8, nic: u8) -> Option<Key> {
         self.lane(retry, cpu, nic).first(slab)
     }
 
-    /// Takes the first event that waits in a lane.
+    /// Takes the first event out of a lane.
     pub(super) fn next_waiting(&mut self, slab: &mut Slab, retry: What, cpu: u8, nic: u8) -> Option<Event> {
         self.lane(retry, cpu, nic).pop(slab)
     }
 
-    /// The first event that waits for CPU 0 and interface 0.
+    /// Returns the first event that waits for CPU 0 and interface 0.
     pub(super) fn front_waiting<'s>(&self, slab: &'s Slab, retry: What) -> Option<&'s Event> {
         let lane = RETRIES.iter().position(|other| *other == retry)?;
         self.lanes[lane].front(slab)
     }
 
-    /// The first of the events that wait for CPU 0, and interface 0, with the time at which that is free; and its lane.
+    /// Returns the first event that waits for CPU 0 and interface 0, with the time at which these are free, and its lane.
     #[inline]
     pub(super) fn first_of_all_waiting(&self, slab: &Slab) -> Option<(Key, What)> {
         let mut first: Option<(Key, What)> = None;
@@ -176,7 +176,7 @@ impl Host {
         first
     }
 
-    /// All queues of events that most hosts have.
+    /// Returns the event queues that most hosts have.
     pub(super) fn queues(&self) -> impl Iterator<Item = &Queue> {
         std::iter::once(&self.queue).chain(&self.lanes)
     }

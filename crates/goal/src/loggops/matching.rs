@@ -1,8 +1,7 @@
-//! Matching of messages and receives: the first in order with an equal source or any, and an equal tag or any.
+//! Matching of messages and receives: the first in order with an equal or wildcard source and an equal or wildcard tag.
 //!
-//! A queue is a list as long as it is short. A longer one has tables by source and tag, so that finding, adding and taking cost
-//! the same however long it is. A wildcard on the side that asks is looked up in tables by source only, by tag only, or in the
-//! whole queue; one on the side that waits is a key like others.
+//! A short queue is a list. A longer one has tables by source and tag, so search, insertion and removal take constant time. A wildcard of
+//! the searching side uses a table by source only, by tag only, or the whole queue. A wildcard of the waiting side is an ordinary key.
 
 use super::tables::{Side, Tables, View, view};
 use crate::schedule::{ANY, Kind, Schedule};
@@ -11,7 +10,7 @@ use nicety_kernel::prefetch;
 const NONE: u32 = u32::MAX;
 /// The longest queue that is a list.
 const LONGEST: u32 = 32;
-/// Set in the length of a queue that has tables.
+/// A flag in the length of a queue that has tables.
 const LONG: u32 = 1 << 31;
 
 /// A receive that waits for its message.
@@ -22,7 +21,7 @@ pub(super) struct Receive {
     pub(super) op: u32,
 }
 
-/// A message that no receive has taken.
+/// An unexpected message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) source: u32,
@@ -32,7 +31,7 @@ pub(super) struct Message {
     pub(super) cpu: u8,
     pub(super) nic: u8,
     pub(super) size: u64,
-    /// Until when a CPU receives it.
+    /// When a CPU ends its receive.
     pub(super) until: u64,
 }
 
@@ -56,14 +55,14 @@ impl Side for Message {
     }
 }
 
-/// Memory of the queues of many hosts, of one of the two kinds.
+/// The shared memory of the queues of many hosts, for receives or for messages.
 #[derive(Debug)]
 struct Slab<T> {
     slots: Vec<(T, u32)>,
     free: u32,
     tables: Vec<Tables<T>>,
     free_tables: Vec<u32>,
-    /// The views that a schedule's wildcards need; none where it has no wildcards.
+    /// The views that a schedule's wildcards need; `None` without wildcards.
     views: Option<[bool; 4]>,
 }
 
@@ -94,10 +93,10 @@ impl<T: Side> Slab<T> {
     }
 }
 
-/// Receives that are posted, or messages that are unexpected, of a host, in a slab.
+/// A host's posted receives or unexpected messages, in a slab.
 #[derive(Debug)]
 struct Line {
-    /// The first of the list, or the place of the tables.
+    /// The first of the list, or the index of the tables.
     head: u32,
     tail: u32,
     length: u32,
@@ -142,7 +141,7 @@ impl Line {
         (self.tail, self.length) = (NONE, self.length | LONG);
     }
 
-    /// Takes the first that fits, of a list.
+    /// Takes the first match from a list.
     fn take_listed<T: Side>(
         &mut self,
         slab: &mut Slab<T>,
@@ -172,7 +171,7 @@ impl Line {
         None
     }
 
-    /// Takes the first in the order of some lists of the tables.
+    /// Takes the first match from the given lists of the tables.
     fn take_from_tables<T: Side>(
         &mut self,
         slab: &mut Slab<T>,
@@ -189,7 +188,7 @@ impl Line {
         Some(taken)
     }
 
-    /// Everything in it, in order.
+    /// Returns all entries, in order.
     fn all<T: Side>(&self, slab: &Slab<T>) -> Vec<T> {
         if self.is_long() {
             return slab.tables[self.head as usize].all();
@@ -216,14 +215,14 @@ impl Lines {
     pub(super) const EMPTY: Lines = Lines { posted: Line::EMPTY, unexpected: Line::EMPTY };
 }
 
-/// What waits in the queues of all hosts.
+/// The queues of all hosts.
 #[derive(Debug)]
 pub(super) struct Matching {
     posted: Slab<Receive>,
     unexpected: Slab<Message>,
     /// Whether an operation has a wildcard.
     has_wildcards: bool,
-    /// Queue entries and lists that were looked at.
+    /// Queue entries and lists searched.
     pub(super) steps: u64,
 }
 
@@ -268,7 +267,7 @@ impl Matching {
         }
     }
 
-    /// The receive that takes a message, or none: then the message waits.
+    /// Returns the receive that takes a message; without one, the message is unexpected.
     pub(super) fn arrive(&mut self, lines: &mut Lines, message: Message) -> Option<u32> {
         let Message { source, tag, .. } = message;
         let (line, slab, steps) = (&mut lines.posted, &mut self.posted, &mut self.steps);
@@ -290,7 +289,7 @@ impl Matching {
         found.map(|receive| receive.op)
     }
 
-    /// The message that a receive takes, or none: then the receive waits.
+    /// Returns the message that a receive takes; without one, the receive is posted.
     pub(super) fn post(&mut self, lines: &mut Lines, receive: Receive) -> Option<Message> {
         let Receive { source, tag, .. } = receive;
         let (line, slab, steps) = (&mut lines.unexpected, &mut self.unexpected, &mut self.steps);
@@ -310,12 +309,12 @@ impl Matching {
         found
     }
 
-    /// The receives of a host that wait, and the messages, in their order.
+    /// Returns a host's posted receives and unexpected messages, in order.
     pub(super) fn left(&self, lines: &Lines) -> (Vec<Receive>, Vec<Message>) {
         (lines.posted.all(&self.posted), lines.unexpected.all(&self.unexpected))
     }
 
-    /// Fetches the memory of the first receive that waits at a host, if they are few.
+    /// Prefetches the first posted receive of a host, if the queue is a list.
     pub(super) fn prefetch(&self, lines: &Lines) {
         if let Some(slot) = self.posted.slots.get(lines.posted.head as usize)
             && !lines.posted.is_long()
@@ -324,14 +323,14 @@ impl Matching {
         }
     }
 
-    /// Fetches the memory in which a message finds its receive, if they are many.
+    /// Prefetches the table entry in which a message finds its receive, if the queue has tables.
     pub(super) fn prefetch_receive(&self, lines: &Lines, source: u32, tag: u32) {
         if lines.posted.is_long() {
             self.posted.tables[lines.posted.head as usize].prefetch(source, tag);
         }
     }
 
-    /// The first receive that waits at a host, if they are few.
+    /// Returns the first posted receive of a host, if the queue is a list.
     pub(super) fn first_posted(&self, lines: &Lines) -> Option<u32> {
         (!lines.posted.is_long())
             .then(|| self.posted.slots.get(lines.posted.head as usize).map(|slot| slot.0.op))?

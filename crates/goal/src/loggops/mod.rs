@@ -1,20 +1,20 @@
-//! The LogGOPS network: what a schedule takes where every message costs by its size alone.
+//! The LogGOPS network: the time of a schedule if the cost of a message depends only on its size.
 //!
-//! | parameter | what it is |
+//! | parameter | meaning |
 //! |---|---|
 //! | L | the latency from any host to any other |
-//! | o, O | what a CPU does for a message, and for each byte of it behind the first |
-//! | g, G | the time between the starts of messages at an interface, and for each byte behind the first |
-//! | S | the longest message that is sent at once; the sender of a longer one waits for the receive |
+//! | o, O | the CPU time of a message, and of each byte after the first |
+//! | g, G | the time between the starts of messages at an interface, and of each byte after the first |
+//! | S | the longest eager message; the sender of a longer one waits for the receive |
 //!
-//! A host has a clock a CPU, and a clock an interface and direction, all 0 at first. An event that finds them later than itself
-//! waits in a lane, where those wait that need the same; only the first of them is looked at, so that a crowd costs no more than
-//! the same events one by one.
+//! A host has a clock per CPU, and a clock per interface and direction, all 0 at first. An event that finds a clock later than itself waits
+//! in a lane, together with other events for the same resources. Only the first of a lane is retried, so a crowd costs no more than the
+//! same events one by one.
 //!
-//! By nicety's own rules hosts share nothing but messages, which take o + L, and the news that a long one was taken, which takes
-//! L. So time is cut into windows no longer than that, and in a window each host's events happen one behind the other, without a
-//! look at other hosts: no order of all events has to be kept, and hosts can be spread over threads. By the rules of
-//! LogGOPSim ([`Rules::LogGopSim`]), and where L is 0, one heap orders the events of all hosts.
+//! By nicety's own rules hosts share only messages, which take o + L, and completions of long messages, which take L. So time is cut into
+//! windows of at most that length. Within a window each host's events are executed in sequence, independently of other hosts. No global
+//! order of events is needed, and hosts can be spread over threads. By the rules of LogGOPSim ([`Rules::LogGopSim`]), and if L is 0, one
+//! heap orders the events of all hosts.
 
 mod costs;
 mod engine;
@@ -43,22 +43,22 @@ use nicety::{Error, Peers};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Events between two looks at whether to go on.
+/// Events between two calls of `go_on`.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// When each host's CPUs are done, in picoseconds.
+    /// The time at which each host's CPUs are done, in picoseconds.
     pub finish_ps: Vec<u64>,
     /// Counts.
     pub counts: Counts,
 }
 
-/// Why a run came to nothing.
+/// The reason why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A parameter is no whole number of nanoseconds, and the rules of LogGOPSim have no others.
+    /// A parameter is not a whole number of nanoseconds, as LogGOPSim's rules need.
     NotWhole(NotWhole),
     /// Operations wait for each other.
     Cycle(Cycle),
@@ -66,15 +66,14 @@ pub enum Failure {
     Stuck(Stuck),
     /// An operation ends 2^64 ps or more after the beginning: its rank and number.
     Endless(u32, u32),
-    /// The caller said so.
+    /// The caller interrupted the run.
     Interrupted,
 }
 
-/// Runs a schedule. `go_on` is called every so often with about how many operations were executed; where it returns false, the
-/// run ends.
+/// Runs a schedule. `go_on` is called regularly with about the number of executed operations; if it returns false, the run ends.
 ///
 /// # Errors
-/// The schedule cannot finish; `go_on` said so.
+/// The schedule cannot finish; `go_on` returned false.
 pub fn run(
     schedule: &Schedule,
     parameters: &Parameters,
@@ -84,13 +83,13 @@ pub fn run(
     run_in_threads(schedule, parameters, rules, 1, go_on)
 }
 
-/// Whether a run can be spread over threads: not by the rules of LogGOPSim, whose events have one order, nor without a
-/// latency, for which threads could go on alone.
+/// Returns whether a run can be spread over threads. It cannot by the rules of LogGOPSim, since its events have one order, nor without a
+/// latency, since windows would have no length.
 pub fn has_threads(parameters: &Parameters, rules: Rules) -> bool {
     rules == Rules::Own && !parameters.latency.is_zero()
 }
 
-/// As [`run`], with blocks of hosts in so many threads, as far as [`has_threads`]. The result is the same to the last bit.
+/// As [`run`], with blocks of hosts in `threads` threads, if [`has_threads`]. The result is the same to the last bit.
 ///
 /// # Errors
 /// As [`run`].
@@ -131,8 +130,8 @@ pub fn run_with_noise(
     }
 }
 
-/// As [`run_with_noise`], in these processes, of which each has a block of the hosts. The result is the same, in all of
-/// them. None where it has to be run as a whole: hosts are fewer than processes, there is no [latency](has_threads), or it has failed.
+/// As [`run_with_noise`], in several processes with a block of the hosts each. All processes get the same result. It is `None` if the
+/// schedule has to run as a whole: there are fewer hosts than processes, no [latency](has_threads), or a failure.
 ///
 /// # Errors
 /// The run was interrupted; the other processes are out of reach.
@@ -151,8 +150,8 @@ pub fn run_in_processes(
     windows::run_in_processes(&world, peers, go_on)
 }
 
-/// As [`run`] by nicety's own rules; also says when each operation began and ended: a send from when it has its CPU and
-/// interface, a receive from when it is posted.
+/// As [`run`] by nicety's own rules; also returns begin and end of each operation. A send begins when it has its CPU and interface, and a
+/// receive when it is posted.
 ///
 /// # Errors
 /// As [`run`].
@@ -204,7 +203,7 @@ fn look<const COMPAT: bool>(
     if go_on(shard.counts.operations) { Ok(()) } else { Err(Failure::Interrupted) }
 }
 
-/// The result, once nothing can happen any more.
+/// Returns the result, once no event is left.
 fn finished<const COMPAT: bool>(shards: &[Shard<'_, COMPAT>]) -> Result<Finished, Failure> {
     if let Some((rank, op)) = shards.iter().filter_map(|shard| shard.endless).min() {
         return Err(Failure::Endless(rank, op));
@@ -212,7 +211,7 @@ fn finished<const COMPAT: bool>(shards: &[Shard<'_, COMPAT>]) -> Result<Finished
     let schedule = shards[0].schedule;
     let counts = shards.iter().map(Shard::counts).sum::<Counts>();
     let is_over = counts.operations == schedule.ops().len() as u64;
-    // LogGOPSim is silent about operations that wait for each other.
+    // LogGOPSim does not report operations that wait for each other.
     if !COMPAT
         && !is_over
         && let Some(cycle) = find_cycle(schedule)

@@ -1,7 +1,7 @@
-//! Noise of operating systems: it takes a CPU now and then, and lengthens what the CPU does for calculations and messages.
+//! Noise of operating systems: it takes a CPU at intervals, and lengthens the CPU's work for calculations and messages.
 //!
-//! Each CPU of each host has a stream of its own, so that noise does not depend on threads. An operation that finds its CPU in an
-//! interval of noise begins at its end; one that meets noise goes on behind it.
+//! Each CPU of each host has a stream of its own, so noise does not depend on threads. An operation that begins in an interval of noise is
+//! delayed to its end. An operation that meets an interval is interrupted, and continues after it.
 
 use nicety_host::{Intervals, Timeline};
 use nicety_kernel::Rng;
@@ -10,26 +10,26 @@ use nicety_types::{Duration, NodeId, Time};
 /// Noise on the CPUs of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// What it is like.
+    /// The intervals of noise.
     pub intervals: Intervals,
     /// The only host that has it; none for all.
     pub rank: Option<u32>,
-    /// Of the random streams.
+    /// The seed of the random streams.
     pub seed: u64,
 }
 
-/// Most intervals of noise behind one operation: they take some seconds to go through, in which a run cannot be interrupted.
+/// The most intervals of noise in one operation: they take some seconds to go through, and a run cannot be interrupted meanwhile.
 const MOST_INTERVALS: u32 = 1 << 27;
-/// Intervals after which somebody has to look whether to go on.
+/// Intervals between two checks for an interrupt.
 const MANY_INTERVALS: u32 = 1 << 22;
 
 /// The noise of the hosts of a shard, CPU by CPU.
 #[derive(Debug)]
 pub(super) struct Noises<'n> {
     noise: &'n Noise,
-    /// Intervals since somebody has looked.
+    /// Intervals since the last check.
     passed: u32,
-    /// Most intervals behind one operation.
+    /// The most intervals in one operation.
     most: u32,
     /// The first host.
     first: u32,
@@ -47,14 +47,14 @@ impl<'n> Noises<'n> {
         }
     }
 
-    /// Whether many intervals were gone through since this was last asked.
+    /// Returns whether many intervals have passed since the last call.
     pub(super) fn were_many(&mut self) -> bool {
         let many = self.passed >= MANY_INTERVALS;
         self.passed = if many { 0 } else { self.passed };
         many
     }
 
-    /// When a CPU is done with so much work that begins now; behind the end of time where that meets too many intervals.
+    /// Returns the end of CPU work that begins now; beyond the largest time if it meets too many intervals.
     pub(super) fn after(&mut self, host: u32, cpu: u8, now: u64, work: u64) -> u64 {
         if self.noise.rank.is_some_and(|rank| rank != host) {
             return now.saturating_add(work);
@@ -87,7 +87,7 @@ mod tests {
             (noises.after(0, 0, 0, 10_000), noises.passed)
         };
         let (end, passed) = after(MOST_INTERVALS);
-        // A third of the time is left.
+        // Noise leaves a third of the time.
         assert!((26_000..=30_000).contains(&end), "{end}");
         assert!((18..=21).contains(&passed), "{passed}");
         assert_eq!(after(passed), (end, passed));

@@ -1,9 +1,9 @@
-//! A queue of hosts by window: a radix heap, whose windows never go back.
+//! A queue of hosts by window: a radix heap of ascending windows.
 
-/// Windows with a host of each.
+/// Windows with one host each.
 #[derive(Debug)]
 pub(super) struct Radix {
-    /// Those of the current window, and those that differ from it in bit i and in none above it.
+    /// Bucket 0 has the current window. Bucket i + 1 has windows that differ from it in bit i and in no higher bit.
     buckets: Vec<Vec<(u64, u32)>>,
     current: u64,
     length: usize,
@@ -25,7 +25,7 @@ impl Radix {
         self.length += 1;
     }
 
-    /// The next window, without going there: one before it may still come.
+    /// Returns the next window without advancing, so that an earlier one may still be pushed.
     pub(super) fn peek(&self) -> Option<u64> {
         let (number, bucket) = self.buckets.iter().enumerate().find(|(_, bucket)| !bucket.is_empty())?;
         match number {
@@ -34,7 +34,7 @@ impl Radix {
         }
     }
 
-    /// Goes to the next window.
+    /// Advances to the next window.
     pub(super) fn next(&mut self) -> Option<u64> {
         if self.length == 0 {
             return None;
@@ -47,14 +47,14 @@ impl Radix {
                 let bucket = self.bucket(*window);
                 self.buckets[bucket].push((*window, *host));
             }
-            // Its memory is for the next ones.
+            // Reuse the memory.
             self.buckets[bucket] = moved;
             self.buckets[bucket].clear();
         }
         Some(self.current)
     }
 
-    /// The hosts of the window that [`Radix::next`] has returned, in exchange for an empty list.
+    /// Returns the hosts of the window from [`Radix::next`], in exchange for an empty list.
     pub(super) fn take(&mut self, empty: Vec<(u64, u32)>) -> Vec<(u64, u32)> {
         let taken = std::mem::replace(&mut self.buckets[0], empty);
         self.length -= taken.len();

@@ -1,20 +1,19 @@
-//! Messages that no receive took, and receives that no message reached.
+//! Messages without a receive, and receives without a message.
 
 use super::engine::{Counts, Shard};
 use crate::check::named;
 use crate::schedule::Schedule;
 
-/// What is left when nothing can happen any more: operations by rank and number.
+/// The unfinished part of a schedule when no event is left: operations by rank and number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    /// Sends whose message was not received: the rank, the operation. Both lists have the order of the ranks that would receive,
-    /// and of each one's queue.
+    /// Sends without a receive: rank and operation. Both lists have the order of the receiving ranks, and of each one's queue.
     pub sends: Vec<(u32, u32)>,
     /// Receives without a message.
     pub receives: Vec<(u32, u32)>,
     /// Operations that could not start.
     pub waiting: u64,
-    /// Counts up to there.
+    /// Counts until then.
     pub counts: Counts,
 }
 
@@ -32,7 +31,7 @@ impl Stuck {
         (!stuck.sends.is_empty() || !stuck.receives.is_empty()).then_some(stuck)
     }
 
-    /// The rest in words, a line for each of the first ones.
+    /// Returns the unfinished part in words, a line for each of the first operations.
     pub fn describe(&self, schedule: &Schedule) -> String {
         const MOST: usize = 8;
         let count = |count: u64, one: &str, several: &str| match count {

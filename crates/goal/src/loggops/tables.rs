@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 
 const NONE: u32 = u32::MAX;
 
-/// One of the two sides that wait for the other.
+/// A message or a receive, as an entry of a queue.
 pub(super) trait Side: Copy {
     fn source(&self) -> u32;
     fn tag(&self) -> u32;
 }
 
-/// How a queue may be asked: with a source or any, and with a tag or any.
+/// A kind of search: with a source or any, and with a tag or any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     Both = 0,
@@ -32,7 +32,7 @@ pub(super) fn view(source: u32, tag: u32) -> View {
     }
 }
 
-/// The key of a pair in the table of a view.
+/// Returns the key of a pair in the table of a view.
 fn key(view: View, source: u32, tag: u32) -> u64 {
     match view {
         View::Both => u64::from(source) << 32 | u64::from(tag),
@@ -45,9 +45,9 @@ fn key(view: View, source: u32, tag: u32) -> u64 {
 /// A long queue.
 #[derive(Debug)]
 pub(super) enum Tables<T> {
-    /// Of a schedule without wildcards.
+    /// For a schedule without wildcards.
     Exact(Exact<T>),
-    /// Of one with them.
+    /// For a schedule with wildcards.
     Views(Views<T>),
 }
 
@@ -66,7 +66,7 @@ impl<T: Side> Tables<T> {
         }
     }
 
-    /// Takes the earliest of the first ones of some lists; without wildcards there is one.
+    /// Takes the earliest of the first entries of some lists; without wildcards there is one list.
     pub(super) fn take(&mut self, asked: &[(View, u32, u32)]) -> Option<T> {
         match (self, asked) {
             (Tables::Exact(exact), [(_, source, tag), ..]) => exact.take(*source, *tag),
@@ -75,14 +75,14 @@ impl<T: Side> Tables<T> {
         }
     }
 
-    /// Fetches the memory in which a pair is, where there are no wildcards.
+    /// Prefetches the place of a pair, if there are no wildcards.
     pub(super) fn prefetch(&self, source: u32, tag: u32) {
         if let Tables::Exact(exact) = self {
             exact.prefetch(source, tag);
         }
     }
 
-    /// Everything in it, in order; without wildcards source by source.
+    /// Returns all entries in order; without wildcards source by source.
     pub(super) fn all(&self) -> Vec<T> {
         match self {
             Tables::Exact(exact) => exact.all(),
@@ -91,11 +91,11 @@ impl<T: Side> Tables<T> {
     }
 }
 
-/// A long queue without wildcards: an open table by source and tag, of which each place has the first with its key, and behind
-/// that a list of the others. So most are found in one line of memory.
+/// A long queue without wildcards: an open-addressing hash table by source and tag. Each place has the first entry with its key, and a list
+/// of the others. So most searches read one cache line.
 #[derive(Debug)]
 pub(super) struct Exact<T> {
-    /// A power of two of places, at most half of them taken.
+    /// The table; its size is a power of two, and at most half of it is in use.
     places: Vec<Place<T>>,
     taken: usize,
     slots: Vec<(T, u32)>,
@@ -104,19 +104,19 @@ pub(super) struct Exact<T> {
 
 #[derive(Clone, Copy, Debug)]
 struct Place<T> {
-    /// [`EMPTY`] where there is nothing.
+    /// [`EMPTY`] if the place is free.
     key: u64,
     first: T,
     head: u32,
     tail: u32,
 }
 
-/// The key of wildcards on both sides, which are not in such a table.
+/// The key of wildcards on both sides, which this table never has.
 const EMPTY: u64 = u64::MAX;
 const FEWEST: usize = 64;
 
 fn hash(key: u64, mask: usize) -> usize {
-    // Sources and tags count in the lowest bits of each half, and the product is best in its highest.
+    // Sources and tags differ mostly in the low bits of each half, and the product mixes best in its high bits.
     (key.wrapping_mul(0xf135_7aea_2e62_a9c5) >> 40) as usize & mask
 }
 
@@ -125,7 +125,7 @@ impl<T: Side> Exact<T> {
         Exact { places: Vec::new(), taken: 0, slots: Vec::new(), free: NONE }
     }
 
-    /// The place of a key: where it is, or where it would be.
+    /// Returns the place of a key, or the free place for it.
     fn find(&self, key: u64) -> usize {
         let mask = self.places.len() - 1;
         let mut at = hash(key, mask);
@@ -160,7 +160,7 @@ impl<T: Side> Exact<T> {
         }
     }
 
-    /// Makes room; what is empty is filled with something.
+    /// Grows the table; `filler` fills the free places.
     fn grow(&mut self, filler: T) {
         let length = (self.places.len() * 2).max(FEWEST);
         let empty = Place { key: EMPTY, first: filler, head: NONE, tail: NONE };
@@ -196,7 +196,7 @@ impl<T: Side> Exact<T> {
         Some(taken)
     }
 
-    /// Empties a place, and moves up those behind it that would not be found any more.
+    /// Empties a place, and moves up later entries that a search would otherwise miss.
     fn remove(&mut self, mut hole: usize) {
         let mask = self.places.len() - 1;
         let mut at = hole;
@@ -239,7 +239,7 @@ impl<T: Side> Exact<T> {
     }
 }
 
-/// The first and the last of those with a key.
+/// The first and the last entry with a key.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     head: u32,
@@ -249,13 +249,13 @@ struct Ends {
 #[derive(Debug)]
 struct Slot<T> {
     waiting: T,
-    /// The place in the order.
+    /// The position in the order.
     number: u64,
-    /// In each view: the one before and the one behind.
+    /// In each view: the previous and the next entry.
     links: [(u32, u32); 4],
 }
 
-/// A long queue with wildcards: lists by key, in the views that are needed.
+/// A long queue with wildcards: lists by key, in the needed views.
 #[derive(Debug)]
 pub(super) struct Views<T> {
     views: [bool; 4],
@@ -299,7 +299,7 @@ impl<T: Side> Views<T> {
         }
     }
 
-    /// Takes the earliest of the first ones of some lists.
+    /// Takes the earliest of the first entries of some lists.
     fn take(&mut self, asked: &[(View, u32, u32)]) -> Option<T> {
         let heads = asked.iter().filter_map(|(view, source, tag)| {
             self.lists[*view as usize].get(&key(*view, *source, *tag)).map(|ends| ends.head)

@@ -1,4 +1,4 @@
-//! A run by windows, in any number of threads, is that of one heap to the last bit.
+//! A run by windows, in any number of threads, equals that of one heap to the last bit.
 
 use super::costs::Costs;
 use super::engine::World;
@@ -9,8 +9,8 @@ use nicety_types::{Duration, Gap};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A message: from, to, bytes; the places of both sides; whether its receive takes any source, and any tag; how far back is what
-/// each side waits for.
+/// A message: source, destination, bytes; CPU and interface of both sides; wildcards of its receive for source and tag; distance to each
+/// side's dependency.
 type Step = (u32, u32, u64, [(u8, u8); 2], [bool; 2], [u8; 2]);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -19,7 +19,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec((0..5_u32, 0..5_u32, 0..3000_u64, [place(), place()], [wild(), wild()], any::<[u8; 2]>()), 0..80)
 }
 
-/// All that two ranks exchange has one tag, so that they meet in order, and wildcards change who meets whom.
+/// Returns a schedule. All messages have one tag, so they match in order, and wildcards change the matches.
 fn schedule(ranks: u32, steps: &[Step]) -> Schedule {
     let mut ops: Vec<Vec<(Op, Option<u32>)>> = vec![Vec::new(); ranks as usize];
     for (from, to, size, places, [any_source, any_tag], back) in steps {
@@ -32,7 +32,7 @@ fn schedule(ranks: u32, steps: &[Step]) -> Schedule {
         {
             (op.cpu, op.nic) = (*cpu, *nic);
             let own = &mut ops[rank as usize];
-            // Receives wait for nothing, so that none of them can be waited for by its own message.
+            // Receives have no dependencies, so none of them waits for its own message.
             let first = own.len().checked_sub(1 + usize::from(*back % 4)).filter(|_| op.kind == Kind::Send);
             own.push((op, first.map(|first| first as u32)));
             let last = own.len() as u32 - 1;

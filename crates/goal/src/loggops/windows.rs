@@ -1,8 +1,8 @@
-//! Windows of time, in one thread or in several, or in several processes.
+//! Windows of time, in one thread, in several threads, or in several processes.
 //!
-//! Each thread or process has a block of hosts. All agree on the next window in which something happens, carry out what does, and
-//! leave in mailboxes what the others' hosts receive: that comes in a later window, for windows are no longer than a
-//! message takes. Nothing is shared within a window.
+//! Each thread or process has a block of hosts. All agree on the next window with an event, execute its events, and leave events for
+//! others' hosts in mailboxes. These are due in a later window, since a window is no longer than a message takes. Nothing is shared within
+//! a window.
 
 use super::engine::{Agenda, Counts, Shard, World};
 use super::event::Event;
@@ -14,18 +14,18 @@ use nicety_kernel::{Parts, Threads};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// In place of a window: none comes any more, and the run is to stop.
+/// In place of a window: no window follows, and the run is to stop.
 const NEVER: u64 = u64::MAX;
 const STOP: u64 = u64::MAX - 1;
 
-/// What the threads of a process have in common.
+/// The state that the threads of a process share.
 #[derive(Default)]
 struct Shared {
     stops: AtomicBool,
     operations: AtomicU64,
 }
 
-/// Runs a schedule in a thread for each shard, of which the caller's is one.
+/// Runs a schedule in a thread for each shard, including the caller's.
 pub(super) fn run(world: &World<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Finished, Failure> {
     let width = world.costs.lookahead(world.schedule);
     let shared = Shared::default();
@@ -49,7 +49,7 @@ pub(super) fn run(world: &World<'_>, go_on: &mut dyn FnMut(u64) -> bool) -> Resu
     if shared.stops.into_inner() && !is_endless { Err(Failure::Interrupted) } else { finished(&made) }
 }
 
-/// The same in several processes, as many as there are shards, to which the result is given; nothing where the run has failed.
+/// Runs a schedule in several processes, one per shard. All get the result; `None` if the run has failed.
 pub(super) fn run_in_processes(
     world: &World<'_>,
     peers: &Peers,
@@ -91,7 +91,7 @@ fn run_shard<'s>(
     let mut shard = Shard::<false>::new(world, number, Agenda::Windows(Radix::new(), width));
     let mut told = 0;
     let (mut next_look, mut next_tell) = (LOOK_EVERY, LOOK_EVERY);
-    // Whether to go on, looked at every so often, also where others do all the work.
+    // Calls `go_on` regularly, even if others do all the work.
     let mut look = |shard: &mut Shard<'_, false>| {
         if shard.counts.steps >= next_look {
             next_look = shard.counts.steps + LOOK_EVERY;
@@ -107,7 +107,7 @@ fn run_shard<'s>(
         }
         !shared.stops.load(Ordering::Relaxed)
     };
-    // Each host's first events happen at once, so that those of all hosts are never there together.
+    // Each host's first events are executed at once, so that the first events of all hosts are never queued together.
     for host in shard.ranks() {
         shard.begin(host);
         shard.run_host(host, 0);
@@ -140,8 +140,8 @@ fn run_shard<'s>(
     }
 }
 
-/// Hands over what happens at other shards' hosts, and takes what happens here. The next window of all; none where nothing
-/// happens any more, or a run is to stop: all find the same.
+/// Sends events to other shards' hosts, and receives events for this shard. Returns the next window of all shards; `None` if there is none
+/// or the run is to stop, the same in all shards.
 fn exchange(
     shard: &mut Shard<'_, false>,
     parts: &mut impl Parts<Event>,

@@ -1,4 +1,4 @@
-//! `nicety goal compare`: a schedule on several cards, and on LogGOPS if that is asked for.
+//! `nicety goal compare`: a schedule on several cards, and on LogGOPS if requested.
 
 use super::mode::Mode;
 use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards, Threads};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The row of LogGOPS.
 const LOGGOPS: &str = "loggops";
 
-/// Run a schedule on several cards, and say what their hosts spend their time with.
+/// Run a schedule on several cards, and compare the finish times of ranks, and their shares of computation and communication.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CompareOptions")]
@@ -43,7 +43,7 @@ pub struct Request {
     /// The hosts' network.
     #[serde(flatten)]
     pub cards: OnCards,
-    /// How many threads run it on cards.
+    /// Threads of a run on cards.
     #[serde(flatten)]
     pub threads: Threads,
 }
@@ -58,7 +58,7 @@ pub struct Report {
     pub file: String,
     /// The inputs.
     pub manifest: Manifest,
-    /// The parameters of LogGOPS, as given, if that was run.
+    /// The parameters of LogGOPS, as given, if it was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<LogGops>,
     /// Ranks.
@@ -69,7 +69,7 @@ pub struct Report {
     pub messages: u64,
     /// A row for each card, and for LogGOPS.
     pub rows: Vec<Row>,
-    /// What the rows sum up, for each rank, by the rows' names.
+    /// The times of each rank that a row sums up, by the rows' names.
     pub by_rank: BTreeMap<String, ByRank>,
 }
 
@@ -77,26 +77,27 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CompareRow")]
 pub struct Row {
-    /// The card, or loggops; behind a / its mode, if not that of the host alone.
+    /// The card, or loggops; for a mode other than host, followed by / and the mode.
     pub nic: String,
-    /// Where its messages were executed; none of LogGOPS.
+    /// The place of execution of its messages; none for LogGOPS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// When the last rank is done.
+    /// The end of the last rank.
     pub finish_ns: Ns,
-    /// The first rank that is done then.
+    /// The first rank with this end.
     pub last_rank: u32,
-    /// When ranks are done.
+    /// The ends of ranks.
     pub finish: Spread,
-    /// How long ranks compute.
+    /// The computation times of ranks.
     pub computing: Spread,
-    /// How long ranks have messages under way: a send from its beginning to its end, a receive once its message was sent.
+    /// The communication times of ranks, with messages in flight. A send counts from its start to its end, a receive once its message was
+    /// sent.
     pub communicating: Spread,
-    /// How long ranks communicate and do not compute meanwhile.
+    /// The times in which ranks communicate without computing.
     pub exposed: Spread,
-    /// The share of communication that is hidden by computation, over all ranks; 0 where there is none.
+    /// The share of communication time that computation hides, over all ranks; 0 without communication.
     pub overlap: f64,
-    /// The critical path to the end of the last rank, which its stages add up to; LogGOPS has none.
+    /// The critical path to the end of the last rank, as the sum of its stages; LogGOPS has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<stages::Stage>>,
 }
@@ -113,16 +114,16 @@ pub struct Spread {
     pub max_ns: Ns,
 }
 
-/// What each rank spends its time with.
+/// The times of each rank.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ByRank {
-    /// When it is done.
+    /// The end of each rank.
     pub finish_ns: Vec<Ns>,
-    /// How long it computes.
+    /// The computation time.
     pub computing_ns: Vec<Ns>,
-    /// How long it has messages under way.
+    /// The time with messages in flight.
     pub communicating_ns: Vec<Ns>,
-    /// How long it does both.
+    /// The time with both.
     pub overlapped_ns: Vec<Ns>,
 }
 
@@ -130,7 +131,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is none, or has parameters of LogGOPS without naming it.
+    /// The text is no request, or has parameters of LogGOPS without naming it.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         let given: Value = nicety::from_json(text, "the request of a comparison")?;
         let request: Request = nicety::from_json(text, "the request of a comparison")?;
@@ -158,7 +159,7 @@ impl Spread {
     }
 }
 
-/// What a run gave.
+/// The result of a run.
 struct Outcome {
     finish_ps: Vec<u64>,
     shares: Vec<Shares>,
@@ -211,8 +212,8 @@ impl Outcome {
 /// Compares cards, and LogGOPS if it is named.
 ///
 /// # Errors
-/// The file is no schedule, or one that cannot finish; an option is none; a run was interrupted, or failed on its cards, whose
-/// name is in the error.
+/// The file is no schedule, or one that cannot finish; an option is invalid; a run was interrupted. A run failed on its cards; the error
+/// names the card.
 pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     let parameters = request.parameters.parameters()?;
     let spread = environment.spread(request.threads.threads)?;

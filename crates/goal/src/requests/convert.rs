@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::Path;
 
-/// What was converted.
+/// The converted files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Converted {
     /// The file that was read.
@@ -23,8 +23,8 @@ pub struct Converted {
     pub operations: u64,
 }
 
-/// Reads a schedule in one format and writes it in another: `.bin` is binary, `.goal` and `.txt` are text, and any other name
-/// has the format that the input has not.
+/// Reads a schedule in one format and writes it in another. `.bin` is binary, and `.goal` and `.txt` are text; any other output name gets
+/// the format that the input does not have.
 ///
 /// # Errors
 /// The input is no schedule, or one of the files cannot be used; the run was interrupted.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// The most operations of a schedule that is made here: they are held in memory, some 40 bytes each.
+/// The most operations of a generated schedule: memory holds them, at some 40 bytes each.
 const MOST: u128 = 1_000_000_000;
 
 const fn once() -> u32 {
@@ -42,15 +42,15 @@ pub struct Request {
     /// Ranks.
     #[schemars(range(min = 1, max = 0xffff_fffe_u32))]
     pub ranks: u32,
-    /// Bytes: of the message, of the vector that is reduced, of a face, for each rank of an alltoall; of a training step's
-    /// gradients, and of the tokens that a rank sends to all experts together.
+    /// Bytes: of the message, of the reduced vector, of a face, or for each rank of an alltoall. For a training step: of its gradients, and
+    /// of the tokens that a rank sends to all experts together.
     #[schemars(extend("metavar" = "SIZE"))]
     pub size: u64,
-    /// How often each rank does it, one time behind the other.
+    /// Repetitions of the pattern by each rank, one after another.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub iterations: u32,
-    /// The time of a calculation, in patterns that have them, as in 20us: of adding two vectors, of a stage, or of a layer.
+    /// The time of a calculation, in patterns with calculations, as in 20us: of adding two vectors, of a stage, or of a layer.
     #[serde(default = "nothing")]
     #[schemars(extend("metavar" = "TIME"))]
     pub compute: String,
@@ -60,7 +60,7 @@ pub struct Request {
     pub layers: u32,
 }
 
-/// What was made.
+/// The generated schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Generated {
     /// The pattern.
@@ -77,7 +77,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is none.
+    /// The text is no request.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         serde_json::from_str(text).map_err(|error| Error::Input(error.to_string()))
     }
@@ -107,10 +107,10 @@ impl Request {
     }
 }
 
-/// Makes a schedule and writes it; a name that ends with `.bin` is that of a binary one.
+/// Generates a schedule and writes it, in binary to a name that ends with `.bin`.
 ///
 /// # Errors
-/// The pattern is unknown, would be too large, or the file cannot be written; the run was interrupted.
+/// The pattern is unknown, the schedule would be too large, or the file cannot be written; the run was interrupted.
 pub fn generate(request: &Request, environment: &Environment<'_>) -> Result<Generated, Error> {
     let (pattern, shape) = (request.pattern()?, request.shape()?);
     let about = shape.operations(pattern);

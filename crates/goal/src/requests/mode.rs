@@ -1,4 +1,4 @@
-//! Where messages are executed, and the handlers to compile for those that cards execute by themselves.
+//! The place of execution of messages, and the handlers to compile for cards that execute them.
 
 use super::{CompareRequest, RunRequest};
 use nicety::cards::{Card, load_distinct};
@@ -7,12 +7,12 @@ use nicety::{Compiled, Error, HandlerNames, Handlers};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where messages are matched, copied and got.
+/// The place where messages are matched, copied and fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "MessageMode")]
 pub enum Mode {
-    /// Where the design's library has it done: partly on a CPU of the host.
+    /// The design's library: partly on a CPU of the host.
     #[default]
     Host,
     /// On the card, by handlers.
@@ -20,7 +20,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Its name on the command line and in results.
+    /// Returns its name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Mode::Host => "host",
@@ -28,10 +28,10 @@ impl Mode {
         }
     }
 
-    /// The modes of these names; the host's alone if none is given.
+    /// Returns the modes with these names; only the host's if none is given.
     ///
     /// # Errors
-    /// A name is of none.
+    /// A name is unknown.
     pub(super) fn all_of(names: Option<&[String]>) -> Result<Vec<Mode>, Error> {
         let Some(names) = names else { return Ok(vec![Mode::Host]) };
         let mut modes = Vec::new();
@@ -50,10 +50,10 @@ impl Mode {
         }
     }
 
-    /// The handlers of a card in this mode, out of the compiled programs.
+    /// Returns the handlers of a card in this mode, from the compiled programs.
     ///
     /// # Errors
-    /// The card has no handlers, or was not compiled for.
+    /// The card has no handlers, or none were compiled for it.
     pub(super) fn handlers(
         self,
         (name, card): (&str, &Card),
@@ -76,7 +76,7 @@ impl Mode {
 /// The handlers of messages, in the library.
 const SOURCE: &str = "matching.c";
 
-/// The spec of a card with handlers.
+/// Returns the spec of a card with handlers.
 fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> {
     card.spec.of::<SpinSpec>().map_err(|error| {
         Error::Input(format!(
@@ -95,7 +95,7 @@ pub struct Plan {
 /// A program to compile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Planned {
-    /// The name under which the run looks for it: the card's.
+    /// The name under which the run looks it up: the card's.
     pub key: String,
     /// The library's file.
     pub source: &'static str,
@@ -117,19 +117,19 @@ impl Plan {
     }
 }
 
-/// The handlers to compile for a run.
+/// Returns the handlers to compile for a run.
 ///
 /// # Errors
-/// A card cannot be read, or has no handlers and is to execute messages.
+/// A card cannot be read, or lacks handlers and is to execute messages.
 pub fn plan_run(request: &RunRequest) -> Result<Plan, Error> {
     let named: Vec<String> = request.nic.iter().cloned().collect();
     Plan::of(&[request.mode.unwrap_or_default()], &named, &request.cards.overrides)
 }
 
-/// The handlers to compile for a comparison.
+/// Returns the handlers to compile for a comparison.
 ///
 /// # Errors
-/// As [`plan_run`]; a mode is none.
+/// As [`plan_run`]; a mode is unknown.
 pub fn plan_compare(request: &CompareRequest) -> Result<Plan, Error> {
     Plan::of(&Mode::all_of(request.modes.as_deref())?, &request.nics, &request.cards.overrides)
 }

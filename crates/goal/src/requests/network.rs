@@ -1,4 +1,4 @@
-//! Networks of runs: LogGOPS with its parameters, or cards of hosts that are joined somehow.
+//! Networks of runs: LogGOPS with its parameters, or hosts with cards in a topology.
 
 use super::mode::Mode;
 use crate::loggops::{self, Parameters};
@@ -16,7 +16,7 @@ use std::fmt;
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "GoalNetwork")]
 pub enum Network {
-    /// A message costs by its size alone.
+    /// The cost of a message depends only on its size.
     #[default]
     Loggops,
     /// Modelled cards execute every message, packet by packet.
@@ -39,11 +39,11 @@ pub struct LogGops {
     #[serde(default = "gap")]
     #[schemars(extend("flag" = "--g", "metavar" = "TIME"))]
     pub gap: String,
-    /// G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+    /// G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
     #[serde(default = "gap_per_byte")]
     #[schemars(extend("flag" = "--G", "metavar" = "GAP"))]
     pub gap_per_byte: String,
-    /// O: the overhead for each byte behind a message's first.
+    /// O: the overhead for each byte after a message's first.
     #[serde(default = "zero")]
     #[schemars(extend("flag" = "--O", "metavar" = "GAP"))]
     pub overhead_per_byte: String,
@@ -54,7 +54,7 @@ pub struct LogGops {
 }
 
 impl Default for LogGops {
-    /// What a run has where nothing is given.
+    /// The parameters of a run without options.
     fn default() -> LogGops {
         LogGops {
             latency: latency(),
@@ -112,7 +112,7 @@ pub(super) fn time<T, E: fmt::Display>(
     parse(with_unit).map_err(|error| Error::Input(format!("{name}: {error}")))
 }
 
-/// Reads a gap a byte, which may be a time, of a byte, or a bandwidth.
+/// Reads a gap per byte: a time per byte, or a bandwidth.
 fn a_byte(name: &str, text: &str) -> Result<nicety_types::Gap, Error> {
     time(name, text, |text| match text.contains('/') {
         true => parse_gap(text),
@@ -121,7 +121,7 @@ fn a_byte(name: &str, text: &str) -> Result<nicety_types::Gap, Error> {
 }
 
 impl LogGops {
-    /// The parameters.
+    /// Returns the parameters.
     ///
     /// # Errors
     /// One of them is no time or gap.
@@ -137,7 +137,7 @@ impl LogGops {
     }
 }
 
-/// How hosts with cards are joined, and what else is of their runs.
+/// The network of hosts with cards, and the other options of their runs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct OnCards {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
@@ -165,16 +165,16 @@ pub struct OnCards {
     pub seed: u64,
 }
 
-/// How many threads a run takes.
+/// The threads of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Threads {
-    /// Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of a run in one.
+    /// Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in one.
     #[serde(default = "one_thread")]
     #[schemars(range(min = 1, max = MOST_THREADS))]
     pub(super) threads: u32,
 }
 
-/// The fields of [`OnCards`] that LogGOPS has not, with the options of the command line.
+/// The fields of [`OnCards`] that LogGOPS lacks, with the options of the command line.
 pub(super) const ON_CARDS: [(&str, &str); 4] = [
     ("overrides", "--set"),
     ("topology", "--topology"),
@@ -190,9 +190,9 @@ pub struct Manifest {
     pub specs: BTreeMap<String, nicety::CardManifest>,
     /// `--set` overrides, as given.
     pub overrides: Vec<String>,
-    /// Where messages were executed.
+    /// The place of execution of messages.
     pub modes: Vec<Mode>,
-    /// The handlers that executed them, by card; the caller, which compiled them, fills this in.
+    /// The handlers that executed them, by card. The caller compiled them and fills this in.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub compiler: BTreeMap<String, nicety::ProgramManifest>,
     /// The topology.
@@ -211,10 +211,10 @@ pub struct Manifest {
 }
 
 impl OnCards {
-    /// The topology of so many hosts with a card: as given, or what they need.
+    /// Returns the topology for `ranks` hosts with a card: the given one, or the default for them.
     ///
     /// # Errors
-    /// The topology is none, or not for so many.
+    /// The topology is invalid, or has another number of hosts.
     pub(super) fn topology(&self, ranks: u32, card: &Card) -> Result<Topology, Error> {
         let switch = &card.spec.node().switch;
         let usual = || match ranks {
@@ -228,10 +228,10 @@ impl OnCards {
         Ok(topology)
     }
 
-    /// The noise of a run by LogGOPS.
+    /// Returns the noise of a run by LogGOPS.
     ///
     /// # Errors
-    /// It is none; it is on a rank that there is not.
+    /// The noise is invalid, or is on a rank that does not exist.
     pub(super) fn loggops_noise(&self, ranks: u32) -> Result<Option<loggops::Noise>, Error> {
         let Some(text) = &self.noise else { return Ok(None) };
         let Noise { intervals, rank } = text.parse()?;
@@ -243,10 +243,10 @@ impl OnCards {
         }
     }
 
-    /// The cluster of a run.
+    /// Returns the cluster of a run.
     ///
     /// # Errors
-    /// One of the options is none.
+    /// One of the options is invalid.
     pub fn config(
         &self,
         ranks: u32,
@@ -266,7 +266,7 @@ impl OnCards {
         })
     }
 
-    /// What reproduces runs on these cards.
+    /// Returns the inputs that reproduce runs on these cards.
     pub fn manifest(&self, cards: &[(String, Card)], topology: Topology, modes: &[Mode]) -> Manifest {
         let nicety::Manifest { specs, overrides, compiler } =
             nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &self.overrides);

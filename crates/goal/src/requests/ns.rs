@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
-/// A time in nanoseconds, with as many digits behind the point as it has picoseconds: a whole number where it is one.
+/// A time in nanoseconds, with up to three decimals for picoseconds: a whole number if it is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ns {
     /// The time.

@@ -1,4 +1,4 @@
-//! `nicety goal run`: what a schedule takes.
+//! `nicety goal run`: the times of a schedule.
 
 use super::mode::Mode;
 use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards, Threads};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A simulator whose results are wanted.
+/// A simulator with rules to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Compat {
@@ -23,9 +23,9 @@ pub enum Compat {
     Loggopsim,
 }
 
-/// Run a schedule, and say when each host is done.
+/// Run a schedule, and report the finish time of each host.
 ///
-/// The network is LogGOPS, or hosts with a card where one is named.
+/// The network is LogGOPS, or packets between hosts with a card if one is named.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ScheduleOptions")]
@@ -37,33 +37,33 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("metavar" = "loggops|packets"))]
     pub network: Option<Network>,
-    /// The card of all hosts, by name or spec file; every message is executed by it, over a network of packets.
+    /// The card of all hosts, by name or spec file; it executes every message, over a network of packets.
     #[serde(default)]
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub nic: Option<String>,
     /// The parameters of LogGOPS.
     #[serde(flatten)]
     pub parameters: LogGops,
-    /// The rules of LogGOPSim, oddities included, instead of nicety's own.
+    /// Follow the rules of LogGOPSim, oddities included, instead of nicety's own.
     #[serde(default)]
     #[schemars(extend("metavar" = "loggopsim"))]
     pub compat: Option<Compat>,
-    /// How many threads run it.
+    /// The threads of the run.
     #[serde(flatten)]
     pub threads: Threads,
-    /// The hosts' network, of a run on cards.
+    /// For a run on cards: the hosts' network.
     #[serde(flatten)]
     pub cards: OnCards,
-    /// Of a run on cards: messages are executed by the library on the host, or by handlers on the card. Default: host.
+    /// For a run on cards: the library on the host executes messages, or handlers on the card. Default: host.
     #[serde(default)]
     #[schemars(extend("metavar" = "host|card"))]
     pub mode: Option<Mode>,
-    /// Of a run on cards: also give the critical path to the last host's end by stage, which takes more memory and time.
+    /// For a run on cards: also report the critical path to the last host's end by stage, which takes more memory and time.
     #[serde(default)]
     pub breakdown: bool,
 }
 
-/// When the hosts of a schedule were done.
+/// The finish times of the hosts of a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "ScheduleReport")]
 pub struct Report {
@@ -76,54 +76,55 @@ pub struct Report {
     /// The parameters of LogGOPS, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<LogGops>,
-    /// The card, on which every message was executed.
+    /// The card, which executed every message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nic: Option<String>,
-    /// Of a run on cards: where its messages were executed.
+    /// For a run on cards: the place of execution of its messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// What reproduces a run on cards.
+    /// The inputs that reproduce a run on cards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Manifest>,
-    /// The simulator whose rules were followed, if not nicety's own.
+    /// The simulator with the rules followed, if not nicety's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compat: Option<Compat>,
-    /// Background noise on the hosts' CPUs by LogGOPS, as given, if it was.
+    /// For a run by LogGOPS: background noise on the hosts' CPUs, as given, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<String>,
     /// The seed of the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards with a capture.
+    /// Threads of the run: one by LogGOPSim's rules, without a latency, and on cards with a capture.
     pub threads: u32,
     /// Ranks.
     pub ranks: u32,
-    /// Operations that were executed, and messages that arrived, as LogGOPSim counts them.
+    /// Executed operations plus arrived messages, as LogGOPSim counts events.
     pub events: u64,
-    /// Operations that were executed.
+    /// Executed operations.
     pub operations: u64,
-    /// Messages that arrived.
+    /// Arrived messages.
     pub messages: u64,
-    /// Operations that never were: by LogGOPSim's rules those that wait for each other, or for the end of a send whose receive
-    /// is of another class of size.
+    /// Operations that were not executed. By LogGOPSim's rules these wait for each other, or for the end of a send with a receive of
+    /// another class of size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexecuted: Option<u64>,
-    /// The time at which each host's CPUs were done; on cards, at which its last operation ended.
+    /// The time at which each host's CPUs were done; on cards, the end of its last operation.
     pub finish_ns: Vec<Ns>,
     /// The latest of them.
     pub max_finish_ns: Ns,
-    /// The first host that was done then.
+    /// The first host with that time.
     pub max_host: u32,
-    /// Of a run on cards: how long each host computed.
+    /// For a run on cards: the computation time of each host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub computing_ns: Option<Vec<Ns>>,
-    /// How long each host had a message under way: a send from its beginning to its end, a receive once its message was sent.
+    /// The communication time of each host, with a message in flight. A send counts from its start to its end, a receive once its message
+    /// was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communicating_ns: Option<Vec<Ns>>,
-    /// How long each host did both at once.
+    /// The time of each host with both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlapped_ns: Option<Vec<Ns>>,
-    /// The critical path to the end of the last host, if it was asked for: its stages add up to the latest finish.
+    /// The critical path to the end of the last host, if requested: its stages add up to the latest finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<Vec<stages::Stage>>,
 }
@@ -132,7 +133,7 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is none, or has options of both networks.
+    /// The text is no request, or has options of both networks.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         let given: Value = nicety::from_json(text, "the request of a run")?;
         let request: Request = nicety::from_json(text, "the request of a run")?;
@@ -170,7 +171,7 @@ impl Request {
 /// Runs a schedule.
 ///
 /// # Errors
-/// The file is no schedule, or one that cannot finish; an option is none; the run was interrupted, or failed on its cards.
+/// The file is no schedule, or one that cannot finish; an option is invalid; the run was interrupted, or failed on its cards.
 pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, Error> {
     if request.is_on_cards()? { on_cards(request, environment) } else { by_loggops(request, environment) }
 }
@@ -257,7 +258,7 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
 }
 
 impl Report {
-    /// What all networks have.
+    /// Returns the part of a report that all networks have.
     fn of(file: &str, network: Network, finish_ps: &[u64], counts: loggops::Counts) -> Report {
         let (max_ps, max_host) = super::last(finish_ps);
         Report {
@@ -289,7 +290,7 @@ impl Report {
 }
 
 impl Finished {
-    /// What each rank spent its time with.
+    /// Returns the computation and communication times of each rank.
     pub fn shares(&self, schedule: &Schedule) -> Vec<Shares> {
         (0..)
             .zip(schedule.iter())
@@ -298,7 +299,7 @@ impl Finished {
     }
 }
 
-/// Why a run by LogGOPS came to nothing.
+/// Returns the error of a failed run by LogGOPS.
 pub(super) fn explained(failure: Failure, file: &str, schedule: &Schedule) -> Error {
     match failure {
         Failure::NotWhole(name) => {
@@ -314,7 +315,7 @@ pub(super) fn explained(failure: Failure, file: &str, schedule: &Schedule) -> Er
     }
 }
 
-/// Why a run on cards came to nothing.
+/// Returns the error of a failed run on cards.
 pub(super) fn failed(failure: cards::Failure, file: &str, schedule: &Schedule) -> Error {
     match failure {
         cards::Failure::Cycle(cycle) => explained(Failure::Cycle(cycle), file, schedule),

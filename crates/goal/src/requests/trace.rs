@@ -1,4 +1,4 @@
-//! `nicety goal trace`: the schedule of what an MPI program did.
+//! `nicety goal trace`: a schedule from the traces of an MPI program.
 
 use super::network::LogGops;
 use super::run::explained;
@@ -24,7 +24,7 @@ pub struct Request {
     pub output: String,
 }
 
-/// A schedule that was made of traces.
+/// A schedule made from traces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Traced {
     /// The file.
@@ -35,9 +35,9 @@ pub struct Traced {
     pub calls: u64,
     /// Operations of the schedule.
     pub operations: u64,
-    /// Calls whose effect a trace does not say, by name: `MPI_Test` may have ended a request or not.
+    /// Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request or not.
     pub unsaid: BTreeMap<String, u64>,
-    /// Calls that began before the one before them ended, by the trace's clock.
+    /// Calls that began before the end of the previous one, by the trace's clock.
     pub backwards: u64,
 }
 
@@ -45,12 +45,12 @@ impl Request {
     /// Reads a request.
     ///
     /// # Errors
-    /// The text is none.
+    /// The text is no request.
     pub fn from_json(text: &str) -> Result<Request, Error> {
         serde_json::from_str(text).map_err(|error| Error::Input(error.to_string()))
     }
 
-    /// The files in the order of the ranks in their names.
+    /// Returns the files in the order of the ranks in their names.
     fn in_order(&self) -> Result<Vec<&str>, Error> {
         let mut ranks = BTreeMap::new();
         for file in &self.files {
@@ -72,7 +72,7 @@ impl Request {
     }
 }
 
-/// Runs the schedule as `nicety goal run` does where no option is given, and refuses one that cannot finish: nobody could use it.
+/// Runs the schedule as `nicety goal run` does by default, and refuses one that cannot finish, since it would be useless.
 fn try_to_run(schedule: &Schedule, environment: &Environment<'_>) -> Result<(), Error> {
     let parameters = LogGops::default().parameters()?;
     loggops::run_in_threads(schedule, &parameters, Rules::Own, 1, &mut |_| goes_on(environment)).map_err(
@@ -86,17 +86,17 @@ fn try_to_run(schedule: &Schedule, environment: &Environment<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The number at the end of a file's name, before its ending.
+/// Returns the number at the end of a file's name, before its extension.
 fn rank_of(file: &str) -> Option<u64> {
     let name = Path::new(file).file_stem()?.to_str()?;
     let digits = name.len() - name.bytes().rev().take_while(u8::is_ascii_digit).count();
     name[digits..].parse().ok()
 }
 
-/// Makes a schedule of traces and writes it; a name that ends with `.bin` is that of a binary one.
+/// Makes a schedule from traces and writes it, in binary to a name that ends with `.bin`.
 ///
 /// # Errors
-/// Traces are missing, cannot be read or are none, or no run of their schedule could finish; the file cannot be written; the run was
+/// Traces are missing, unreadable or invalid, or their schedule could not finish in any run. The file cannot be written; the run was
 /// interrupted.
 pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced, Error> {
     let files = request.in_order()?;
@@ -109,7 +109,7 @@ pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced,
         let source = File::open(path).map_err(cannot)?;
         let length = source.metadata().map_or(0, |about| about.len()).max(1);
         let counted = Counted::new(source);
-        // A file is a thousand parts of the whole.
+        // Each file counts as a thousand parts of the whole.
         let mut go_on = || {
             let part = u128::from(counted.read().min(length)) * 1000 / u128::from(length);
             tell(environment, number * 1000 + part as u64, u64::from(ranks) * 1000)

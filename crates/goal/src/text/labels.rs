@@ -1,13 +1,13 @@
 //! The labels of a rank, by which its dependencies name operations.
 //!
-//! A label of up to eight letters is its own key; of a longer one the key is a hash, and its letters are compared. The table
-//! is used again for the next rank: places of the ranks before are told by a stamp, so that nothing is cleared.
+//! A label of up to eight letters is its own key. For a longer one the key is a hash, and its letters are compared. All ranks share the
+//! table: a stamp marks the places of the current rank, so nothing is cleared.
 
-/// Where an operation has its label, and which operation it is.
+/// A place: the label and its operation.
 #[derive(Clone, Copy, Default)]
 struct Place {
     key: u64,
-    /// Of the letters of a long label.
+    /// Start of the letters of a long label.
     from: u32,
     length: u32,
     stamp: u32,
@@ -15,7 +15,7 @@ struct Place {
 }
 
 pub(super) struct Labels {
-    /// A power of two of places, at most half of them taken.
+    /// The table; its size is a power of two, and at most half of it is in use.
     places: Vec<Place>,
     taken: usize,
     stamp: u32,
@@ -24,7 +24,7 @@ pub(super) struct Labels {
 
 const FEWEST: usize = 64;
 
-/// The key of a label. Labels have no zeros, so that short ones differ from each other.
+/// Returns the key of a label. Labels have no zero bytes, so short labels have different keys.
 fn key_of(label: &[u8]) -> u64 {
     if label.len() <= 8 {
         let mut bytes = [0; 8];
@@ -43,7 +43,7 @@ impl Labels {
         Labels { places: vec![Place::default(); FEWEST], taken: 0, stamp: 1, letters: Vec::new() }
     }
 
-    /// Forgets all labels.
+    /// Removes all labels.
     pub(super) fn clear(&mut self) {
         self.taken = 0;
         self.letters.clear();
@@ -54,7 +54,7 @@ impl Labels {
         }
     }
 
-    /// The place of a label: where it is, or where it would be.
+    /// Returns the place of a label, or the free place for it.
     fn find(&self, label: &[u8], key: u64) -> usize {
         let mask = self.places.len() - 1;
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
@@ -78,7 +78,7 @@ impl Labels {
         (place.stamp == self.stamp).then_some(place.op)
     }
 
-    /// Gives an operation a label, and returns the one that had it. None where the letters of all labels are too many.
+    /// Gives an operation a label, and returns the operation that had it. `None` if the letters of all labels are too many.
     pub(super) fn insert(&mut self, label: &[u8], op: u32) -> Option<Option<u32>> {
         let key = key_of(label);
         let at = self.find(label, key);

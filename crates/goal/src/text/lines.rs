@@ -1,4 +1,4 @@
-//! Lines of a text that is read in pieces: never more of it is held than its longest line.
+//! Lines of a text that is read in pieces. The buffer holds at most the longest line and a piece.
 
 use std::io::{self, Read};
 
@@ -10,19 +10,19 @@ pub(crate) const LONGEST: usize = 1 << 20;
 pub(crate) struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
-    /// The part of the buffer that is not yet read.
+    /// Start of the unread part of the buffer.
     from: usize,
     to: usize,
     ended: bool,
 }
 
-/// The next line, as [`Lines::next`] finds it.
+/// The next line, from [`Lines::next`].
 pub(crate) enum Line {
     /// A part of the buffer, without the newline.
     At(usize, usize),
     /// Longer than [`LONGEST`].
     TooLong,
-    /// There is none.
+    /// The end of the text.
     End,
 }
 
@@ -56,7 +56,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Moves what is not yet read to the front, and reads on.
+    /// Moves the unread part to the front, and reads the next piece.
     fn fill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.from..self.to, 0);
         self.to -= self.from;
@@ -78,7 +78,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Where the first newline is, eight bytes at once.
+/// Returns the position of the first newline, searching eight bytes at a time.
 fn newline(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut words = bytes.chunks_exact(8);

@@ -1,7 +1,7 @@
 //! Reads the text format.
 //!
-//! What is accepted beyond the grammar: indentation, empty lines, and a brace on a line of its own. All that LogGOPSim's reader
-//! lets pass silently is an error here: a rank that is missing, two operations with one label, a label that is not there.
+//! Beyond the grammar it accepts indentation, empty lines, and a brace on a line of its own. It reports errors that LogGOPSim's reader
+//! ignores: a missing rank, two operations with one label, an unknown label.
 
 use super::labels::Labels as Table;
 use super::lines::{LONGEST, Line, Lines};
@@ -10,20 +10,20 @@ use crate::error::{Place, ReadError};
 use crate::schedule::{Builder, Kind, MOST_OPERATIONS, Op, Schedule};
 use std::io::{self, Read};
 
-/// What two operations of a rank with the same label are.
+/// The treatment of two operations of a rank with the same label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Labels {
     /// An error.
     #[default]
     Unique,
-    /// The label is the later one's, as LogGOPSim has it.
+    /// The later operation gets the label, as in LogGOPSim.
     LastWins,
 }
 
-/// Lines between two looks at whether to go on.
+/// Lines between two calls of `go_on`.
 const LOOK_EVERY: u64 = 1 << 16;
 
-/// What comes next in the file.
+/// The expected next element of the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Ranks,
@@ -39,14 +39,14 @@ struct Reader {
     ranks: u32,
     builder: Builder,
     line: u64,
-    /// The line that opened what is open.
+    /// The line of the open brace or comment.
     opened: u64,
 }
 
-/// Reads a schedule. `go_on` is called every so often with the lines that are read; where it returns false, reading ends.
+/// Reads a schedule. `go_on` is called regularly with the number of lines read; if it returns false, reading ends.
 ///
 /// # Errors
-/// The text is none of GOAL; a peer is beyond the ranks; the source cannot be read; `go_on` said so.
+/// The text is not GOAL; a peer is beyond the ranks; the source cannot be read; `go_on` returned false.
 pub fn read(
     source: impl Read,
     labels: Labels,
@@ -105,7 +105,7 @@ impl Reader {
         self.error(0, format!("cannot read on ({error})"))
     }
 
-    /// Reads a line. Whether a comment goes on behind it.
+    /// Reads a line. Returns whether a comment continues after it.
     fn line(&mut self, scan: &mut Scan<'_>) -> Scanned<bool> {
         loop {
             if scan.skip() {
@@ -244,7 +244,7 @@ impl Reader {
         }
     }
 
-    /// Reads an operation behind its first word, if that is one.
+    /// Reads an operation after its first word, if that is one.
     fn operation(&mut self, kind: Option<&[u8]>, scan: &mut Scan<'_>) -> Scanned<Option<u32>> {
         let kind = match kind {
             Some(b"send") => Kind::Send,
@@ -292,7 +292,7 @@ impl Reader {
         Ok(peer)
     }
 
-    /// Reads `tag 4 cpu 1 nic 0`, or some of them.
+    /// Reads some of `tag 4 cpu 1 nic 0`.
     fn attributes(&self, op: &mut Op, scan: &mut Scan<'_>) -> Scanned<()> {
         let mut given = 0;
         loop {

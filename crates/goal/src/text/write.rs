@@ -3,11 +3,10 @@
 use crate::schedule::Schedule;
 use std::io::{self, Write};
 
-/// Writes a schedule. The label of operation i of a rank is `l<i + 1>`, where something depends on it or it depends on
-/// something; numbers that are 0 where they are left out are left out.
+/// Writes a schedule. An operation i with dependencies or dependents gets the label `l<i + 1>`. Attributes with the default 0 are omitted.
 ///
 /// # Errors
-/// Those of the destination.
+/// Errors of the destination.
 pub fn write(schedule: &Schedule, mut to: impl Write) -> io::Result<()> {
     writeln!(to, "num_ranks {}", schedule.ranks())?;
     for (number, rank) in schedule.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! What each call of MPI does to a schedule.
+//! The effect of each MPI call on a schedule.
 
 use super::collective::Call;
 use super::line::{Fault, Fields};
 use super::program::Program;
 use crate::schedule::Kind;
 
-/// Calls that move bytes or wait for others in ways that a trace does not tell, or that GOAL does not have.
+/// Calls that move bytes or wait in ways that a trace does not show, or that GOAL does not have.
 const UNKNOWN: [&str; 27] = [
     "Accumulate",
     "Alltoallw",
@@ -36,10 +36,10 @@ const UNKNOWN: [&str; 27] = [
     "Comm_create_group",
 ];
 
-/// Takes a call.
+/// Adds the effect of a call.
 ///
 /// # Errors
-/// It has not the fields of this call, or no schedule can be made of it.
+/// It lacks the fields of this call, or has no form in a schedule.
 pub(super) fn take(call: &Fields<'_>, program: &mut Program<'_>) -> Result<(), Fault> {
     program.unsaid.total += 1;
     match call.name {
@@ -80,7 +80,7 @@ pub(super) fn take(call: &Fields<'_>, program: &mut Program<'_>) -> Result<(), F
         "Waitall" => wait(call, program, 6, Some(2), true)?,
         "Waitany" => wait(call, program, 7, Some(2), false)?,
         "Waitsome" => wait(call, program, 8, Some(2), false)?,
-        // The receive behind it waits in the schedule.
+        // In the schedule, the following receive waits.
         "Probe" => {
             call.expect(7)?;
             program.compute(call)?;
@@ -128,7 +128,7 @@ fn nonblocking(call: &Fields<'_>, program: &mut Program<'_>, kind: Kind) -> Resu
     program.post(message, 8, call)
 }
 
-/// Waits for the requests of a list, whose count may be in a field before it; for one of them where not for all.
+/// Waits for the requests of a list; a preceding field may have their count. Waits for one of them unless `all`.
 fn wait(
     call: &Fields<'_>,
     program: &mut Program<'_>,

@@ -8,16 +8,16 @@ use crate::generate::exchanges::{gather, linear, pipeline, scatter};
 use crate::generate::{Program, Shape};
 use crate::schedule::Builder;
 
-/// An allreduce of so many bytes or more goes around a ring, and of fewer by recursive doubling.
+/// The smallest allreduce, in bytes, that goes around a ring; smaller ones use recursive doubling.
 const RING_FROM: u64 = 64 << 10;
-/// Tags of collective calls: beyond those of programs, which are not negative.
+/// Tags of collective calls: above those of programs, which are not negative.
 const FIRST_TAG: u32 = 1 << 31;
-/// The tags of a call: no pattern takes more.
+/// Tags per call: no pattern needs more.
 const TAGS: u32 = 4;
-/// Collective calls after which tags begin anew.
+/// Collective calls until tags repeat.
 const ROUND: u32 = (u32::MAX - FIRST_TAG) / TAGS;
 
-/// Each collective call: its name, its fields, and which of them is the communicator.
+/// Each collective call: its name, its number of fields, and the field of its communicator.
 const CALLS: [(&str, usize, usize); 16] = [
     ("Barrier", 4, 2),
     ("Bcast", 8, 6),
@@ -36,7 +36,7 @@ const CALLS: [(&str, usize, usize); 16] = [
     ("Alltoall", 10, 8),
     ("Alltoallv", 16, 14),
 ];
-/// Calls that make a communicator of the one in their first field, for which all of it wait.
+/// Calls that make a communicator from the one in their first field, and synchronise its ranks.
 const MAKE: [&str; 7] = [
     "Comm_dup",
     "Comm_dup_with_info",
@@ -50,19 +50,19 @@ const MAKE: [&str; 7] = [
 /// A collective call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
-    /// Its name, without `MPI_` and the `I` of those that do not wait.
+    /// Its name, without `MPI_` and without the `I` of non-blocking calls.
     pub(super) name: &'static str,
     /// The field of its communicator.
     pub(super) comm: usize,
-    /// The field of its request, if it does not wait.
+    /// The field of its request, if it is non-blocking.
     pub(super) request: Option<usize>,
 }
 
 impl Call {
-    /// The collective call of a line; None where it is none.
+    /// Returns the collective call of a line; `None` for other calls.
     ///
     /// # Errors
-    /// It has not as many fields.
+    /// It has another number of fields.
     pub(super) fn of(line: &Fields<'_>) -> Result<Option<Call>, Fault> {
         if let Some(name) = MAKE.iter().find(|name| **name == line.name) {
             return Ok(Some(Call { name, comm: 2, request: None }));
@@ -105,17 +105,17 @@ impl Sizes {
     }
 }
 
-/// What a collective call moves.
+/// The data of a collective call.
 enum Moved {
     /// The same for all.
     One(u64),
     /// A part of each rank, or for each.
     Parts(Sizes),
-    /// For each rank, and of each.
+    /// For each rank, and from each.
     Both(Sizes, Sizes),
 }
 
-/// The collective calls of rank 0, which are those of all others.
+/// The collective calls of rank 0; all other ranks must have the same.
 #[derive(Debug, Default)]
 pub struct World {
     /// Name and root, and the line.
@@ -123,7 +123,7 @@ pub struct World {
 }
 
 impl World {
-    /// Refuses a call that is not the same as that of rank 0.
+    /// Refuses a call that differs from that of rank 0.
     pub(super) fn agree(
         &mut self,
         rank: u32,
@@ -168,7 +168,7 @@ impl World {
     }
 }
 
-/// The root of a call; 0 where it has none.
+/// Returns the root of a call; 0 without one.
 pub(super) fn root(call: Call, line: &Fields<'_>, comm: Comm) -> Result<u32, Fault> {
     let field = match call.name {
         "Bcast" => 5,
@@ -181,7 +181,7 @@ pub(super) fn root(call: Call, line: &Fields<'_>, comm: Comm) -> Result<u32, Fau
     root.ok_or_else(|| line.fault(field, &format!("a root below {}", comm.ranks)))
 }
 
-/// Reads what a call moves. Fields that count only at the root are read only there.
+/// Reads the sizes of a call's data. Counts with a meaning only at the root are read only there.
 fn moved(call: Call, line: &Fields<'_>, comm: Comm, root: u32) -> Result<Moved, Fault> {
     let is_root = comm.rank == root;
     let each = |count, datatype| Ok(Moved::Parts(Sizes::Each(line.bytes(count, datatype)?)));
@@ -191,7 +191,7 @@ fn moved(call: Call, line: &Fields<'_>, comm: Comm, root: u32) -> Result<Moved, 
         "Reduce" | "Allreduce" | "Scan" | "Exscan" => Ok(Moved::One(line.bytes(4, 5)?)),
         "Reduce_scatter_block" => each(4, 5),
         "Reduce_scatter" => Ok(Moved::Parts(list(5, 6)?)),
-        // The counts of the receiver hold also where the others say MPI_IN_PLACE.
+        // The receiver's counts are valid even if the others use MPI_IN_PLACE.
         "Gather" if is_root => each(6, 7),
         "Gather" | "Gatherv" if !is_root => each(3, 4),
         "Gatherv" => Ok(Moved::Parts(list(7, 10)?)),
@@ -206,12 +206,12 @@ fn moved(call: Call, line: &Fields<'_>, comm: Comm, root: u32) -> Result<Moved, 
             Ok(Moved::Both(Sizes::Each(bytes), Sizes::Each(bytes)))
         }
         "Alltoallv" => Ok(Moved::Both(list(4, 7)?, list(10, 13)?)),
-        // A message of a barrier has a byte.
+        // A message of a barrier has one byte.
         _ => Ok(Moved::One(1)),
     }
 }
 
-/// Adds the operations of a call behind an operation, and gives those at its end; none where it has none.
+/// Adds the operations of a call after an operation, and returns those at its end; empty if it has none.
 pub(super) fn build(
     builder: &mut Builder,
     (call, number): (Call, usize),
@@ -240,7 +240,7 @@ pub(super) fn build(
         ("Allreduce", _) => allreduce_ring(&mut program, bytes, 0, 0, None),
         ("Scan" | "Exscan", _) => pipeline(&mut program),
         ("Reduce_scatter" | "Reduce_scatter_block", Moved::Parts(sizes)) => {
-            // The ring leaves a rank with the part behind its own.
+            // The ring leaves each rank with the part after its own.
             ring(&mut program, &|part| sizes.of((part + around) % comm.ranks), 0..around, 0, 0, None);
         }
         ("Allgather" | "Allgatherv", Moved::Parts(sizes)) => {

@@ -1,6 +1,6 @@
 //! The fields of a line of a trace.
 
-/// What is wrong with a line: the column, from 0, and the error.
+/// An error of a line: the column, from 0, and its text.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -14,7 +14,7 @@ impl Fault {
     }
 }
 
-/// A communicator: the rank's number in it, and how many it has.
+/// A communicator: the rank's number in it, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comm {
     pub(super) handle: u64,
@@ -25,14 +25,14 @@ pub(super) struct Comm {
 /// A line, in fields.
 pub(super) struct Fields<'l> {
     line: &'l [u8],
-    /// Where fields begin and end.
+    /// Start and end of each field.
     ends: &'l [(usize, usize)],
     /// The call's name, without `MPI_`.
     pub(super) name: &'l str,
 }
 
 impl<'l> Fields<'l> {
-    /// Finds the fields of a line. `ends` is memory that is used again.
+    /// Splits a line into fields. `ends` is memory for reuse.
     pub(super) fn split(line: &'l [u8], ends: &'l mut Vec<(usize, usize)>) -> Result<Fields<'l>, Fault> {
         ends.clear();
         let mut begin = 0;
@@ -53,12 +53,12 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// How many fields there are, the name and both times among them.
+    /// Returns the number of fields, including the name and both times.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Refuses a line that has not so many fields.
+    /// Refuses a line without `count` fields.
     pub(super) fn expect(&self, count: usize) -> Result<(), Fault> {
         if self.len() == count {
             return Ok(());
@@ -72,7 +72,7 @@ impl<'l> Fields<'l> {
         &self.line[from..to]
     }
 
-    /// Where a field begins.
+    /// Returns the start of a field.
     pub(super) fn at(&self, field: usize) -> usize {
         self.ends[field].0
     }
@@ -84,12 +84,12 @@ impl<'l> Fields<'l> {
         Fault::new(self.ends[field].0, format!("{what} is expected, not '{shown}'"))
     }
 
-    /// When the call began, in nanoseconds; None where the rank had no clock yet.
+    /// Returns the start of the call in nanoseconds; `None` if the rank had no clock yet.
     pub(super) fn begin(&self) -> Result<Option<u64>, Fault> {
         self.time(1)
     }
 
-    /// When it ended.
+    /// Returns the end of the call.
     pub(super) fn end(&self) -> Result<Option<u64>, Fault> {
         self.time(self.len() - 1)
     }
@@ -114,7 +114,7 @@ impl<'l> Fields<'l> {
         us.checked_mul(1000).and_then(|whole| whole.checked_add(ns)).map(Some).ok_or_else(wrong)
     }
 
-    /// A whole number that may be negative.
+    /// Reads a whole number that may be negative.
     pub(super) fn number(&self, field: usize) -> Result<i64, Fault> {
         let text = self.text(field);
         let (sign, digits) = match text.strip_prefix(b"-") {
@@ -125,23 +125,23 @@ impl<'l> Fields<'l> {
         value.map(|value| sign * value).ok_or_else(|| self.fault(field, "a whole number"))
     }
 
-    /// A whole number from 0.
+    /// Reads a whole number from 0.
     pub(super) fn count(&self, field: usize) -> Result<u64, Fault> {
         digits_of(self.text(field)).ok_or_else(|| self.fault(field, "a whole number from 0"))
     }
 
-    /// An address, or a handle.
+    /// Reads an address or a handle.
     pub(super) fn address(&self, field: usize) -> Result<u64, Fault> {
         self.count(field)
     }
 
-    /// The bytes of so many items of a datatype: the fields of both.
+    /// Returns the bytes of a number of items of a datatype: the fields of both.
     pub(super) fn bytes(&self, count: usize, datatype: usize) -> Result<u64, Fault> {
         let wrong = || self.fault(count, "a number of items that fit into 2^64 bytes");
         self.count(count)?.checked_mul(self.datatype(datatype)?).ok_or_else(wrong)
     }
 
-    /// The bytes of an item of a datatype.
+    /// Returns the bytes of an item of a datatype.
     pub(super) fn datatype(&self, field: usize) -> Result<u64, Fault> {
         let parts = self.parts(field);
         let wrong = || self.fault(field, "a datatype, as in 11,8,8,");
@@ -151,7 +151,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// A communicator.
+    /// Reads a communicator.
     pub(super) fn comm(&self, field: usize) -> Result<Comm, Fault> {
         let parts = self.parts(field);
         let wrong = || self.fault(field, "a communicator, as in 0,3,4,");
@@ -162,7 +162,7 @@ impl<'l> Fields<'l> {
         }
     }
 
-    /// Bytes for each of so many ranks: a list of counts, and the datatype of items.
+    /// Returns bytes for each of `ranks` ranks, from a list of counts and the datatype of items.
     pub(super) fn list(&self, field: usize, datatype: usize, ranks: u32) -> Result<Vec<u64>, Fault> {
         let each = self.datatype(datatype)?;
         let found: Option<Vec<u64>> =
@@ -176,7 +176,7 @@ impl<'l> Fields<'l> {
     }
 }
 
-/// A number of digits alone.
+/// Reads a number of digits alone.
 fn digits_of(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Schedules of what MPI programs did: the traces that liballprof writes, a text file a rank.
+//! Schedules from traces of MPI programs, as liballprof writes them: one text file per rank.
 //!
 //! ```text
 //! # a comment
@@ -7,17 +7,17 @@
 //! MPI_Finalize:1225632902660000:-
 //! ```
 //!
-//! A line is a call: its name, when it began and ended in microseconds, and between them its arguments in the order of MPI's C
-//! binding, with a colon before each. A datatype is `number,bytes,extent`, a communicator `handle,rank,ranks`, a list of counts is
-//! its address and, behind another colon, its items with commas. Times are those of the rank's own clock.
+//! A line is a call, in fields with a colon between them. The fields are its name, its start, its arguments in the order of MPI's C
+//! binding, and its end. A datatype is `number,bytes,extent`, and a communicator `handle,rank,ranks`. A list of counts is its address and,
+//! after another colon, its items with commas. Times are in microseconds of the rank's own clock.
 //!
 //! - `line`, the fields of a line;
-//! - `calls`, what each call of MPI does;
-//! - `program`, the rank that this makes;
+//! - `calls`, the effect of each MPI call;
+//! - `program`, the resulting rank;
 //! - `collective`, the messages of collective calls.
 //!
-//! The time between two calls becomes a calculation. The time inside of calls that communicate is left out, since the network
-//! decides it anew; other calls are part of the calculation.
+//! The time between two calls becomes a calculation. The time inside communicating calls is omitted, since the network decides it anew;
+//! other calls are part of the calculation.
 
 mod calls;
 mod collective;
@@ -34,15 +34,15 @@ use line::{Fault, Fields};
 use program::Program;
 use std::io::Read;
 
-/// Lines between two looks at whether to go on.
+/// Lines between two calls of `go_on`.
 const LOOK_EVERY: u64 = 1 << 14;
 
-/// Reads the trace of the next rank of a schedule in the making, of so many. `go_on` is called every so often; where it returns
-/// false, reading ends.
+/// Reads the trace of the next rank of `ranks` into a schedule under construction. `go_on` is called regularly; if it returns false,
+/// reading ends.
 ///
 /// # Errors
-/// The text is no such trace, or is cut off; it has a call that no schedule can be made of; its collective calls are not those of
-/// the ranks before; the source cannot be read; `go_on` said so.
+/// The text is no such trace, or is cut off; a call has no form in a schedule. Its collective calls differ from those of earlier ranks; the
+/// source cannot be read; `go_on` returned false.
 pub fn read(
     source: impl Read,
     ranks: u32,

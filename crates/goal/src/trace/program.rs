@@ -1,4 +1,4 @@
-//! A rank of a schedule, made of a trace call by call.
+//! A rank of a schedule, made from a trace call by call.
 
 use super::collective::{self, Call, World};
 use super::line::{Comm, Fault, Fields};
@@ -6,27 +6,27 @@ use crate::schedule::{ANY, Builder, Kind, Op};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// The most operations of a rank that are made of a trace.
+/// The most operations of a rank that are made from a trace.
 const MOST: u64 = 1 << 28;
-/// Handles of communicators of MPICH and those derived from it; others have addresses, or small numbers in Fortran.
+/// Handles of communicators of MPICH and those derived from it; others use addresses, or small numbers in Fortran.
 const MPICH: [u64; 3] = [0x44, 0x84, 0xc4];
 
-/// Calls whose effect a trace does not say, by name, and how often clocks went back.
+/// Calls with an effect that a trace does not show, by name, and the number of backward steps of clocks.
 #[derive(Debug, Default)]
 pub struct Unsaid {
     /// Calls such as `MPI_Test`, which may have ended a request or not.
     pub calls: BTreeMap<String, u64>,
-    /// Calls that began before the last one ended, by the trace's clock.
+    /// Calls that began before the end of the previous one, by the trace's clock.
     pub backwards: u64,
     /// All calls.
     pub total: u64,
 }
 
-/// An operation that a program has not yet waited for.
+/// An operation that the program has not yet waited for.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     op: u32,
-    /// How many there were before.
+    /// The number of earlier requests.
     number: u64,
 }
 
@@ -36,11 +36,11 @@ pub(super) struct Program<'b> {
     pub(super) unsaid: &'b mut Unsaid,
     rank: u32,
     ranks: u32,
-    /// The line that is read.
+    /// The line being read.
     pub(super) line: u32,
-    /// What the next operation waits for, and whether for its start alone.
+    /// The dependencies of the next operation, each with whether it is on a start alone.
     last: Vec<(u32, bool)>,
-    /// When the last call that communicates ended.
+    /// The end of the last communicating call.
     ended: Option<u64>,
     state: State,
     requests: FxHashMap<u64, Request>,
@@ -104,7 +104,7 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// Refuses a call that is not between `MPI_Init` and `MPI_Finalize`.
+    /// Refuses a call outside `MPI_Init` to `MPI_Finalize`.
     pub(super) fn check_running(&self, call: &Fields<'_>) -> Result<(), Fault> {
         match self.state {
             State::Running => Ok(()),
@@ -113,7 +113,7 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// A calculation of the time since the last call that communicates, up to one.
+    /// Adds a calculation for the time from the last communicating call to this one.
     pub(super) fn compute(&mut self, call: &Fields<'_>) -> Result<(), Fault> {
         let (Some(begin), Some(ended)) = (call.begin()?, self.ended) else { return Ok(()) };
         if begin < ended {
@@ -125,15 +125,15 @@ impl<'b> Program<'b> {
         Ok(())
     }
 
-    /// The next calculation begins at the end of a call.
+    /// Begins the next calculation at the end of a call.
     pub(super) fn go_on(&mut self, call: &Fields<'_>) -> Result<(), Fault> {
         self.ended = call.end()?.or(self.ended);
         Ok(())
     }
 
-    /// Adds an operation behind what there is.
+    /// Adds an operation after the current dependencies.
     fn add(&mut self, mut op: Op) -> Result<u32, Fault> {
-        // A collective call adds no more than some operations for each rank.
+        // A collective call adds at most 8 operations per rank.
         if u64::from(self.builder.ops()) + 8 * u64::from(self.ranks) > MOST {
             return Err(Fault::new(0, format!("a trace is made into at most {MOST} operations")));
         }
@@ -145,7 +145,7 @@ impl<'b> Program<'b> {
         Ok(number)
     }
 
-    /// Refuses communicators whose ranks are not known: all but MPI_COMM_WORLD, MPI_COMM_SELF, and those with the same ranks.
+    /// Refuses communicators with unknown ranks: all but MPI_COMM_WORLD, MPI_COMM_SELF, and those with the same ranks.
     fn check_comm(&self, comm: Comm, field: usize, call: &Fields<'_>) -> Result<(), Fault> {
         if (comm.rank, comm.ranks) == (self.rank, self.ranks) || comm.ranks == 1 {
             return Ok(());
@@ -163,7 +163,7 @@ impl<'b> Program<'b> {
         Err(Fault::new(call.at(field), text))
     }
 
-    /// The number of a peer in MPI_COMM_WORLD; None where it is MPI_PROC_NULL.
+    /// Returns the number of a peer in MPI_COMM_WORLD; `None` for MPI_PROC_NULL.
     fn peer(
         &self,
         field: usize,
@@ -198,7 +198,7 @@ impl<'b> Program<'b> {
         }
     }
 
-    /// The message of a call, which has count, datatype, peer and tag in the fields from `first` on. None where it goes nowhere.
+    /// Returns the message of a call with count, datatype, peer and tag in the fields from `first` on; `None` for MPI_PROC_NULL.
     pub(super) fn message(
         &mut self,
         kind: Kind,
@@ -209,7 +209,7 @@ impl<'b> Program<'b> {
         self.message_of(kind, call, (first, first + 1), first + 2, comm)
     }
 
-    /// The same, with peer and tag elsewhere.
+    /// Returns the same, with other fields for peer and tag.
     pub(super) fn message_of(
         &mut self,
         kind: Kind,
@@ -226,7 +226,7 @@ impl<'b> Program<'b> {
         Ok(Some(Op::new(kind, bytes, other, self.tag(peer + 1, call, is_source)?)))
     }
 
-    /// Messages that a call waits for.
+    /// Adds messages that a call waits for.
     pub(super) fn wait_for(&mut self, messages: &[Option<Op>]) -> Result<(), Fault> {
         let mut ends = Vec::new();
         for op in messages.iter().flatten() {
@@ -238,7 +238,7 @@ impl<'b> Program<'b> {
         Ok(())
     }
 
-    /// A message that a request stands for; the program goes on when it has started.
+    /// Adds the message of a request; the program continues when it has started.
     pub(super) fn post(
         &mut self,
         message: Option<Op>,
@@ -266,10 +266,10 @@ impl<'b> Program<'b> {
         self.requests.remove(&address);
     }
 
-    /// The requests of a list that there are.
+    /// Returns the pending requests of a list.
     fn listed(&self, count: u64, first: u64) -> Vec<(u64, Request)> {
         let step = if self.is_narrow { 4 } else { 8 };
-        // As many as there are, whatever the count says.
+        // All pending ones, even if the count is larger.
         let end = first.saturating_add(count.saturating_mul(step));
         let within = |address: &u64| (first..end).contains(address) && (address - first).is_multiple_of(step);
         if count < self.requests.len() as u64 {
@@ -282,7 +282,7 @@ impl<'b> Program<'b> {
         found
     }
 
-    /// Waits for all requests of a list, or for the one that was posted first.
+    /// Waits for all requests of a list, or for the first one posted.
     pub(super) fn wait(&mut self, count: u64, first: u64, all: bool) {
         let mut found = self.listed(count, first);
         if !all {
@@ -291,13 +291,13 @@ impl<'b> Program<'b> {
         }
         for (address, request) in found {
             self.requests.remove(&address);
-            // Its end is behind its start.
+            // A request's end comes after its start.
             self.last.retain(|last| *last != (request.op, true));
             self.last.push((request.op, false));
         }
     }
 
-    /// All of this before what comes next, as one operation.
+    /// Joins all current dependencies of the next operation into one operation.
     fn join(&mut self) -> Result<Vec<u32>, Fault> {
         match self.last[..] {
             [] => Ok(Vec::new()),

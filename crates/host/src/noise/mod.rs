@@ -1,7 +1,7 @@
 //! Background noise on a host's cores: daemons, interrupts, the operating system's own work.
 //!
-//! Noise does not depend on programs, so it needs no task and no event: the intervals of a core are drawn as
-//! its work meets them, and a run ends when its programs do.
+//! Noise does not depend on programs, so it needs no task and no event. The intervals of a core are drawn when its work
+//! reaches them, and a run ends when its programs do.
 
 mod trace;
 
@@ -15,37 +15,37 @@ use std::sync::Arc;
 /// The spacing of the noise on a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Regularity {
-    /// The time between two intervals is exponentially distributed.
+    /// The gap between two intervals is exponentially distributed.
     Exponential,
-    /// One every period, with a random phase.
+    /// One interval per period, with a random phase.
     Fixed,
 }
 
-/// Noise that takes every core of a host, each at its own instants.
+/// Noise on every core of a host, at independent instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoiseSpec {
-    /// From one interval's beginning to the next one's, on average.
+    /// Mean time from the beginning of one interval to the beginning of the next.
     pub period: Duration,
-    /// How long each holds its core; shorter than the period.
+    /// Duration of an interval on its core, shorter than the period.
     pub duration: Duration,
-    /// How they are spread.
+    /// Their spacing.
     pub regularity: Regularity,
 }
 
-/// Intervals in which a core is taken.
+/// Intervals in which a core is occupied by noise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Intervals {
     /// Drawn from a distribution.
     Drawn(NoiseSpec),
-    /// As in a trace, which is repeated, from a point on that is drawn for each core.
+    /// Those of a repeated trace. Each core starts at a random point.
     Recorded(Arc<NoiseTrace>),
 }
 
 impl Intervals {
-    /// Those of a core, by a random stream of its own.
+    /// Returns the intervals of a core, from its own random stream.
     ///
     /// # Panics
-    /// When noise that is drawn leaves no time for anything else.
+    /// If drawn noise leaves no time for anything else.
     pub fn timeline(&self, mut rng: Rng) -> Timeline {
         match self {
             Intervals::Drawn(spec) => Timeline::new(rng, *spec),
@@ -57,8 +57,7 @@ impl Intervals {
     }
 }
 
-/// Most intervals of noise that are processed at once, so that a run can be interrupted however much of it
-/// there is.
+/// Maximum number of noise intervals processed at once, so that a run with much noise can be interrupted.
 const INTERVALS: u32 = 1 << 20;
 
 /// The noise of a host's cores.
@@ -70,7 +69,7 @@ struct Core {
     taken: bool,
 }
 
-/// A core on which a program runs; free again when dropped.
+/// A core on which a program runs. Dropping it frees the core.
 pub(crate) struct Pinned<'n> {
     noise: &'n Noise,
     core: usize,
@@ -78,7 +77,7 @@ pub(crate) struct Pinned<'n> {
 
 impl Noise {
     /// # Panics
-    /// When noise that is drawn leaves no time for anything else.
+    /// If drawn noise leaves no time for anything else.
     pub(crate) fn new(sim: &Sim, cores: usize, intervals: &Intervals) -> Noise {
         let core = |i| {
             let rng = sim.rng(&format!("noise on core {i}"));
@@ -87,8 +86,8 @@ impl Noise {
         Noise(RefCell::new((0..cores).map(core).collect()))
     }
 
-    /// The first core that is free of work: noise does not make a program migrate, so its consecutive work is
-    /// done on one core. Every holder of a core of the pool finds one free.
+    /// Pins work to the first free core. Noise does not make a program migrate, so its consecutive work is done on one
+    /// core. Every holder of a core of the pool finds a free one.
     pub(crate) fn pin(&self) -> Pinned<'_> {
         let mut cores = self.0.borrow_mut();
         let core = cores.iter().position(|core| !core.taken).expect("as many cores as the pool has");
@@ -98,7 +97,7 @@ impl Noise {
 }
 
 impl Pinned<'_> {
-    /// As [`Timeline::work`], up to a bounded number of intervals of noise.
+    /// Like [`Timeline::work`], up to a bounded number of noise intervals.
     pub(crate) fn work(&self, now: Time, left: &mut Duration, piece: impl FnMut(bool, Time, Time)) -> Time {
         self.noise.0.borrow_mut()[self.core].timeline.work(now, left, &mut { INTERVALS }, piece)
     }
@@ -118,16 +117,16 @@ pub struct Timeline {
     end: Time,
 }
 
-/// Where intervals come from.
+/// The source of intervals.
 #[derive(Debug)]
 enum Source {
     Drawn(Rng, NoiseSpec),
-    /// A trace, the next interval of it, and its point at time zero.
+    /// A trace, the number of its next interval, and its point at time zero.
     Recorded(Arc<NoiseTrace>, usize, u64),
 }
 
 impl Timeline {
-    /// Noise as in a trace, of which so much, less than its length, is over at time zero.
+    /// Returns noise of a trace that is `offset_ps` old at time zero, less than the trace's length.
     pub fn recorded(trace: Arc<NoiseTrace>, offset_ps: u64) -> Timeline {
         let next = trace.first_behind(offset_ps);
         let mut timeline =
@@ -136,13 +135,13 @@ impl Timeline {
         timeline
     }
 
-    /// Noise that began long before the run.
+    /// Returns noise that began long before the run.
     ///
     /// # Panics
-    /// When it leaves no time for anything else.
+    /// If it leaves no time for anything else.
     pub fn new(mut rng: Rng, spec: NoiseSpec) -> Timeline {
         assert!(spec.duration < spec.period, "noise of {} every {}", spec.duration, spec.period);
-        // How much of a period is over at time zero; an interval is a period's first part.
+        // The part of a period that is over at time zero. An interval is the first part of its period.
         let (period, duration) = (spec.period.ps(), spec.duration.ps());
         let over = rng.below(period);
         let (mut begin, mut end) = (Time::ZERO, Time::ZERO);
@@ -151,7 +150,7 @@ impl Timeline {
         } else {
             let wait = match spec.regularity {
                 Regularity::Fixed => period - over,
-                // It has no memory: the rest of a gap has the distribution of a whole one.
+                // The exponential distribution has no memory: the rest of a gap is distributed like a whole gap.
                 Regularity::Exponential => rng.exponential(period - duration),
             };
             begin += Duration::from_ps(wait);
@@ -160,7 +159,7 @@ impl Timeline {
         Timeline { source: Source::Drawn(rng, spec), begin, end }
     }
 
-    /// Goes on to the next interval.
+    /// Advances to the next interval.
     fn advance(&mut self) {
         (self.begin, self.end) = match &mut self.source {
             Source::Drawn(rng, spec) => {
@@ -181,8 +180,8 @@ impl Timeline {
         };
     }
 
-    /// Goes on towards the first interval that ends after `now`, by so many intervals at most. Returns
-    /// whether it got there.
+    /// Advances towards the first interval that ends after `now`, by at most `intervals` intervals. Returns whether it
+    /// reached that interval.
     fn skip_to(&mut self, now: Time, intervals: &mut u32) -> bool {
         while self.end <= now && self.end < Time::MAX {
             let Some(rest) = intervals.checked_sub(1) else { return false };
@@ -192,9 +191,9 @@ impl Timeline {
         true
     }
 
-    /// Does `left` of work from `now` on, which is not before the work of the last call ended, up to so many intervals of noise.
-    /// Returns when it ends, with the remaining work in `left`, and the remaining intervals. Reports the pieces of work and the noise between them: whether it
-    /// is noise, its start and its end.
+    /// Does `left` of work from `now` on, over at most `intervals` intervals of noise. `now` is not before the end of
+    /// the last call's work. Returns the end time, and leaves the remaining work in `left` and the remaining intervals
+    /// in `intervals`. Reports each piece of work and each noise between: whether it is noise, its start and its end.
     pub fn work(
         &mut self,
         mut now: Time,
@@ -247,7 +246,7 @@ mod tests {
                     taken[usize::from(noisy)] += to.since(from);
                 });
                 assert!(left.is_zero());
-                // Nine tenths of the time are left for the work.
+                // The work gets nine tenths of the time.
                 let expected = 1_000_000 * US;
                 let off = end.ps().abs_diff(expected);
                 assert!(off < expected / 100, "{regularity:?}, seed {seed}: {end}");
@@ -303,7 +302,7 @@ mod tests {
             pieces.retain(|(_, from, to)| from < to);
             (now, pieces, parts)
         };
-        // From the beginning, and after a long time in which the noise was not read.
+        // From the beginning, and after a long time without a read of the noise.
         for begin in [Time::ZERO, Time::from_ps(1_000_000)] {
             let (end, pieces, parts) = whole(begin, u32::MAX);
             assert_eq!(parts, 1);

@@ -1,18 +1,19 @@
-//! Noise that was measured: a trace of intervals, which is repeated.
+//! Measured noise: a repeated trace of intervals.
 
 use std::fmt;
 
-/// Intervals in which a CPU was taken, in picoseconds from the trace's beginning to its last one's end.
+/// Intervals in which a CPU was occupied, in picoseconds from the beginning of the trace to the end of its last
+/// interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoiseTrace {
-    /// Beginning and end of each, in order, without overlap; at least one.
+    /// Beginning and end of each interval, in order, without overlap. There is at least one.
     intervals: Vec<(u64, u64)>,
 }
 
-/// Why a text is no trace of noise: the line, from 1, and what is wrong.
+/// The error of a text that is no trace of noise: the line, counted from 1, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoTrace {
-    /// The line; 0 where it is the trace as a whole.
+    /// The line, or 0 for the trace as a whole.
     pub line: usize,
     /// The error.
     pub text: String,
@@ -28,11 +29,12 @@ impl fmt::Display for NoTrace {
 }
 
 impl NoiseTrace {
-    /// Reads a trace as LogGOPSim has them: in each line when an interval begins and how long it is, in nanoseconds; behind `#`
-    /// a comment.
+    /// Reads a trace in the format of LogGOPSim. Each line has the beginning and the length of an interval in
+    /// nanoseconds. A comment follows `#`.
     ///
     /// # Errors
-    /// A line is none, an interval begins before the one before it ends, there is none, or nothing is left between them.
+    /// If a line is malformed, or there is no interval. Also if an interval begins before the end of the previous one,
+    /// or if no time is left between intervals.
     pub fn parse(text: &str) -> Result<NoiseTrace, NoTrace> {
         let mut intervals: Vec<(u64, u64)> = Vec::new();
         let mut taken = 0_u64;
@@ -70,17 +72,17 @@ impl NoiseTrace {
         }
     }
 
-    /// How long the trace is: to the end of its last interval, behind which it begins anew.
+    /// Length of the trace, to the end of its last interval. There it begins anew.
     pub fn length_ps(&self) -> u64 {
         self.intervals[self.intervals.len() - 1].1
     }
 
-    /// The first interval that ends behind a point of the trace.
+    /// Returns the first interval that ends after a point of the trace.
     pub(super) fn first_behind(&self, offset: u64) -> usize {
         self.intervals.partition_point(|(_, end)| *end <= offset)
     }
 
-    /// An interval, counted on through repetitions; None behind the end of time.
+    /// Returns an interval by its number, counted on through repetitions, or `None` past the end of time.
     pub(super) fn get(&self, number: usize) -> Option<(u64, u64)> {
         let (round, within) = (number / self.intervals.len(), number % self.intervals.len());
         let before = self.length_ps().checked_mul(round as u64)?;
@@ -89,7 +91,7 @@ impl NoiseTrace {
     }
 }
 
-/// Nanoseconds with up to three decimals, further ones cut off.
+/// Parses nanoseconds with up to three decimals, and truncates further ones.
 fn picoseconds(word: &str) -> Option<u64> {
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,28 +1,28 @@
 //! A PCI bus between host and card, transaction by transaction.
 //!
 //! # The model
-//! One set of wires for both directions. The initiator of a transfer, the host or the card, is granted the
-//! bus for one transaction: an address phase, the clocks until data come and between them, data phases of 4
-//! or 8 bytes, and the turnaround. Concurrent initiators take turns, since each requests its next transaction
-//! when it has finished one, and is served in that order. Arbitration is hidden behind the transaction
-//! before, and takes time where there is none.
+//! One set of wires serves both directions. The initiator of a transfer, the host or the card, is granted the bus for
+//! one transaction. A transaction consists of an address phase, the clocks until data arrive and between them, data
+//! phases of 4 or 8 bytes, and the turnaround. Concurrent initiators take turns: each requests its next transaction
+//! when it has finished one, and is served in that order. Arbitration overlaps with the previous transaction, and takes
+//! time where there is none.
 //!
-//! - The **host** writes through write-combining buffers: each full one is a burst, the rest of the last one
-//!   goes a data phase a transaction. So the rate of programmed I/O depends on the size of the writes.
-//! - The **card** reads and writes host memory in bursts that end at multiples of their longest length. A read is answered
-//!   in its own transaction: nothing is split, and the bus waits.
+//! - The **host** writes through write-combining buffers. Each full buffer is a burst; the rest of the last one takes a
+//!   transaction per data phase. So the rate of programmed I/O depends on the size of the writes.
+//! - The **card** reads and writes host memory in bursts that end at multiples of their maximum length. A read is
+//!   answered in its own transaction: nothing is split, and the bus waits.
 //!
 //! # Bandwidth
-//! 64 bits at 15 ns, 12 clocks of waiting, buffers of 32 B, bursts of 128 B: 533 MB/s raw. A full buffer is 1 + 12 + 4 + 1 =
-//! 18 clocks, so programmed I/O reaches 32 B / 270 ns = 118.5 MB/s; a burst of the card is 1 + 12 + 16 + 1 = 30 clocks,
-//! 128 B / 450 ns = 284.4 MB/s.
+//! 64 bits at 15 ns, 12 wait clocks, buffers of 32 B, bursts of 128 B: 533 MB/s raw. A full buffer takes 1 + 12 + 4 + 1
+//! = 18 clocks, so programmed I/O reaches 32 B / 270 ns = 118.5 MB/s. A burst of the card takes 1 + 12 + 16 + 1 = 30
+//! clocks: 128 B / 450 ns = 284.4 MB/s.
 //!
 //! # Not modelled
-//! - The bytes that the host pushes for one message, and those of one [`Bus::write`](crate::Bus::write), are
-//!   laid out at once, and others wait for their end; [`Bus::store`](crate::Bus::store),
-//!   [`Bus::deposit`](crate::Bus::deposit) and [`Bus::read`](crate::Bus::read) take turns.
-//! - A byte that is read can be used at the end of its burst, and a packet of them goes on when its last
-//!   burst has been granted.
+//! - The bytes that the host pushes for one message, and those of one [`Bus::write`](crate::Bus::write), are laid out
+//!   at once; others wait for their end. [`Bus::store`](crate::Bus::store), [`Bus::deposit`](crate::Bus::deposit) and
+//!   [`Bus::read`](crate::Bus::read) take turns.
+//! - A byte that is read is available at the end of its burst. A packet is forwarded when its last burst has been
+//!   granted.
 //! - Retries, latency timers, parity, dual address cycles, interrupts, and other devices on the bus.
 
 mod spec;
@@ -55,16 +55,16 @@ enum Way {
 
 #[derive(Debug)]
 struct Wires {
-    /// When the last transaction that has been granted ends.
+    /// End of the last granted transaction.
     free: Time,
-    /// The message it is for, and the path up to its end.
+    /// Its message, and the path up to its end.
     last: Option<(Option<MessageId>, Path)>,
     to_card: Duration,
     to_host: Duration,
     recorder: Option<Recorder>,
 }
 
-/// The stage of the time on the bus, and that of waiting for it.
+/// The stage of time on the bus, and the stage of the wait for it.
 type Stages = (Stage, Stage);
 
 const BUS: Stages = (Stage::BUS, Stage::BUS_QUEUED);
@@ -75,7 +75,7 @@ impl Shared {
     /// An idle bus.
     ///
     /// # Panics
-    /// When the spec has problems.
+    /// If the spec has problems.
     pub(crate) fn new(sim: &Sim, spec: PciSpec) -> Shared {
         let problems = spec.problems();
         assert!(problems.is_empty(), "not a PCI bus: {problems:?}");
@@ -89,25 +89,25 @@ impl Shared {
         Shared { sim: sim.clone(), spec, wires: RefCell::new(wires) }
     }
 
-    /// Has every use recorded, where such rows are kept.
+    /// Records every use, where such rows are kept.
     pub(crate) fn record(&self, recorder: &Recorder) {
         self.wires.borrow_mut().recorder = recorder.keeps(Level::Everything).then(|| recorder.clone());
     }
 
-    /// How long the bus has moved bytes to the card, and to the host.
+    /// Returns the time for which the bus moved bytes to the card, and to the host.
     pub(crate) fn busy(&self) -> (Duration, Duration) {
         let wires = self.wires.borrow();
         (wires.to_card, wires.to_host)
     }
 
-    /// Requests a bus on which it has no transaction before this one.
+    /// Requests an idle bus, without an earlier transaction of its own.
     fn ask(&self, path: &mut Path, stages: Stages) {
         let granted = path.at() + self.spec.clock.cycles(self.spec.arbitration);
         path.advance(stages.0, granted);
     }
 
-    /// Occupies the bus for so many clocks, from the instant that `path` accounts for on or when the bus is
-    /// free. The path goes on to the beginning; returns the end.
+    /// Occupies the bus for `clocks`, from the end of `path` or from the instant at which the bus is free. Advances the
+    /// path to the beginning and returns the end.
     fn claim(
         &self,
         way: Way,
@@ -144,7 +144,7 @@ impl Shared {
         end
     }
 
-    /// The host pushes a command and `bytes` of payload, all of it at once.
+    /// The host pushes a command and `bytes` of payload at once.
     pub(crate) fn push(
         &self,
         message: MessageId,
@@ -169,7 +169,7 @@ impl Shared {
         }
     }
 
-    /// A CPU writes `bytes` to the card, a transaction at a time. Returns when the last one is over.
+    /// A CPU writes `bytes` to the card, one transaction at a time. Returns at the end of the last one.
     pub(crate) async fn store(&self, message: MessageId, bytes: u64, mut path: Path) -> Handover {
         let mut begin = 0;
         while begin < bytes {
@@ -186,8 +186,8 @@ impl Shared {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
-    /// A CPU reads `bytes` of the card: a transaction of one data phase for each part, which holds the bus until the card has
-    /// answered. Returns when the CPU has the last one.
+    /// A CPU reads `bytes` of the card: one transaction per data phase, which holds the bus until the card has
+    /// answered. Returns when the CPU has the last part.
     pub(crate) async fn load(&self, message: MessageId, bytes: u64, mut path: Path) -> Path {
         let single = self.spec.transaction(0, self.spec.width);
         for part in 0..bytes.div_ceil(self.spec.width) {
@@ -218,7 +218,7 @@ impl Shared {
         Handover { path: path.clone(), landed: path.at() + self.spec.latency }
     }
 
-    /// The card writes `bytes` to host memory, a burst at a time. Returns when the last one is over.
+    /// The card writes `bytes` to host memory, one burst at a time. Returns at the end of the last one.
     pub(crate) async fn deposit(
         &self,
         message: MessageId,
@@ -249,8 +249,8 @@ impl Shared {
         path
     }
 
-    /// The card reads `bytes` of host memory, a burst at a time. Returns when the first one begins;
-    /// [`Arrivals`] reports the bytes.
+    /// The card reads `bytes` of host memory, one burst at a time. Returns when the first one begins; [`Arrivals`]
+    /// reports the bytes.
     pub(crate) async fn read(
         self: &Rc<Shared>,
         message: MessageId,

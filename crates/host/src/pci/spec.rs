@@ -15,17 +15,17 @@ pub struct PciSpec {
     pub clock: Frequency,
     /// Bytes that a data phase moves: 4 or 8.
     pub width: u64,
-    /// Clocks of a transaction in which neither an address nor data are on the bus.
+    /// Clocks of a transaction without an address or data on the bus.
     pub wait: u64,
-    /// Clocks until a device may begin on an idle bus; on a busy one they pass meanwhile.
+    /// Clocks until a device may begin on an idle bus. On a busy bus they overlap with the previous transaction.
     pub arbitration: u64,
-    /// Bytes that the host's write-combining buffers gather into one burst; a data phase if they gather nothing.
+    /// Bytes that the host's write-combining buffers gather into one burst, or one data phase if they gather nothing.
     pub combine: u64,
-    /// Bytes of the longest burst of the card, which ends at a multiple of them.
+    /// Bytes of the card's longest burst, which ends at a multiple of them.
     pub burst: u64,
-    /// Through the bridge, either way.
+    /// Latency of the bridge, in either direction.
     pub latency: Duration,
-    /// Bytes that the host pushes in front of any payload: a command.
+    /// Bytes of the command that the host pushes in front of a payload.
     pub command: u64,
     /// Bytes of an event that the card writes to the host.
     pub event: u64,
@@ -45,7 +45,7 @@ pub struct Problem {
 }
 
 impl PciSpec {
-    /// All invalid keys. A bus is only made of a spec without problems.
+    /// Returns all invalid keys. A bus requires a spec without problems.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |key, message, help| problems.push(Problem { key, message, help });
@@ -62,21 +62,21 @@ impl PciSpec {
         problems
     }
 
-    /// Clocks of a transaction that moves `bytes` from `address` on; whole data phases, whatever is enabled in them.
+    /// Clocks of a transaction that moves `bytes` from `address` on, in whole data phases.
     pub const fn transaction(&self, address: u64, bytes: u64) -> u64 {
         let phases = (address % self.width + bytes).div_ceil(self.width);
         ADDRESS + self.wait + phases + TURNAROUND
     }
 
-    /// Clocks of `bytes` that the host writes from an aligned address on: a burst for each full write-combining buffer,
-    /// and a transaction of one data phase for each part of the last one.
+    /// Clocks for `bytes` that the host writes from an aligned address. Each full write-combining buffer is a burst,
+    /// and each part of the last buffer is a transaction of one data phase.
     pub const fn programmed(&self, bytes: u64) -> u64 {
         let full = self.transaction(0, self.combine);
         let single = self.transaction(0, self.width);
         bytes / self.combine * full + (bytes % self.combine).div_ceil(self.width) * single
     }
 
-    /// The end of the host's transaction that begins with byte `begin` of `bytes`.
+    /// Returns the end of the host's transaction that begins with byte `begin` of `bytes`.
     pub const fn gathered(&self, begin: u64, bytes: u64) -> u64 {
         let full = bytes / self.combine * self.combine;
         let step = if begin < full { self.combine } else { self.width };
@@ -84,13 +84,12 @@ impl PciSpec {
         if end < bytes { end } else { bytes }
     }
 
-    /// Clocks of `bytes` of host memory from `address` on that the card reads or writes.
+    /// Clocks for `bytes` of host memory at `address` that the card reads or writes.
     pub fn mastered(&self, address: u64, bytes: u64) -> u64 {
         self.bursts(address, bytes).map(|(begin, end)| self.transaction(address + begin, end - begin)).sum()
     }
 
-    /// The card's bursts of a transfer: their first byte and the one behind their last, from the transfer's
-    /// start.
+    /// Returns the card's bursts of a transfer: the offsets of their first byte and of the byte after their last.
     pub fn bursts(&self, address: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let most = self.burst;
         let mut next = 0;

@@ -1,4 +1,4 @@
-//! Transactions, times, turns and bandwidth, against arithmetic done by hand.
+//! Transactions, times, turns and bandwidth, against manual arithmetic.
 
 use super::*;
 use crate::{Bus, BusSpec};
@@ -45,17 +45,17 @@ fn now(sim: &Sim) -> Path {
 fn transactions_take_their_phases() {
     // Address, 12 waits, the data, turnaround.
     assert_eq!([8, 16, 32, 128].map(|bytes| SPEC.transaction(0, bytes)), [15, 16, 18, 30]);
-    // Bytes that lie in two data phases take both.
+    // Bytes in two data phases take both.
     assert_eq!(
         [(4, 8), (7, 1), (7, 2)].map(|(address, bytes)| SPEC.transaction(address, bytes)),
         [16, 15, 16]
     );
     let narrow = PciSpec { width: 4, ..SPEC };
     assert_eq!(narrow.transaction(0, 32), 22);
-    // Full buffers are bursts; of the last one each data phase is a transaction.
+    // Full buffers are bursts. Each data phase of the last buffer is a transaction.
     let programmed: Vec<_> = [0, 1, 8, 16, 31, 32, 33, 128].map(|bytes| SPEC.programmed(bytes)).into();
     assert_eq!(programmed, [0, 15, 15, 30, 60, 18, 33, 72]);
-    // Without write-combining everything goes a data phase at a time.
+    // Without write-combining, each data phase is a transaction.
     assert_eq!(PciSpec { combine: 8, ..SPEC }.programmed(32), 60);
     let bursts = |address, bytes| SPEC.bursts(address, bytes).collect::<Vec<_>>();
     assert_eq!(bursts(0, 300), [(0, 128), (128, 256), (256, 300)]);
@@ -100,7 +100,7 @@ fn nothing_takes_no_transaction() {
 #[test]
 fn a_push_is_a_command_and_packets_behind_it() {
     on(SPEC, |sim, bus| async move {
-        // 64 B of command and 100 B: five buffers, and a data phase for the four bytes left.
+        // 64 B of command and 100 B of payload: five buffers, and a data phase for the remaining four bytes.
         let push = bus.push(message(0), 100, 64, now(&sim));
         let first = push.packet(0).await;
         assert_eq!((first.head.ps(), first.tail.ps()), ((2 + 3 * 18) * T, (2 + 4 * 18) * T));
@@ -117,7 +117,7 @@ fn a_push_is_a_command_and_packets_behind_it() {
 #[test]
 fn both_directions_take_turns() {
     on(SPEC, |sim, bus| async move {
-        // Programmed I/O and a deposit at once, each of four bursts: 18 and 30 clocks by turns.
+        // Concurrent programmed I/O and deposit, four bursts each: 18 and 30 clocks by turns.
         let stored = bus.store(message(0), 128, now(&sim));
         let written = bus.deposit(message(1), 0, 512, now(&sim));
         let (stored, written) = join(stored, written).await;
@@ -138,7 +138,7 @@ fn arbitration_is_hidden_behind_another_transaction() {
     });
 }
 
-/// Bytes a microsecond of so many users that each move so many bytes, one transfer after another.
+/// Returns bytes per microsecond of `users` users. Each moves `bytes` per transfer, one transfer after another.
 fn rate(users: usize, bytes: u64, program: bool) -> f64 {
     let done = Rc::new(Cell::new(0.0));
     let seen = done.clone();
@@ -165,7 +165,7 @@ fn rate(users: usize, bytes: u64, program: bool) -> f64 {
 
 #[test]
 fn rates_depend_on_the_burst_size() {
-    // Programmed I/O: one burst of 32 B is 2 + 18 clocks, and from 128 B on the rate is within 3 % of its limit.
+    // Programmed I/O: one burst of 32 B takes 2 + 18 clocks. From 128 B on the rate is within 3 % of its limit.
     for (bytes, clocks) in [(8, 17), (16, 32), (32, 20), (64, 38), (128, 74), (1024, 578)] {
         let expected = bytes as f64 / (clocks as f64 * 0.015);
         assert!((rate(1, bytes, true) / expected - 1.0).abs() < 1e-6, "{bytes}");
@@ -208,7 +208,7 @@ fn specs() -> impl Strategy<Value = PciSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64 * ProptestConfig::default().cases / 256))]
 
-    /// Everything ends, each path adds up, and the bus moves for exactly as long as its transactions take.
+    /// Every transfer ends, each path adds up, and the bus moves data for exactly the duration of its transactions.
     #[test]
     fn random_traffic_adds_up(spec in specs(), operations in operations()) {
         let clocks = Rc::new(Cell::new((0, 0)));
@@ -245,7 +245,7 @@ proptest! {
             ends.await;
             let (to_card, to_host) = bus.busy();
             let (card, host) = expected.get();
-            // Each transaction's clocks are rounded up to picoseconds for themselves.
+            // The clocks of each transaction are rounded up to picoseconds separately.
             let near = |busy: Duration, clocks: u64| {
                 let least = spec.clock.cycles(clocks).ps();
                 assert!((least.saturating_sub(1)..least + 5000).contains(&busy.ps()), "{busy:?}, {clocks} clocks");

@@ -1,23 +1,22 @@
 //! A PCI Express link between host and card, TLP by TLP.
 //!
 //! # The model
-//! Every TLP occupies its direction with header, payload in doublewords, framing, sequence number, LCRC and,
-//! if enabled, ECRC. Posted writes are cut at the MPS, read requests at the MRRS, both at 4 KiB; completions
-//! at the RCB and MPS. A read waits for a tag and a credit; TLPs wait for credits, which return when the far
-//! end's buffer has room and its UpdateFC has arrived. Acks and UpdateFCs occupy the other direction, before
-//! the TLPs there. SKP ordered sets go between the TLPs of a stream.
+//! Each TLP occupies its direction with header, payload in doublewords, framing, sequence number, LCRC and, if enabled,
+//! ECRC. Posted writes are cut at the MPS, read requests at the MRRS, both at 4 KiB; completions at the RCB and MPS. A
+//! read waits for a tag and a credit. TLPs wait for credits, which return when the far end's buffer has room and its
+//! UpdateFC has arrived. Acks and UpdateFCs occupy the other direction, ahead of its TLPs. SKP ordered sets go between
+//! the TLPs of a stream.
 //!
-//! A direction is first come, first served: TLPs behind a posted write arrive behind it, read requests too.
-//! There is one exception: a TLP that waits for a tag or a credit of its own is not in flight yet, and can be
-//! overtaken. The completions for one request come in order, and so do those of requests that reached the
-//! host one after another.
+//! A direction is first come, first served: TLPs and read requests behind a posted write arrive behind it. There is one
+//! exception: a TLP that waits for a tag or a credit is not in flight yet, and can be overtaken. The completions for
+//! one request arrive in order, and so do those of requests that reached the host one after another.
 //!
-//! A byte can be read or forwarded once the TLP around it has arrived: the LCRC is at its end.
+//! A byte can be read or forwarded once its whole TLP has arrived: the LCRC is at the end.
 //!
 //! # Effective bandwidth
-//! Generation 3 x8, MPS 256 B, MRRS 512 B, RCB 64 B, 64-bit addresses, no ECRC: 63.015 Gb/s raw. A write costs
-//! 8 + 16 bytes a TLP, a completion 8 + 12, a request 8 + 16 in the other direction. Gb/s of payload, transfers
-//! aligned and one behind the other:
+//! Generation 3 x8, MPS 256 B, MRRS 512 B, RCB 64 B, 64-bit addresses, no ECRC: 63.015 Gb/s raw. Overhead per TLP: a
+//! write 8 + 16 bytes, a completion 8 + 12, a request 8 + 16 in the other direction. The table has Gb/s of payload for
+//! aligned, back-to-back transfers:
 //!
 //! | bytes | write: wire bytes | write | read: wire bytes | read |
 //! |---|---|---|---|---|
@@ -29,26 +28,28 @@
 //! | 2048 | 2240 | 57.614 | 2208 | 58.449 |
 //! | 4096 | 4480 | 57.614 | 4416 | 58.449 |
 //!
-//! Streams lose one block in 375 to ordered sets, and reads the Acks and UpdateFCs that their requests cause: 16 bytes every
-//! 203 ns, 1 %. That leaves 57.46 Gb/s for writes and 57.74 for reads.
+//! Streams lose one block in 375 to ordered sets. Reads also lose the Acks and UpdateFCs for their requests: 16 bytes
+//! every 203 ns, 1 %. That leaves 57.46 Gb/s for writes and 57.74 for reads.
 //!
 //! # Not modelled
-//! - No errors, so no Naks and no replays; the replay buffer is never the limit.
-//! - Low-power states; the idle symbols that fill the block before an ordered set, up to 0.27 % more; UpdateFCs that are
+//! - Errors, and so Naks and replays. The replay buffer is never the limit.
+//! - Low-power states; the idle symbols that fill the block before an ordered set, up to 0.27 % more; the UpdateFCs
 //!   repeated every 30 us, 0.01 %.
-//! - DLLPs lie between TLPs: one that becomes ready inside a burst that has been laid out already goes behind
-//!   the burst. The bandwidth it takes is the same, its place is not. The credits it brings come as if it had
-//!   not waited for a TLP.
-//! - The bytes that the host pushes for one message, and those that the card writes at once, are one burst:
-//!   others wait for its end. Reads mix, request by request, and so do writes of which others take turns.
-//! - A packet that is read goes on once the host has answered its last request (`Transfer::packet`).
-//! - Relaxed ordering, ID-based ordering, virtual channels but one, locked and I/O requests.
-//! - A 64-bit atomic operation is timed as a read of 8 bytes; its request does not carry the operand.
+//! - The exact place of a DLLP. DLLPs go between TLPs, and one that becomes ready inside a laid-out burst goes behind
+//!   the burst. It takes the same bandwidth. Its credits arrive as if it had not waited for a TLP.
+//! - Interleaving in a burst. The bytes that the host pushes for one message are one burst, and so are those that the
+//!   card writes at once. Others wait for its end. Reads interleave by request, and so do writes that take turns.
+//! - Partial packets: a packet that is read is forwarded once the host has answered its last request
+//!   (`Transfer::packet`).
+//! - Relaxed ordering, ID-based ordering, more than one virtual channel, locked and I/O requests.
+//! - Operands of 64-bit atomic operations: such an operation is timed as a read of 8 bytes, and its request does not
+//!   carry the operand.
 //! - Flit mode, see [`Generation`].
 //!
-//! The plain functions here follow the model of pcie-bench (Neugebauer et al., Understanding PCIe performance for end
-//! host networking, SIGCOMM 2018), which has the sizes but not the time. It leaves 57.88 Gb/s for TLPs, since it divides a
-//! DLLP's 8 bytes by symbol times as if they went on one lane; here they go on all of them, as the Base Specification has it.
+//! The plain functions here follow the model of pcie-bench, which has the sizes but not the time. Source: Neugebauer et
+//! al., Understanding PCIe performance for end host networking, SIGCOMM 2018. It leaves 57.88 Gb/s for TLPs, since it
+//! divides a DLLP's 8 bytes by symbol times as if they used one lane. Here they use all lanes, as the Base
+//! Specification says.
 
 mod spec;
 mod split;
@@ -86,7 +87,7 @@ impl Link {
     /// An idle link.
     ///
     /// # Panics
-    /// When the spec has problems.
+    /// If the spec has problems.
     pub(crate) fn new(sim: &Sim, spec: PcieSpec) -> Link {
         let problems = spec.problems();
         assert!(problems.is_empty(), "not a PCI Express link: {problems:?}");
@@ -100,12 +101,12 @@ impl Link {
         }
     }
 
-    /// Has bursts in both directions recorded, where such rows are kept.
+    /// Records bursts in both directions, where such rows are kept.
     pub(crate) fn record(&self, recorder: &Recorder) {
         self.recorder.replace(recorder.keeps(Level::Everything).then(|| recorder.clone()));
     }
 
-    /// How long a direction has been occupied, DLLPs included: to the card, to the host.
+    /// Returns the busy time of each direction, DLLPs included: to the card, to the host.
     pub(crate) fn busy(&self) -> (Duration, Duration) {
         let wires = self.wires.borrow();
         (wires.busy(Way::ToCard), wires.busy(Way::ToHost))
@@ -136,8 +137,8 @@ impl Link {
         self.wires.borrow_mut().waited(way, message, sent, path, stages);
     }
 
-    /// The host pushes a command and `bytes` of payload in posted writes, back to back. Its window on the card is
-    /// aligned, so the cuts are those of the first byte at a multiple of 4 KiB.
+    /// The host pushes a command and `bytes` of payload in back-to-back posted writes. Its window on the card is
+    /// aligned, so the cuts are those for a first byte at a multiple of 4 KiB.
     pub(crate) fn push(
         &self,
         message: MessageId,
@@ -167,7 +168,7 @@ impl Link {
         Rc::new(Arrivals::complete(&self.sim, BUS.0, path, packets))
     }
 
-    /// A CPU writes `bytes` to the card, as [`Link::push`] does without a command. Returns when the last TLP has left.
+    /// A CPU writes `bytes` to the card, like [`Link::push`] without a command. Returns when the last TLP has left.
     pub(crate) async fn store(&self, message: MessageId, bytes: u64, mut path: Path) -> Handover {
         let from = path.at();
         let mut span = None;
@@ -203,13 +204,13 @@ impl Link {
         path
     }
 
-    /// The card writes `bytes`, which lie complete in a buffer of its own, to host memory.
+    /// The card writes `bytes` from a buffer of its own, where they are complete, to host memory.
     pub(crate) fn write(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Handover {
         self.write_as(Some(message), address, bytes, path)
     }
 
-    /// As [`Link::write`], TLP by TLP: those of other writes, and requests, take turns with them. Returns when the last has
-    /// left.
+    /// Like [`Link::write`], TLP by TLP. TLPs of other writes, and requests, take turns with them. Returns when the
+    /// last TLP has left.
     pub(crate) async fn deposit(
         &self,
         message: MessageId,
@@ -305,7 +306,7 @@ impl Link {
         arrivals
     }
 
-    /// Sends a read request as soon as there is a credit for it; posted writes do not wait for it meanwhile.
+    /// Sends a read request as soon as it has a credit. Posted writes do not wait for it meanwhile.
     async fn request(&self, message: MessageId, from: Time) -> Sent {
         loop {
             let now = self.sim.now();
@@ -319,8 +320,8 @@ impl Link {
         }
     }
 
-    /// The host answers a request, which reaches it at the instant `path` accounts for. The tag is free when the last
-    /// byte is at the card.
+    /// The host answers a request, which arrives at the end of `path`. The tag is free when the last byte is at the
+    /// card.
     async fn complete(
         self: Rc<Link>,
         message: MessageId,
@@ -354,17 +355,17 @@ impl Link {
     }
 }
 
-/// How long a CPU is busy writing `bytes` into the card, on an idle link.
+/// Returns the time for which a CPU is busy when it writes `bytes` into the card over an idle link.
 pub(crate) fn store_time(spec: &PcieSpec, bytes: u64) -> Duration {
     if bytes == 0 { Duration::ZERO } else { time_of_writes(spec, bytes, spec.push_payload) }
 }
 
-/// How long the card occupies an idle link with writing `bytes` to host memory.
+/// Returns the time for which the card occupies an idle link when it writes `bytes` to host memory.
 pub(crate) fn write_time(spec: &PcieSpec, bytes: u64) -> Duration {
     time_of_writes(spec, bytes, spec.mps)
 }
 
-/// The time of writes of at most so many bytes each.
+/// Returns the time of writes with at most `most` bytes each.
 fn time_of_writes(spec: &PcieSpec, bytes: u64, most: u64) -> Duration {
     let pieces = split::requests(0, bytes, most);
     pieces.map(|piece| spec.gap().cover(spec.write_bytes(piece.padded))).sum()

@@ -1,5 +1,4 @@
-//! The specification of a PCI Express link, and the constants of the PCI Express Base Specification behind
-//! it.
+//! The specification of a PCI Express link, with the constants of the PCI Express Base Specification.
 
 use nicety_types::{Duration, Gap};
 
@@ -12,12 +11,13 @@ pub(super) const CREDIT_BYTES: u64 = 16;
 /// No memory request crosses a boundary of 4 KiB (Transaction Layer, TLPs with Data Payloads and Memory Requests).
 pub(super) const BOUNDARY: u64 = 4096;
 
-/// Bytes of a data link layer packet on the wire: type and content 4, CRC 2, and framing 2 (SDP and END symbols with
-/// 8b/10b; the SDP token with 128b/130b).
+/// Bytes of a data link layer packet on the wire: type and content 4, CRC 2 and framing 2. The framing is SDP and END
+/// symbols with 8b/10b, the SDP token with 128b/130b.
 pub(super) const DLLP: u64 = 8;
 
-/// Framing and data link layer bytes of a TLP. 8b/10b: STP 1, sequence number 2, LCRC 4, END 1 (Physical Layer, Framing;
-/// Data Link Layer, TLP format). 128b/130b: an STP token of 4, which holds the sequence number and has no END, LCRC 4.
+/// Framing and data link layer bytes of a TLP. 8b/10b: STP 1, sequence number 2, LCRC 4, END 1 (Physical Layer,
+/// Framing; Data Link Layer, TLP format). 128b/130b: LCRC 4, and an STP token of 4, which holds the sequence number and
+/// has no END.
 pub(super) const TLP_FRAMING: u64 = 8;
 
 /// Header of a completion: three doublewords, since it is routed by ID (Transaction Layer, Completion Rules).
@@ -26,8 +26,8 @@ pub(super) const COMPLETION_HEADER: u64 = 12;
 /// The TLP digest that carries the end-to-end CRC: one doubleword (Transaction Layer, TLP Digest Rules).
 pub(super) const DIGEST: u64 = 4;
 
-/// Most credits that an advertisement without scaling may leave outstanding: half of the 8-bit header and the 12-bit
-/// data counters (Transaction Layer, Flow Control Rules); scaled ones (16 GT/s on) reach 16 times as far.
+/// Maximum credits that an advertisement without scaling may leave outstanding: half of the 8-bit header and the 12-bit
+/// data counters (Transaction Layer, Flow Control Rules). Scaled ones (16 GT/s on) reach 16 times as far.
 pub const UNSCALED: Credits = Credits { headers: 127, data: 2047 };
 const SCALE: u64 = 16;
 
@@ -41,9 +41,9 @@ const SCALE: u64 = 16;
 /// | 4 | 16 | 128b/130b | 15.754 | 31.508 | 63.015 | 126.031 | 252.062 | 504.123 |
 /// | 5 | 32 | 128b/130b | 31.508 | 63.015 | 126.031 | 252.062 | 504.123 | 1008.246 |
 ///
-/// The rates are raw, in Gb/s and in each direction: after the encoding, before any packet's overhead.
+/// The rates are raw, in Gb/s per direction: after the encoding, before packet overhead.
 ///
-/// Generation 6 sends flits of 256 bytes with headers of another format and shared credits; it is another model, not a
+/// Generation 6 sends flits of 256 bytes with headers of another format and shared credits. It is another model, not a
 /// higher rate of this one, and is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
@@ -60,16 +60,16 @@ pub enum Generation {
 }
 
 impl Generation {
-    /// All that are modelled.
+    /// All modelled generations.
     pub const ALL: [Generation; 5] =
         [Generation::Gen1, Generation::Gen2, Generation::Gen3, Generation::Gen4, Generation::Gen5];
 
-    /// The generation of a number, if it is modelled.
+    /// Returns the generation with this number, if it is modelled.
     pub fn from_number(number: u64) -> Option<Generation> {
         Generation::ALL.into_iter().find(|g| *g as u64 == number)
     }
 
-    /// Transfers a second and lane, in millions (Physical Layer, Electrical).
+    /// Millions of transfers per second and lane (Physical Layer, Electrical).
     pub const fn megatransfers(self) -> u64 {
         match self {
             Generation::Gen1 => 2_500,
@@ -80,8 +80,8 @@ impl Generation {
         }
     }
 
-    /// Bits of data and the bits on the wire that they become (Physical Layer, Logical: 8b/10b below 8 GT/s,
-    /// 128b/130b from there on).
+    /// Data bits and the wire bits that encode them (Physical Layer, Logical: 8b/10b below 8 GT/s, 128b/130b from there
+    /// on).
     pub const fn encoding(self) -> (u64, u64) {
         match self {
             Generation::Gen1 | Generation::Gen2 => (8, 10),
@@ -89,10 +89,10 @@ impl Generation {
         }
     }
 
-    /// Time a byte on the wire takes with so many lanes.
+    /// Time per byte on the wire with `lanes` lanes.
     pub const fn gap(self, lanes: u32) -> Gap {
         let (data, wire) = self.encoding();
-        // 8 bits a byte; 10^6 ps / (megatransfers) a bit.
+        // 8 bits per byte; 10^6 ps / (megatransfers) per bit.
         Gap::new(8 * wire * 1_000_000, data * self.megatransfers() * lanes as u64)
     }
 
@@ -102,8 +102,8 @@ impl Generation {
         bits * 1_000_000 / self.megatransfers()
     }
 
-    /// The InternalDelay of the latency limits, in symbol times: 19, 70, and 115 for 8 GT/s and higher rates (Data Link
-    /// Layer, LCRC and Sequence Number Rules, Maximum Ack Latency Limits).
+    /// The InternalDelay of the latency limits in symbol times: 19, 70, and 115 for 8 GT/s and higher rates. Source:
+    /// Data Link Layer, LCRC and Sequence Number Rules, Maximum Ack Latency Limits.
     const fn internal_delay(self) -> u64 {
         match self {
             Generation::Gen1 => 19,
@@ -112,19 +112,20 @@ impl Generation {
         }
     }
 
-    /// SKP ordered sets, which go on every lane between TLPs and compensate for differing clocks: symbols of
-    /// one, and the most symbol times from one to the next (Physical Layer, Clock Tolerance Compensation).
-    /// With 8b/10b a COM and three SKP every 1180 to 1538 symbol times; with 128b/130b a block of 16 symbols
+    /// The size of a SKP ordered set in symbols, and the maximum symbol times between two of them (Physical Layer,
+    /// Clock Tolerance Compensation). SKP ordered sets go on every lane between TLPs and compensate for differing
+    /// clocks. With 8b/10b: a COM and three SKP every 1180 to 1538 symbol times. With 128b/130b: a block of 16 symbols
     /// every 370 to 375 blocks.
     const fn skip(self) -> (u64, u64) {
         if self.encoding().0 == 8 { (4, 1538) } else { (16, 375 * 16) }
     }
 
-    /// The time within which a receiver acknowledges, or returns credits: the specification's
-    /// (MPS + 28) x factor / lanes + InternalDelay, in symbol times rounded down as its tables are.
+    /// The time within which a receiver acknowledges or returns credits. The specification has (MPS + 28) x factor /
+    /// lanes + InternalDelay, in symbol times rounded down as in its tables.
     ///
-    /// The Ack limits (Data Link Layer) and the UpdateFC guidelines (Transaction Layer) have the same factors: up to an
-    /// MPS of 256 B 1.4 on one to four lanes, 2.5 on eight, 3 on more; from 512 B on 1 on up to eight lanes, 2 on more.
+    /// The Ack limits (Data Link Layer) and the UpdateFC guidelines (Transaction Layer) have the same factors. Up to an
+    /// MPS of 256 B: 1.4 on one to four lanes, 2.5 on eight, 3 on more. From 512 B on: 1 on up to eight lanes, 2 on
+    /// more.
     pub const fn latency_limit(self, lanes: u32, mps: u64) -> Duration {
         let tenths = match (mps <= 256, lanes) {
             (true, 0..=4) => 14,
@@ -138,8 +139,8 @@ impl Generation {
     }
 }
 
-/// Bits of the addresses in memory requests: their header has three doublewords with 32, four with 64 (Transaction
-/// Layer, Memory Request headers).
+/// Address bits of memory requests. Their header has three doublewords with 32 bits, four with 64 (Transaction Layer,
+/// Memory Request headers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
     /// Below 4 GiB: a header of 12 bytes.
@@ -158,16 +159,16 @@ impl Addressing {
     }
 }
 
-/// How a root complex cuts the answer to a read.
+/// The way in which a root complex cuts the answer to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Into completions as large as the MPS allows, each but the last ending on a multiple of the RCB.
+    /// Into completions as large as the MPS allows. Each but the last ends on a multiple of the RCB.
     Payload,
     /// At every multiple of the RCB.
     Boundary,
 }
 
-/// Flow-control credits of one class that a receiver advertises. Zero is without limit, as in InitFC.
+/// Flow-control credits of one class that a receiver advertises. Zero means no limit, as in InitFC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credits {
     /// TLPs.
@@ -186,15 +187,15 @@ impl Credits {
 pub struct PcieSpec {
     /// Rate and encoding of a lane.
     pub generation: Generation,
-    /// How many lanes.
+    /// Number of lanes.
     pub lanes: u32,
-    /// Max_Payload_Size: most payload of a TLP, in bytes.
+    /// Max_Payload_Size: maximum payload of a TLP, in bytes.
     pub mps: u64,
-    /// Max_Read_Request_Size: most that one request reads, in bytes.
+    /// Max_Read_Request_Size: maximum bytes of a read request.
     pub mrrs: u64,
     /// Read Completion Boundary, in bytes: 64 or 128.
     pub rcb: u64,
-    /// How the root complex cuts completions.
+    /// The root complex's cut of completions.
     pub cut: Cut,
     /// Bits of an address.
     pub addressing: Addressing,
@@ -202,27 +203,27 @@ pub struct PcieSpec {
     pub ecrc: bool,
     /// Read requests that the card may have in flight.
     pub tags: u64,
-    /// One crossing from host to card: from the last byte leaving to its effect.
+    /// Latency of a crossing from host to card: from the departure of the last byte to its effect.
     pub latency_to_card: Duration,
-    /// One crossing from card to host.
+    /// Latency of a crossing from card to host.
     pub latency_to_host: Duration,
-    /// The part of a crossing, either way, after which a TLP is in the receiver's buffer.
+    /// The part of a crossing, in either direction, after which a TLP is in the receiver's buffer.
     pub port_latency: Duration,
-    /// From a request at the host to its first completion, beside the crossings.
+    /// From a request at the host to its first completion, without the crossings.
     pub read_latency: Duration,
-    /// From a TLP in the receiver's buffer to its Ack; TLPs that come in between share it.
+    /// From a TLP in the receiver's buffer to its Ack. TLPs that arrive in between share the Ack.
     pub ack_delay: Duration,
     /// From room in the receiver's buffer to the UpdateFC that returns the credits.
     pub update_delay: Duration,
     /// Credits for posted writes, at either end.
     pub posted: Credits,
-    /// Header credits for read requests, at the host; zero is without limit.
+    /// Header credits for read requests, at the host. Zero means no limit.
     pub non_posted_headers: u64,
     /// Credits for completions, at the card.
     pub completion: Credits,
-    /// Bytes of a command that the host pushes, before any payload.
+    /// Bytes of a command that the host pushes in front of a payload.
     pub command: u64,
-    /// Most payload of a TLP that the host pushes, in bytes.
+    /// Maximum payload of a TLP that the host pushes, in bytes.
     pub push_payload: u64,
     /// Bytes of an event that the card writes to the host.
     pub event: u64,
@@ -242,11 +243,11 @@ pub struct Problem {
 }
 
 impl PcieSpec {
-    /// A link with the specification's defaults and limits.
+    /// Returns a link with the specification's defaults and limits.
     ///
-    /// MPS 256 B and MRRS 512 B, as servers configure it (Neugebauer et al., SIGCOMM 2018); RCB 64 B; 64-bit addresses,
-    /// no ECRC, 8-bit tags; the largest credits without scaling; Ack and UpdateFC at the specification's limits.
-    /// `latency` is one crossing, either way.
+    /// MPS 256 B and MRRS 512 B, as on servers (Neugebauer et al., SIGCOMM 2018). RCB 64 B; 64-bit addresses, no ECRC,
+    /// 8-bit tags; the largest credits without scaling. Ack and UpdateFC are at the specification's limits. `latency`
+    /// is one crossing, in either direction.
     pub fn new(generation: Generation, lanes: u32, latency: Duration) -> PcieSpec {
         let mps = 256;
         let limit = generation.latency_limit(lanes, mps);
@@ -276,7 +277,7 @@ impl PcieSpec {
         }
     }
 
-    /// All violations of the PCI Express specification. A link is only made of a spec without problems.
+    /// Returns all violations of the PCI Express specification. A link requires a spec without problems.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut refuse = |key, message: String, help: &str| {
@@ -294,7 +295,7 @@ impl PcieSpec {
         if ![64, 128].contains(&self.rcb) {
             refuse("rcb", format!("a read completion boundary is not {} B", self.rcb), "write 64 B or 128 B");
         }
-        // Rev. 4.0 brought 10-bit tags, of which those with a zero in the upper two bits are not used: 768.
+        // Rev. 4.0 introduced 10-bit tags. Tags with a zero in the upper two bits are not used, which leaves 768.
         let tags = if self.generation >= Generation::Gen4 { 768 } else { 256 };
         if self.tags == 0 || self.tags > tags {
             let message = format!("generation {} has tags for 1 to {tags} requests", self.generation as u8);
@@ -311,7 +312,7 @@ impl PcieSpec {
         }
         let scale = if self.generation >= Generation::Gen4 { SCALE } else { 1 };
         let most = Credits { headers: UNSCALED.headers * scale, data: UNSCALED.data * scale };
-        // A receiver advertises one TLP of the largest payload at least (Transaction Layer, Flow Control Rules).
+        // A receiver advertises at least one TLP of the maximum payload (Transaction Layer, Flow Control Rules).
         let least = self.mps / CREDIT_BYTES;
         for (key, value, least, most) in [
             ("posted_headers", self.posted.headers, 1, most.headers),
@@ -330,12 +331,12 @@ impl PcieSpec {
         problems
     }
 
-    /// Time a byte on the wire takes.
+    /// Time per byte on the wire.
     pub const fn gap(&self) -> Gap {
         self.generation.gap(self.lanes)
     }
 
-    /// How long a SKP ordered set takes, and how far one is from the next.
+    /// Returns the duration of a SKP ordered set, and the interval between two of them.
     pub fn skip(&self) -> (Duration, Duration) {
         let (symbols, interval) = self.generation.skip();
         let lanes = self.lanes as u64;

@@ -1,4 +1,4 @@
-//! How transfers are cut into TLPs.
+//! Division of transfers into TLPs.
 
 use super::spec::BOUNDARY;
 
@@ -9,13 +9,13 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     /// Bytes.
     pub(super) len: u64,
-    /// Bytes of the doublewords that hold them: payload is padded to these. One doubleword with no byte enabled where
-    /// there are none (Transaction Layer, First/Last DW Byte Enables Rules).
+    /// Bytes of the doublewords that hold them, since payload is padded to doublewords. An empty piece has one
+    /// doubleword with no byte enabled (Transaction Layer, First/Last DW Byte Enables Rules).
     pub(super) padded: u64,
 }
 
-/// Cuts a transfer of `bytes` at `address` into pieces; `reach` gives the end of a piece from its beginning.
-/// A transfer of no bytes is one piece.
+/// Cuts a transfer of `bytes` at `address` into pieces. `reach` returns the end of a piece from its beginning. An empty
+/// transfer is one piece.
 fn cut(address: u64, bytes: u64, reach: impl Fn(u64) -> u64) -> impl Iterator<Item = Piece> {
     let mut next = Some(0);
     std::iter::from_fn(move || {
@@ -28,14 +28,14 @@ fn cut(address: u64, bytes: u64, reach: impl Fn(u64) -> u64) -> impl Iterator<It
     })
 }
 
-/// Requests: at most `most` bytes, a power of two up to 4 KiB, and none across a boundary of 4 KiB. The limit
-/// applies to the length field, in doublewords: one that begins inside a doubleword carries less. A piece
-/// begins where the one before ended, whatever the alignment.
+/// Cuts a transfer into requests of at most `most` bytes, a power of two up to 4 KiB. No request crosses a boundary of
+/// 4 KiB. The limit applies to the length field, in doublewords, so a request that begins inside a doubleword carries
+/// less. A piece begins at the end of the previous one, at any alignment.
 pub(super) fn requests(address: u64, bytes: u64, most: u64) -> impl Iterator<Item = Piece> {
     cut(address, bytes, move |at| (at / 4 * 4 + most).min((at / BOUNDARY + 1) * BOUNDARY))
 }
 
-/// Completions for one request: at most `most` bytes, and each ends on a multiple of `rcb`, except the last
+/// Cuts one request's answer into completions of at most `most` bytes. Each but the last ends on a multiple of `rcb`
 /// (Transaction Layer, Completion Rules, Read Completion Boundary).
 pub(super) fn completions(address: u64, bytes: u64, most: u64, rcb: u64) -> impl Iterator<Item = Piece> {
     debug_assert!(rcb <= most, "a piece reaches the next multiple");
@@ -54,18 +54,18 @@ mod tests {
     fn requests_are_cut_at_their_size_and_at_4_kib() {
         assert_eq!(lengths(requests(0x1000, 600, 256)), [256, 256, 88]);
         assert_eq!(lengths(requests(0x1f80, 600, 256)), [128, 256, 216]);
-        // From the start on, not from multiples of the size: 100 bytes into a page.
+        // Counted from the start, 100 bytes into a page, not from multiples of the size.
         assert_eq!(lengths(requests(0x1064, 4096, 2048)), [2048, 1948, 100]);
         assert_eq!(lengths(requests(0x1fff, 2, 512)), [1, 1]);
         assert_eq!(lengths(requests(0x1000, 0, 512)), [0]);
-        // 128 bytes from the second byte of a doubleword on would be 33 doublewords.
+        // 128 bytes from the second byte of a doubleword would be 33 doublewords.
         assert_eq!(lengths(requests(0x1001, 256, 128)), [127, 128, 1]);
     }
 
     #[test]
     fn completions_end_on_the_boundary() {
         assert_eq!(lengths(completions(0x1000, 512, 256, 64)), [256, 256]);
-        // 4 bytes into a line: the largest that ends on a multiple of 64 is 252.
+        // 4 bytes into a line: the largest completion that ends on a multiple of 64 has 252.
         assert_eq!(lengths(completions(0x1004, 512, 256, 64)), [252, 256, 4]);
         assert_eq!(lengths(completions(0x1044, 300, 256, 128)), [188, 112]);
         assert_eq!(lengths(completions(0x1020, 200, 64, 64)), [32, 64, 64, 40]);

@@ -1,4 +1,4 @@
-//! The two directions of a link: TLPs one behind the other, DLLPs and ordered sets between them, and credits.
+//! The two directions of a link: TLPs in order, DLLPs and ordered sets between them, and credits.
 
 use super::spec::{self, CREDIT_BYTES, DLLP, PcieSpec};
 use nicety_types::{Duration, Gap, MessageId, Path, Stage, Time};
@@ -20,7 +20,7 @@ pub(super) enum Class {
     Completion,
 }
 
-/// A TLP to be put on the wire.
+/// A TLP before its transmission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tlp {
     pub(super) class: Class,
@@ -36,14 +36,14 @@ impl Tlp {
     }
 }
 
-/// Credits of one class at the receiver of a direction. Which credits return when is known as soon as a TLP
-/// is sent, so the future is a list of returns.
+/// Credits of one class at the receiver of a direction. The return time of credits is known as soon as a TLP is sent,
+/// so the future is a list of returns.
 #[derive(Debug)]
 struct FlowControl {
     limit: spec::Credits,
     used: spec::Credits,
     returns: VecDeque<(Time, spec::Credits)>,
-    /// When the next UpdateFC leaves; in the past where none waits to.
+    /// Departure of the next UpdateFC, in the past if none waits.
     update: Time,
 }
 
@@ -61,7 +61,7 @@ impl FlowControl {
             && (self.limit.data == 0 || used.data + data <= self.limit.data)
     }
 
-    /// The first instant from `from` on at which a TLP with so much data may leave, if nothing else does before.
+    /// Returns the first instant from `from` on at which a TLP with `data` may leave if no other leaves before.
     fn earliest(&self, from: Time, data: u64) -> Time {
         let (mut used, mut at) = (self.used, from);
         for &(time, back) in &self.returns {
@@ -89,7 +89,7 @@ impl FlowControl {
         self.used.data += data;
     }
 
-    /// The credits of a TLP return at `time`, not before those already in flight.
+    /// Schedules the return of a TLP's credits at `time`, not before those already in flight.
     fn give_back(&mut self, time: Time, data: u64) {
         match self.returns.back_mut() {
             Some((last, back)) if *last == time => {
@@ -106,16 +106,16 @@ impl FlowControl {
 struct Direction {
     free: Time,
     busy: Duration,
-    /// When the last byte of the last TLP left.
+    /// Departure of the last TLP's last byte.
     sent: Time,
-    /// The message of that TLP, and its path until it left, to tell waiting for the same message from waiting
+    /// The message of that TLP, and its path until it left. They distinguish a wait for the same message from a wait
     /// for others.
     last: Option<(MessageId, Path)>,
-    /// When the next SKP ordered set is due.
+    /// Due time of the next SKP ordered set.
     skip_due: Time,
-    /// When DLLPs are ready to go in this direction.
+    /// Ready times of the DLLPs of this direction.
     dllps: BinaryHeap<Reverse<Time>>,
-    /// When the next Ack for this direction's TLPs leaves, on the other; in the past where none waits to.
+    /// Departure, in the other direction, of the next Ack for this direction's TLPs. In the past if none waits.
     ack: Time,
     posted: FlowControl,
     non_posted: FlowControl,
@@ -146,8 +146,8 @@ impl Direction {
         }
     }
 
-    /// Sends the SKP ordered sets that are due by `until`, when a TLP would begin. Their phase is not known:
-    /// a wire that has been idle for as long as one takes has sent it then, so only streams pay for them.
+    /// Sends the SKP ordered sets due by `until`, the start of a TLP. Their phase is unknown. A wire that was idle for
+    /// the duration of an ordered set has sent it then, so only streams pay for them.
     fn send_skips(&mut self, until: Time, (each, interval): (Duration, Duration)) {
         if until >= self.free + each {
             self.skip_due = until + interval;
@@ -171,14 +171,14 @@ impl Direction {
     }
 }
 
-/// When a TLP left.
+/// The departure of a TLP.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// Its first byte.
     pub(super) start: Time,
     /// Its last byte.
     pub(super) end: Time,
-    /// The last byte of the TLP before it.
+    /// The last byte of the previous TLP.
     pub(super) before: Time,
 }
 
@@ -217,7 +217,7 @@ impl Wires {
         }
     }
 
-    /// How long a direction has been occupied in all, DLLPs and ordered sets between TLPs included.
+    /// Busy time of a direction, with DLLPs and ordered sets between TLPs.
     pub(super) fn busy(&self, way: Way) -> Duration {
         match way {
             Way::ToCard => self.to_card.busy,
@@ -225,15 +225,15 @@ impl Wires {
         }
     }
 
-    /// When a read request finds a credit, from `from` on.
+    /// Returns the instant, from `from` on, at which a read request has a credit.
     pub(super) fn request_credit(&self, from: Time) -> Time {
         self.to_host.non_posted.earliest(from, 0)
     }
 
-    /// Puts a TLP on the wire, from `from` on, behind the earlier ones. `now` is the simulation's clock.
+    /// Sends a TLP from `from` on, behind the earlier ones. `now` is the simulation's clock.
     ///
-    /// A DLLP that is ready goes first, and so does an ordered set that is due. The receiver's Acks and
-    /// UpdateFCs will occupy the other direction between its TLPs.
+    /// A ready DLLP goes first, and so does a due ordered set. The receiver's Acks and UpdateFCs will occupy the other
+    /// direction between its TLPs.
     pub(super) fn send(&mut self, way: Way, now: Time, from: Time, tlp: Tlp) -> Sent {
         let (occupied, each, skip) = (self.gap.cover(tlp.bytes), self.dllp, self.skip);
         let (port_latency, ack_delay, update_delay) = (self.port_latency, self.ack_delay, self.update_delay);
@@ -256,7 +256,7 @@ impl Wires {
         let before = std::mem::replace(&mut wire.sent, end);
         wire.credits(tlp.class).take(start, data);
 
-        // Past DLLPs of the other direction are dropped, so that an idle one keeps no state.
+        // Past DLLPs of the other direction are dropped, so that an idle direction keeps no state.
         back.send_dllps(now, each);
         let received = end + port_latency;
         if received >= wire.ack {
@@ -286,7 +286,7 @@ impl Wires {
     ) {
         let (wire, _) = self.ways(way);
         match &wire.last {
-            // The TLP before of the same message is what this one waited for: its path is the critical one.
+            // This TLP waited for the previous TLP of the same message, which has the critical path.
             Some((last, before))
                 if Some(*last) == message && sent.before > path.at() && before.leads(path) =>
             {
@@ -300,5 +300,5 @@ impl Wires {
     }
 }
 
-/// A stage, and waiting for it.
+/// A stage, and the stage of the wait for it.
 pub(super) type Stages = (Stage, Stage);

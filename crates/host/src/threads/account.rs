@@ -1,21 +1,21 @@
-//! CPU time, instructions and misses by function group, and how often the scheduler had to act.
+//! CPU time, instructions and misses by function group, and counts of scheduler actions.
 
 use nicety_types::Duration;
 
-/// What CPU time is for.
+/// A purpose of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
     /// The card's driver, with its interrupt handlers.
     Driver,
     /// The protocols: Ethernet, IP, TCP, UDP.
     Stack,
-    /// Buffers of packets: allocated, freed, chained.
+    /// Packet buffers: allocated, freed, chained.
     Buffers,
-    /// Sockets: queues to and from the application, its calls.
+    /// Sockets: queues to and from the application, and its calls.
     Socket,
     /// The rest of the kernel: scheduler, context switches, cross-calls, system calls.
     Kernel,
-    /// Bytes between kernel and user.
+    /// Bytes copied between kernel and user space.
     Copy,
     /// The application itself.
     Application,
@@ -33,7 +33,7 @@ impl Group {
         Group::Application,
     ];
 
-    /// The name, as it stands in tables and JSON.
+    /// The name in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Group::Driver => "driver",
@@ -47,37 +47,37 @@ impl Group {
     }
 }
 
-/// What a function group took.
+/// The cost of a function group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupAccount {
-    /// CPU time, waiting for memory and for the core's other hardware threads with it.
+    /// CPU time, including waits for memory and for the core's other hardware threads.
     pub busy: Duration,
     /// Instructions.
     pub instructions: u64,
     /// Loads that missed a core's first-level cache.
     pub first_misses: u64,
-    /// Of these, loads that missed the second level.
+    /// Those of them that also missed the second level.
     pub second_misses: u64,
 }
 
-/// What all threads took, from the run's begin on.
+/// The cost of all threads since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     groups: [GroupAccount; Group::ALL.len()],
-    /// Times that a CPU went over to another thread, or from idling to one.
+    /// Number of times that a CPU switched to another thread, or from idle to a thread.
     pub context_switches: u64,
     /// Calls from one CPU to another.
     pub cross_calls: u64,
     /// Interrupts taken.
     pub interrupts: u64,
-    /// Threads that were asleep and were woken.
+    /// Number of wake-ups of sleeping threads.
     pub wakes: u64,
-    /// Times that a thread went on on another CPU than before.
+    /// Number of times that a thread continued on another CPU.
     pub migrations: u64,
 }
 
 impl Account {
-    /// What a group took.
+    /// The cost of a group.
     pub const fn group(&self, group: Group) -> &GroupAccount {
         &self.groups[group as usize]
     }
@@ -91,7 +91,7 @@ impl Account {
         self.groups.iter().map(|group| group.busy).fold(Duration::ZERO, |sum, busy| sum + busy)
     }
 
-    /// What was taken since an earlier account.
+    /// Returns the cost since an earlier account.
     pub fn since(&self, earlier: &Account) -> Account {
         let group = |now: &GroupAccount, then: &GroupAccount| GroupAccount {
             busy: now.busy.saturating_sub(then.busy),

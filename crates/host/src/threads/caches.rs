@@ -1,9 +1,9 @@
-//! The lines of data that are still in a cache when they are touched again.
+//! The share of data lines that are still in a cache at their next touch.
 //!
-//! A cache is a count of the lines that have come into it. What has been touched since so many lines came has lost the
-//! share of its own that these are of the whole cache: lines go out as others come in, of any thread. So a thread that
-//! sleeps longer, or among busier neighbours, finds less of its data, and nothing else has to be said about sharing.
-//! Fractions of lines are carried over from touch to touch, so that none are lost by rounding.
+//! A cache is a count of the lines that were filled into it. Fills of any thread evict lines. The fills since the last
+//! touch of a set of lines are a share of the capacity. The set has lost this share of its lines. So a thread that
+//! sleeps longer, or has busier neighbours, finds less of its data, and sharing needs no other rule. Fractions of lines
+//! are carried over from touch to touch, so that rounding loses none.
 
 use super::account::Group;
 use super::spec::{CachesSpec, CodeSpec};
@@ -16,7 +16,7 @@ pub struct Data {
     last: Cell<Option<Touch>>,
 }
 
-/// Where and when lines were touched last.
+/// Place and fill counts of the last touch.
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     core: usize,
@@ -25,32 +25,32 @@ struct Touch {
 }
 
 impl Data {
-    /// So many lines, in no cache.
+    /// Returns `lines` lines that are in no cache.
     pub const fn new(lines: u64) -> Data {
         Data { lines, last: Cell::new(None) }
     }
 
-    /// A card has written them to memory: no cache has them any more.
+    /// A card has written them to memory: no cache holds them any more.
     pub fn forget(&self) {
         self.last.set(None);
     }
 }
 
-/// Lines that were not where they were looked for.
+/// Misses of cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// In the core's first level.
     pub first: u64,
-    /// Of these, in the second level.
+    /// Those of them that also missed the second level.
     pub second: u64,
 }
 
-/// A cache, by what came into it.
+/// A cache, modelled by its fills.
 #[derive(Debug)]
 struct Level {
     capacity: u64,
     filled: u64,
-    /// Lines missed, in shares of the capacity, that did not make a whole one yet.
+    /// Lines missed, in shares of the capacity, that do not make a whole line yet.
     rest: u64,
 }
 
@@ -59,7 +59,7 @@ impl Level {
         Level { capacity: (bytes / line).max(1), filled: 0, rest: 0 }
     }
 
-    /// How many of `lines`, touched last when `then` lines had come, are gone.
+    /// Returns the number of `lines` that were evicted since their last touch at fill count `then`.
     fn gone(&mut self, lines: u64, then: u64) -> u64 {
         let newer = (self.filled - then).min(self.capacity);
         let beyond = lines.saturating_sub(self.capacity);
@@ -69,13 +69,13 @@ impl Level {
     }
 }
 
-/// A core's instruction cache. The code of a function group is one, of as many lines as are run: kernels go through it once
-/// a packet, nearly without loops.
+/// A core's instruction cache. The code of a function group is one set with as many lines as its instructions take.
+/// Kernels go through it once per packet, nearly without loops.
 #[derive(Debug)]
 struct Code {
     line: u64,
     level: Level,
-    /// How many lines had come when each group's code had run last.
+    /// Fill count after the last run of each group's code.
     last: [Option<u64>; Group::ALL.len()],
 }
 
@@ -102,7 +102,7 @@ impl Code {
 pub(super) struct Caches {
     first: Vec<Level>,
     second: Level,
-    /// Of each core; of none where instructions' caches are not modelled.
+    /// One per core, or none if instruction caches are not modelled.
     code: Vec<Code>,
 }
 
@@ -115,13 +115,13 @@ impl Caches {
         }
     }
 
-    /// A thread on this core runs so many instructions of a group's code. Returns lines that have to come from the second
-    /// level.
+    /// A thread on this core runs `instructions` instructions of a group's code. Returns the lines that come from the
+    /// second level.
     pub(super) fn fetch(&mut self, core: usize, group: Group, instructions: u64) -> u64 {
         self.code.get_mut(core).map_or(0, |code| code.fetch(group, instructions))
     }
 
-    /// A thread on this core touches data, which is in the core's caches afterwards.
+    /// A thread on this core touches data, and the core's caches hold it afterwards.
     pub(super) fn touch(&mut self, core: usize, data: &Data) -> Misses {
         let (lines, last) = (data.lines, data.last.get());
         let near = last.filter(|touch| touch.core == core);
@@ -133,7 +133,7 @@ impl Caches {
         Misses { first, second }
     }
 
-    /// A thread on this core goes once through lines that no cache has, and does not come back to them.
+    /// A thread on this core goes once through `lines` uncached lines, and does not return to them.
     pub(super) fn stream(&mut self, core: usize, lines: u64) -> Misses {
         let misses = Misses { first: lines, second: lines };
         self.fill(core, misses);
@@ -152,7 +152,7 @@ mod tests {
     use nicety_types::Duration;
     use proptest::prelude::*;
 
-    /// 16 lines for each of two cores, 64 for both.
+    /// 16 lines for each of two cores, 64 lines for both.
     fn caches_spec() -> CachesSpec {
         CachesSpec {
             line: 64,
@@ -178,10 +178,10 @@ mod tests {
         let (mut caches, state) = (caches(), Data::new(8));
         assert_eq!(caches.touch(0, &state), misses(8, 8));
         assert_eq!(caches.touch(0, &state), misses(0, 0));
-        // Four of sixteen lines: a quarter of the eight is gone, and from the second level, 4 of 64, an eighth of one.
+        // Four of sixteen lines evict a quarter of the eight. In the second level 4 of 64 evict an eighth of one.
         assert_eq!(caches.stream(0, 4), misses(4, 4));
         assert_eq!(caches.touch(0, &state), misses(2, 0));
-        // As many as the cache has: all are gone.
+        // As many lines as the cache has evict all.
         caches.stream(0, 16);
         assert_eq!(caches.touch(0, &state).first, 8);
     }
@@ -207,7 +207,7 @@ mod tests {
     fn fractions_of_lines_add_up() {
         let (mut caches, state) = (caches(), Data::new(1));
         caches.touch(0, &state);
-        // Each time one of sixteen lines is new: one touch in sixteen misses, and its own line is a new one, too.
+        // Each time one of sixteen lines is new. One touch in sixteen misses, and its own line is also new.
         let missed: u64 = (0..160)
             .map(|_| {
                 caches.stream(0, 1);
@@ -230,10 +230,10 @@ mod tests {
         let mut caches = caches();
         assert_eq!(caches.fetch(0, Group::Stack, 64), 8);
         assert_eq!(caches.fetch(0, Group::Stack, 60), 0);
-        // Four of sixteen lines: a quarter of the eight.
+        // Four of sixteen lines evict a quarter of the eight.
         assert_eq!(caches.fetch(0, Group::Driver, 32), 4);
         assert_eq!(caches.fetch(0, Group::Stack, 64), 2);
-        // Another core has its own, and data is elsewhere.
+        // Another core has its own cache, and data is elsewhere.
         assert_eq!(caches.fetch(1, Group::Stack, 64), 8);
         caches.stream(0, 100);
         assert_eq!(caches.fetch(0, Group::Stack, 64), 0);

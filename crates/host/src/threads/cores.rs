@@ -1,23 +1,23 @@
-//! Cores whose hardware threads take turns to issue instructions.
+//! Cores with hardware threads that take turns to issue instructions.
 //!
-//! A hardware thread alone issues an instruction a cycle where it does not wait for memory. Of several on a core, each
-//! asks for the share of cycles in which it would issue if it were alone. As long as the sum of these shares is not more than
-//! the core issues, the threads hide each other's waiting and none is slowed down; beyond that, their instructions take
-//! as much longer as the sum is too large. The sum is taken at the begin of a piece of work, and holds for the piece.
+//! A lone hardware thread issues an instruction per cycle unless it waits for memory. Each of several threads on a core
+//! demands the share of cycles in which it would issue alone. While the sum of the demands is at most the core's issue
+//! width, the threads hide each other's waits, and none slows down. Beyond that, their instructions slow down by the
+//! ratio of the sum to the width. The sum is taken at the start of a piece of work, and holds for the piece.
 
 use std::cell::Cell;
 
-/// The share of one instruction a cycle.
+/// The demand of one instruction per cycle.
 const WHOLE: u64 = 1 << 16;
 
-/// What the hardware threads of a core ask for.
+/// The demands of a core's hardware threads.
 #[derive(Debug)]
 pub(super) struct Core {
     issue: u64,
     demand: Cell<u64>,
 }
 
-/// A piece of work that has begun on a core; its share is free again when dropped.
+/// A started piece of work on a core. Dropping it frees its share.
 #[derive(Debug)]
 pub(super) struct Issuing<'c> {
     core: &'c Core,
@@ -29,8 +29,8 @@ impl Core {
         Core { issue, demand: Cell::new(0) }
     }
 
-    /// Begins a piece whose instructions take `issuing` picoseconds alone, and which waits for memory for `waiting`.
-    /// Returns how long the piece takes among those that run on the core now.
+    /// Starts a piece with `issuing` picoseconds of instructions, if alone, and `waiting` picoseconds of waits for
+    /// memory. Returns the duration of the piece among those that run on the core now.
     pub(super) fn begin(&self, issuing: u64, waiting: u64) -> (Issuing<'_>, u64) {
         let alone = u128::from(issuing) + u128::from(waiting);
         let share = match alone {
@@ -61,7 +61,7 @@ mod tests {
         let core = Core::new(1);
         let (one, alone) = core.begin(1000, 0);
         assert_eq!(alone, 1000);
-        // Two that never wait: twice as long. Three: three times.
+        // Two that never wait take twice as long. Three take three times.
         let (two, second) = core.begin(1000, 0);
         assert_eq!(second, 2000);
         assert_eq!(core.begin(500, 0).1, 1500);
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn waiting_for_memory_is_hidden() {
         let core = Core::new(1);
-        // Each issues in a quarter of its time: four of them fill the core, and a fifth one is too much by a quarter.
+        // Each issues in a quarter of its time. Four of them fill the core, and a fifth exceeds it by a quarter.
         let running: Vec<_> = (0..4).map(|_| core.begin(250, 750)).collect();
         assert!(running.iter().all(|(_, time)| *time == 1000));
         assert_eq!(core.begin(400, 1200).1, 500 + 1200);

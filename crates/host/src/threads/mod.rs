@@ -1,9 +1,9 @@
-//! Kernel and user threads on many hardware threads: where time goes when messages pass through an operating system.
+//! Kernel and user threads on many hardware threads: the time that messages spend in an operating system.
 //!
-//! A [`Thread`] works in pieces: so many instructions, on data that may have left the caches meanwhile. Between pieces
-//! it keeps its CPU, and gives it up where it [sleeps](Thread::sleep). To wake a thread is work as well: on another CPU it
-//! takes a cross-call, and there a context switch, and the data that the thread left in the caches of its core has to
-//! come again.
+//! A [`Thread`] works in pieces: a number of instructions, on data that may have left the caches. Between pieces it
+//! keeps its CPU, and gives it up when it [sleeps](Thread::sleep). A wake-up of another thread is work as well. On
+//! another CPU it takes a cross-call, and there a context switch. The data that the thread left in its core's caches
+//! must be fetched again.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `queues` | which thread runs where: run queues, idle CPUs, interrupts |
 //! | `thread` | a thread, as code has it that runs on it |
 //!
-//! These parts know no card and no protocol.
+//! These parts depend on no card and no protocol.
 
 mod account;
 mod caches;

@@ -1,37 +1,37 @@
-//! Which thread runs on which CPU: a state machine without time.
+//! The assignment of threads to CPUs: a state machine without time.
 //!
-//! A thread that becomes ready goes on on the CPU that it had last, if that idles; else on an idle CPU of the core with the
-//! fewest threads; else it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. An interrupt
-//! belongs to a CPU: it begins at the end of a piece of the thread there, which goes on behind it.
+//! A ready thread continues on its last CPU if that is idle, else on an idle CPU of the core with the fewest threads.
+//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. An interrupt
+//! belongs to a CPU: it starts at the end of the current thread's piece, and the thread continues afterwards.
 
 use super::spec::ThreadsSpec;
 use std::collections::VecDeque;
 
-/// Where a thread may run.
+/// The CPUs on which a thread may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// On any CPU.
     Anywhere,
     /// On this one.
     Bound(usize),
-    /// On this one, as the handler of an interrupt, before all other threads.
+    /// On this CPU, as an interrupt handler, before all other threads.
     Interrupt(usize),
 }
 
-/// How a thread comes to run.
+/// The way in which a thread starts to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Behind an interrupt: nothing has changed.
+    /// After an interrupt: nothing has changed.
     Resumed,
     /// As an interrupt.
     Interrupt,
-    /// By a context switch: whether by a cross-call, and whether it ran elsewhere before.
+    /// By a context switch: whether with a cross-call, and whether the thread ran elsewhere before.
     Switched { called: bool, migrated: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No code is on it.
+    /// No code runs on it.
     Idle,
     Asleep,
     /// In a queue.
@@ -45,31 +45,31 @@ enum Phase {
 struct State {
     placement: Placement,
     phase: Phase,
-    /// Woken while it was not asleep: it will not sleep next time.
+    /// Woken while it was not asleep: its next sleep returns at once.
     token: bool,
-    /// The CPU that it has or had last.
+    /// Its current or last CPU.
     cpu: Option<usize>,
-    /// How it began to run, until it takes notice.
+    /// Its way to start running, until it reads it.
     start: Option<Start>,
 }
 
 #[derive(Debug, Default)]
 struct Cpu {
     running: Option<usize>,
-    /// Interrupted, to go on behind the interrupts.
+    /// The interrupted thread, which continues after the interrupts.
     held: Option<usize>,
     interrupts: VecDeque<usize>,
     ready: VecDeque<usize>,
 }
 
-/// What waking a thread did.
+/// The effect of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
-    /// It was not asleep, and will not sleep next time.
+    /// It was not asleep: its next sleep returns at once.
     Already,
     /// It waits for a CPU.
     Waits,
-    /// It runs, on an idle CPU, which is another one's than the caller's where `called`.
+    /// It runs on an idle CPU. `called`: this is not the caller's CPU.
     Runs { called: bool },
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Queues {
     strands: usize,
     cpus: Vec<Cpu>,
     threads: Vec<State>,
-    /// Of each core, its CPUs that idle, as bits.
+    /// Bit mask of the idle CPUs of each core.
     idle: Vec<u64>,
     /// Threads in the queues of all CPUs.
     waiting: usize,
@@ -88,7 +88,7 @@ pub(super) struct Queues {
 const ALIVE: &str = "a thread has a CPU while it runs";
 
 impl Queues {
-    /// Idle CPUs, of which the operating system uses the first `enabled`.
+    /// Returns idle CPUs. The operating system uses the first `enabled`.
     pub(super) fn new(spec: &ThreadsSpec, enabled: usize) -> Queues {
         assert!(spec.strands <= 64, "{} hardware threads a core", spec.strands);
         assert!((1..=spec.cpus()).contains(&enabled), "{enabled} of {} CPUs", spec.cpus());
@@ -100,7 +100,7 @@ impl Queues {
         Queues { strands: spec.strands, cpus, threads: Vec::new(), idle, waiting: 0 }
     }
 
-    /// A thread without code, by its number.
+    /// Adds a thread without code, and returns its number.
     pub(super) fn add(&mut self, placement: Placement) -> usize {
         if let Placement::Bound(cpu) | Placement::Interrupt(cpu) = placement {
             assert!(cpu < self.cpus.len(), "CPU {cpu} of {}", self.cpus.len());
@@ -114,7 +114,7 @@ impl Queues {
         self.cpus.len()
     }
 
-    /// The CPU of a thread that runs.
+    /// Returns the CPU of a running thread.
     pub(super) fn cpu(&self, thread: usize) -> Option<usize> {
         let state = &self.threads[thread];
         state.cpu.filter(|_| state.phase == Phase::Running)
@@ -124,7 +124,7 @@ impl Queues {
         self.threads[thread].phase == Phase::Asleep
     }
 
-    /// Code begins on a thread, if none is there: it gets a CPU, or waits for one.
+    /// Starts code on a thread that has none: the thread gets a CPU, or waits for one.
     pub(super) fn begin(&mut self, thread: usize) {
         let state = &mut self.threads[thread];
         if state.phase == Phase::Idle {
@@ -133,7 +133,7 @@ impl Queues {
         }
     }
 
-    /// The code on a thread has ended, or is given up wherever it is. Returns who has its CPU then.
+    /// Ends the code on a thread, or abandons it in any state. Returns the next thread of its CPU.
     pub(super) fn end(&mut self, thread: usize) -> Option<usize> {
         let state = &mut self.threads[thread];
         let phase = std::mem::replace(&mut state.phase, Phase::Idle);
@@ -159,12 +159,12 @@ impl Queues {
         }
     }
 
-    /// How a thread that runs came to, once.
+    /// Takes the way in which a running thread started. It is available once.
     pub(super) fn take_start(&mut self, thread: usize) -> Option<Start> {
         self.threads[thread].start.take()
     }
 
-    /// Wakes a thread, from this CPU where it is one that does.
+    /// Wakes a thread, from CPU `from` if a thread does it.
     pub(super) fn wake(&mut self, thread: usize, from: Option<usize>) -> Woken {
         let state = &mut self.threads[thread];
         if state.phase != Phase::Asleep {
@@ -177,7 +177,7 @@ impl Queues {
         self.place(thread, from)
     }
 
-    /// Gives a thread that is ready an idle CPU, or a place in a queue.
+    /// Gives a ready thread an idle CPU or a place in a queue.
     fn place(&mut self, thread: usize, from: Option<usize>) -> Woken {
         match self.idle_cpu(thread) {
             Some(cpu) => {
@@ -205,7 +205,8 @@ impl Queues {
         Woken::Waits
     }
 
-    /// The thread sleeps, unless it was woken meanwhile. Returns whether it does, and who has its CPU then.
+    /// Puts the thread to sleep unless it was woken meanwhile. Returns whether it sleeps, and the next thread of its
+    /// CPU.
     pub(super) fn sleep(&mut self, thread: usize) -> (bool, Option<usize>) {
         let state = &mut self.threads[thread];
         if std::mem::take(&mut state.token) {
@@ -220,8 +221,8 @@ impl Queues {
         (true, self.next(cpu))
     }
 
-    /// At the end of a piece: gives the CPU to an interrupt, or where the thread had it for long enough, to one that waits.
-    /// Returns who has it then.
+    /// At the end of a piece, gives the CPU to an interrupt or, if the thread had it for long enough, to a waiting
+    /// thread. Returns the next thread.
     pub(super) fn preempt(&mut self, thread: usize, long_enough: bool) -> Option<usize> {
         let state = &self.threads[thread];
         if matches!(state.placement, Placement::Interrupt(_)) {
@@ -241,7 +242,7 @@ impl Queues {
         next
     }
 
-    /// The next thread of a CPU whose thread has left it.
+    /// Returns the next thread of a CPU that its thread has left.
     fn next(&mut self, cpu: usize) -> Option<usize> {
         self.cpus[cpu].running = None;
         self.set_idle(cpu, true);
@@ -260,7 +261,7 @@ impl Queues {
         Some(ready)
     }
 
-    /// A thread that waits for another CPU and may run on this one, of the nearest CPU behind it.
+    /// Takes a thread that waits for another CPU and may run on this one, from the next CPU in cyclic order.
     fn steal(&mut self, cpu: usize) -> Option<usize> {
         if self.waiting == 0 {
             return None;
@@ -287,7 +288,7 @@ impl Queues {
         self.set_idle(cpu, false);
     }
 
-    /// The idle CPU that suits a thread best.
+    /// Returns the best idle CPU for a thread: its last one, or one of the idlest core.
     fn idle_cpu(&self, thread: usize) -> Option<usize> {
         let state = &self.threads[thread];
         if let Placement::Bound(cpu) = state.placement {
@@ -301,7 +302,7 @@ impl Queues {
         (*idle != 0).then(|| core * self.strands + idle.trailing_zeros() as usize)
     }
 
-    /// Where a thread waits for which no CPU idles: at its last one, or where the fewest wait.
+    /// Returns the queue for a thread without an idle CPU: that of its last CPU, or the shortest.
     fn queue_of(&self, thread: usize) -> usize {
         let state = &self.threads[thread];
         if let Placement::Bound(cpu) = state.placement {
@@ -329,7 +330,7 @@ mod tests {
     use proptest::prelude::*;
 
     impl Queues {
-        /// What holds between any two calls.
+        /// Checks the invariants between two calls.
         fn check(&self) {
             for (number, cpu) in self.cpus.iter().enumerate() {
                 assert_eq!(self.is_idle(number), cpu.running.is_none());

@@ -2,7 +2,7 @@
 
 use nicety_types::{Duration, Frequency};
 
-/// The caches. Those of a core's first level belong to the core, the second level to all.
+/// The caches. Each core has a first level, and all share the second level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachesSpec {
     /// Bytes of a line.
@@ -11,17 +11,17 @@ pub struct CachesSpec {
     pub first: u64,
     /// Bytes of the second level.
     pub second: u64,
-    /// A load that misses the first level and hits the second.
+    /// Latency of a load that misses the first level and hits the second.
     pub second_latency: Duration,
-    /// A load that misses both.
+    /// Latency of a load that misses both.
     pub memory_latency: Duration,
-    /// Misses of a hardware thread that overlap: 1 where a thread waits for each load.
+    /// Overlapping misses of a hardware thread. 1 means that a thread waits for each load.
     pub overlap: u64,
-    /// Each core's first level for instructions; none where fetching them is not modelled.
+    /// Each core's first level for instructions. `None` if instruction fetches are not modelled.
     pub code: Option<CodeSpec>,
 }
 
-/// A core's first-level cache for instructions. What is not there is in the second level of all.
+/// A core's first-level instruction cache. Its misses hit the shared second level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeSpec {
     /// Bytes of it.
@@ -30,16 +30,16 @@ pub struct CodeSpec {
     pub line: u64,
 }
 
-/// Hardware threads, and what the operating system takes to move threads among them.
+/// Hardware threads, and the operating system's costs to move threads among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadsSpec {
     /// Cores.
     pub cores: usize,
-    /// Hardware threads of a core, each a CPU to the operating system.
+    /// Hardware threads per core, each a CPU to the operating system.
     pub strands: usize,
-    /// Instructions that a core issues in a cycle, of as many hardware threads.
+    /// Instructions that a core issues per cycle, each of another hardware thread.
     pub issue: u64,
-    /// Cycles that an instruction takes a hardware thread alone. In all but one of them others of its core issue.
+    /// Cycles per instruction of a lone hardware thread. In all but one of them, the core's other threads issue.
     pub cycles_per_instruction: u64,
     /// The clock.
     pub clock: Frequency,
@@ -47,24 +47,24 @@ pub struct ThreadsSpec {
     pub caches: CachesSpec,
     /// Instructions of a context switch.
     pub switch: u64,
-    /// Lines of its own, stack and thread structure, that a thread touches when it goes on.
+    /// Lines of its own, stack and thread structure, that a thread touches when it continues.
     pub own_lines: u64,
     /// Instructions that wake a thread.
     pub wake: u64,
     /// Instructions that send a cross-call to another CPU.
     pub cross_call: u64,
-    /// From a cross-call's sending to its arrival.
+    /// Latency from the sending of a cross-call to its arrival.
     pub cross_call_latency: Duration,
-    /// Instructions with which a CPU takes a cross-call.
+    /// Instructions with which a CPU receives a cross-call.
     pub cross_call_taken: u64,
-    /// Instructions from an interrupt to its handler, and back behind it.
+    /// Instructions from an interrupt to its handler, and back after it.
     pub interrupt: u64,
-    /// After this time a thread gives its CPU to one that waits for it.
+    /// A thread that has run for this time gives its CPU to a waiting one.
     pub quantum: Duration,
 }
 
 impl ThreadsSpec {
-    /// CPUs, as the operating system sees them.
+    /// Number of CPUs that the operating system sees.
     pub const fn cpus(&self) -> usize {
         self.cores * self.strands
     }

@@ -1,4 +1,4 @@
-//! Threads at work, by hand-computed cases and at random.
+//! Threads at work, in cases computed by hand and at random.
 
 use super::*;
 use nicety_kernel::{Config, Sim, World};
@@ -34,7 +34,7 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
     quantum: Duration::from_us(10),
 };
 
-/// A context switch to a thread whose own lines are in no cache, in nanoseconds.
+/// Nanoseconds of a context switch to a thread with none of its own lines cached.
 const COLD: u64 = 500 + 2 * 100;
 
 type Log = Rc<RefCell<Vec<(&'static str, u64)>>>;
@@ -46,7 +46,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Runs `body` on a thread; its name and the time in ns are logged behind it.
+    /// Runs `body` on a thread, and logs its name and the end time in ns.
     fn on<F: Future<Output = ()> + 'static>(
         &self,
         name: &'static str,
@@ -67,7 +67,7 @@ impl Rig {
     }
 }
 
-/// Runs threads on the first `cpus` CPUs, and returns when each ended, and the account.
+/// Runs threads on the first `cpus` CPUs. Returns the end time of each, and the account.
 fn run(cpus: usize, spec: ThreadsSpec, build: impl FnOnce(&Rig)) -> (Vec<(&'static str, u64)>, Account) {
     let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
     let node = world.add_node();
@@ -106,7 +106,8 @@ fn a_thread_pays_for_its_context_switch_and_its_work() {
 
 #[test]
 fn a_piece_waits_for_its_code() {
-    // 16 lines of 8 instructions: 64 of the application's are 8 lines, which are there the second time. The copy is a loop.
+    // 16 lines of 8 instructions. The application's 64 instructions are 8 lines, which are cached the second time. The
+    // copy is a loop.
     let code = Some(CodeSpec { first: 512, line: 32 });
     let spec = ThreadsSpec { switch: 0, own_lines: 0, caches: CachesSpec { code, ..SPEC.caches }, ..SPEC };
     let (ends, account) = run(4, spec, |rig| {
@@ -123,7 +124,7 @@ fn a_piece_waits_for_its_code() {
 
 #[test]
 fn instructions_of_several_cycles_leave_most_of_them_to_others() {
-    // Four cycles each, of which one issues: two threads ask for a half of the core.
+    // Four cycles per instruction with one issue: two threads demand half of the core.
     let spec = ThreadsSpec { switch: 0, own_lines: 0, cycles_per_instruction: 4, ..SPEC };
     let (ends, account) = run(2, spec, |rig| {
         for name in ["a", "b"] {
@@ -148,13 +149,13 @@ fn threads_spread_over_cores_before_they_share_one() {
 
 #[test]
 fn two_hardware_threads_of_a_core_take_turns() {
-    // Both on the first core. A switch issues in 200 of 400 ns, so two of them fill the core.
+    // Both run on the first core. A switch issues in 200 of 400 ns, so two of them fill the core.
     let (ends, _) = run(2, ThreadsSpec { switch: 200, ..SPEC }, |rig| {
         for name in ["a", "b"] {
             rig.on(name, &rig.thread(Placement::Anywhere), |thread| async move { work(&thread, 7000).await });
         }
     });
-    // a begins while b asks for a half of the core: 7000 * 1.5. b begins while a asks for all of it: 7000 * 2.
+    // a begins while b demands half of the core: 7000 * 1.5. b begins while a demands all of it: 7000 * 2.
     assert_eq!(ends, [("a", 400 + 10_500), ("b", 400 + 14_000)]);
 }
 
@@ -169,8 +170,8 @@ fn a_thread_waits_for_a_cpu_and_takes_it_at_the_end_of_a_quantum() {
             });
         }
     });
-    // a has the CPU for two pieces, which is longer than 10 us; b likewise; then each its last one. a's own lines are
-    // still there when it comes back, since only two others came.
+    // a has the CPU for two pieces, which is longer than 10 us, and so has b. Then each has its last piece. a's own
+    // lines are still cached when it returns, since only two others were filled.
     let a = COLD + 12_000;
     let b = a + COLD + 12_000;
     let a_again = b + 500 + 6000;
@@ -216,7 +217,7 @@ fn a_wake_up_before_the_sleep_is_not_lost() {
     assert_eq!((account.wakes, account.cross_calls, account.context_switches), (0, 0, 2));
 }
 
-/// A handler of interrupts on the first CPU, which logs when each of `pieces` ends.
+/// Returns an interrupt handler on the first CPU, which logs the end of each of `pieces`.
 fn handler(rig: &Rig, pieces: usize) -> Thread {
     let handler = rig.thread(Placement::Interrupt(0));
     let (log, sim) = (rig.log.clone(), rig.sim.clone());
@@ -268,7 +269,7 @@ fn an_interrupt_takes_the_cpu_between_two_pieces() {
             work(&thread, 1000).await;
         });
     });
-    // At the end of the first piece; then a goes on, without a context switch.
+    // At the end of the first piece. Then a continues, without a context switch.
     let handled = COLD + 1000 + 300 + 400;
     assert_eq!(ends, [("handled", handled), ("handler", handled), ("a", handled + 1000)]);
     assert_eq!((account.interrupts, account.context_switches, account.cross_calls), (1, 1, 0));
@@ -277,7 +278,7 @@ fn an_interrupt_takes_the_cpu_between_two_pieces() {
 #[test]
 fn an_interrupt_takes_an_idle_cpu_at_once_and_again_where_one_came_meanwhile() {
     let (ends, account) = run(1, SPEC, |rig| interrupt_at(rig, handler(rig, 2), &[1000, 1500]));
-    // The second one comes while the handler runs: it does not leave its CPU before it has looked again.
+    // The second interrupt arrives while the handler runs: the handler looks again before it leaves its CPU.
     assert_eq!(ends, [("handled", 1700), ("handled", 2100), ("handler", 2100)]);
     assert_eq!((account.interrupts, account.context_switches), (1, 0));
 }
@@ -334,7 +335,7 @@ fn a_thread_that_waits_for_a_register_keeps_its_cpu() {
             assert_eq!(answer.await, 7);
         });
     });
-    // The interrupt comes while the CPU waits, and begins behind it.
+    // The interrupt arrives while the CPU waits, and is handled after that.
     let handled = COLD + 2000 + 300 + 400;
     assert_eq!(ends, [("handled", handled), ("handler", handled), ("a", handled)]);
     assert_eq!(account.group(Group::Driver).busy, Duration::from_ns(2000));
@@ -350,13 +351,13 @@ fn data_that_other_threads_have_driven_out_comes_again() {
             thread.run(piece(100).touching(&[&state]), Stage::COMPUTE, path).await;
         });
     });
-    // Four lines from memory, eight more, and half of the four, of sixteen lines, from the second level: 4 of 64 lines
-    // and more came there, of which a half of one is not missed yet.
+    // Four lines come from memory. Eight more, and half of the four, of sixteen lines, come from the second level. At
+    // least 4 of 64 lines were filled there, and half a line of them is not missed yet.
     assert_eq!(ends, [("a", COLD + 100 + 400 + 800 + 100 + 2 * 20)]);
     assert_eq!(account.group(Group::Application).first_misses, 4 + 8 + 2);
 }
 
-/// What a random run is made of: CPUs, items, consumers and how long each takes.
+/// The parameters of a random run: CPUs, items, consumers and the duration of each.
 #[derive(Clone, Debug)]
 struct Load {
     cpus: usize,
@@ -382,8 +383,8 @@ fn loads() -> impl Strategy<Value = Load> {
 }
 
 proptest! {
-    /// Interrupts hand items to producers, who hand them to consumers: none is lost, no thread sleeps for ever, and CPU
-    /// time is what the threads took.
+    /// Interrupts hand items to producers, which hand them to consumers. No item is lost, no thread sleeps for ever,
+    /// and CPU time equals the threads' work.
     #[test]
     fn every_item_is_consumed(load in loads()) {
         let consumed = Rc::new(Cell::new(0));

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 pub use super::queues::Placement;
 
-/// The hardware threads of a host with an operating system on them. Clones are the same ones.
+/// The hardware threads of a host with an operating system. Clones are the same threads.
 #[derive(Clone)]
 pub struct Threads(Rc<Shared>);
 
@@ -24,11 +24,11 @@ struct Shared {
     caches: RefCell<Caches>,
     queues: RefCell<Queues>,
     account: RefCell<Account>,
-    /// Tells a thread that it runs.
+    /// Notifies a thread that it runs.
     signals: RefCell<Vec<Signal>>,
 }
 
-/// Work that a thread does without giving up its CPU.
+/// Work of a thread that keeps its CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'d> {
     group: Group,
@@ -39,7 +39,7 @@ pub struct Piece<'d> {
 }
 
 impl<'d> Piece<'d> {
-    /// So many instructions, for this function group.
+    /// Returns a piece of `instructions` instructions for this function group.
     pub const fn new(group: Group, instructions: u64) -> Piece<'d> {
         Piece { group, instructions, touched: &[], streamed: 0, stalled: Duration::ZERO }
     }
@@ -49,22 +49,22 @@ impl<'d> Piece<'d> {
         Piece { touched, ..self }
     }
 
-    /// Going through so many lines that no cache has.
+    /// Adds a pass through `lines` uncached lines.
     pub const fn streaming(self, lines: u64) -> Piece<'d> {
         Piece { streamed: lines, ..self }
     }
 
-    /// With the CPU waiting for so long, such as for a card's register. Other hardware threads of its core go on.
+    /// Adds a wait of the CPU for `stalled`, such as for a card's register. The core's other hardware threads continue.
     pub const fn stalled(self, stalled: Duration) -> Piece<'d> {
         Piece { stalled, ..self }
     }
 }
 
 impl Threads {
-    /// Idle CPUs, of which the operating system uses the first `cpus`.
+    /// Returns idle CPUs. The operating system uses the first `cpus`.
     ///
     /// # Panics
-    /// When the processor has not so many, or more than 64 a core.
+    /// If the processor has fewer, or more than 64 per core.
     pub fn new(sim: &Sim, spec: ThreadsSpec, cpus: usize) -> Threads {
         Threads(Rc::new(Shared {
             sim: sim.clone(),
@@ -77,10 +77,10 @@ impl Threads {
         }))
     }
 
-    /// A new thread, which runs with its first piece.
+    /// Returns a new thread, which runs with its first piece.
     ///
     /// # Panics
-    /// When its CPU is none of those in use.
+    /// If its CPU is not in use.
     pub fn thread(&self, placement: Placement) -> Thread {
         let number = self.0.queues.borrow_mut().add(placement);
         let signal = Signal::new(&self.0.sim);
@@ -105,7 +105,7 @@ impl Threads {
         self.0.queues.borrow().cpus()
     }
 
-    /// What all threads took so far.
+    /// Returns the cost of all threads so far.
     pub fn account(&self) -> Account {
         *self.0.account.borrow()
     }
@@ -123,16 +123,16 @@ impl fmt::Debug for Threads {
 
 struct Own {
     number: usize,
-    /// Notified when it is given a CPU.
+    /// Notified when the thread gets a CPU.
     signal: Signal,
-    /// Stack and thread structure.
+    /// The thread's own stack and structure.
     data: Data,
-    /// When it was given its CPU.
+    /// The instant at which it got its CPU.
     since: Cell<Time>,
     busy: Cell<Duration>,
 }
 
-/// A thread. Clones are the same one; the code on it is one task, and only that calls [`run`](Thread::run) and
+/// A thread. Clones are the same thread. The code on it is one task, and only that task calls [`run`](Thread::run) and
 /// [`sleep`](Thread::sleep).
 #[derive(Clone)]
 pub struct Thread {
@@ -141,7 +141,8 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Does a piece of work, when the thread has a CPU. Ready behind the piece and behind interrupts that came meanwhile.
+    /// Does a piece of work when the thread has a CPU. Returns after the piece and after interrupts that arrived
+    /// meanwhile.
     pub async fn run(&self, piece: Piece<'_>, stage: Stage, path: &mut Path) {
         self.enter().await;
         path.advance(Stage::CPU_QUEUED, self.sim().now());
@@ -150,7 +151,7 @@ impl Thread {
         self.yield_to_others().await;
     }
 
-    /// Between two pieces: lets interrupts run, and after a quantum a thread that waits.
+    /// Between two pieces: lets interrupts run and, after a quantum, a waiting thread.
     async fn yield_to_others(&self) {
         let long_enough = self.sim().now().since(self.own.since.get()) >= self.threads.0.spec.quantum;
         let next = self.threads.0.queues.borrow_mut().preempt(self.own.number, long_enough);
@@ -160,8 +161,8 @@ impl Thread {
         }
     }
 
-    /// Waits on the CPU for something that others decide, such as a card's register: nothing else runs on it meanwhile. The
-    /// core's other hardware threads have all of the core. Accounted to a function group.
+    /// Holds the CPU during a wait for an external event, such as a card's register. Nothing else runs on the CPU
+    /// meanwhile. The core's other hardware threads have all of the core. The time is accounted to a function group.
     pub async fn hold<T>(&self, group: Group, wait: impl Future<Output = T>) -> T {
         self.enter().await;
         let start = self.sim().now();
@@ -173,8 +174,8 @@ impl Thread {
         result
     }
 
-    /// Gives up the CPU until another thread or an interrupt wakes this one; not at all where one has since the last time.
-    /// Ready when it runs again. Whatever it waits for, it has to check again.
+    /// Gives up the CPU until another thread or an interrupt wakes this one. Returns at once if one did so since the
+    /// last sleep, otherwise when the thread runs again. The caller must check its condition again.
     pub async fn sleep(&self) {
         let (sleeps, next) = self.threads.0.queues.borrow_mut().sleep(self.own.number);
         if let Some(next) = next {
@@ -185,8 +186,8 @@ impl Thread {
         }
     }
 
-    /// The code on this thread has ended, or was dropped: it gives up its CPU, and is not woken any more. Other code may begin
-    /// with a piece.
+    /// Ends the code on this thread, which was completed or dropped. The thread gives up its CPU, and is not woken any
+    /// more. Other code may begin with a piece.
     pub fn exit(&self) {
         let next = self.threads.0.queues.borrow_mut().end(self.own.number);
         if let Some(next) = next {
@@ -194,7 +195,7 @@ impl Thread {
         }
     }
 
-    /// Wakes another thread: work of this one, where the other sleeps.
+    /// Wakes another thread. If that thread sleeps, this is work of the calling thread.
     pub async fn wake(&self, other: &Thread, path: &mut Path) {
         let spec = &self.threads.0.spec;
         if self.threads.0.queues.borrow().is_asleep(other.own.number) {
@@ -215,7 +216,7 @@ impl Thread {
         }
     }
 
-    /// Wakes this thread from outside, as an interrupt does, or a timer.
+    /// Wakes this thread from outside, as an interrupt or a timer does.
     pub fn interrupt(&self) {
         let woken = self.threads.0.queues.borrow_mut().wake(self.own.number, None);
         if matches!(woken, Woken::Runs { .. }) {
@@ -228,12 +229,12 @@ impl Thread {
         self.threads.0.queues.borrow().is_asleep(self.own.number)
     }
 
-    /// The CPU it runs on, if it does.
+    /// The CPU on which it runs, if it runs.
     pub fn cpu(&self) -> Option<usize> {
         self.threads.0.queues.borrow().cpu(self.own.number)
     }
 
-    /// CPU time that it took so far.
+    /// CPU time of the thread so far.
     pub fn busy(&self) -> Duration {
         self.own.busy.get()
     }
@@ -251,13 +252,13 @@ impl Thread {
         change(&mut self.threads.0.account.borrow_mut());
     }
 
-    /// Has a CPU, and has paid for getting it.
+    /// Gets a CPU and pays for it.
     async fn enter(&self) {
         self.threads.0.queues.borrow_mut().begin(self.own.number);
         self.resume().await;
     }
 
-    /// Waits for a CPU, and does what comes before the thread's own work there.
+    /// Waits for a CPU, and does the work that precedes the thread's own.
     async fn resume(&self) {
         if self.cpu().is_none() {
             self.own.signal.wait_until(|| self.cpu().is_some()).await;
@@ -285,7 +286,7 @@ impl Thread {
         }
     }
 
-    /// Does a piece of work on the CPU that the thread has.
+    /// Does a piece of work on the thread's CPU.
     async fn work(&self, piece: Piece<'_>) {
         let shared = &*self.threads.0;
         let core = shared.spec.core(self.cpu().expect("a thread works on a CPU"));
@@ -313,7 +314,8 @@ impl Thread {
         drop(issuing);
     }
 
-    /// Lines of data, and of code, that the piece does not find. One that goes through data is a loop, of a line or two of code.
+    /// Returns the piece's misses of data and code lines. A piece that streams data is a loop of one or two lines of
+    /// code.
     fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64) {
         let mut caches = self.threads.0.caches.borrow_mut();
         let mut all = caches.stream(core, piece.streamed);

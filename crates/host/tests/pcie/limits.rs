@@ -13,7 +13,7 @@ const LIMIT: u64 = 203_000;
 const DLLP: u64 = 1_016;
 /// A write of 256 bytes: 280 on the wire.
 const TLP: u64 = 35_547;
-/// From the last byte of a TLP leaving to its credits being back.
+/// From the departure of a TLP's last byte to the return of its credits.
 const LOOP: u64 = PORT + LIMIT + DLLP + PORT;
 
 #[test]
@@ -38,7 +38,7 @@ fn data_credits_are_16_bytes() {
         for _ in 0..2 {
             bus.write(message(0), 0x1000, 128, at(0));
         }
-        // The credits of both come with the UpdateFC that was due since the first one.
+        // The credits of both return with the UpdateFC that was due since the first one.
         let third = bus.write(message(0), 0x1000, 128, at(0));
         assert_eq!(third.path.at(), Time::from_ps(wire(152) + LOOP + wire(152)));
     });
@@ -78,7 +78,7 @@ fn one_tag_allows_one_read_a_round_trip() {
         let packet = bus.read(message(0), 0x1000, 2048, 2048, at(0)).await.packet(0).await;
         let trip = wire(24) + LATENCY + 2 * wire(276) + LATENCY;
         assert_eq!(packet.tail, Time::from_ps(4 * trip));
-        // It is not known when the packet will be whole until the host answers the last request.
+        // The completion time of the packet is unknown until the host answers the last request.
         assert_eq!(packet.head, Time::from_ps(3 * trip + wire(24) + LATENCY));
         assert_eq!(packet.path.at(), packet.head);
     });
@@ -88,7 +88,7 @@ fn one_tag_allows_one_read_a_round_trip() {
     });
 }
 
-/// Later than anything here, so that no DLLP is in the way.
+/// Later than every event here, so that no DLLP interferes.
 const LATE: Duration = Duration::from_us(100);
 
 #[test]
@@ -165,8 +165,8 @@ fn acks_and_credits_occupy_the_other_direction() {
 fn tlps_within_the_limit_share_an_ack() {
     let spec = PcieSpec { posted: Credits::INFINITE, ..gen3x8() };
     on(spec, |sim, bus| async move {
-        // 100 writes of 256 bytes, received every 35.547 ns. The first one's Ack leaves 203 ns after it and serves the five
-        // that come until then, the last of them after 177.735 ns; the next one opens anew.
+        // 100 writes of 256 bytes, received every 35.547 ns. The first one's Ack leaves 203 ns after it. It covers the
+        // five that arrive until then, the last of them after 177.735 ns. The next write starts a new one.
         bus.write(message(0), 0, 25_600, at(0));
         sim.delay(Duration::from_us(10)).await;
         bus.push(message(1), 8, 8, now(&sim));
@@ -197,7 +197,7 @@ fn an_unlimited_receiver_returns_no_credits() {
     });
 }
 
-/// An ordered set of 16 symbols a lane, and 375 blocks of 16.25 ns.
+/// An ordered set of 16 symbols per lane, and 375 blocks of 16.25 ns.
 const SKIP: u64 = 16_250;
 const INTERVAL: u64 = 375 * SKIP;
 
@@ -206,8 +206,8 @@ fn a_stream_makes_room_for_ordered_sets() {
     on(gen3x8(), |_, bus| async move {
         for k in 0..400_u64 {
             let end = bus.write(message(0), 0, 256, at(0)).path.at();
-            // Due at 6093.75 ns: number 171 begins at 6078.537, number 172 behind the set. Due at 12 187.5 ns: number 342 begins
-            // at 12 173.324, number 343 behind the next.
+            // Due at 6093.75 ns: number 171 begins at 6078.537, number 172 behind the set. Due at 12 187.5 ns: number
+            // 342 begins at 12 173.324, number 343 behind the next set.
             let sets = u64::from(k >= 172) + u64::from(k >= 343);
             assert_eq!(end, Time::from_ps((k + 1) * wire(280) + sets * SKIP), "number {k}");
         }
@@ -228,7 +228,7 @@ fn an_idle_wire_has_sent_its_ordered_set() {
         end.get()
     };
     assert_eq!(after(SKIP), 172 * wire(280) + SKIP, "no wait");
-    // Idle for a little less: the set begins when it is due, and the TLP waits for its end.
+    // Idle for a little less: the set begins when due, and the TLP waits for its end.
     assert_eq!(after(SKIP - 1), INTERVAL + SKIP + wire(280));
 }
 
@@ -236,8 +236,8 @@ fn an_idle_wire_has_sent_its_ordered_set() {
 fn ordered_sets_wait_for_a_long_tlp_and_go_together() {
     let spec = PcieSpec { mps: 4096, ..PcieSpec::new(Generation::Gen1, 1, Duration::from_ns(250)) };
     on(spec, |_, bus| async move {
-        // 4120 bytes of 4 ns; a set of 16 ns is due every 1538 symbols, 6152 ns: two during the first TLP, three until the
-        // end of the second.
+        // 4120 bytes of 4 ns. A set of 16 ns is due every 1538 symbols, 6152 ns: two during the first TLP, three until
+        // the end of the second.
         let ends = [16_480, 32_992, 49_520];
         for expected in ends {
             let end = bus.write(message(0), 0, 4096, at(0)).path.at();

@@ -12,7 +12,7 @@ fn power(range: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = u64> {
     range.prop_map(|exponent| 1 << exponent)
 }
 
-/// No limit, or one from the least upwards; small ones most often.
+/// Returns no limit or a limit from the minimum upwards, most often a small one.
 fn credits(mps: u64) -> impl Strategy<Value = Credits> {
     let least = mps / 16;
     let headers = prop_oneof![Just(0), 1..4_u64, 1..=127_u64];
@@ -78,13 +78,13 @@ fn operations() -> impl Strategy<Value = Vec<(u64, Operation)>> {
     prop::collection::vec((delay, operation), 1..20)
 }
 
-/// Every picosecond of a path is some stage's.
+/// Checks that every picosecond of a path belongs to a stage.
 fn adds_up(path: &Path) {
     let sum: Duration = path.stages().map(|(_, duration)| duration).sum();
     assert_eq!(sum, path.at().since(path.origin()));
 }
 
-/// Follows a transfer's packets; each comes behind the one before, and none before the wire could have brought it.
+/// Follows a transfer's packets. Each arrives behind the previous one, and none before the wire could have carried it.
 async fn follow(
     transfer: nicety_host::Transfer,
     spec: PcieSpec,

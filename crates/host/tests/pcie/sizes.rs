@@ -1,4 +1,4 @@
-//! Rates, bytes on the wire, and the limits that a spec has to keep.
+//! Rates, bytes on the wire, and the limits of a spec.
 
 use crate::support::gen3x8;
 use nicety_host::pcie::{Addressing, Credits, Generation, LANES, PcieSpec};
@@ -6,7 +6,7 @@ use nicety_types::{Duration, Gap};
 
 #[test]
 fn raw_rates_are_those_of_the_standard() {
-    // Mb/s a lane: 2500 x 8/10, 5000 x 8/10, 8000 x 128/130 and twice and four times that.
+    // Mb/s per lane: 2500 x 8/10, 5000 x 8/10, 8000 x 128/130 and twice and four times that.
     for (generation, mbit) in
         Generation::ALL.into_iter().zip([2000.0, 4000.0, 7876.923, 15_753.846, 31_507.692])
     {
@@ -61,7 +61,7 @@ fn acks_are_due_when_the_tables_of_the_specification_say() {
     assert_eq!(Generation::Gen5.latency_limit(16, 128), Duration::from_ps(250 * 144));
 }
 
-/// The keys that a spec has problems with.
+/// Returns the keys of a spec's problems.
 fn refused(spec: PcieSpec) -> Vec<&'static str> {
     spec.problems().iter().map(|problem| problem.key).collect()
 }
@@ -81,7 +81,7 @@ fn a_link_is_refused_where_the_specification_has_none_such() {
     assert_eq!(refused(PcieSpec { port_latency: Duration::from_ns(251), ..good }), ["port_latency"]);
     assert_eq!(refused(PcieSpec { push_payload: 512, ..good }), ["push_payload"]);
     assert_eq!(refused(PcieSpec { push_payload: 96, ..good }), ["push_payload"]);
-    // One TLP of 256 bytes takes 16 credits; without scaling 127 and 2047 are the most.
+    // One TLP of 256 bytes takes 16 credits. Without scaling, 127 and 2047 are the maximum.
     let posted = |headers, data| PcieSpec { posted: Credits { headers, data }, ..good };
     assert_eq!(refused(posted(1, 15)), ["posted_data"]);
     assert!(refused(posted(1, 16)).is_empty());

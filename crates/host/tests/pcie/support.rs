@@ -6,8 +6,8 @@ use nicety_kernel::{Config, Sim, World};
 use nicety_types::{Duration, MessageId, NodeId, Path, Time};
 use std::rc::Rc;
 
-/// The link of the tables: generation 3 x8, MPS 256 B, MRRS 512 B, 250 ns a crossing, 50 ns of it to the far buffer.
-/// 126.953125 ps a byte; Acks and UpdateFCs after (256 + 28) x 2.5 / 8 + 115 = 203 ns.
+/// The link of the tables: generation 3 x8, MPS 256 B, MRRS 512 B. A crossing takes 250 ns, 50 ns of it to the far
+/// buffer. A byte takes 126.953125 ps. Acks and UpdateFCs leave after (256 + 28) x 2.5 / 8 + 115 = 203 ns.
 pub fn gen3x8() -> PcieSpec {
     PcieSpec::new(Generation::Gen3, 8, Duration::from_ns(250))
 }
@@ -27,7 +27,7 @@ pub fn on<F: Future<Output = ()> + 'static>(spec: PcieSpec, program: impl FnOnce
     world.run().unwrap();
 }
 
-/// A message of its own.
+/// Returns an independent message.
 pub fn message(sequence: u64) -> MessageId {
     MessageId { source: NodeId(0), sequence }
 }

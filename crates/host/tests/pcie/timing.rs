@@ -1,4 +1,4 @@
-//! Single transfers on an idle link, and what arrives behind what.
+//! Single transfers on an idle link, and their order of arrival.
 
 use crate::support::{at, gen3x8, message, now, on, wire};
 use nicety_host::Notice;
@@ -77,7 +77,7 @@ fn a_cpu_that_reads_a_register_waits_for_two_crossings() {
         let path = bus.load(message(0), 8, at(0)).await;
         assert_eq!((path.at(), sim.now()), (Time::from_ps(round_trip), path.at()));
         assert_eq!(path.total(Stage::BUS), Duration::from_ps(round_trip));
-        // The answer comes behind what the card writes meanwhile: 17 TLPs of 280 bytes.
+        // The answer arrives behind the card's concurrent writes: 17 TLPs of 280 bytes.
         let start = sim.now();
         let (reader, other) = (now(&sim), bus.clone());
         let write = async {
@@ -121,7 +121,7 @@ fn host_memory_takes_its_time_where_the_spec_says_so() {
 fn a_read_of_a_packet_streams_behind_its_first_request() {
     on(gen3x8(), |_, bus| async move {
         // Eight requests of 512 bytes, two completions of 256 each. The host's port acknowledges the requests and
-        // returns their credits 203 ns after the first came in, at 256.047 ns: two DLLPs among the completions.
+        // returns their credits 203 ns after the first arrived, at 256.047 ns: two DLLPs among the completions.
         let packet = bus.read(message(0), 0x1000, 4096, 4096, at(0)).await.packet(0).await;
         let answered = 3_047 + LATENCY;
         assert_eq!(packet.head, Time::from_ps(answered + 35_040 + LATENCY));
@@ -166,7 +166,7 @@ fn a_read_ends_at_4_kib_and_begins_again() {
 #[test]
 fn bytes_are_padded_to_doublewords() {
     on(gen3x8(), |_, bus| async move {
-        // 5 bytes from the third of a doubleword on lie in two.
+        // 5 bytes from the third byte of a doubleword are in two doublewords.
         let handover = bus.write(message(0), 0x1003, 5, at(0));
         assert_eq!(handover.path.at(), Time::from_ps(wire(24 + 8)));
     });

@@ -1,4 +1,4 @@
-//! Decodes extension F. The float registers are numbers 32 to 63, behind the integer ones.
+//! Decodes extension F. The float registers have numbers 32 to 63, after the integer ones.
 
 use super::{Inst, Kind};
 use crate::float::Rounding;
@@ -8,10 +8,10 @@ use crate::trap::Illegal;
 /// The offset from a float register's field to its number.
 const F: u8 = 32;
 
-/// In the rounding mode of an instruction: as `frm` says.
+/// The rounding mode of an instruction that uses `frm`.
 pub(crate) const DYNAMIC: u32 = 7;
 
-/// The rounding mode of an instruction and, where it has one, its third operand.
+/// The rounding mode of an instruction and its third operand, if any.
 pub(crate) struct Operands;
 
 impl Operands {
@@ -28,7 +28,7 @@ impl Operands {
     }
 }
 
-/// Loads, stores and arithmetic of F: all words of its own opcodes.
+/// Decodes loads, stores and arithmetic of F: all words of its own opcodes.
 pub(super) fn decode(word: u32, isa: &Isa) -> Result<Inst, Illegal> {
     let rd = (word >> 7 & 31) as u8;
     let rs1 = (word >> 15 & 31) as u8;
@@ -69,7 +69,7 @@ pub(super) fn decode(word: u32, isa: &Isa) -> Result<Inst, Illegal> {
     let from_integer = |kind| Ok(inst(kind, F + rd, rs1, 0, Operands::pack(rounding()?, 0)));
 
     match (opcode, funct7, funct3, rs2) {
-        // The registers apart, loads and stores are those of words.
+        // Apart from the registers, loads and stores are those of words.
         (0x07, ..) => Ok(inst(Kind::Lw, F + rd, rs1, 0, super::sign_extend(word >> 20, 12))),
         (0x27, ..) => {
             let offset = super::sign_extend(funct7 << 5 | u32::from(rd), 12);

@@ -1,4 +1,4 @@
-//! Executes extension F: arithmetic between float registers, and its control and status register.
+//! Executes extension F: arithmetic on float registers, and the control and status register of floats.
 
 use crate::block::Op;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::float::{self, Rounding};
 const SIGN: u32 = 1 << 31;
 
 impl Context {
-    /// Executes an instruction of F; false if it cannot, because `frm` has a reserved rounding mode.
+    /// Executes an instruction of F. Returns false if `frm` has a reserved rounding mode.
     #[inline(never)]
     pub(crate) fn float(&mut self, op: &Op) -> bool {
         let a = self.regs[op.rs1 as usize & 63];
@@ -54,7 +54,7 @@ impl Context {
         true
     }
 
-    /// Reads `fflags`, `frm` or `fcsr` and writes it as the instruction says; what it was.
+    /// Reads `fflags`, `frm` or `fcsr` and writes it as the instruction requires. Returns its old value.
     fn float_csr(&mut self, op: &Op, operand: u32) -> u32 {
         let (number, funct3) = csr::unpack(op.imm);
         let (shift, mask) = match number {

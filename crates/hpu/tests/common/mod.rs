@@ -1,4 +1,4 @@
-//! A machine to run hand-made code on: code, a stack, a memory of 4 KiB.
+//! A machine for hand-made code: code, a stack, a memory of 4 KiB.
 #![allow(dead_code, reason = "the tests and the benchmark each use a part of it")]
 
 use nicety_hpu::asm::*;
@@ -73,7 +73,7 @@ impl Machine {
         self.context.perform(&self.image, &mut space, &mut self.reservations)
     }
 
-    /// Runs to the end, performing what has to be in order at once.
+    /// Runs to the end, and performs ordered instructions at once.
     pub fn finish(&mut self) -> Exit {
         loop {
             match self.slice(u64::MAX) {
@@ -100,12 +100,12 @@ pub fn everything() -> Core {
     Core { isa: "rv32imafc_zicsr_zifencei_zba_zbb_zbs".parse().unwrap(), ..Core::default() }
 }
 
-/// The value of a0 after the code, called with these arguments.
+/// Returns a0 after the code with these arguments.
 pub fn eval(words: &[u32], args: &[u32]) -> u32 {
     eval_on(&Core::default(), words, args)
 }
 
-/// The same on a core of that kind.
+/// Like [`eval`], on a core of that kind.
 pub fn eval_on(core: &Core, words: &[u32], args: &[u32]) -> u32 {
     let mut machine = Machine::on(core, &[words, &[ret()]].concat());
     machine.call(args);
@@ -115,12 +115,12 @@ pub fn eval_on(core: &Core, words: &[u32], args: &[u32]) -> u32 {
     }
 }
 
-/// How many random cases to try: `usual`, or what `PROPTEST_CASES` says for a long run.
+/// Number of random cases: `usual`, or `PROPTEST_CASES` for a long run.
 pub fn cases(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// Numbers that look random and are the same for the same seed.
+/// Pseudo-random numbers from a seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -142,7 +142,7 @@ pub const EXECUTABLE: u32 = 1;
 pub const WRITABLE: u32 = 2;
 pub const READABLE: u32 = 4;
 
-/// A segment of an ELF file to be made.
+/// A segment of a generated ELF file.
 pub struct Load {
     pub address: u32,
     pub flags: u32,
@@ -161,7 +161,7 @@ pub fn data(address: u32, bytes: &[u8], size: u32) -> Load {
 
 /// An executable without sections: header, program headers, bytes.
 pub fn elf(entry: u32, loads: &[Load]) -> Vec<u8> {
-    // Where a file's offset has to be congruent to the address, as operating systems want it.
+    // A file offset must be congruent to the address modulo this, as operating systems require.
     const PAGE: u32 = 4096;
     let mut file = b"\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     file.extend([2, 0, 243, 0, 1, 0, 0, 0]); // executable, RISC-V, version 1

@@ -1,4 +1,4 @@
-// Source of program.elf, which tests/programs.rs runs. Build it again, after a change, in this folder:
+// Source of program.elf, which tests/programs.rs runs. After a change, build it again in this folder:
 //   python -m ziglang cc -target riscv32-freestanding-none -mcpu=generic_rv32+m+a+c -O2 -gdwarf-4 \
 //     -fomit-frame-pointer -ffreestanding -fno-stack-protector -fdebug-prefix-map=$PWD=. -nostdlib -static \
 //     -fno-sanitize=all program.c -o program.elf

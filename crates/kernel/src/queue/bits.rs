@@ -1,12 +1,12 @@
 //! A set of small numbers that finds its next member in a few instructions.
 
-/// How many numbers a set may hold: 0 up to this, exclusive.
+/// The numbers of a set are below this limit.
 pub(super) const SIZE: usize = 64 * 64;
 
-/// A set of numbers below [`SIZE`], searched in circles.
+/// A set of numbers below [`SIZE`], searched cyclically.
 pub(super) struct Bits {
     words: [u64; 64],
-    /// Which words are not zero.
+    /// The nonzero words.
     summary: u64,
 }
 
@@ -27,7 +27,7 @@ impl Bits {
         }
     }
 
-    /// The first member at or after `i`, going on from zero after the last number.
+    /// Returns the first member at or after `i`, continuing from zero after the last number.
     pub(super) fn next_from(&self, i: usize) -> Option<usize> {
         let word = i / 64;
         let rest = self.words[word] & (!0 << (i % 64));

@@ -1,4 +1,4 @@
-//! The standard library's binary heap as the queue: the reference for tests and benchmarks of the wheel.
+//! The standard library's binary heap as the event queue: the reference for tests and benchmarks of the wheel.
 
 use super::{Entry, Events, Key, Place};
 use nicety_types::Time;
@@ -54,7 +54,7 @@ impl Heap {
 
     pub(super) fn remove(&mut self, index: u32) {
         self.events.retire(index, Place::Dead);
-        // More dead than alive: sweep, so that cancelled timeouts do not accumulate.
+        // Most entries are cancelled: sweep, so that cancelled timeouts do not accumulate.
         if self.heap.len() > 64 && self.heap.len() > 2 * self.events.live {
             let events = &mut self.events;
             self.heap.retain(|&Reverse(Entry { index, .. })| {

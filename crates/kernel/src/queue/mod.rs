@@ -1,8 +1,7 @@
-//! The event queue: events in the one order that every run of a model has.
+//! The event queue: events in the same order in every run of a model.
 //!
-//! Keys are unique, so the order of events is total, and no choice inside a queue can change a result.
-//! [`Wheel`] is the queue of every run; [`Heap`], the standard library's heap, is the reference for its tests
-//! and benchmarks.
+//! Keys are unique, so the order of events is total, and no choice inside a queue can change a result. [`Wheel`] is the
+//! queue of every run. [`Heap`], the standard library's heap, is the reference for its tests and benchmarks.
 
 mod bits;
 mod heap;
@@ -14,7 +13,7 @@ use wheel::Wheel;
 
 /// No event, no list.
 const NONE: u32 = u32::MAX;
-/// The `count` of a slot that holds no event to come.
+/// The `count` of a slot without a future event.
 const GONE: u64 = u64::MAX;
 
 /// The place of an event in the order: time, node, class, source, count.
@@ -46,7 +45,7 @@ impl Key {
         NodeId((self.rank >> 32) as u32)
     }
 
-    /// Whether it is that of this event.
+    /// Whether it is the key of this event.
     pub(crate) fn is_of(&self, event: EventRef) -> bool {
         !self.is_arrival() && self.count == event.count
     }
@@ -56,19 +55,19 @@ impl Key {
     }
 }
 
-/// An event in the queue. It may have happened since, which the queue notices by the event's count.
+/// An event in the queue. If it has happened since, the queue detects that by the event's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventRef {
     index: u32,
     count: u64,
 }
 
-/// Where in a queue an event is.
+/// The place of an event in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// In a list of the wheel's buckets.
+    /// In a bucket list of the wheel.
     Near(u16),
-    /// In a list of the wheel's spans.
+    /// In a span list of the wheel.
     Far(u16),
     /// In the heap of events after the wheel's range.
     Beyond,
@@ -79,7 +78,7 @@ enum Place {
     Free,
 }
 
-/// An event in a queue, in a slot that is reused.
+/// An event in a queue, in a reusable slot.
 struct Event {
     key: Key,
     data: u64,
@@ -88,7 +87,7 @@ struct Event {
     place: Place,
 }
 
-/// Events by index; slots are reused, so that a run in steady state allocates nothing.
+/// Events by index. Slots are reused, so that a run in steady state allocates nothing.
 struct Events {
     slots: Vec<Event>,
     free: u32,
@@ -115,7 +114,7 @@ impl Events {
         }
     }
 
-    /// Ends the life of an event; its slot is still taken.
+    /// Ends the life of an event. Its slot stays occupied.
     fn retire(&mut self, index: u32, place: Place) {
         self.live -= 1;
         let slot = &mut self.slots[index as usize];
@@ -131,7 +130,7 @@ impl Events {
         self.free = index;
     }
 
-    /// Takes an event out for good.
+    /// Removes an event and frees its slot.
     fn take(&mut self, index: u32) -> u64 {
         self.retire(index, Place::Free);
         let data = self.slots[index as usize].data;
@@ -144,14 +143,14 @@ impl Events {
     }
 }
 
-/// A key and the index of its event, as sorted.
+/// A key and the index of its event, in sorted order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     key: Key,
     index: u32,
 }
 
-/// Which structure holds the events of a run. Results cannot depend on it.
+/// The structure that holds the events of a run. Results cannot depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
     /// Timing wheels with sorted buckets.
@@ -161,7 +160,7 @@ pub enum QueueKind {
     BinaryHeap,
 }
 
-/// The events to come of a shard.
+/// The future events of a shard.
 pub(crate) enum Queue {
     Wheel(Box<Wheel>),
     Heap(Heap),
@@ -184,18 +183,18 @@ impl Queue {
         }
     }
 
-    /// Adds an event; it comes out with `data`.
+    /// Adds an event, which is returned with `data`.
     pub(crate) fn push(&mut self, key: Key, data: u64) -> EventRef {
         let index = either!(self, queue => queue.push(key, data));
         EventRef { index, count: key.count }
     }
 
-    /// Takes the next event if it comes before `limit`.
+    /// Takes the next event if it is before `limit`.
     pub(crate) fn pop_before(&mut self, limit: Time) -> Option<(Key, u64)> {
         either!(self, queue => queue.pop_before(limit))
     }
 
-    /// Takes the next event if it is one of this node at the time of the last event.
+    /// Takes the next event if it is an event of this node at the time of the last event.
     pub(crate) fn pop_at(&mut self, time: Time, node: NodeId) -> Option<(Key, u64)> {
         either!(self, queue => match queue.head() {
             Some(key) if key.time() == time && key.node() == node => queue.pop_head(),
@@ -203,13 +202,13 @@ impl Queue {
         })
     }
 
-    /// Whether every event comes after this key. It may say no where it would have to move on to find out.
+    /// Whether every event is after this key. May return false if it would have to advance to find out.
     #[inline]
     pub(crate) fn comes_after(&mut self, key: Key) -> bool {
         either!(self, queue => queue.comes_after(key))
     }
 
-    /// Whether there is an event so many places behind the next one whose place is known already.
+    /// Whether there is an event `places` behind the next one, at a place that is known already.
     pub(crate) fn has_ahead(&self, places: usize) -> bool {
         match self {
             Queue::Wheel(queue) => queue.has_ahead(places),
@@ -217,8 +216,8 @@ impl Queue {
         }
     }
 
-    /// The data of the event that is so many places behind the next one, if its place is known already; and whether it is an
-    /// arrival. The order may still change, so it serves as a hint only.
+    /// Returns the data of the event `places` behind the next one, if its place is known already, and whether it is an
+    /// arrival. The order may still change, so this is only a hint.
     pub(crate) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         match self {
             Queue::Wheel(queue) => queue.ahead(places),
@@ -226,8 +225,9 @@ impl Queue {
         }
     }
 
-    /// Visits events of the next few buckets: whether they are arrivals, their data, and how many steps of `steps` are left before
-    /// them. Each is visited once a step. Returns whether these were most of the next events: there are too many where they come all at once.
+    /// Visits events of the next few buckets, each once per step. Passes whether they are arrivals, their data, and the
+    /// number of `steps` left before them. Returns whether these were most of the next events. If all arrive at once,
+    /// there are too many.
     pub(crate) fn coming(&mut self, steps: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         match self {
             Queue::Wheel(queue) => queue.coming(steps + 1, visit),
@@ -235,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// When the next event comes.
+    /// Returns the time of the next event.
     pub(crate) fn next_time(&mut self) -> Option<Time> {
         either!(self, queue => queue.next_time())
     }
@@ -244,7 +244,7 @@ impl Queue {
         either!(self, queue => &mut queue.events)
     }
 
-    /// Number of events to come.
+    /// Number of future events.
     pub(crate) fn len(&mut self) -> usize {
         self.events().live
     }

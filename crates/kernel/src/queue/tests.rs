@@ -1,4 +1,4 @@
-//! Any queue against a sorted map: the same events in the same order, whatever is pushed and cancelled.
+//! Compares a queue with a sorted map: the same events in the same order, for any pushes and cancellations.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// An own event of a node, this long after now.
+    /// An own event of a node, at `after` from now.
     Push { after: u64, node: u32 },
     /// An arrival on a link.
     Arrive { after: u64, node: u32, link: u32 },
-    /// Takes everything that comes before this long after now, up to a number.
+    /// Takes events before `within` from now, up to a number.
     Pop { within: u64, at_most: usize },
     /// Cancels one of the own events, which may have happened.
     Cancel { which: usize },
     /// Changes the data of one of them.
     Retarget { which: usize },
-    /// Takes what is left of the last event's node and instant.
+    /// Takes the remaining events of the last event's node and instant.
     PopAt,
-    /// Asks whether everything comes after an own event of a node, this long after now.
+    /// Checks whether everything is after an own event of a node, at `after` from now.
     Ask { after: u64, node: u32 },
 }
 
-/// Lengths of time of every scale the wheel knows, with ties.
+/// Returns durations of every scale of the wheel, with ties.
 fn after() -> impl Strategy<Value = u64> {
     prop_oneof![
         3 => 0..4u64,
@@ -47,7 +47,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A queue and what it should do.
+/// A queue and its expected state.
 struct Pair {
     queue: Queue,
     reference: BTreeMap<Key, u64>,
@@ -116,7 +116,7 @@ impl Pair {
                 let expected = self.reference.first_key_value().map(|(k, d)| (*k, *d));
                 let expected =
                     expected.filter(|(key, _)| key.time() == last.time() && key.node() == last.node());
-                // A look at the clock as a shard does: only right behind an event, before anything is later.
+                // A shard's look at the clock: only directly after an event, and before anything later.
                 assert_eq!(self.queue.pop_at(last.time(), last.node()), expected);
                 expected.map(|(key, _)| self.reference.remove(&key));
             }
@@ -124,7 +124,7 @@ impl Pair {
                 let key = Key::own(Time::from_ps(self.now + after), NodeId(node), self.count);
                 let comes_after = self.reference.first_key_value().is_none_or(|(first, _)| *first > key);
                 let told = self.queue.comes_after(key);
-                // Of what is far ahead it need not know.
+                // It need not know events far ahead.
                 assert!(told == comes_after || !told && after > 2_000_000);
             }
             Op::Cancel { .. } | Op::Retarget { .. } => (),
@@ -140,10 +140,10 @@ impl Pair {
     }
 }
 
-/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+/// Number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.
 fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
-    // The default is what PROPTEST_CASES says, and 256 without it.
+    // The default is PROPTEST_CASES, or 256 without it.
     ProptestConfig { cases: usual.max(default.cases), ..default }
 }
 
@@ -185,7 +185,7 @@ fn cancelled_timeouts_do_not_pile_up() {
     for kind in [QueueKind::Wheel, QueueKind::BinaryHeap] {
         for after in [1, 900, 100_000, 100_000_000, 1 << 50] {
             let mut pair = Pair::new(kind);
-            pair.apply(Op::Push { after: 0, node: 0 }); // before them all, so that no look at the head finds them
+            pair.apply(Op::Push { after: 0, node: 0 }); // before them all, so that a look at the head misses them
             for i in 1..10_000 {
                 pair.apply(Op::Push { after, node: 0 });
                 pair.apply(Op::Cancel { which: i });

@@ -1,10 +1,10 @@
 //! Timing wheels with sorted buckets.
 //!
-//! Time is cut into buckets of 2^10 ps, and buckets into spans of 2048. The events of the current span and
-//! the next one are in a list per bucket, those of the following 4095 spans in a list per span, and all later
-//! ones in a heap. So an event less than 2 us ahead is put into its bucket at once; one less than 8 ms ahead
-//! is moved once more. A bucket is sorted when its time comes. The lists are linked through the events
-//! themselves: nothing is allocated, and an event is cancelled in constant time.
+//! Time is divided into buckets of 2^10 ps, and buckets into spans of 2048. The events of the current span and the next
+//! one are in a list per bucket. Those of the following 4095 spans are in a list per span, and all later ones in a
+//! heap. So an event less than 2 us ahead is put into its bucket at once. One less than 8 ms ahead is moved once more.
+//! A bucket is sorted when its time arrives. The lists are linked through the events themselves. So nothing is
+//! allocated, and an event is cancelled in constant time.
 
 use super::bits::{Bits, SIZE};
 use super::{Entry, Events, Key, NONE, Place};
@@ -13,17 +13,17 @@ use nicety_types::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A bucket is this power of two of picoseconds.
+/// log2 of the bucket size in picoseconds.
 const BUCKET_BITS: u32 = 10;
-/// A span is this power of two of buckets: half of the near lists.
+/// log2 of the span size in buckets. A span is half of the near lists.
 const SPAN_BITS: u32 = (SIZE / 2).ilog2();
 const MASK: u64 = SIZE as u64 - 1;
-/// Events of a near list that are noted beside it.
+/// Number of events of a near list that are noted beside it.
 const NOTED: usize = 32;
-/// Up to this length, the current bucket takes late events in their places; beyond, a heap takes them.
+/// Up to this length, late events are inserted into the current bucket. Beyond it, a heap takes them.
 const SHORT: usize = 64;
 
-/// A circle of lists of events.
+/// A ring of lists of events.
 struct Lists {
     heads: Box<[u32; SIZE]>,
     /// The lists that are not empty.
@@ -67,7 +67,7 @@ impl Lists {
         std::mem::replace(&mut self.heads[list], NONE)
     }
 
-    /// Whether all events of a list come after `key`.
+    /// Whether all events of a list are after `key`.
     fn all_after(&self, events: &Events, list: usize, key: Key) -> bool {
         let mut index = self.heads[list];
         while index != NONE {
@@ -80,7 +80,7 @@ impl Lists {
         true
     }
 
-    /// The earliest time in a list that is not empty.
+    /// Returns the earliest time in a list that is not empty.
     fn earliest(&self, events: &Events, list: usize) -> Time {
         let mut index = self.heads[list];
         let mut earliest = Time::MAX;
@@ -95,25 +95,25 @@ impl Lists {
 
 pub(crate) struct Wheel {
     pub(super) events: Events,
-    /// The number of the current bucket, counted from the start of time. Every event up to its end is in
-    /// `current` or `late`; the near lists hold the buckets after it in this span and the next.
+    /// The number of the current bucket, counted from the start of time. Every event up to its end is in `current` or
+    /// `late`. The near lists hold the later buckets of this span and the next.
     bucket: u64,
-    /// Sorted, the next event last.
+    /// Sorted, with the next event last.
     current: Vec<Entry>,
-    /// Whether nobody has looked at the buckets after the current one since it is that.
+    /// Whether [`Wheel::coming`] has not run since the current bucket became current.
     turned: bool,
     /// Whether the current bucket had more events than are noted.
     crowded: bool,
     late: BinaryHeap<Reverse<Entry>>,
     near: Lists,
-    /// The first events that were put into each near list: so they are found without one telling where the next is. Empty until
-    /// they are asked for.
+    /// The first events put into each near list, so that they are found without following links. Empty until the first
+    /// request.
     notes: Vec<[u32; NOTED]>,
-    /// How many of them there are. Apart, so that nothing is read of a list's notes as they are written.
+    /// Number of notes per list. They are apart, so that writing a note does not read the list's notes.
     noted: Vec<u8>,
     far: Lists,
     beyond: BinaryHeap<Reverse<Entry>>,
-    /// How many of `beyond` are cancelled.
+    /// Number of cancelled events in `beyond`.
     beyond_dead: usize,
 }
 
@@ -185,7 +185,7 @@ impl Wheel {
         }
     }
 
-    /// The next event, if it is in the current bucket.
+    /// Returns the next event, if it is in the current bucket.
     pub(super) fn head(&mut self) -> Option<Key> {
         while let Some(&Reverse(Entry { index, .. })) = self.late.peek() {
             if !self.events.is_dead(index) {
@@ -202,7 +202,7 @@ impl Wheel {
         }
     }
 
-    /// Whether every event comes after `key`, as far as this span and the next one tell.
+    /// Whether every event is after `key`, as far as this span and the next one tell.
     pub(super) fn comes_after(&mut self, key: Key) -> bool {
         if let Some(head) = self.head() {
             return head > key;
@@ -216,7 +216,7 @@ impl Wheel {
         next > bucket || next == bucket && self.near.all_after(&self.events, list, key)
     }
 
-    /// Takes the event that [`Wheel::head`] has just returned.
+    /// Takes the event returned by the last [`Wheel::head`].
     pub(super) fn pop_head(&mut self) -> Option<(Key, u64)> {
         let from_late = match (self.current.last(), self.late.peek()) {
             (Some(a), Some(Reverse(b))) => b < a,
@@ -228,21 +228,21 @@ impl Wheel {
         Some((key, self.events.take(index)))
     }
 
-    /// Whether there is an event so many places behind the next one in the current bucket.
+    /// Whether there is an event `places` behind the next one in the current bucket.
     pub(super) fn has_ahead(&self, places: usize) -> bool {
         self.current.len() > places
     }
 
-    /// Whether an event in the current bucket is an arrival, and its data.
+    /// Returns whether an event in the current bucket is an arrival, and its data.
     pub(super) fn ahead(&self, places: usize) -> Option<(bool, u64)> {
         let at = self.current.len().checked_sub(places + 1)?;
         let Entry { key, index } = self.current[at];
         Some((key.is_arrival(), self.events.slots[index as usize].data))
     }
 
-    /// Visits the first events of the next few buckets that have any, once for each current bucket: whether they are arrivals, their
-    /// data, and how many buckets ahead they are, from 1. The memory of the events in the last one is fetched, and they are visited later.
-    /// Returns whether the current bucket had no more than are visited.
+    /// Visits the first events of the next few nonempty buckets, once per current bucket. Passes whether they are
+    /// arrivals, their data, and the number of buckets ahead, from 1. The memory of the events in the last one is
+    /// fetched, and they are visited later. Returns whether all events of the current bucket had been visited.
     pub(super) fn coming(&mut self, buckets: usize, visit: impl FnMut(bool, u64, usize)) -> bool {
         if self.notes.is_empty() {
             self.notes.resize(SIZE, [0; NOTED]);
@@ -286,8 +286,8 @@ impl Wheel {
         }
     }
 
-    /// Moves on to the next bucket with events, if it begins before `limit`. Not further: messages from other
-    /// shards may still come before.
+    /// Advances to the next bucket with events, if it begins before `limit`. No further: messages from other shards may
+    /// still arrive before.
     fn advance(&mut self, limit: Time) -> bool {
         let begins_before = |bucket: u64| bucket << BUCKET_BITS < limit.ps();
         let span = self.bucket >> SPAN_BITS;
@@ -307,7 +307,7 @@ impl Wheel {
         if !begins_before(next << SPAN_BITS) {
             return false;
         }
-        // To the end of the span before, so that all of the next one is ahead.
+        // To the end of the previous span, so that all of the next one is ahead.
         self.bucket = (next << SPAN_BITS) - 1;
         self.load(next);
         true
@@ -332,7 +332,7 @@ impl Wheel {
         }
     }
 
-    /// Puts the events of a span, the one after the current, into their buckets.
+    /// Puts the events of the span after the current one into their buckets.
     fn load(&mut self, span: u64) {
         let mut index = self.far.take((span & MASK) as usize);
         while index != NONE {
@@ -355,7 +355,7 @@ impl Wheel {
         }
     }
 
-    /// The earliest time beyond the wheels, of an event that is not cancelled.
+    /// Returns the earliest time beyond the wheels of an event that is not cancelled.
     fn beyond_time(&mut self) -> Option<Time> {
         while let Some(&Reverse(Entry { key, index })) = self.beyond.peek() {
             if !self.events.is_dead(index) {
@@ -368,12 +368,12 @@ impl Wheel {
         None
     }
 
-    /// The list of the next span of the far wheel that has events.
+    /// Returns the list of the next span of the far wheel with events.
     fn next_far(&self) -> Option<usize> {
         self.far.used.next_from((((self.bucket >> SPAN_BITS) + 1) & MASK) as usize)
     }
 
-    /// The next span that has events, when the near wheel is empty.
+    /// Returns the next span with events, when the near wheel is empty.
     fn next_span(&mut self) -> Option<u64> {
         let span = self.bucket >> SPAN_BITS;
         let far = self.next_far().map(|list| span + ((list as u64).wrapping_sub(span) & MASK));
@@ -381,7 +381,7 @@ impl Wheel {
         far.into_iter().chain(beyond).min()
     }
 
-    /// When the next event comes, without moving on.
+    /// Returns the time of the next event, without advancing.
     pub(super) fn next_time(&mut self) -> Option<Time> {
         if let Some(key) = self.head() {
             return Some(key.time());
@@ -403,7 +403,7 @@ impl Wheel {
                 let entry = Entry { key, index };
                 match self.current.binary_search_by(|e| entry.cmp(e)) {
                     Ok(at) => drop(self.current.remove(at)),
-                    // In the heap of late ones, which skips it when it gets there.
+                    // In the heap of late events, which skips it later.
                     Err(_) => return self.events.retire(index, Place::Dead),
                 }
             }

@@ -23,26 +23,26 @@ pub(crate) const DESIGN: &dyn Design = &Rdma;
 
 struct Rdma;
 
-/// A card with RDMA: its counters, and how long its parts have worked.
+/// A card with RDMA: its counters, and the busy times of its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "RdmaReport")]
 pub struct Report {
     /// Counters of the card.
     #[serde(flatten)]
     pub card: Statistics,
-    /// How long the transmit engines have worked, all of them together, in picoseconds.
+    /// Busy time of all transmit engines, in picoseconds.
     pub transmit_busy_ps: u64,
-    /// How long the receive engines have worked, all of them together, in picoseconds.
+    /// Busy time of all receive engines, in picoseconds.
     pub receive_busy_ps: u64,
-    /// How long the embedded processor has worked, in picoseconds.
+    /// Busy time of the embedded processor, in picoseconds.
     pub processor_busy_ps: u64,
-    /// Most work that waited for the embedded processor at a time.
+    /// Peak number of commands waiting for the embedded processor.
     pub processor_queue: u64,
-    /// Regions registered at the end, those of the library among them.
+    /// Regions registered at the end, including those of the library.
     pub regions: u64,
     /// Pages registered at the end.
     pub pages: u64,
-    /// Kernel entries on the host, which are the node's.
+    /// Entries into the host's kernel.
     #[serde(skip)]
     pub kernel: KernelCounters,
 }
@@ -131,7 +131,7 @@ impl CardSpec for ApenetSpec {
     }
 
     fn protocol(&self) -> String {
-        // The library at the other end returns credits by the window.
+        // The library at the other end returns credits per window.
         format!("APEnet+ packets, {} messages ahead", self.messages.window)
     }
 
@@ -184,7 +184,7 @@ impl design::Card for Node {
         })
     }
 
-    /// Refusals that no program has taken, and lost events: a program that does not look may go on without its bytes.
+    /// Refusals that no program has taken, and lost events. Without them a program could continue without its bytes.
     fn refused_commands(&self) -> Vec<RefusedCommand> {
         let (refused, lost) = self.card.events.unnoticed();
         let refused = refused.into_iter().map(|((why, node), times)| RefusedCommand {
@@ -274,7 +274,7 @@ impl From<ApenetError> for CardError {
     fn from(error: ApenetError) -> CardError {
         use ApenetError as E;
         match error {
-            // Invalid whatever has happened before.
+            // Invalid at any time.
             E::NoNode { .. } | E::Message { .. } | E::Address { .. } | E::Empty => {
                 CardError::Input(error.to_string())
             }

@@ -1,7 +1,7 @@
 //! The driver's transmit side: from a call to descriptors in the transmit ring and the card's doorbell.
 //!
-//! A call that has entered the driver runs to its end by itself, even if its program stops waiting for it: a message whose
-//! descriptors are in the ring is whole.
+//! A call that has entered the driver completes, even if its program stops waiting for it. A message with its
+//! descriptors in the ring is complete.
 
 use crate::apenet::transmit::{Job, Leaving};
 use crate::apenet::wire::{Kind, Repr};
@@ -15,13 +15,13 @@ use std::rc::Rc;
 pub(super) struct Order {
     pub(super) message: MessageId,
     pub(super) kind: Kind,
-    /// Whether its addresses are physical ones.
+    /// Whether the addresses are physical.
     pub(super) physical: bool,
     pub(super) from: u32,
     pub(super) to: Endpoint,
-    /// First address of the bytes on this host; of a get, where they go.
+    /// First address of the bytes on this host; for a get, their destination.
     pub(super) local: u64,
-    /// First address of the bytes on the other.
+    /// First address of the bytes on the other host.
     pub(super) remote: u64,
     pub(super) bytes: u64,
     pub(super) data: u64,
@@ -29,7 +29,7 @@ pub(super) struct Order {
 }
 
 impl Card {
-    /// Has the driver hand an operation to the card, inside a system call. Returns when the doorbell has been written.
+    /// Makes the driver hand an operation to the card, in a system call. Returns when the doorbell has been written.
     pub(super) async fn post(self: &Rc<Card>, order: Order, path: &mut Path) {
         let (card, done) = (self.clone(), Signal::new(&self.sim));
         let (ended, given): (Rc<RefCell<Option<Path>>>, _) = (Rc::default(), path.clone());
@@ -63,7 +63,7 @@ impl Card {
             match self.ring.free.try_acquire(1) {
                 Some(descriptor) => descriptor.forget(),
                 None => {
-                    // The card frees descriptors once it knows of them.
+                    // The card frees descriptors only after their doorbell.
                     self.ring_doorbell(&mut batch, path, order.message).await;
                     self.count(|counted| counted.ring_full += 1);
                     self.ring.free.acquire(1).await.forget();
@@ -100,7 +100,7 @@ impl Card {
         }
     }
 
-    /// Tells the card of descriptors.
+    /// Announces descriptors to the card.
     async fn ring_doorbell(self: &Rc<Card>, batch: &mut Vec<Job>, path: &mut Path, message: MessageId) {
         if batch.is_empty() {
             return;
@@ -119,7 +119,7 @@ impl Card {
         });
     }
 
-    /// A CPU writes a register of the card. Returns when the card sees it.
+    /// Writes a register of the card from a CPU. Returns when the write reaches the card.
     pub(super) async fn write_register(&self, path: &mut Path, message: MessageId) -> nicety_types::Time {
         let cpu = self.kernel.cpus().hold(path).await;
         let handover = self.dma.bus().store(message, self.spec.ring.doorbell, path.clone()).await;

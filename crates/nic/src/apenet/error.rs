@@ -1,24 +1,24 @@
-//! Errors of calls, and the reasons for which a card refuses a message.
+//! Errors of calls, and a card's reasons to refuse a message.
 
 use nicety_host::MemoryError;
 use std::fmt;
 
-/// Why a card has refused a message.
+/// A card's reason to refuse a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
     /// No region holds these bytes: never registered, or deregistered since.
     Unregistered,
-    /// They are registered by another process.
+    /// Another process registered them.
     Foreign,
     /// There is no unused streaming buffer.
     NoBuffer,
     /// The message is longer than the next streaming buffer.
     TooLong,
-    /// The card has as many gets to reply to as it can hold.
+    /// The card's table of gets to answer is full.
     Busy,
     /// An empty message for a process that has not asked for events.
     NoProcess,
-    /// A packet of it never came.
+    /// A packet of the message never arrived.
     Lost,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A failed call. It has changed nothing, unless it says otherwise.
+/// A failed call. Unless it says otherwise, it had no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApenetError {
     /// There is no such node.
@@ -88,7 +88,7 @@ pub enum ApenetError {
         /// The limit.
         limit: u64,
     },
-    /// Addresses of another host that no memory has.
+    /// Addresses without memory on another host.
     Address {
         /// First address.
         address: u64,
@@ -104,7 +104,7 @@ pub enum ApenetError {
         /// The process.
         process: u32,
     },
-    /// A region or streaming buffer of no bytes.
+    /// An empty region or streaming buffer.
     Empty,
     /// Too many regions.
     Regions {
@@ -123,7 +123,7 @@ pub enum ApenetError {
         /// Its number.
         region: u64,
     },
-    /// A streaming buffer with some of the bytes of one that is unused.
+    /// A streaming buffer that overlaps an unused one.
     StreamingOverlap {
         /// First address of the bytes.
         address: u64,
@@ -144,14 +144,14 @@ pub enum ApenetError {
         /// The limit.
         limit: u64,
     },
-    /// The process has no operation of which an event is to come.
+    /// The process has no pending operation with this number.
     NoOperation {
         /// Its number.
         operation: u64,
         /// The process.
         process: u32,
     },
-    /// Events were lost, because a queue was full.
+    /// Events were lost because a queue was full.
     EventsLost {
         /// Number of lost events.
         events: u64,
@@ -160,14 +160,14 @@ pub enum ApenetError {
     },
     /// A message was refused.
     Refused {
-        /// Why.
+        /// The reason.
         why: Refusal,
-        /// The node that has refused it: the receiver's, or the own one for the destination of a get.
+        /// The node that refused it: the receiver's, or the sender's for the destination of a get.
         node: u32,
     },
-    /// This card has refused a message of another.
+    /// This card has refused another's message.
     Rejected {
-        /// Why.
+        /// The reason.
         why: Refusal,
         /// The sender's node.
         node: u32,

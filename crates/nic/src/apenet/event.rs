@@ -1,21 +1,21 @@
-//! Kinds of events: what a process is told.
+//! Kinds of events.
 
 use crate::apenet::error::Refusal;
 use crate::apenet::{Endpoint, Operation};
 use nicety_types::NodeId;
 
-/// What has happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// The card has read the bytes of a put or send; the buffer may be used again.
+    /// The card has read the bytes of a put or send. Their buffer may be reused.
     Sent(Operation),
     /// The bytes of a get are in its buffer.
     Fetched(Operation),
-    /// A put, send or get of this process was refused; nothing further of it is written.
+    /// A put, send or get of this process was refused. No more of it is written.
     Refused(Operation, Refusal),
     /// The bytes of a peer's put or send are in memory.
     Received,
-    /// A peer's put, send or get was refused; nothing further of it is written.
+    /// A peer's put, send or get was refused. No more of it is written.
     Rejected(Refusal),
 }
 
@@ -31,7 +31,7 @@ impl EventKind {
         }
     }
 
-    /// The reason, of a refusal.
+    /// The reason for a refusal.
     pub const fn refusal(self) -> Option<Refusal> {
         match self {
             EventKind::Refused(_, why) | EventKind::Rejected(why) => Some(why),
@@ -43,27 +43,27 @@ impl EventKind {
 /// An event of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What has happened.
+    /// The kind.
     pub kind: EventKind,
     /// The other end.
     pub peer: Endpoint,
-    /// Where the bytes are on this host, or would have been. For a send at its receiver, the address of its streaming buffer,
-    /// 0 if there was none; for a refused put or send at its sender, that of its buffer, 0 if as many descriptors as the
-    /// transmit ring has entries have been written since.
+    /// The address of the bytes on this host. For a send at its receiver, the address of its streaming buffer, or 0
+    /// without one. For a refused put or send at its sender, the address of its buffer. It is 0 if its descriptors in
+    /// the transmit ring have been overwritten since.
     pub address: u64,
     /// Bytes of the message.
     pub bytes: u64,
-    /// What the sender has added to a put or send.
+    /// The sender's data for a put or send.
     pub data: u64,
     /// Whether the bytes are in a streaming buffer.
     pub streaming: bool,
-    /// Of `Refused` and `Rejected`: the node that has refused the message. That is this one where a get fails for its own
-    /// destination, or for a packet of its reply.
+    /// Of `Refused` and `Rejected`: the refusing node. It is this node if a get fails for its own destination, or for a
+    /// packet of its reply.
     pub refused_by: Option<NodeId>,
 }
 
 impl Event {
-    /// The operation of this process that it ends, if it does.
+    /// The operation of this process that the event completes, if any.
     pub const fn operation(&self) -> Option<Operation> {
         match self.kind {
             EventKind::Sent(operation) | EventKind::Fetched(operation) | EventKind::Refused(operation, _) => {

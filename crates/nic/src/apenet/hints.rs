@@ -1,5 +1,5 @@
-//! Deadlock hints: messages that were refused or miss packets, lost events, events that no call takes, processes that have
-//! registered nothing.
+//! Deadlock hints: refused or incomplete messages, lost events, events that no call takes, and processes without
+//! registered memory.
 
 use crate::apenet::messages::Messenger;
 use crate::apenet::receive::Incoming;
@@ -8,7 +8,7 @@ use crate::apenet::{Card, LIBRARY};
 use crate::text::{HeldUp, LISTED, counted};
 use std::rc::Rc;
 
-/// All hints, as notes on a deadlock.
+/// Returns all hints, as notes on a deadlock.
 pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     let of_card = |fact: fn(&Card) -> Vec<String>| {
         move |(rank, card, _): &(u32, Rc<Card>, _)| -> Vec<(u32, String)> {
@@ -71,7 +71,7 @@ fn lost(card: &Card) -> Vec<String> {
     events.into_iter().chain(flushed).collect()
 }
 
-/// Messages of which packets have not come.
+/// Messages with missing packets.
 fn incomplete(card: &Card) -> Vec<String> {
     let open = card.receive.open.borrow();
     let of = |incoming: &Rc<Incoming>| {
@@ -82,7 +82,7 @@ fn incomplete(card: &Card) -> Vec<String> {
     open.values().map(of).collect()
 }
 
-/// Gets whose replies have not begun.
+/// Gets without a begun reply.
 fn gets(card: &Card) -> Vec<String> {
     let gets = card.receive.gets.borrow();
     let waiting = gets.values().filter(|get| !get.begun);
@@ -91,7 +91,7 @@ fn gets(card: &Card) -> Vec<String> {
         .collect()
 }
 
-/// Events that wait for a call, and processes that wait and can be sent nothing.
+/// Events that wait for a call, and waiting processes that cannot be sent anything.
 fn queues(card: &Card) -> Vec<String> {
     let of = |(number, events, waits): (u32, std::collections::BTreeMap<&'static str, u64>, bool)| {
         let names: Vec<String> = events.iter().map(|(name, count)| format!("{count} {name}")).collect();

@@ -24,11 +24,11 @@ pub struct Transfer {
     pub remote: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Data for the receiver's event.
+    /// The sender's data for the receiver's event.
     pub data: u64,
 }
 
-/// A process of a host, by its number. All with the same number are one.
+/// A process of a host, identified by its number.
 #[derive(Clone)]
 pub struct Process {
     card: Rc<Card>,
@@ -55,7 +55,7 @@ impl Process {
         self.card.register(self.number, address, bytes, path).await
     }
 
-    /// Ends a registration. Transfers that have begun are waited for; messages that come from now on are refused.
+    /// Ends a registration. It waits for active transfers, and later messages are refused.
     ///
     /// # Errors
     /// When the process has no such region.
@@ -74,8 +74,8 @@ impl Process {
         self.card.set_up_region(self.number, address, bytes)
     }
 
-    /// Posts a put, or a send if its remote address is 0. An event tells when the buffer may be used again, and another
-    /// one if the receiver has refused it.
+    /// Posts a put, or a send if its remote address is 0. An event reports when the buffer may be reused. Another event
+    /// reports a refusal by the receiver.
     ///
     /// # Errors
     /// When the bytes are not registered, there is no such node or address, or the message is too long.
@@ -93,10 +93,10 @@ impl Process {
         self.order(Kind::Put, put, message, leaving, path).await
     }
 
-    /// Posts a get. An event tells when its bytes have come, or that the other end has refused it.
+    /// Posts a get. An event reports the arrival of its bytes, or its refusal by the other end.
     ///
     /// # Errors
-    /// As [`Process::put`]; when too many gets wait for their replies.
+    /// As [`Process::put`], and when too many gets wait for their replies.
     pub async fn get(&self, get: Transfer, path: &mut Path) -> Result<Operation, ApenetError> {
         let card = &self.card;
         self.check(&get)?;
@@ -135,8 +135,7 @@ impl Process {
         Ok(operation)
     }
 
-    /// Adds a streaming buffer, which lies in a registered region, behind those that are unused. A CPU writes it to the
-    /// card.
+    /// Adds a streaming buffer, in a registered region, after the unused ones. A CPU writes it to the card.
     ///
     /// # Errors
     /// When it is empty or not registered, overlaps an unused one, or too many are unused.
@@ -190,7 +189,7 @@ impl Process {
         self.take(Wanted::Any, path).await
     }
 
-    /// Looks for an event once.
+    /// Checks once for an event.
     ///
     /// # Errors
     /// As [`Process::event`].
@@ -198,10 +197,11 @@ impl Process {
         self.card.poll_event(self.number, Wanted::Any, path).await
     }
 
-    /// Waits for the end of an operation of this process: its buffer may be used again, or its bytes have come.
+    /// Waits for the completion of an operation of this process: its buffer may be reused, or its bytes have arrived.
     ///
     /// # Errors
-    /// When the other end has refused it; when its end has been told, by this call or as an event; when events were lost.
+    /// When the other end has refused it; when its completion was reported before, by this call or as an event; when
+    /// events were lost.
     pub async fn wait(&self, operation: Operation, path: &mut Path) -> Result<Event, ApenetError> {
         let event = self.take(Wanted::End(operation), path).await?;
         match event.kind {
@@ -212,7 +212,7 @@ impl Process {
         }
     }
 
-    /// Waits for a message of another process, into a streaming buffer or by put.
+    /// Waits for a message from another process, into a streaming buffer or by a put.
     ///
     /// # Errors
     /// When events were lost; reported once.
@@ -220,13 +220,13 @@ impl Process {
         self.take(Wanted::Received, path).await
     }
 
-    /// Waits for an event; others stay in the queue.
+    /// Waits for a wanted event. Others stay in the queue.
     async fn take(&self, wanted: Wanted, path: &mut Path) -> Result<Event, ApenetError> {
         let (event, _) = self.card.take_event(self.number, wanted, Follow::Thread(path)).await?;
         Ok(event)
     }
 
-    /// Waits for the next event, for a thread of the library: returns the event's own path.
+    /// Waits for the next event, for a thread of the library. Returns the event's own path.
     pub(super) async fn next(&self) -> Result<(Event, Path), ApenetError> {
         self.card.take_event(self.number, Wanted::Any, Follow::Event).await
     }

@@ -1,11 +1,11 @@
 //! The APEnet+ card: RDMA between registered memories, with a TLB on the card and DMA engines side by side.
 //!
-//! A module imports from the rooms before its own in this order:
+//! A module imports only from modules before it in this order:
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | `stages`, `spec` | the stages of a message that only this card has; the card's part of a spec |
-//! | `error`, `event` | errors of calls and reasons of refusals; what a process is told |
+//! | `error`, `event` | errors of calls and reasons of refusals; kinds of events |
 //! | `wire` | header and footer of a packet as bytes |
 //! | `translation` | the TLB, registered memory, the embedded processor |
 //! | `events` | completions in host memory, interrupts or polling, the queues of processes |
@@ -17,25 +17,25 @@
 //! | `hints`, `design` | deadlock hints; the card behind the design seam |
 //!
 //! # The steps of a put
-//! 1. The library calls the driver, which makes a descriptor for each page of the buffer, in a ring in host memory, and
-//!    writes their number to a register of the card.
-//! 2. The card fetches the descriptors, then the pages. Each packet takes a transmit engine: its set-up, then the read. With
-//!    two engines one is set up while the other waits for its bytes.
+//! 1. The library calls the driver. It writes a descriptor for each page of the buffer to a ring in host memory, and
+//!    their number to a register of the card.
+//! 2. The card fetches the descriptors, then the pages. Each packet takes a transmit engine: its set-up, then the read.
+//!    With two engines one is set up while the other waits for its bytes.
 //! 3. When all bytes have been read, the card writes an event to a queue in host memory.
 //! 4. Packets go over the link in order, and wait whole in the receiver's packet buffer for a receive engine.
-//! 5. The engine looks the page up in the TLB; one that is not there is translated by the embedded processor. Then it is
-//!    set up and writes the bytes.
-//! 6. Behind the last bytes of the message goes the event of the receiver.
-//! 7. The driver polls for events, or an interrupt calls it; it copies them to the queue of their process.
+//! 5. The engine looks the page up in the TLB. On a miss the embedded processor translates it. Then the engine is set
+//!    up and writes the bytes.
+//! 6. The event of the receiver follows the last bytes of the message.
+//! 7. The driver polls for events, or an interrupt calls it. It copies them to the queue of their process.
 //!
-//! # Timing, where the sources leave a choice
-//! - A packet is whole in the transmit FIFO before it goes to the link, and whole in the packet buffer before an engine takes
-//!   it.
-//! - Engines transfer side by side; the bus serialises their bytes.
-//! - A translation that misses takes the lookup and the embedded processor's time.
-//! - Virtual and physical addresses are equal numbers: a host has one address space. A physical address skips the TLB; it
-//!   has to be in registered memory of the process, too, which takes no time.
-//! - Choosing a streaming buffer takes no time beside its translation.
+//! # Timing decisions that the sources leave open
+//! - A packet is complete in the transmit FIFO before it goes to the link, and complete in the packet buffer before an
+//!   engine takes it.
+//! - Engines transfer in parallel; the bus serialises their bytes.
+//! - A TLB miss takes the lookup and the embedded processor's time.
+//! - Virtual and physical addresses are equal numbers: a host has one address space. A physical address skips the TLB.
+//!   It must be in registered memory of the process, and this check takes no time.
+//! - The choice of a streaming buffer takes no time besides its translation.
 //! - A thread that waits for events takes no CPU until there is one.
 
 mod design;
@@ -75,7 +75,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The process that `send` and `recv` belong to.
+/// The process of `send` and `recv`.
 const LIBRARY: u32 = u32::MAX;
 
 /// A process of a cluster.
@@ -87,7 +87,7 @@ pub struct Endpoint {
     pub process: u32,
 }
 
-/// A put, send or get of a node, by its number.
+/// A put, send or get of a node, identified by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operation(pub u64);
 
@@ -113,7 +113,7 @@ pub struct Statistics {
     pub sends: u64,
     /// Gets posted.
     pub gets: u64,
-    /// Gets of others that came.
+    /// Gets of other nodes that arrived.
     pub gets_served: u64,
     /// Regions registered by system calls.
     pub registrations: u64,
@@ -125,38 +125,38 @@ pub struct Statistics {
     pub descriptors: u64,
     /// Reads that fetched them.
     pub fetches: u64,
-    /// Packets sent, over the link and to the card itself.
+    /// Packets sent, over the link and to this card.
     pub packets_sent: u64,
     /// Packets received.
     pub packets_received: u64,
-    /// Of these, packets dropped because the receive side was flushed.
+    /// Received packets that were dropped because the receive side was flushed.
     pub flushed: u64,
-    /// Pages that the TLB had.
+    /// TLB hits, in pages.
     pub tlb_hits: u64,
-    /// Pages that it did not have.
+    /// TLB misses, in pages.
     pub tlb_misses: u64,
     /// Messages that this card refused.
     pub refused: u64,
-    /// Messages of this card that others refused.
+    /// Messages of this card that other cards refused.
     pub refused_elsewhere: u64,
     /// Events written.
     pub events: u64,
     /// Events lost because a queue was full.
     pub events_lost: u64,
-    /// Of these refused ones, messages given up because a packet of theirs never came.
+    /// Refused messages that were given up because one of their packets never arrived.
     pub abandoned: u64,
-    /// Packets of replies to gets that had failed.
+    /// Packets of replies to failed gets.
     pub late: u64,
     /// Invalid or damaged packets.
     pub unusable: u64,
 }
 
-/// How long parts of a card have worked.
+/// Busy times of parts of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// The transmit engines together.
+    /// All transmit engines.
     pub transmit: Duration,
-    /// The receive engines together.
+    /// All receive engines.
     pub receive: Duration,
     /// The embedded processor.
     pub processor: Duration,
@@ -189,8 +189,8 @@ pub struct Card {
 }
 
 impl Card {
-    /// Installs a card on its bus and its link. `nodes` is the number of hosts; `ordered` tells whether packets from one to
-    /// another come in the order in which they were sent.
+    /// Installs a card on its bus and its link. `nodes` is the number of hosts. `ordered` is whether packets from one
+    /// host to another arrive in the order of sending.
     ///
     /// # Errors
     /// When the host has no memory for the rings.
@@ -240,37 +240,37 @@ impl Card {
         Ok(card)
     }
 
-    /// Its spec.
+    /// Returns its spec.
     pub fn spec(&self) -> &ApenetSpec {
         &self.spec
     }
 
-    /// The operating system of its host.
+    /// Returns the operating system of its host.
     pub fn kernel(&self) -> &Rc<Kernel> {
         &self.kernel
     }
 
-    /// The memory of its host.
+    /// Returns the memory of its host.
     pub fn host_memory(&self) -> &Rc<Memory> {
         self.dma.memory()
     }
 
-    /// The graphics processor of its host.
+    /// Returns the graphics processor of its host.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.gpu.as_ref()
     }
 
-    /// A process of its host.
+    /// Returns a process of its host.
     pub fn process_of(self: &Rc<Card>, number: u32) -> Process {
         Process::new(self, number)
     }
 
-    /// Its counters.
+    /// Returns its counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics.get()
     }
 
-    /// How long its parts have worked.
+    /// Returns the busy times of its parts.
     pub fn busy(&self) -> Busy {
         let (transmit, receive) = (self.transmit.engine.busy(), self.receive.engine.busy());
         Busy { transmit, receive, processor: self.translation.busy() }
@@ -281,27 +281,27 @@ impl Card {
         self.translation.regions.size()
     }
 
-    /// Most work that waited for the embedded processor at a time.
+    /// Peak number of commands waiting for the embedded processor.
     pub fn longest_queue(&self) -> usize {
         self.translation.longest()
     }
 
-    /// Whether puts and gets name physical addresses, which skip the TLB.
+    /// Makes puts and gets use physical addresses, which skip the TLB.
     pub fn set_physical(&self, physical: bool) {
         self.physical.set(physical);
     }
 
-    /// Whether packets are dropped when they have come, and nothing is done with them: for measurements of the transmit side.
+    /// Drops arriving packets without processing, for measurements of the transmit side.
     pub fn set_flushed(&self, flushed: bool) {
         self.receive.flushed.set(flushed);
     }
 
-    /// How programs learn of events from now on.
+    /// Sets the notification of events from now on.
     pub fn set_notify(&self, notify: Notify) {
         self.events.set_notify(notify);
     }
 
-    /// How programs learn of events.
+    /// Returns the notification of events.
     pub fn notify(&self) -> Notify {
         self.events.notify()
     }
@@ -318,7 +318,7 @@ impl Card {
         self.statistics.set(statistics);
     }
 
-    /// Bytes of the page that an address lies in.
+    /// Returns the size of the page at an address.
     fn page(&self, address: u64) -> u64 {
         self.gpu.as_ref().filter(|_| is_of_gpu(address)).map_or(self.spec.kernel.page, |gpu| gpu.spec.page)
     }

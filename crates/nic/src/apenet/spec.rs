@@ -32,16 +32,16 @@ pub struct ApenetSpec {
     pub limits: LimitsSpec,
     /// Messages of `send` and `recv`.
     pub messages: MessagesSpec,
-    /// Most payload that a packet carries, in bytes.
+    /// The most payload of a packet, in bytes.
     pub packet: u64,
 }
 
 /// The driver's work on a CPU of the host.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
-    /// For a put or get, beside its descriptors.
+    /// For a put or get, apart from its descriptors.
     pub operation: Duration,
-    /// For a descriptor.
+    /// Per descriptor.
     pub descriptor: Duration,
     /// To copy an event to the queue of its process.
     pub event: Duration,
@@ -54,46 +54,46 @@ pub struct RingSpec {
     pub entries: u64,
     /// Bytes of a descriptor.
     pub descriptor: u64,
-    /// Descriptors that the card holds, and most that it fetches at a time.
+    /// Capacity in descriptors of the card, and the most per fetch.
     pub fetch: u64,
-    /// Bytes of a write to a register of the card.
+    /// Size of a register write, in bytes.
     pub doorbell: u64,
 }
 
 /// The DMA engines.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaSpec {
-    /// Those that read.
+    /// Number of engines that read.
     pub transmit_engines: usize,
-    /// Those that write.
+    /// Number of engines that write.
     pub receive_engines: usize,
-    /// An engine's time before a transfer uses the bus.
+    /// Set-up time of an engine before a transfer uses the bus.
     pub setup: Duration,
-    /// Packets in the transmit FIFO: being read, or waiting for the link.
+    /// Capacity in packets of the transmit FIFO: packets being read, or waiting for the link.
     pub fifo: u64,
 }
 
 /// The TLB.
 #[derive(Clone, Copy, Debug)]
 pub struct TlbSpec {
-    /// Its entries, one for a page each.
+    /// Number of entries, one per page.
     pub entries: usize,
-    /// A lookup.
+    /// Time of a lookup.
     pub lookup: Duration,
 }
 
-/// The embedded processor, which does one thing after another.
+/// The embedded processor, which serves one command at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessorSpec {
-    /// A translation.
+    /// Time of a translation.
     pub translation: Duration,
-    /// A registration or deregistration, beside its pages.
+    /// Time of a registration or deregistration, apart from its pages.
     pub register: Duration,
-    /// A page of one.
+    /// Time per page of a registration.
     pub page: Duration,
 }
 
-/// How a program learns of an event.
+/// The notification of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notify {
     /// The driver polls the memory of the next event.
@@ -124,7 +124,7 @@ pub struct EventsSpec {
     pub bytes: u64,
     /// Events that the queue of a process holds.
     pub user: u64,
-    /// How programs learn of events, unless they say otherwise.
+    /// The default notification of events.
     pub notify: Notify,
 }
 
@@ -137,7 +137,7 @@ pub struct LimitsSpec {
     pub pages: u64,
     /// Unused streaming buffers of a process.
     pub streaming: u64,
-    /// Gets of this card without a reply, and gets of others that it has not replied to.
+    /// Gets of this card without a reply, and gets of others not yet answered.
     pub gets: u64,
     /// Bytes of the largest message.
     pub message: u64,
@@ -146,9 +146,9 @@ pub struct LimitsSpec {
 /// Messages of `send` and `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct MessagesSpec {
-    /// Most bytes of a message that goes into a streaming buffer; a longer one is put into its receive's.
+    /// The most bytes of a message into a streaming buffer. A longer one is put into its receive's buffer.
     pub eager: u64,
-    /// Most messages to one host that no receive has taken.
+    /// The most messages to one host that no receive has taken.
     pub window: u64,
 }
 

@@ -1,12 +1,12 @@
-//! The stages of a message that only this card has.
+//! The stages of a message that are specific to this card.
 
 nicety_types::stages! {
-    /// All of them.
+    /// All stages.
     pub const STAGES;
 
     /// The driver turns a buffer into descriptors, and writes them to the transmit ring.
     pub const DRIVER = 55, "driver";
-    /// Waiting for a message before it to be received, or for a buffer of the library.
+    /// Waiting for the reception of earlier messages, or for a buffer of the library.
     pub const WINDOW_QUEUED = 45, "window, queued";
     /// Waiting for the driver, or for a free descriptor of the transmit ring.
     pub const RING_QUEUED = 57, "transmit ring, queued";

@@ -3,20 +3,20 @@
 //! | header | field |
 //! |---|---|
 //! | 0 | kind: 1 put, 2 get, 3 reply, 4 refusal |
-//! | 1 | 1 if the address is a physical one, else 0 |
+//! | 1 | 1 if the address is physical, else 0 |
 //! | 2..4 | zero |
 //! | 4..8, 8..12 | the sender: node and process |
 //! | 12..16, 16..20 | the receiver: node and process |
-//! | 20..24 | bytes of payload, without the filling of its last word |
-//! | 24..32 | put: where the payload goes, 0 for a streaming buffer; get: where the bytes are read; else 0 |
+//! | 20..24 | bytes of payload, without the padding of its last word |
+//! | 24..32 | put: destination of the payload, 0 for a streaming buffer; get: source of the bytes; else 0 |
 //!
 //! | footer | field |
 //! |---|---|
 //! | 0..8 | number of the message at its sender's node; of a refusal, that of the refused message |
-//! | 8..12 | where the payload begins in the message's, in bytes |
+//! | 8..12 | offset of the payload in the message, in bytes |
 //! | 12..16 | bytes of the message; of a get, of its reply; of a refusal, of the refused message |
-//! | 16..24 | put: data for the receiver's event; reply: number of the get; refusal: why; else 0 |
-//! | 24..28 | put and get: how many of its kind the sender's node had sent to the receiver's before, modulo 2^32; else 0 |
+//! | 16..24 | put: data for the receiver's event; reply: number of the get; refusal: the reason; else 0 |
+//! | 24..28 | put and get: number of earlier ones of its kind from node to node, modulo 2^32; else 0 |
 //! | 28..32 | CRC-32 over everything before it and the payload |
 
 use crate::apenet::Endpoint;
@@ -52,38 +52,38 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Repr {
     pub(super) kind: Kind,
-    /// Whether `address` is a physical one.
+    /// Whether `address` is physical.
     pub(super) physical: bool,
     pub(super) from: Endpoint,
     pub(super) to: Endpoint,
     /// Bytes of payload.
     pub(super) payload: u32,
     pub(super) address: u64,
-    /// The count of messages at the sender's node.
+    /// Number of the message at the sender's node.
     pub(super) number: u64,
-    /// Bytes of the message before this packet's.
+    /// Offset in the message.
     pub(super) offset: u32,
     /// Bytes of the message.
     pub(super) bytes: u32,
     pub(super) data: u64,
-    /// Of a put or get: the number of those before it from node to node.
+    /// Of a put or get: the number of earlier ones from node to node.
     pub(super) sequence: u32,
 }
 
 impl Repr {
-    /// The message that the packet is part of.
+    /// Returns the packet's message.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: self.from.node, sequence: self.number }
     }
 
-    /// The header of a part of the message that begins so many bytes behind this one, without its length.
+    /// Returns the header for the part of the message `offset` bytes after this one, without its length.
     pub(super) fn page(&self, offset: u64) -> Repr {
         let moves = self.address != 0 && self.kind != Kind::Get;
         let address = if moves { self.address + offset } else { self.address };
         Repr { payload: 0, offset: self.offset + offset as u32, address, ..*self }
     }
 
-    /// The refusal of this packet's message.
+    /// Returns the refusal of this packet's message.
     pub(super) fn refusal(&self, why: Refusal) -> Repr {
         let Repr { from, to, number, bytes, .. } = *self;
         let (kind, data) = (Kind::Refusal, why.code());
@@ -102,7 +102,7 @@ impl Repr {
         }
     }
 
-    /// The bytes on the wire, which fill up the last word of the payload.
+    /// Returns the bytes on the wire, and pads the last word of the payload.
     pub(super) fn emit(&self, payload: &mut Payload) -> HeaderBytes {
         let filling = payload.len().next_multiple_of(WORD) - payload.len();
         if filling > 0 {
@@ -127,7 +127,7 @@ impl Repr {
         unsealed.followed_by(&checksum(unsealed.as_slice(), payload).to_le_bytes())
     }
 
-    /// Header and footer in these bytes, around this payload; none if they are not, or were damaged.
+    /// Parses header and footer around this payload; none if they are invalid or damaged.
     pub(super) fn parse(bytes: &[u8], payload: &Payload) -> Option<Repr> {
         let (rest, crc) = <&[u8; BYTES]>::try_from(bytes).ok()?.split_last_chunk::<4>()?;
         let zeros = rest[2] | rest[3] | (rest[1] & !1);

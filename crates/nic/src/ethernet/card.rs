@@ -33,13 +33,13 @@ pub struct Statistics {
     pub too_long: u64,
     /// Frames dropped because their frame check sequence was wrong.
     pub check_errors: u64,
-    /// Frames sent to an address that no station has, which nobody takes.
+    /// Frames sent to an address without a station, which nobody takes.
     pub no_station: u64,
     /// Reads that fetched descriptors.
     pub fetches: u64,
     /// Interrupts raised for received frames.
     pub receive_interrupts: u64,
-    /// Interrupts raised for sent frames, for which the driver waited.
+    /// Interrupts raised for sent frames because the driver waited for them.
     pub transmit_interrupts: u64,
 }
 
@@ -59,15 +59,15 @@ pub struct Card {
     pub(super) leaving: RefCell<VecDeque<Rc<Leaving>>>,
     pub(super) fetched: Signal,
     pub(super) receive: Vec<ReceiveRing>,
-    /// Rules and handlers, where the card has processors for them.
+    /// Rules and handlers, if the card has processors for them.
     pub(super) handling: Option<Handling>,
-    /// Who has the link: frames of the rings and those of handlers take turns.
+    /// The link's owner: frames of the rings and those of handlers alternate.
     pub(super) link: Pool,
     /// Whether the card generates frames, and drops those received.
     pub(super) discards: Cell<bool>,
-    /// Whose frames are counted on their own.
+    /// Stations with separate counters for their frames.
     pub(super) testers: Testers,
-    /// Bus time for frames to the host: of those that had a buffer, and of those that had none.
+    /// Bus time of frames to the host, for frames with a buffer and for frames without.
     pub(super) carried: Cell<Duration>,
     pub(super) left_out: Cell<Duration>,
     counters: Cell<Statistics>,
@@ -75,7 +75,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card whose tasks run.
+    /// Installs a card, and starts its tasks.
     pub(super) fn install(
         sim: &Sim,
         spec: Arc<EthernetSpec>,
@@ -137,14 +137,14 @@ impl Card {
         self.counters.set(counters);
     }
 
-    /// The number of a new frame or message of this node.
+    /// Returns the number of a new frame or message of this node.
     pub(super) fn next_message(&self) -> MessageId {
         let sequence = self.messages.get();
         self.messages.set(sequence + 1);
         MessageId { source: self.node, sequence }
     }
 
-    /// The hash of a frame's addresses and ports, by which it has its receive channel and its soft ring.
+    /// Returns the hash of a frame's addresses and ports, which selects its receive channel and its soft ring.
     pub(super) fn hash(&self, frame: &[u8]) -> usize {
         self.rss.frame(frame).unwrap_or(0) as usize
     }

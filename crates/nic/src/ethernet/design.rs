@@ -35,7 +35,7 @@ pub(crate) const DESIGN: &dyn Design = &Ethernet;
 
 struct Ethernet;
 
-/// What a function group of the kernel or of programs took.
+/// The cost of a function group of the kernel or of programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "GroupReport")]
 pub struct GroupReport {
@@ -47,7 +47,7 @@ pub struct GroupReport {
     pub instructions: u64,
     /// Loads that missed a core's first-level cache.
     pub first_misses: u64,
-    /// Of these, loads that missed the shared cache, too.
+    /// Of these, loads that also missed the shared cache.
     pub second_misses: u64,
 }
 
@@ -58,13 +58,13 @@ pub struct Report {
     /// Counters of the card.
     #[serde(flatten)]
     pub card: Statistics,
-    /// Segments that TCP sent again.
+    /// TCP segments sent again.
     pub retransmissions: u64,
     /// Frames that the protocols dropped.
     pub dropped: u64,
-    /// Frames dropped because too many waited for a kernel thread.
+    /// Frames dropped because the backlog of a kernel thread was full.
     pub backlog_full: u64,
-    /// Packets that came to host memory: frames, or several that the card has joined.
+    /// Packets delivered to host memory: frames, or several frames that the card joined.
     pub packets: u64,
     /// Frames by receive channel.
     pub channels: Vec<u64>,
@@ -72,25 +72,25 @@ pub struct Report {
     pub soft_rings: Vec<u64>,
     /// CPU time by function group.
     pub groups: Vec<GroupReport>,
-    /// CPU time of all of them, in picoseconds.
+    /// CPU time of all groups, in picoseconds.
     pub busy_ps: u64,
-    /// Interrupts of receive channels that were handled.
+    /// Handled interrupts of receive channels.
     pub handlers: u64,
     /// CPU time of their handlers before they took frames, in picoseconds.
     pub handler_busy_ps: u64,
     /// System calls.
     pub system_calls: u64,
-    /// Times that a CPU of the host went over to another thread.
+    /// Context switches of the host's CPUs.
     pub context_switches: u64,
-    /// Threads that were asleep and were woken.
+    /// Wake-ups of sleeping threads.
     pub wakes: u64,
-    /// Times that a thread went on on another CPU than before.
+    /// Migrations of threads to another CPU.
     pub migrations: u64,
     /// Calls from one CPU of the host to another.
     pub cross_calls: u64,
-    /// Interrupts that the host's CPUs took.
+    /// Interrupts of the host's CPUs.
     pub interrupts: u64,
-    /// What became of the frames of each rule of handlers.
+    /// Disposition of the frames of each rule of handlers.
     pub rules: Vec<RuleReport>,
 }
 
@@ -113,22 +113,23 @@ pub struct Node {
 }
 
 impl Node {
-    /// The sockets of the host's programs.
+    /// Returns the sockets of the host's programs.
     pub const fn sockets(&self) -> &Rc<Sockets> {
         &self.sockets
     }
 
-    /// Its rules and handlers, where it has processors for them.
+    /// Returns its rules and handlers, if it has processors for them.
     pub fn handling(&self) -> Option<&Handling> {
         self.net.card.handling.as_ref()
     }
 
-    /// Sends frames to a station when they are due, or as soon after that as the receiver lets it: a tester without a host.
-    /// `next` writes a frame, and says when it is due; none at the end. Its addresses of Ethernet become those of this station
-    /// and of that one. Nothing is sent once `over` is true. From now on the card drops every frame that it receives.
+    /// Sends frames to a station when they are due, or as soon after that as the receiver permits: a tester without a
+    /// host. `next` writes a frame, and returns when it is due; none at the end. The frame's Ethernet addresses become
+    /// those of this station and the other. Nothing is sent once `over` is true. From now on the card drops every
+    /// received frame.
     ///
     /// # Panics
-    /// When a frame is too short to have addresses.
+    /// When a frame is too short for its addresses.
     pub async fn offer(
         &self,
         target: NodeId,
@@ -138,23 +139,23 @@ impl Node {
         self.net.card.offer(target, next, over).await
     }
 
-    /// How long a frame of so many bytes has the card's link.
+    /// Returns the time that a frame of this size occupies the card's link.
     pub fn wire_interval(&self, bytes: u64) -> Duration {
         self.net.card.port.serialisation(bytes)
     }
 
-    /// Counts the frames of a tester on their own from now on.
+    /// Counts the frames of a tester separately from now on.
     pub fn watch_tester(&self, tester: NodeId) {
         self.net.card.testers.watch(tester, false);
     }
 
-    /// Likewise of a generator, which is all that there is at the end of its wire: what handlers send on for stations that are not
-    /// there leaves by the wire by which it came.
+    /// The same for a generator, the only device at the end of its wire. Handlers' frames to missing stations leave by
+    /// the wire on which they arrived.
     pub fn watch_generator(&self, generator: NodeId) {
         self.net.card.testers.watch(generator, true);
     }
 
-    /// What has become of the frames of a tester; none where they are not counted.
+    /// The disposition of a tester's frames; none if they are not counted.
     pub fn judged(&self, tester: NodeId) -> Option<Judged> {
         self.net.card.testers.judged(tester)
     }
@@ -164,7 +165,7 @@ impl Node {
         self.net.card.busy()
     }
 
-    /// What frames have made each part of the host do so far.
+    /// Work of each part of the host for frames so far.
     pub fn host_work(&self) -> Vec<HostWork> {
         self.net.work()
     }
@@ -226,13 +227,13 @@ impl Design for Ethernet {
         "sockets"
     }
 
-    /// TCP computes checksums, and sends again.
+    /// TCP computes checksums and resends.
     fn needs_bytes(&self) -> bool {
         true
     }
 
     fn stages(&self) -> Vec<Stage> {
-        // Those of handlers are of the design that had them first.
+        // The stages of handlers belong to the design that had them first.
         let of_handlers =
             [handlers::MATCH, handlers::MATCH_QUEUED, handlers::HANDLER, handlers::HANDLER_QUEUED];
         [stages::STAGES, &of_handlers].concat()
@@ -289,7 +290,7 @@ impl CardSpec for EthernetSpec {
     }
 
     fn makes_up_for(&self, packet: &Packet) -> bool {
-        // What TCP does for its segments, nothing does for datagrams and other frames of programs.
+        // TCP recovers its segments. Nothing recovers datagrams and other frames of programs.
         packet.payload.pieces().next().is_none_or(|(_, frame)| wire::is_recovered(frame))
     }
 

@@ -1,4 +1,4 @@
-//! The driver: interrupts of received and sent frames, descriptors, doorbells.
+//! The driver: interrupts for received and sent frames, descriptors, doorbells.
 
 use super::loans::Loan;
 use super::net::Net;
@@ -10,13 +10,13 @@ use nicety_host::threads::{Data, Group, Piece, Placement, Thread};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
-/// Lines of a received frame that the driver and the stack look at: descriptor, buffer's head, headers.
+/// Cache lines of a received frame that the driver and the stack read: descriptor, buffer head, headers.
 const HEADER_LINES: u64 = 3;
-/// Lines of a channel's state in the driver: the ring's indices and counters.
+/// Cache lines of a channel's state in the driver: the ring's indices and counters.
 const STATE_LINES: u64 = 4;
 
 impl Net {
-    /// Starts the threads of interrupts, those of receive channels spread over as many CPUs as the spec says.
+    /// Starts the interrupt threads. Those of receive channels are spread over the CPUs in the spec.
     pub(super) fn start_driver(self: &Rc<Net>) {
         let cpus = self.spec.interrupts.cpus;
         for (number, ring) in self.card.receive.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Net {
             self.begin_interrupt(&thread, &state, &mut handler).await;
             let (handlers, busy) = self.handlers.get();
             self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
-            // A register has said how many frames there are; without, those are taken that come meanwhile.
+            // A register gives the number of frames. Without it, frames that arrive meanwhile are taken, too.
             let there = match self.spec.driver.interrupt_reads {
                 0 => self.spec.driver.budget,
                 _ => self.spec.driver.budget.min(ring.arrived.borrow().len() as u64),
@@ -73,7 +73,7 @@ impl Net {
                 }
                 taken += 1;
             }
-            // The card learns by registers which frames were taken, with their buffers, and that it may interrupt again.
+            // Register writes tell the card the frames taken, their buffers, and that it may interrupt again.
             let buffers = ring.emptied.take();
             self.write_register(&thread).await;
             ring.give_back(buffers);
@@ -86,7 +86,7 @@ impl Net {
         }
     }
 
-    /// What a handler does before it looks at frames.
+    /// Runs the handler's work before it looks at frames.
     async fn begin_interrupt(&self, thread: &Thread, state: &Data, path: &mut Path) {
         let (driver, interrupts) = (&self.spec.driver, &self.spec.interrupts);
         let taken = Piece::new(Group::Kernel, interrupts.taken).stalled(interrupts.taken_time);
@@ -139,7 +139,7 @@ impl Net {
         Frame { bytes, verified, headers, path, loan }
     }
 
-    /// Hands frames to the soft rings of their connections. Those of a soft ring that follow each other come to it at once.
+    /// Hands frames to the soft rings of their connections. Consecutive frames of a soft ring go there together.
     async fn hand_over(&self, thread: &Thread, chain: Vec<Frame>) {
         let of = |frame: &Frame| self.card.hash(&frame.bytes) / self.card.receive.len() % self.rings.len();
         let mut frames = chain.into_iter().map(|frame| (of(&frame), frame)).peekable();
@@ -155,7 +155,7 @@ impl Net {
         }
     }
 
-    /// A register is read: the CPU waits for the answer.
+    /// Reads a register. The CPU waits for the answer.
     async fn read_register(&self, thread: &Thread) {
         let (registers, bus, no_frame) = (self.spec.registers, self.card.dma.bus(), self.no_frame());
         let read = async {
@@ -165,7 +165,7 @@ impl Net {
         thread.hold(Group::Driver, read).await;
     }
 
-    /// A register is written: the CPU hands the write to the bus. Returns when it has left the CPU.
+    /// Writes a register: the CPU hands the write to the bus. Returns when it has left the CPU.
     pub(super) async fn write_register(&self, thread: &Thread) {
         let (bus, no_frame, bytes) = (self.card.dma.bus(), self.no_frame(), self.spec.registers.bytes);
         let store = async { drop(bus.store(no_frame, bytes, Path::clock(self.sim.now())).await) };
@@ -189,11 +189,11 @@ impl Net {
                 thread.sleep().await;
                 path.advance(stages::RING_QUEUED, self.sim.now());
             }
-            // What is copied was written just before, so that no miss is charged for it.
+            // The copied bytes were just written, so no miss is charged for them.
             let copied = if frame.len() as u64 <= driver.copy { self.lines(frame.len()) } else { 0 };
             let work = driver.transmit + copied * self.spec.sockets.copy;
             thread.run(Piece::new(Group::Driver, work).touching(&touched), stages::DRIVER_OUT, path).await;
-            // Another thread may have been quicker.
+            // Another thread may have been faster.
             if !ring.is_full() {
                 break;
             }
@@ -210,7 +210,7 @@ impl Net {
         });
     }
 
-    /// The handler of a transmit channel's interrupts: those who wait for descriptors look again.
+    /// Handles the interrupts of a transmit channel, and wakes the threads that wait for descriptors.
     async fn serve_sent(self: Rc<Net>, number: usize, thread: Thread) {
         let ring = &self.card.transmit[number];
         let state = Data::new(STATE_LINES);

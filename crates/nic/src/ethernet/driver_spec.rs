@@ -1,50 +1,52 @@
-//! The spec of interrupts, and of the driver that takes them.
+//! The spec of interrupts and of the driver that handles them.
 
 use nicety_spec::Section;
 use nicety_types::Duration;
 
-/// The most of a piece of work.
+/// The most instructions of a single key.
 const MOST_INSTRUCTIONS: u64 = 10_000_000;
-/// The longest IP packet, and a byte.
+/// The longest IP packet, rounded up by a byte.
 pub(super) const MOST_PACKET: u64 = 64 << 10;
 
-/// How the card coalesces the interrupts of a channel.
+/// The coalescing of a channel's interrupts.
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptsSpec {
-    /// After so many frames.
+    /// Number of frames per interrupt.
     pub packets: u64,
-    /// So long after the first frame that no interrupt has told of.
+    /// Time after the first unreported frame.
     pub time: Duration,
-    /// CPUs among which channels are spread.
+    /// Number of CPUs for the channels.
     pub cpus: usize,
-    /// Instructions with which the host takes one from the bus, before its handler begins and behind it.
+    /// Instructions of the host per interrupt, before its handler begins and after it ends.
     pub taken: u64,
-    /// What it waits for registers of the bus's bridge meanwhile.
+    /// Time that this work waits for registers of the bus bridge.
     pub taken_time: Duration,
 }
 
-/// The driver's work, in instructions unless said otherwise.
+/// The driver's work, in instructions unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
-    /// An interrupt, beside its frames.
+    /// An interrupt, apart from its frames.
     pub interrupt: u64,
     /// Registers of the card that its handler reads, one after another.
     pub interrupt_reads: u64,
-    /// Registers that it writes: the first with the frames taken, the others when they are handed over.
+    /// Registers that its handler writes: the first with the frames taken, the others when they are handed over.
     pub interrupt_writes: u64,
     /// A received frame.
     pub receive: u64,
-    /// A receive buffer posted again, with a register written, by whoever frees its frame; with 0 the handler posts all at once.
+    /// The return of a receive buffer, with a register write, when its frame is freed. With 0 the handler returns all
+    /// at once.
     pub post: u64,
-    /// The share of a ring's buffers whose frames the kernel may have, in percent: beyond, the driver copies them.
+    /// Limit for frames in the kernel, in percent of a ring's buffers. Beyond it the driver copies frames.
     pub loan: u64,
     /// A frame to send.
     pub transmit: u64,
-    /// The longest frame to send that the driver copies to a buffer of its own, in bytes; 0 if it copies none.
+    /// The longest frame to send that the driver copies to its own buffer, in bytes; 0 for no copies.
     pub copy: u64,
-    /// Used descriptors of a ring from which on one who sends reads a register to learn which are free; 0 if the card tells.
+    /// Used descriptors of a ring at which a sender reads a register to learn the free ones; 0 if the card reports
+    /// them.
     pub reclaim: u64,
-    /// Most frames of an interrupt.
+    /// The most frames per interrupt.
     pub budget: u64,
 }
 
@@ -79,7 +81,7 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
     }
 }
 
-/// Reads that of interrupts, with what a bus has to say of them.
+/// Reads the spec of interrupts, including the bus's part.
 pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> InterruptsSpec {
     InterruptsSpec {
         packets: s.count("packets", 1..=1 << 16, "frames after which a channel interrupts"),
@@ -99,7 +101,7 @@ pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> 
     }
 }
 
-/// A number of instructions.
+/// Reads a number of instructions.
 pub(super) fn instructions(s: &Section<'_>, key: &'static str, doc: &'static str) -> u64 {
     s.count(key, 0..=MOST_INSTRUCTIONS, doc)
 }

@@ -1,4 +1,4 @@
-//! A generator of frames: a card that sends frames without a host, as fast as its link allows, and drops what it receives.
+//! A generator of frames: a card without a host that sends as fast as its link allows, and drops received frames.
 
 use super::card::Card;
 use super::wire;
@@ -8,12 +8,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl Card {
-    /// Sends frames to a station when they are due, or as soon after that as the receiver lets it. `next` writes a frame, and
-    /// says when it is due; none at the end. Its addresses of Ethernet become those of this station and of that one. Nothing is
-    /// sent once `over` is true. From now on the card drops every frame that it receives.
+    /// Sends frames to a station when they are due, or as soon after that as the receiver permits. `next` writes a
+    /// frame, and returns when it is due; none at the end. The frame's Ethernet addresses become those of this station
+    /// and the other. Nothing is sent once `over` is true. From now on the card drops every received frame.
     ///
     /// # Panics
-    /// When a frame is too short to have addresses.
+    /// When a frame is too short for its addresses.
     pub(super) async fn offer(
         self: &Rc<Card>,
         target: NodeId,

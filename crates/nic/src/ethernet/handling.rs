@@ -1,4 +1,4 @@
-//! Handlers on frames: rules choose those that a frame goes to before it goes to the host, and they say where it goes on.
+//! Handlers on frames: rules select their frames before the host gets them, and handlers decide the destination.
 
 use super::card::Card;
 use super::joining::Arriving;
@@ -19,74 +19,74 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-/// Bytes of the shortest frame that a handler may send on: a header of Ethernet. The card pads it on the wire.
+/// Bytes of the shortest frame that a handler may send: an Ethernet header. The card pads it on the wire.
 const SHORTEST: u32 = 14;
 
-/// What became of the frames of a rule.
+/// Disposition of the frames of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "RuleReport")]
 pub struct RuleReport {
     /// The rule.
     pub rule: String,
-    /// Frames that it chose.
+    /// Frames that matched it.
     pub frames: u64,
     /// Of these, frames that handlers sent to the host.
     pub to_host: u64,
-    /// Frames that they sent out on the wire.
+    /// Frames that handlers sent on the wire.
     pub to_wire: u64,
-    /// Frames that they dropped.
+    /// Frames that handlers dropped.
     pub dropped: u64,
-    /// Frames on which they failed.
+    /// Frames with failed handlers.
     pub failed: u64,
 }
 
-/// Why handlers cannot be installed.
+/// The reason why handlers cannot be installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstallError {
     /// The card has no handler processors.
     NoProcessors,
-    /// It has as many rules as it can.
+    /// The card's table of rules is full.
     TooMany {
-        /// How many.
+        /// Its capacity.
         limit: usize,
     },
-    /// The rule compares more words than the card can.
+    /// The rule compares more words than the card supports.
     TooLong {
         /// The rule.
         rule: String,
-        /// Its words.
+        /// Its number of words.
         words: usize,
-        /// Most of them.
+        /// The limit.
         limit: usize,
     },
-    /// The rule compares a word that no frame of the card has.
+    /// The rule compares a word beyond the longest frame of the card.
     Behind {
         /// The rule.
         rule: String,
         /// The word's offset.
         offset: u32,
-        /// The last one in the longest frame.
+        /// The last offset in the longest frame.
         last: u64,
     },
-    /// Some frames match another rule, too.
+    /// Some frames also match another rule.
     Overlap {
         /// The rule.
         rule: String,
-        /// The other one.
+        /// The other rule.
         other: String,
-        /// What such a frame has.
+        /// Words of such a frame.
         words: Vec<Word>,
     },
-    /// Whether some frames match another rule, too, takes too long to find out.
+    /// A check whether some frames also match another rule takes too long.
     Intricate {
         /// The rule.
         rule: String,
-        /// The other one.
+        /// The other rule.
         other: String,
     },
     /// There is no such rule.
     NoSuchRule {
-        /// The number.
+        /// Its number.
         number: usize,
     },
     /// The program, or its state, does not fit.
@@ -154,7 +154,7 @@ impl Installed {
     }
 }
 
-/// The card's rules and its handler processors.
+/// The card's rules and handler processors.
 pub struct Handling {
     spec: HandlersSpec,
     /// Bytes of the longest frame.
@@ -162,7 +162,7 @@ pub struct Handling {
     frames: Rc<Frames>,
     rules: RefCell<Vec<Rc<Installed>>>,
     matching: RefCell<Occupancy>,
-    /// Frames of no rule, with when their last bytes came and when they are matched.
+    /// Frames without a rule, each with the arrival of its last byte and the end of matching.
     for_host: Channel<(Checked, Time, Time)>,
     sent: Cell<u64>,
 }
@@ -200,12 +200,12 @@ impl Handling {
         &self.spec.hpu
     }
 
-    /// The handler processors.
+    /// The handler processors at work.
     pub const fn frames(&self) -> &Rc<Frames> {
         &self.frames
     }
 
-    /// Gives the frames of a rule to handlers with this state; set-up, takes no virtual time. Returns their number.
+    /// Gives the frames of a rule to handlers with this state. Set-up: takes no virtual time. Returns their number.
     ///
     /// # Errors
     /// When the rule overlaps another one or is too long, or when program or state do not fit.
@@ -225,7 +225,7 @@ impl Handling {
         self.rules.borrow().get(number).cloned().ok_or(InstallError::NoSuchRule { number })
     }
 
-    /// The state of these handlers.
+    /// Returns the state of these handlers.
     ///
     /// # Errors
     /// When there are none with this number.
@@ -233,12 +233,12 @@ impl Handling {
         Ok(Frames::state(&self.installed(number)?.attachment))
     }
 
-    /// What became of the frames of each rule.
+    /// Disposition of the frames of each rule.
     pub fn reports(&self) -> Vec<RuleReport> {
         self.rules.borrow().iter().map(|installed| installed.report.borrow().clone()).collect()
     }
 
-    /// Frames that handlers have sent out.
+    /// Frames sent by handlers.
     pub const fn sent(&self) -> u64 {
         self.sent.get()
     }
@@ -251,16 +251,16 @@ impl Handling {
         self.frames.refused_commands()
     }
 
-    /// The rule that a frame matches.
+    /// Returns the rule that a frame matches.
     fn chosen(&self, frame: &[u8]) -> Option<usize> {
         self.rules.borrow().iter().position(|installed| installed.rule.matches(frame))
     }
 }
 
-/// Checks that a card whose longest frame has so many bytes can have a rule beside others.
+/// Checks a rule against others on a card with this longest frame.
 ///
 /// # Errors
-/// A rule that is too long, or has words that no frame has, or the first of the others that some frame matches, too.
+/// A rule that is too long or compares words beyond every frame, or the first other rule that shares a frame with it.
 pub fn check_rule<'r>(
     rule: &Rule,
     spec: &HandlersSpec,
@@ -289,7 +289,7 @@ pub fn check_rule<'r>(
     Ok(())
 }
 
-/// A frame from the link, whose check sequence is right.
+/// A frame from the link with a valid check sequence.
 pub(super) struct Checked {
     pub(super) message: MessageId,
     pub(super) frame: Buffer,
@@ -343,7 +343,7 @@ impl FrameOwner for Card {
 }
 
 impl Card {
-    /// Gives a frame, whose last byte came then, to its rule's handlers, or has it taken to host memory.
+    /// Gives a frame to its rule's handlers, or has it delivered to host memory. Its last byte arrived at `came`.
     pub(super) fn choose(self: &Rc<Card>, handling: &Handling, mut checked: Checked, came: Time) {
         let message = checked.message;
         handling.frames.watch_arrived(message, checked.frame.len() as u64);
@@ -385,7 +385,7 @@ impl Card {
         });
     }
 
-    /// Takes frames of no rule to host memory, one after another.
+    /// Delivers frames without a rule to host memory, one after another.
     pub(super) async fn serve_host(self: Rc<Card>) {
         let handling = self.handling.as_ref().expect("it has rules");
         loop {
@@ -398,7 +398,7 @@ impl Card {
         }
     }
 
-    /// Takes a frame that a handler has left to where it goes. Returns when it has left the card's buffer.
+    /// Forwards a frame after its handler. Returns when it has left the card's buffer.
     async fn take_on(self: &Rc<Card>, handled: Handled) {
         let Handled { message, bytes, path, .. } = handled;
         let hash = match handled.fate {
@@ -411,7 +411,7 @@ impl Card {
         self.write(Arriving { hash, payload, frames: 1, verified, message, path }).await;
     }
 
-    /// A frame, whose last byte came then, has left the card's buffer.
+    /// Records that a frame has left the card's buffer. Its last byte arrived at `came`.
     fn left(&self, handling: &Handling, message: MessageId, came: Time) {
         handling.frames.watch_settled(message, self.sim.now());
         self.settle(message.source, came);
@@ -421,13 +421,13 @@ impl Card {
     /// Sends a frame of a handler. Returns when it has left the card's buffer.
     async fn send_on(&self, by: MessageId, frame: &[u8], path: Path) {
         let payload = super::transmit::whole(frame);
-        // A switch sends nothing back to where it came from.
+        // A switch does not return a frame to its source.
         let other = |node: &NodeId| *node != self.node;
         let destination = match wire::destination(frame, self.nodes).filter(other) {
             Some(station) => station,
             None => {
                 self.judge(by.source, Fate::NoStation, 1);
-                // What is at the end of a generator's wire takes all that comes by it.
+                // The device at the end of a generator's wire takes all frames.
                 if !self.testers.takes_all(by.source) {
                     self.launch_to_nobody(payload.len(), path).await;
                     return;

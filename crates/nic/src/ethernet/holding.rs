@@ -1,5 +1,5 @@
-//! Bytes that a connection keeps from their reader until there are many, or the peer has pushed them: a reader that is woken for
-//! several frames is woken less often.
+//! Bytes held back from a reader until there are enough, or the peer has pushed them. Fewer wake-ups of a reader then
+//! serve several frames.
 
 use super::net::{Connection, Net};
 use super::stages;
@@ -10,15 +10,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-/// What a connection keeps from its reader.
+/// The bytes that a connection holds back from its reader.
 #[derive(Default)]
 pub(super) struct Held {
     bytes: Cell<usize>,
-    /// Until when.
+    /// The deadline.
     until: Cell<Option<Time>>,
 }
 
-/// Connections that keep bytes from their readers, in the order in which their times are over.
+/// Connections that hold back bytes, in the order of their deadlines.
 #[derive(Default)]
 pub(super) struct Holding(RefCell<VecDeque<(Time, Weak<Connection>)>>);
 
@@ -27,7 +27,7 @@ impl Held {
         self.bytes.get()
     }
 
-    /// Nothing is kept any more.
+    /// Releases all held bytes.
     pub(super) fn release(&self) {
         self.bytes.set(0);
         self.until.set(None);
@@ -35,18 +35,18 @@ impl Held {
 }
 
 impl Holding {
-    /// When the first time is over.
+    /// The earliest deadline.
     pub(super) fn next(&self) -> Option<Time> {
         self.0.borrow().front().map(|(until, _)| *until)
     }
 }
 
 impl Net {
-    /// A frame has brought bytes for a reader. Whether it is told of them.
+    /// Handles a frame with bytes for a reader. Returns whether to notify the reader of them.
     pub(super) fn is_told(&self, connection: &Rc<Connection>, arrival: &Arrival, pushed: bool) -> bool {
         let (sockets, held) = (&self.spec.sockets, &connection.held);
         let bytes = held.bytes.get() + arrival.readable;
-        // Behind a frame that fills a gap there are others, of which one may have been pushed.
+        // A frame that fills a gap releases later frames, and one of them may have been pushed.
         let filled = arrival.readable > arrival.payload;
         let many = |part| bytes as u64 >= sockets.receive_buffer / part;
         if pushed || filled || sockets.push == 0 || many(sockets.push) {
@@ -62,7 +62,7 @@ impl Net {
         false
     }
 
-    /// A reader is told of what has come. Returns the threads to wake.
+    /// Notifies a reader of its bytes. Returns the threads to wake.
     pub(super) fn told(&self, connection: &Connection, path: &Path) -> Vec<Thread> {
         connection.path.replace(path.clone());
         let mut threads = connection.readers.all();
@@ -70,7 +70,7 @@ impl Net {
         threads
     }
 
-    /// Tells readers of bytes that were kept from them for long enough.
+    /// Notifies readers of bytes past their deadline.
     pub(super) async fn tell_late(&self, thread: &Thread) {
         let now = self.sim.now();
         while self.holding.next().is_some_and(|until| until <= now) {

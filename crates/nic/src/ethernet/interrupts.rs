@@ -1,17 +1,17 @@
-//! Coalesced interrupts: a channel interrupts after so many frames, or so long after the first one.
+//! Coalesced interrupts: a channel interrupts after a number of frames, or a time after the first one.
 //!
-//! An interrupt is not followed by another before the driver has armed the channel again, which it does when it has taken all
-//! frames that it saw. Frames that came in between count at once.
+//! After an interrupt, the channel is silent until the driver arms it again. The driver does so when it has taken all
+//! frames that it saw. Frames that arrived in between count at once.
 
 use super::spec::InterruptsSpec;
 use nicety_kernel::Sim;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What an interrupt of a channel does, by the channel's number.
+/// The effect of a channel's interrupt, by the channel's number.
 type Raise = Box<dyn Fn(usize)>;
 
-/// The interrupt of a channel.
+/// The coalesced interrupts of a channel.
 pub(super) struct Coalescing(Rc<Inner>);
 
 struct Inner {
@@ -20,9 +20,9 @@ struct Inner {
     /// The channel's number.
     channel: usize,
     armed: Cell<bool>,
-    /// Frames that no interrupt has told of.
+    /// Frames not yet reported by an interrupt.
     frames: Cell<u64>,
-    /// Counts interrupts and armings, so that a timer knows whether it is still the one.
+    /// Number of interrupts and armings, by which a timer detects that it is obsolete.
     era: Cell<u64>,
     raise: RefCell<Option<Raise>>,
 }
@@ -40,12 +40,12 @@ impl Coalescing {
         }))
     }
 
-    /// Says what an interrupt does.
+    /// Sets the effect of an interrupt.
     pub(super) fn connect(&self, raise: impl Fn(usize) + 'static) {
         self.0.raise.replace(Some(Box::new(raise)));
     }
 
-    /// A frame has come to host memory.
+    /// Records a frame that has arrived in host memory.
     pub(super) fn frame(&self) {
         let inner = &self.0;
         inner.frames.set(inner.frames.get() + 1);
@@ -54,7 +54,7 @@ impl Coalescing {
         }
     }
 
-    /// The driver has taken all frames that it saw, and wants to hear of others: so many have come that it did not see.
+    /// Arms the channel: the driver has taken all frames that it saw. `unseen` frames have arrived since.
     pub(super) fn arm(&self, unseen: u64) {
         let inner = &self.0;
         inner.armed.set(true);
@@ -67,7 +67,7 @@ impl Coalescing {
 }
 
 impl Inner {
-    /// Interrupts, or waits for the time to be over where a frame is the `first`.
+    /// Raises an interrupt, or starts the timer if a frame is the `first`.
     fn look(self: Rc<Inner>, first: bool) {
         if self.frames.get() >= self.spec.packets || self.spec.time.is_zero() {
             self.raise();
@@ -98,8 +98,8 @@ mod tests {
     use nicety_kernel::{Config, World};
     use nicety_types::{Duration, Time};
 
-    /// When a channel interrupts that gets frames at these instants, in microseconds, and is armed again so long after each
-    /// interrupt, in microseconds.
+    /// Returns the times of a channel's interrupts, in microseconds. It gets frames at the times `frames`, and is armed
+    /// again `handling` after each interrupt.
     fn interrupts(frames: &'static [u64], handling: u64) -> Vec<u64> {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -141,15 +141,16 @@ mod tests {
 
     #[test]
     fn frames_that_come_while_the_driver_works_count_when_it_arms_again() {
-        // Four at 4; three more until 9, from where on the timer runs, over at 19; one at 20, before the driver arms at 24.
+        // Four at 4. Three more until 9, when the timer starts, and it ends at 19. One at 20, before the driver arms at
+        // 24.
         assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 20], 5), [4, 19, 34]);
-        // Four more until the driver arms: at once.
+        // Four more before the driver arms: at once.
         assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 8], 5), [4, 9]);
     }
 
     #[test]
     fn an_old_timer_does_nothing() {
-        // The first frame's timer would end at 11, but four frames have interrupted before.
+        // The first frame's timer would end at 11, but four frames interrupted before.
         assert_eq!(interrupts(&[1, 2, 3, 4, 10], 1), [4, 20]);
     }
 }

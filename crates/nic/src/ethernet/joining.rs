@@ -1,8 +1,11 @@
-//! Large receive offload: frames of a connection that follow each other become one, before they go to host memory.
+//! Large receive offload: consecutive frames of a connection are joined before they go to host memory.
 //!
-//! A frame with payload waits for the next of its connection, `receive.lro_time` at most. It goes to host memory, with those
-//! that were joined to it, when one comes that pushes (PSH) or does not go on where it ends, when it is as long as may be, and
-//! when frames of too many other connections wait.
+//! A frame with payload waits for the next of its connection, at most for `receive.lro_time`. It goes to host memory,
+//! with the frames joined to it, in each of these cases:
+//!
+//! - A frame arrives that pushes (PSH) or does not continue it.
+//! - It has the maximum length.
+//! - Frames of too many other connections wait.
 
 use super::card::Card;
 use super::stages;
@@ -12,22 +15,22 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Flags of TCP that let a frame wait: an acknowledgement alone (RFC 9293, 3.1).
+/// The TCP flags of a frame that may wait: an acknowledgement alone (RFC 9293, 3.1).
 const ACK: u8 = 0x10;
 
-/// A frame on its way to host memory, or several that were joined.
+/// A frame on its way to host memory, or several joined ones.
 pub(super) struct Arriving {
     pub(super) hash: usize,
     pub(super) payload: Payload,
-    /// How many frames it is.
+    /// Number of joined frames.
     pub(super) frames: u64,
-    /// Whether the card has found its checksums right.
+    /// Whether the card found its checksums valid.
     pub(super) verified: bool,
     pub(super) message: MessageId,
     pub(super) path: Path,
 }
 
-/// Frames of a channel that wait for others.
+/// The waiting frames of a channel.
 #[derive(Default)]
 pub(super) struct Joining {
     waiting: RefCell<VecDeque<Waiting>>,
@@ -35,10 +38,10 @@ pub(super) struct Joining {
 }
 
 struct Waiting {
-    /// Its number among all that have waited.
+    /// Its number among all that ever waited.
     number: u64,
     bytes: Vec<u8>,
-    /// Without its payload, which is `bytes`.
+    /// Without its payload, which is in `bytes`.
     arriving: Arriving,
 }
 
@@ -51,7 +54,7 @@ impl Waiting {
 }
 
 impl Card {
-    /// Joins a frame to one that waits, or has it wait, or writes it.
+    /// Joins a frame to a waiting one, lets it wait, or writes it.
     pub(super) async fn join(self: &Rc<Card>, arriving: Arriving, frame: &[u8]) {
         let channel = arriving.hash % self.receive.len();
         let joining = &self.receive[channel].joining;
@@ -109,7 +112,7 @@ impl Card {
     }
 }
 
-/// Whether a frame may wait for the next: it has payload, and no flags but an acknowledgement.
+/// Whether a frame may wait for the next: it has payload, and no flag but an acknowledgement.
 fn waits(frame: &[u8]) -> bool {
     let Some(ip) = Parsed::read(frame).ok().and_then(|parsed| parsed.ip) else { return false };
     let segment = &frame[ip.payload.clone()];
@@ -118,5 +121,5 @@ fn waits(frame: &[u8]) -> bool {
         && TcpHeader::read(segment).is_ok_and(|tcp| tcp.flags == ACK && tcp.length < segment.len())
 }
 
-/// TCP, as a packet of IP names it.
+/// TCP's protocol number in an IP packet.
 const TCP: u8 = 6;

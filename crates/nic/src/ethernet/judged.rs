@@ -1,17 +1,17 @@
-//! What becomes at a card of the frames of testers: how many went where, and how long they took.
+//! Disposition of testers' frames at a card, and their latency.
 
 use super::card::Card;
 use nicety_types::{Histogram, NodeId, Time};
 use std::cell::RefCell;
 
-/// Where a frame went.
+/// Disposition of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Host,
-    /// The host had no buffer for it, or none that is long enough.
+    /// The host had no buffer for it, or none of sufficient length.
     NoRoom,
     Wire,
-    /// Of those sent out.
+    /// Sent to an address without a station.
     NoStation,
     Dropped,
     Failed,
@@ -21,33 +21,33 @@ pub(super) enum Fate {
 /// Frames of a tester at the card that it sends to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judged {
-    /// Frames that came, and have left the card's buffer.
+    /// Frames that arrived and have left the card's buffer.
     pub handled: u64,
-    /// Of these, frames for the host: those that no handler wanted, and those that handlers have sent there.
+    /// Of these, frames for the host: those without a handler, and those that handlers sent there.
     pub to_host: u64,
-    /// Of those for the host, frames that it had no buffer for.
+    /// Of those for the host, frames without a buffer.
     pub dropped_at_host: u64,
-    /// Frames that handlers have sent out.
+    /// Frames that handlers sent on the wire.
     pub to_wire: u64,
-    /// Of these, frames to addresses that no station has.
+    /// Of these, frames to addresses without a station.
     pub no_station: u64,
     /// Frames that handlers dropped.
     pub dropped_by_handler: u64,
-    /// Frames on which handlers failed.
+    /// Frames with failed handlers.
     pub failed: u64,
-    /// Frames whose check sequence was wrong.
+    /// Frames with a wrong check sequence.
     pub damaged: u64,
-    /// From the last byte of each in the card's buffer until it had left that, in picoseconds.
+    /// Time from the arrival of each frame's last byte in the card's buffer until the frame left it, in picoseconds.
     pub latency: Histogram,
 }
 
-/// The testers whose frames are counted.
+/// The watched testers.
 #[derive(Default)]
 pub(super) struct Testers(RefCell<Vec<Tester>>);
 
 struct Tester {
     node: NodeId,
-    /// Whether it takes all frames that come by its wire, whatever their address.
+    /// Whether it takes all frames on its wire, whatever their address.
     takes_all: bool,
     judged: Judged,
 }
@@ -75,7 +75,7 @@ impl Testers {
 }
 
 impl Card {
-    /// So many frames of a node went there.
+    /// Counts `frames` frames of a node with this disposition.
     pub(super) fn judge(&self, source: NodeId, fate: Fate, frames: u64) {
         self.testers.count(source, |judged| match fate {
             Fate::Host => judged.to_host += frames,
@@ -91,7 +91,7 @@ impl Card {
         });
     }
 
-    /// A frame of a node, whose last byte came then, has left the card's buffer.
+    /// Counts a frame that has left the card's buffer. Its last byte arrived at `came`.
     pub(super) fn settle(&self, source: NodeId, came: Time) {
         let now = self.sim.now();
         self.testers.count(source, |judged| {

@@ -1,5 +1,5 @@
-//! Receive buffers whose frames the kernel has. Where the driver posts each by itself, whoever frees the frame does it, by a
-//! register; a driver that would run out of buffers copies frames, and keeps theirs.
+//! Receive buffers lent to the kernel with their frames. If the driver returns each separately, the code that frees a
+//! frame does so by a register write. A driver short of buffers copies frames instead, and keeps their buffers.
 
 use super::card::Card;
 use super::net::Net;
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Buffers of a frame that the kernel has. The card has them back when this is dropped.
+/// The buffers of a frame in the kernel. Dropping it returns them to the card.
 pub(super) struct Loan {
     card: Rc<Card>,
     channel: usize,
@@ -34,21 +34,21 @@ impl Drop for Loan {
     }
 }
 
-/// The buffers of a connection's frames with bytes that no program has read, in their order.
+/// The buffers of a connection's frames with unread bytes, in order.
 #[derive(Default)]
 pub(super) struct Loans {
     frames: RefCell<VecDeque<(usize, Loan)>>,
-    /// Bytes read of the first.
+    /// Bytes read of the first frame.
     read: Cell<usize>,
 }
 
 impl Loans {
-    /// A frame has brought so many bytes.
+    /// Adds a frame with `bytes` bytes.
     pub(super) fn add(&self, bytes: usize, loan: Loan) {
         self.frames.borrow_mut().push_back((bytes, loan));
     }
 
-    /// So many bytes were read, and so many are there still. Returns what was lent for frames that were read to their end.
+    /// Records that `bytes` bytes were read, with `left` still unread. Returns the buffers of completely read frames.
     pub(super) fn read(&self, bytes: usize, left: usize) -> Vec<Loan> {
         let mut frames = self.frames.borrow_mut();
         if left == 0 {
@@ -70,7 +70,7 @@ impl Loans {
 }
 
 impl Net {
-    /// The buffers of a frame whose bytes wait for a program are its connection's; those of others are returned, to be freed.
+    /// Lends a frame's buffers to its connection, if its bytes wait for a program. Otherwise returns them, to be freed.
     pub(super) fn lend(&self, arrival: &Arrival, loan: Option<Loan>) -> Option<Loan> {
         let Source::Connection(id) = arrival.source else { return loan };
         match (self.connection(id), loan) {
@@ -82,7 +82,7 @@ impl Net {
         }
     }
 
-    /// Frames are freed: their buffers are posted again, one after another.
+    /// Frees frames: returns their buffers to the card, one after another.
     pub(super) async fn free(&self, thread: &Thread, loans: impl IntoIterator<Item = Loan>, path: &mut Path) {
         for loan in loans {
             let touched = [&self.card.receive[loan.channel].posting];

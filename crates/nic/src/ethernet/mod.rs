@@ -1,37 +1,37 @@
 //! Ethernet cards, and the kernel path behind them: drivers, soft rings, TCP, sockets.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
 //! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
-//! | `rules/` | which frames handlers want |
-//! | `handling.rs` | handlers on frames, and where frames go from them |
-//! | `generate.rs`, `tester.rs` | generators of frames: a card, and a tester that has none |
-//! | `judged.rs` | what becomes of a tester's frames |
-//! | `loans.rs` | receive buffers whose frames the kernel has |
-//! | `softrings.rs` | kernel threads that run the protocols for frames that have come |
-//! | `waiters.rs`, `programs.rs` | threads that wait, and those of programs |
-//! | `net.rs` | the host's network: the stack, timers, who waits for what |
-//! | `holding.rs` | bytes that a reader is not told of yet |
+//! | `rules/` | rules that select frames for handlers |
+//! | `handling.rs` | handlers on frames, and the destinations of frames after them |
+//! | `generate.rs`, `tester.rs` | generators of frames: a card, and a tester without a card |
+//! | `judged.rs` | disposition of a tester's frames |
+//! | `loans.rs` | receive buffers lent to the kernel |
+//! | `softrings.rs` | kernel threads that run the protocols for received frames |
+//! | `waiters.rs`, `programs.rs` | waiting threads, and threads of programs |
+//! | `net.rs` | the host's network: the stack, timers, waiting threads |
+//! | `holding.rs` | bytes held back from a reader |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
-//! | `work.rs` | what frames make each part of the host do |
+//! | `work.rs` | work of each part of the host for frames |
 //! | `sockets/` | sockets, and the calls of programs on them |
 //! | `messages/` | `send` and `recv` over connections |
 //! | `design.rs` | the card behind the design seam |
 //!
 //! # The steps of a byte
-//! 1. A thread enters the kernel, and copies the bytes to its socket. TCP makes segments of them, each a frame; the driver puts
-//!    it into a buffer with a descriptor, and writes to a register of the card (the doorbell).
+//! 1. A thread enters the kernel, and copies the bytes to its socket. TCP makes segments of them, each a frame. The
+//!    driver puts each frame into a buffer with a descriptor, and writes to a register of the card (the doorbell).
 //! 2. The card fetches descriptors, then the frame, and sends it with its check sequence.
-//! 3. The other card verifies it, hashes addresses and ports to a receive channel, and writes the frame to the channel's next
-//!    buffer, and a completion behind it. Without a free buffer it drops the frame.
-//! 4. After so many frames, or so long after the first, the channel interrupts its CPU. The handler reads registers, takes all
-//!    frames, and then hands them to the soft rings of their connections, whose threads it wakes.
+//! 3. The other card verifies it, and selects a receive channel by a hash of addresses and ports. It writes the frame
+//!    to the channel's next buffer, then a completion. Without a free buffer it drops the frame.
+//! 4. After a number of frames, or a time after the first, the channel interrupts its CPU. The handler reads registers
+//!    and takes all frames. It then hands them to the soft rings of their connections, and wakes their threads.
 //! 5. The thread of a soft ring runs TCP, sends acknowledgements, and wakes the thread that waits for the bytes.
-//! 6. That thread copies them, and frees their frames, whose buffers go back to the card.
+//! 6. That thread copies them and frees their frames. The buffers go back to the card.
 //!
-//! The protocols are `crates/stack`; what each step costs, and where it queues, is here. Threads are `nicety_host::threads`.
+//! The protocols are in `crates/stack`. The costs and queues of each step are here. Threads are `nicety_host::threads`.
 
 mod card;
 mod design;

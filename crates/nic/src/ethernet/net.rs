@@ -1,4 +1,4 @@
-//! A host's network: the stack, the kernel threads that run it, and who waits for what.
+//! A host's network: the stack, the kernel threads that run it, and the threads that wait for sockets.
 
 use super::card::Card;
 use super::holding::{Held, Holding};
@@ -23,35 +23,35 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The frame's number where none is meant, for transfers over the bus that belong to no frame.
+/// The frame number of bus transfers that belong to no frame.
 pub(super) const NO_FRAME: u64 = u64::MAX;
 
-/// A connection's state in the kernel, beside the stack's own.
+/// A connection's state in the kernel, besides the stack's own.
 pub(super) struct Connection {
-    /// Its lines in caches.
+    /// Its cache lines.
     pub(super) data: Data,
-    /// Buffers of frames that no program has read.
+    /// Buffers of unread frames.
     pub(super) loans: Loans,
-    /// Bytes that readers are not told of.
+    /// Bytes held back from readers.
     pub(super) held: Held,
     /// Threads that wait to read.
     pub(super) readers: Waiters,
-    /// Threads that wait to write, or until it is established.
+    /// Threads that wait to write, or for the connection to be established.
     pub(super) writers: Waiters,
-    /// Whether it is one of those that [`Net::watcher`] waits for.
+    /// Whether [`Net::watcher`] waits for it.
     pub(super) watched: Cell<bool>,
-    /// Up to what the stack has done with the last frame.
+    /// The path up to the stack's work for the last frame.
     pub(super) path: RefCell<Path>,
-    /// Up to the last segment of it that came or was sent: its timers run from there.
+    /// The path up to its last segment, received or sent. Its timers run from there.
     last: RefCell<Path>,
     /// Whether it is established.
     pub(super) connected: Cell<bool>,
-    /// Why it is over.
+    /// The reason for its failure.
     pub(super) failed: Cell<Option<Error>>,
 }
 
 impl Connection {
-    /// A segment has come, with so many bytes for a program. A reader may see them before it is told of them.
+    /// Records a segment with `readable` bytes for a program. A reader may see them before its notification.
     pub(super) fn came(&self, readable: usize, path: &Path) {
         self.last.replace(path.clone());
         if readable > 0 || !self.connected.get() {
@@ -59,7 +59,7 @@ impl Connection {
         }
     }
 
-    /// The path of what the stack does now; where a timer has it do that, it goes on from the last segment.
+    /// Returns the path of the stack's current work. If a timer triggered it, the path continues from the last segment.
     fn timed(&self, path: &Path, now: Time) -> Path {
         if !path.is_clock() {
             return path.clone();
@@ -77,9 +77,9 @@ pub(super) struct Waited {
     pub(super) readers: Waiters,
     /// Threads that wait for room.
     pub(super) writers: Waiters,
-    /// Whether it is one of those that [`Net::watcher`] waits for.
+    /// Whether [`Net::watcher`] waits for it.
     pub(super) watched: Cell<bool>,
-    /// Up to what the stack has done with the last frame for it.
+    /// The path up to the stack's work for its last frame.
     pub(super) path: RefCell<Option<Path>>,
 }
 
@@ -98,25 +98,25 @@ pub(super) struct Net {
     pub(super) datagrams: RefCell<FxHashMap<DatagramId, Rc<Waited>>>,
     /// A thread that waits for any of several sockets.
     pub(super) watcher: RefCell<Option<Thread>>,
-    /// What has come for the sockets that it waits for, or would.
+    /// Signals arrivals for the watcher's sockets.
     pub(super) early: Early,
-    /// Ranks whose stations the stack knows.
+    /// Ranks with stations known to the stack.
     known: RefCell<FxHashSet<u32>>,
     pub(super) system_calls: Cell<u64>,
-    /// Interrupts of receive channels that were handled, and what their handlers took before they took frames.
+    /// Number of handled interrupts of receive channels, and the time of their handlers before they took frames.
     pub(super) handlers: Cell<(u64, Duration)>,
     /// The threads of interrupts, with their CPUs.
     pub(super) interrupted: RefCell<Vec<(usize, Thread)>>,
-    /// When the timer's thread is to run.
+    /// The time at which the timer's thread runs next.
     due: Cell<Option<Time>>,
     due_sooner: Signal,
 }
 
 impl Net {
-    /// Starts the kernel's threads: those of interrupts, soft rings and timers.
+    /// Starts the kernel's threads: for interrupts, soft rings and timers.
     ///
     /// # Errors
-    /// When there can be no stack with this spec.
+    /// When no stack is possible with this spec.
     pub(super) fn start(sim: &Sim, spec: Arc<EthernetSpec>, card: Rc<Card>) -> Result<Rc<Net>, CardError> {
         let threads = Threads::new(sim, spec.threads, spec.cpus);
         let node = card.node;
@@ -156,17 +156,17 @@ impl Net {
         Ok(net)
     }
 
-    /// Does something with the stack at this instant.
+    /// Calls `act` on the stack at this instant.
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut Stack, Time) -> T) -> T {
         act(&mut self.stack.borrow_mut(), self.sim.now())
     }
 
-    /// The number for transfers over the bus that belong to no frame.
+    /// The message number of bus transfers that belong to no frame.
     pub(super) fn no_frame(&self) -> MessageId {
         MessageId { source: self.card.node, sequence: NO_FRAME }
     }
 
-    /// A connection that the stack has.
+    /// Returns a connection of the stack.
     pub(super) fn connection(&self, id: ConnectionId) -> Option<Rc<Connection>> {
         if let Some(known) = self.connections.borrow().get(&id) {
             return Some(known.clone());
@@ -193,8 +193,8 @@ impl Net {
         connection
     }
 
-    /// What follows from something that was done with the stack: threads that wait are woken, frames that are ready are sent,
-    /// and the timer is set. All of it is work of `thread`.
+    /// Handles the results of a step of the stack: wakes waiting threads, sends frames that are ready, and sets the
+    /// timer. All of it is work of `thread`.
     pub(super) async fn follow(self: &Rc<Net>, thread: &Thread, path: &mut Path) {
         loop {
             let event = self.stack.borrow_mut().next_event();
@@ -206,14 +206,14 @@ impl Net {
         self.set_timer();
     }
 
-    /// Wakes threads; the path goes on beside that.
+    /// Wakes threads. The path continues without them.
     pub(super) async fn wake(&self, thread: &Thread, woken: Vec<Thread>, path: &Path) {
         for other in woken {
             thread.wake(&other, &mut path.clone()).await;
         }
     }
 
-    /// A socket has changed. Returns the threads to wake.
+    /// Handles a change of a socket. Returns the threads to wake.
     fn changed(&self, event: Event, path: &Path) -> Vec<Thread> {
         match event {
             Event::Incoming(listener) => {
@@ -247,7 +247,7 @@ impl Net {
         threads
     }
 
-    /// Something has come for a socket: the thread that watches it, if one does.
+    /// Records an arrival for a socket. Returns the thread that watches it, if any.
     pub(super) fn came_for(&self, watched: &Cell<bool>) -> Option<Thread> {
         if watched.get() {
             self.early.note();
@@ -255,7 +255,7 @@ impl Net {
         self.watcher.borrow().clone().filter(|_| watched.get())
     }
 
-    /// Something has come for a listener or a datagram socket. Returns the threads to wake.
+    /// Records an arrival for a listener or a datagram socket. Returns the threads to wake.
     fn readable(&self, socket: &Waited, path: &Path) -> Vec<Thread> {
         socket.path.replace(Some(path.clone()));
         let mut threads = socket.readers.all();
@@ -302,18 +302,18 @@ impl Net {
         }
     }
 
-    /// Lines of so many bytes.
+    /// Number of cache lines of `bytes` bytes.
     pub(super) fn lines(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.spec.threads.caches.line)
     }
 
-    /// Datagrams have left. Returns the threads to wake.
+    /// Handles departed datagrams. Returns the threads to wake.
     fn emptied(&self, source: Source) -> Vec<Thread> {
         let Source::Datagram(id) = source else { return Vec::new() };
         self.datagrams.borrow().get(&id).map_or_else(Vec::new, |socket| socket.writers.all())
     }
 
-    /// Sets the timer to what the stack has to do next.
+    /// Sets the timer to the stack's next deadline.
     pub(super) fn set_timer(&self) {
         let stack = self.stack.borrow_mut().next_timer();
         let next = stack.into_iter().chain(self.holding.next()).min();
@@ -324,7 +324,7 @@ impl Net {
         }
     }
 
-    /// The clock of the kernel's timers: wakes their thread when something is due.
+    /// The clock of the kernel's timers: wakes their thread at a deadline.
     async fn watch_time(self: Rc<Net>, timer: Thread) {
         loop {
             self.due_sooner.wait_until(|| self.due.get().is_some()).await;
@@ -349,8 +349,7 @@ impl Net {
         }
     }
 
-    /// A frame has changed a socket. Returns the threads to wake: those that read, and those that write, where there is as much
-    /// room as wakes them.
+    /// Handles a socket's change by a frame. Returns the threads to wake: readers, and writers if there is enough room.
     pub(super) fn arrived(&self, arrival: &Arrival, pushed: bool, path: &Path) -> Vec<Thread> {
         match arrival.source {
             Source::Connection(id) => {
@@ -372,20 +371,20 @@ impl Net {
         }
     }
 
-    /// Whether a connection's send buffer has so much room that one who waits for it is woken.
+    /// Whether a connection's send buffer has enough room to wake a thread that waits for it.
     pub(super) fn has_room(&self, id: ConnectionId) -> bool {
         let stack = self.stack.borrow();
         let (room, used) = (stack.writable(id).unwrap_or(0), stack.unacknowledged(id).unwrap_or(0));
         room as u64 * 100 >= (room + used) as u64 * self.spec.sockets.wake_room
     }
 
-    /// Forgets a connection whose handle was given back. Returns those who waited for it.
+    /// Removes a connection with a returned handle. Returns the threads that waited for it.
     pub(super) fn forget(&self, id: ConnectionId) -> Vec<Thread> {
         let known = self.connections.borrow_mut().remove(&id);
         known.map_or_else(Vec::new, |state| [state.readers.all(), state.writers.all()].concat())
     }
 
-    /// Makes a rank's station known, as a network's administrator does who enters all of them by hand.
+    /// Makes a rank's station known, like an administrator's static entry.
     pub(super) fn know(&self, rank: u32) {
         if rank >= self.card.nodes || rank == self.card.node.0 || !self.known.borrow_mut().insert(rank) {
             return;
@@ -397,13 +396,13 @@ impl Net {
     }
 }
 
-/// What the stack of a node is told.
+/// The spec for a node's stack.
 pub(super) fn stack_spec(spec: &EthernetSpec, node: NodeId, seed: u64) -> StackSpec {
     let EthernetSpec { frames, sockets, tcp, .. } = spec;
     StackSpec {
         mac: wire::station(node),
         ipv4: Some(Network { address: wire::ipv4(node.0), prefix: 8, gateway: None }),
-        // As operating systems do, the host goes without IPv6 where its packets have no room for it.
+        // Like operating systems, the host has no IPv6 if its MTU is too small for it.
         ipv6: (frames.mtu as usize >= LEAST_MTU_V6).then_some(Network {
             address: wire::ipv6(node.0),
             prefix: 64,

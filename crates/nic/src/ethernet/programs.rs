@@ -1,7 +1,7 @@
 //! The kernel's threads for the threads of programs.
 //!
-//! A call of a program's thread runs on a thread of the kernel's, which keeps its CPU where the next call follows at the same
-//! instant, and gives it up otherwise. Calls that a program has in flight side by side have a thread each.
+//! A call of a program's thread runs on a kernel thread. That thread keeps its CPU if the next call follows at the same
+//! instant, and yields it otherwise. Concurrent calls of a program have a thread each.
 
 use nicety_host::threads::{Placement, Thread, Threads};
 use nicety_kernel::{Signal, Sim};
@@ -12,20 +12,20 @@ use std::rc::Rc;
 /// The threads of a host's programs.
 pub(super) struct Programs {
     threads: Threads,
-    /// Those without a call, by the number of the program's thread.
+    /// Idle threads, by the number of the program's thread.
     free: RefCell<BTreeMap<u32, Vec<Rc<Slot>>>>,
-    /// Those whose call has ended at this instant, and which of their calls it was.
+    /// Threads with a call that has ended at this instant, and the call's number.
     left: RefCell<VecDeque<(Rc<Slot>, u64)>>,
     changed: Signal,
 }
 
 struct Slot {
     thread: Thread,
-    /// How many calls it has had.
+    /// Number of calls so far.
     calls: Cell<u64>,
 }
 
-/// A thread in a call, until it is dropped.
+/// A thread in a call. Dropping it ends the call.
 pub(super) struct InCall {
     programs: Rc<Programs>,
     program: u32,
@@ -44,7 +44,7 @@ impl Programs {
         programs
     }
 
-    /// Has threads give up their CPUs whose programs have not called again.
+    /// Makes threads yield their CPUs if their programs have not called again.
     async fn serve(self: Rc<Programs>, sim: Sim) {
         loop {
             self.changed.wait_until(|| !self.left.borrow().is_empty()).await;
@@ -59,7 +59,7 @@ impl Programs {
         }
     }
 
-    /// The thread for a call of this thread of the host's program.
+    /// Returns the thread for a call of this thread of the host's program.
     pub(super) fn enter(self: &Rc<Programs>, program: u32) -> InCall {
         let known = self.free.borrow_mut().entry(program).or_default().pop();
         let slot = known.unwrap_or_else(|| {
@@ -86,7 +86,7 @@ impl Drop for InCall {
     }
 }
 
-/// Does something to its end, also where whoever waits for it is dropped.
+/// Completes `work`, even if its waiting caller is dropped.
 pub(super) async fn to_its_end<T: 'static>(sim: &Sim, work: impl Future<Output = T> + 'static) -> T {
     let (result, done) = (Rc::new(RefCell::new(None)), Signal::new(sim));
     let (store, tell) = (result.clone(), done.clone());

@@ -1,4 +1,4 @@
-//! The receive path of the card: frames to the rings of host memory, and the interrupts that tell of them.
+//! The receive path of the card: frames to the rings in host memory, and their interrupts.
 
 use super::card::Card;
 use super::handling::Checked;
@@ -16,51 +16,51 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Lines of a ring that one who posts a buffer touches: its index with the lock, and the descriptor.
+/// Cache lines of a ring touched to post a buffer: its index with the lock, and the descriptor.
 const POSTING_LINES: u64 = 2;
 
 /// A frame in a buffer of a ring.
 pub(super) struct Arrived {
-    /// Where it is.
+    /// Its address.
     pub(super) address: u64,
     /// Its length.
     pub(super) bytes: u64,
-    /// Buffers that it takes.
+    /// Number of its buffers.
     pub(super) buffers: u64,
-    /// Whether the card has found its checksums right.
+    /// Whether the card found its checksums valid.
     pub(super) verified: bool,
     /// Its number.
     pub(super) message: MessageId,
-    /// Up to its completion's arrival in host memory.
+    /// The path up to the arrival of its completion in host memory.
     pub(super) path: Path,
 }
 
 /// A ring of a receive channel.
 pub(super) struct ReceiveRing {
     buffers: Allocation,
-    /// Bytes of a buffer.
+    /// Size of a buffer in bytes.
     buffer: u64,
     entries: u64,
     completions: Allocation,
     completion: u64,
-    /// Buffers used so far, and of these, those that the driver has given back.
+    /// Buffers used so far, and the number of them that the driver has returned.
     used: Cell<u64>,
     given_back: Cell<u64>,
-    /// Buffers of frames that the driver has taken, and not given back.
+    /// Buffers of frames that the driver has taken, not yet returned.
     pub(super) emptied: Cell<u64>,
-    /// Buffers of frames that the kernel has.
+    /// Buffers of frames in the kernel.
     pub(super) lent: Cell<u64>,
-    /// The ring's lines in the caches of those who post buffers.
+    /// The ring's lines in the caches of CPUs that post buffers.
     pub(super) posting: Data,
-    /// Frames that wait for others to be joined with.
+    /// Frames that wait to be joined with others.
     pub(super) joining: Joining,
-    /// Packets that have come, joined frames as one.
+    /// Packets received; joined frames count as one.
     pub(super) packets: Cell<u64>,
-    /// Frames that have come, those without a buffer not.
+    /// Frames received, without those that had no buffer.
     pub(super) frames: Cell<u64>,
-    /// Frames that have found no buffer.
+    /// Frames without a buffer.
     pub(super) missed: Cell<u64>,
-    /// Frames whose completions are in host memory.
+    /// Frames with a completion in host memory.
     pub(super) arrived: RefCell<VecDeque<Arrived>>,
     pub(super) coalescing: Coalescing,
 }
@@ -93,8 +93,8 @@ impl ReceiveRing {
         })
     }
 
-    /// Free buffers in a row for so many bytes, the place of their completion, and how many buffers that takes. Those at the
-    /// end of the ring are left out where a row would go on at its beginning.
+    /// Takes consecutive free buffers for `bytes` bytes. Returns their address, that of their completion, and the
+    /// number of buffers used. A row that would wrap skips the buffers at the end of the ring.
     fn take(&self, bytes: u64) -> Option<(u64, u64, u64)> {
         let (used, row) = (self.used.get(), bytes.div_ceil(self.buffer));
         let slot = used % self.entries;
@@ -109,24 +109,24 @@ impl ReceiveRing {
         Some((self.buffers.address() + slot * self.buffer, completion, buffers))
     }
 
-    /// Whether the kernel has so many percent of the buffers.
+    /// Whether the kernel has `percent` percent of the buffers.
     pub(super) fn has_lent(&self, percent: u64) -> bool {
         self.lent.get() * 100 >= self.entries * percent
     }
 
-    /// The card has learnt of buffers that the driver has given back.
+    /// Records at the card that the driver has returned buffers.
     pub(super) fn give_back(&self, buffers: u64) {
         self.given_back.set(self.given_back.get() + buffers);
     }
 }
 
 impl Card {
-    /// Frames from the link.
+    /// Handles frames from the link.
     pub(super) async fn serve_port(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
             if packet.is_control() {
-                // No station sends any.
+                // No station sends such a frame.
                 self.count(|counted| counted.check_errors += 1);
                 continue;
             }
@@ -151,7 +151,7 @@ impl Card {
         }
     }
 
-    /// A frame from the link; none if its check sequence is wrong.
+    /// Checks a frame from the link; none if its check sequence is wrong.
     fn check(&self, packet: Packet) -> Option<Checked> {
         let Packet { label, header, payload, mut path, .. } = packet;
         let message = label.message;
@@ -171,7 +171,7 @@ impl Card {
         Some(Checked { message, frame, payload, path })
     }
 
-    /// Takes a frame to host memory, or drops it. Returns when it has left the card's buffer.
+    /// Delivers a frame to host memory, or drops it. Returns when it has left the card's buffer.
     pub(super) async fn accept(self: &Rc<Card>, checked: Checked) {
         let Checked { message, frame, payload, path } = checked;
         let hash = self.hash(&frame);
@@ -192,12 +192,12 @@ impl Card {
         }
     }
 
-    /// Whether the card tells the driver that a frame's checksums are right.
+    /// Whether the card reports a frame's checksums as valid to the driver.
     pub(super) fn verified(&self, frame: &[u8]) -> bool {
         self.spec.frames.checksums && is_right(frame)
     }
 
-    /// Writes a frame to host memory, and the completion behind it, or drops it. Returns when it has left the card's buffer.
+    /// Writes a frame and then its completion to host memory, or drops it. Returns when it has left the card's buffer.
     pub(super) async fn write(self: &Rc<Card>, arriving: Arriving) {
         let Arriving { hash, payload, frames, verified, message, path } = arriving;
         let number = hash % self.receive.len();
@@ -237,14 +237,14 @@ impl Card {
         });
     }
 
-    /// An interrupt crosses the bus, behind what was written before it. Returns when it is at the host.
+    /// Sends an interrupt over the bus, after earlier writes. Returns when it reaches the host.
     pub(super) async fn interrupt(&self) {
         let seen = self.dma.bus().post(Notice::Event, Path::clock(self.sim.now()));
         self.sim.until(seen.at()).await;
     }
 }
 
-/// Whether a frame has an IP packet whose checksums are right, as far as it has any.
+/// Whether a frame has an IP packet with valid checksums, as far as it has any.
 fn is_right(frame: &[u8]) -> bool {
     let ip = Parsed::read(frame).ok().and_then(|parsed| parsed.ip);
     ip.is_some_and(|ip| nicety_stack::verify(frame, &ip))

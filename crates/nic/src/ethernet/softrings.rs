@@ -1,4 +1,4 @@
-//! Soft rings: kernel threads that take frames from the CPUs of interrupts, and run the protocols.
+//! Soft rings: kernel threads that take frames from the interrupts' CPUs, and run the protocols.
 
 use super::loans::Loan;
 use super::net::Net;
@@ -13,12 +13,12 @@ use std::rc::Rc;
 /// A received frame in the kernel.
 pub(super) struct Frame {
     pub(super) bytes: Buffer,
-    /// Whether the card has found its checksums right.
+    /// Whether the card found its checksums valid.
     pub(super) verified: bool,
-    /// The lines of its headers.
+    /// The cache lines of its headers.
     pub(super) headers: Data,
     pub(super) path: Path,
-    /// Its buffers, where whoever frees it posts them again.
+    /// Its buffers, if the code that frees it must post them again.
     pub(super) loan: Option<Loan>,
 }
 
@@ -26,9 +26,9 @@ pub(super) struct Frame {
 pub(super) struct SoftRing {
     pub(super) thread: Thread,
     frames: RefCell<VecDeque<Frame>>,
-    /// Frames that have come, those that were dropped not.
+    /// Accepted frames.
     pub(super) taken: Cell<u64>,
-    /// Frames dropped because as many waited as may.
+    /// Frames dropped because the backlog was full.
     pub(super) dropped: Cell<u64>,
 }
 
@@ -37,7 +37,7 @@ impl SoftRing {
         SoftRing { thread, frames: RefCell::default(), taken: Cell::new(0), dropped: Cell::new(0) }
     }
 
-    /// Adds a frame, if fewer than `most` wait; else it is dropped. Returns whether it was added.
+    /// Adds a frame, if fewer than `most` wait, or drops it. Returns whether it was added.
     pub(super) fn push(&self, frame: Frame, most: usize) -> bool {
         let mut frames = self.frames.borrow_mut();
         let fits = frames.len() < most;
@@ -64,7 +64,7 @@ impl Net {
         }
     }
 
-    /// A frame goes through the protocols.
+    /// Runs a frame through the protocols.
     pub(super) async fn receive(self: &Rc<Net>, thread: &Thread, frame: Frame) {
         let Frame { bytes, verified, headers, mut path, loan } = frame;
         let segment = Segment::of(&bytes);
@@ -98,11 +98,11 @@ impl Net {
     }
 }
 
-/// What a frame says to the kernel.
+/// Properties of a frame for the kernel.
 struct Segment {
-    /// Whether it carries bytes of a program's.
+    /// Whether it has bytes for a program.
     has_payload: bool,
-    /// Whether its sender has nothing more at present.
+    /// Whether its sender has no more bytes at present.
     is_pushed: bool,
 }
 

@@ -45,7 +45,7 @@ pub struct EthernetSpec {
     pub tcp: TcpSpec,
     /// Messages of `send` and `recv`.
     pub messages: MessagesSpec,
-    /// Handlers on frames, where the card has processors for them.
+    /// Handlers on frames, if the card has processors for them.
     pub handlers: Option<HandlersSpec>,
 }
 
@@ -54,13 +54,13 @@ pub struct EthernetSpec {
 pub struct HandlersSpec {
     /// The handler processors.
     pub hpu: Arc<HpuSpec>,
-    /// Rules that choose handlers.
+    /// Capacity of the table of rules.
     pub rules: usize,
-    /// Words of a frame that a rule compares.
+    /// The most words of a frame that a rule compares.
     pub words: usize,
-    /// Comparing a frame with all rules.
+    /// Time to compare a frame with all rules.
     pub match_: Duration,
-    /// Bytes before a frame, for headers that handlers put there.
+    /// Bytes before a frame for headers that handlers add.
     pub headroom: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct HandlersSpec {
 pub struct RegistersSpec {
     /// Bytes of a register.
     pub bytes: u64,
-    /// From a read's arrival at the card to its answer.
+    /// From the arrival of a read at the card to its answer.
     pub latency: Duration,
 }
 
@@ -80,51 +80,51 @@ pub struct FramesSpec {
     pub mtu: u64,
     /// Whether the card writes checksums of TCP and UDP, and verifies them.
     pub checksums: bool,
-    /// The longest IP packet that the card cuts into frames itself (TSO), in bytes; 0 if it does not.
+    /// The longest IP packet that the card splits into frames (TSO), in bytes; 0 without TSO.
     pub tso: u64,
 }
 
 /// The transmit rings in host memory.
 #[derive(Clone, Copy, Debug)]
 pub struct TransmitSpec {
-    /// DMA channels, each with a ring.
+    /// Number of DMA channels, each with a ring.
     pub channels: usize,
-    /// Descriptors of a ring.
+    /// Descriptors per ring.
     pub entries: u64,
     /// Bytes of a descriptor.
     pub descriptor: u64,
-    /// Most descriptors that the card fetches at a time.
+    /// The most descriptors per fetch.
     pub fetch: u64,
-    /// Frames of all channels that are being read, or wait for the link.
+    /// The most frames, of all channels, that are being read or wait for the link.
     pub fifo: u64,
 }
 
 /// The receive rings in host memory.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceiveSpec {
-    /// DMA channels, each with a ring, among which frames are hashed.
+    /// Number of DMA channels, each with a ring. A hash distributes frames to them.
     pub channels: usize,
-    /// Buffers of a ring.
+    /// Buffers per ring.
     pub entries: u64,
-    /// Bytes of a buffer.
+    /// Size of a buffer in bytes.
     pub buffer: u64,
-    /// Bytes of a completion.
+    /// Size of a completion in bytes.
     pub completion: u64,
-    /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 if it does not.
+    /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 without LRO.
     pub lro: u64,
-    /// How long a frame waits for others to be joined with.
+    /// The time that a frame waits to be joined with others.
     pub lro_time: Duration,
-    /// Connections of a channel of which frames wait so, at a time.
+    /// The most connections of a channel with waiting frames.
     pub lro_connections: usize,
 }
 
-/// The protocols' work, in instructions unless said otherwise.
+/// The protocols' work, in instructions unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCosts {
-    /// Kernel threads that take frames from the interrupts' CPUs, connections hashed among them; with none the handlers of
-    /// interrupts run the protocols.
+    /// Number of kernel threads that take frames from the interrupts' CPUs. A hash distributes connections to them.
+    /// With none the interrupt handlers run the protocols.
     pub rings: usize,
-    /// Frames that wait for one of them, at most.
+    /// The most frames waiting for one of them.
     pub backlog: usize,
     /// A frame with payload.
     pub receive: u64,
@@ -132,61 +132,61 @@ pub struct StackCosts {
     pub acknowledge: u64,
     /// A frame with payload to send.
     pub transmit: u64,
-    /// The checksum of a line of a frame, where the card does not know it.
+    /// The checksum of a cache line of a frame, if the card does not compute it.
     pub checksum: u64,
-    /// Lines of a connection's state.
+    /// Cache lines of a connection's state.
     pub lines: u64,
-    /// A packet buffer, allocated or freed.
+    /// The allocation or release of a packet buffer.
     pub buffer: u64,
 }
 
-/// Sockets: their calls' work, in instructions, and their limits.
+/// Sockets: the work of their calls, in instructions, and their limits.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketsSpec {
-    /// A system call that does nothing.
+    /// A system call without work.
     pub call: u64,
     /// The socket's part of a call.
     pub socket: u64,
-    /// Copying a line between kernel and user.
+    /// The copy of a cache line between kernel and user.
     pub copy: u64,
-    /// Bytes of a socket's send buffer.
+    /// Size of a socket's send buffer in bytes.
     pub send_buffer: u64,
-    /// Bytes of a socket's receive buffer.
+    /// Size of a socket's receive buffer in bytes.
     pub receive_buffer: u64,
-    /// The part of a receive buffer, one in so many, of which a reader is told without a push; 0 if of each frame.
+    /// A reader is notified without a push when 1/`push` of a receive buffer is full; 0 for a notification per frame.
     pub push: u64,
-    /// How long a reader is not told of less.
+    /// The time for which less than that is held back from a reader.
     pub push_time: Duration,
-    /// Room in a send buffer from which on a thread that waits for it is woken, in percent of the buffer.
+    /// Free room of a send buffer at which a waiting thread is woken, in percent of the buffer.
     pub wake_room: u64,
-    /// Connections of a host.
+    /// The most connections of a host.
     pub connections: u64,
-    /// Bytes of all connections' buffers.
+    /// The most bytes of all connections' buffers.
     pub memory: u64,
 }
 
 /// TCP's times.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpSpec {
-    /// The retransmission timeout before a round trip was measured.
+    /// The retransmission timeout before a round trip is measured.
     pub initial_rto: Duration,
     /// The least retransmission timeout.
     pub min_rto: Duration,
-    /// The longest.
+    /// The greatest retransmission timeout.
     pub max_rto: Duration,
-    /// How long the acknowledgement of a single segment waits for another.
+    /// The time that the acknowledgement of a single segment waits for another segment.
     pub delayed_ack: Duration,
-    /// Segments that an acknowledgement waits for, at most.
+    /// The most segments per acknowledgement.
     pub ack_segments: u8,
-    /// How long a connection goes on without a sign of its peer.
+    /// The time for which a connection continues without a sign of its peer.
     pub timeout: Duration,
-    /// The same of one that is being established.
+    /// The same for a connection that is being established.
     pub connect_timeout: Duration,
-    /// How long the end that closed first waits for late segments.
+    /// The time that the end that closed first waits for late segments.
     pub time_wait: Duration,
-    /// Segments that a connection begins with.
+    /// The initial window of a connection in segments.
     pub initial_window: u32,
-    /// How the congestion window grows and shrinks.
+    /// The algorithm of the congestion window.
     pub congestion: CongestionControl,
     /// Whether selective acknowledgements are offered and used.
     pub sack: bool,
@@ -195,7 +195,7 @@ pub struct TcpSpec {
 /// Messages of `send` and `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct MessagesSpec {
-    /// Bytes of messages that no receive has taken, in the library's memory.
+    /// The most bytes of messages without a receive in the library's memory.
     pub unexpected: u64,
     /// The library's work for a message at either end, in instructions.
     pub match_: u64,
@@ -279,7 +279,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
             "a frame of {longest} bytes, with {} of frames.mtu, does not fit into a receive buffer of {} bytes (receive.buffer)",
             frames.mtu, receive.buffer
         );
-        // Of a longer MTU that was asked for, the buffer is to follow.
+        // If a longer MTU was requested, the buffer has to grow with it.
         match reader.section("frames") {
             of if of.change("mtu") > s.change("buffer") => {
                 of.refuse("mtu", &message, &format!("write receive.buffer = \"{longest} B\" or more, too"));

@@ -1,4 +1,5 @@
-//! A tester at the end of a link: it sends frames when they are due, and takes what comes. It has no host and no card.
+//! A tester at the end of a link: it sends frames when they are due, and takes all arriving ones. It has no host and no
+//! card.
 
 use super::transmit::whole;
 use super::wire;
@@ -9,19 +10,19 @@ use nicety_types::{Flight, MessageId, NodeId, Recorder, Starter, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A tester, with a link of its own.
+/// A tester, with its own link.
 pub struct Tester {
     sim: Sim,
     port: Port,
     recorder: Recorder,
     stopped: Cell<bool>,
     stopping: Signal,
-    /// Frames that have come, and their bytes.
+    /// Received frames, and their bytes.
     came: Cell<(u64, u64)>,
 }
 
 impl Tester {
-    /// A tester at this end of a link, which takes what comes.
+    /// Installs a tester at this end of a link. It takes all arriving frames.
     pub fn install(sim: &Sim, port: Port, recorder: &Recorder) -> Rc<Tester> {
         let tester = Rc::new(Tester {
             sim: sim.clone(),
@@ -35,11 +36,12 @@ impl Tester {
         tester
     }
 
-    /// Sends frames to a station from `start` on, when they are due or as soon after that as the receiver lets it. `next` writes
-    /// a frame, and says when it is due; none at the end. Its addresses of Ethernet become those of this station and of that one.
+    /// Sends frames to a station from `start` on, when they are due or as soon after that as the receiver permits.
+    /// `next` writes a frame, and returns when it is due; none at the end. The frame's Ethernet addresses become those
+    /// of this station and the other.
     ///
     /// # Panics
-    /// When a frame is too short to have addresses.
+    /// When a frame is too short for its addresses.
     pub async fn offer(
         &self,
         target: NodeId,
@@ -76,13 +78,13 @@ impl Tester {
         pace.end()
     }
 
-    /// Sends nothing from now on.
+    /// Stops sending.
     pub fn stop(&self) {
         self.stopped.set(true);
         self.stopping.notify_all();
     }
 
-    /// Frames that have come, and their bytes without check sequences.
+    /// Number of received frames, and their bytes without check sequences.
     pub fn came(&self) -> (u64, u64) {
         self.came.get()
     }
@@ -101,7 +103,7 @@ impl Tester {
     }
 }
 
-/// The bytes of a frame that was made here.
+/// The bytes of a frame made here.
 fn frame_of(payload: &nicety_types::Payload) -> nicety_types::Buffer {
     payload.clone().into_buffer().expect("frames are real bytes")
 }

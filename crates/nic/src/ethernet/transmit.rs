@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A frame in host memory, or a packet to be cut into several, with a descriptor in a ring.
+/// A frame in host memory, or a packet for several frames, with a descriptor in a ring.
 pub(super) struct Job {
     address: u64,
     bytes: u64,
@@ -22,31 +22,31 @@ pub(super) struct Job {
     path: Path,
 }
 
-/// What the host leaves to the card.
+/// The work that the host leaves to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Finish {
     /// Whether the card writes the checksums.
     pub(super) checksum: bool,
-    /// Where the card cuts the packet: the payload of each frame but the last.
+    /// The payload of each frame but the last, if the card splits the packet.
     pub(super) segment: Option<usize>,
 }
 
-/// Lines of a ring that its users touch for each frame: the descriptor, the indices, the lock.
+/// Cache lines of a ring touched per frame: the descriptor, the indices, the lock.
 const RING_LINES: u64 = 4;
 
 /// A ring of a transmit channel.
 pub(super) struct TransmitRing {
     descriptors: Allocation,
     buffers: Allocation,
-    /// Bytes of a buffer.
+    /// Size of a buffer in bytes.
     buffer: u64,
-    /// Buffers that are not in use; that which was used last is used next.
+    /// Unused buffers. The last used one is reused first.
     unused: RefCell<Vec<u64>>,
     entries: u64,
-    /// Descriptors used so far, and of these, the free ones.
+    /// Descriptors used so far, and the number of them that are free again.
     used: Cell<u64>,
     freed: Cell<u64>,
-    /// Descriptors that the driver has learnt to be free.
+    /// Descriptors that the driver knows to be free.
     reclaimed: Cell<u64>,
     announced: RefCell<VecDeque<Job>>,
     /// Threads that wait for a free descriptor.
@@ -55,7 +55,7 @@ pub(super) struct TransmitRing {
     pub(super) wanted: Cell<bool>,
     /// The handler of that interrupt.
     pub(super) handler: RefCell<Option<Thread>>,
-    /// The ring's lines in the caches of those that fill it.
+    /// The ring's lines in the caches of CPUs that fill it.
     pub(super) data: Data,
 }
 
@@ -80,12 +80,12 @@ impl TransmitRing {
         })
     }
 
-    /// Descriptors of which the driver does not know whether they are free.
+    /// Number of descriptors that the driver does not know to be free.
     pub(super) fn pending(&self) -> u64 {
         self.used.get() - self.reclaimed.get()
     }
 
-    /// The driver has learnt which are.
+    /// Updates the driver's knowledge of free descriptors.
     pub(super) fn reclaim(&self) {
         self.reclaimed.set(self.freed.get());
     }
@@ -107,7 +107,7 @@ pub(super) struct Leaving {
 }
 
 impl Card {
-    /// The driver puts a frame into a buffer of host memory, with a descriptor, of which the card does not know yet.
+    /// Puts a frame into a buffer of host memory, with a descriptor. The card does not know of it yet.
     ///
     /// # Panics
     /// When the ring is full.
@@ -126,12 +126,12 @@ impl Card {
         message
     }
 
-    /// The doorbell has arrived at the card.
+    /// Handles the arrival of the doorbell at the card.
     pub(super) fn ring(&self) {
         self.announced.notify_one();
     }
 
-    /// Fetches descriptors of all rings in turn, and starts to read their frames.
+    /// Fetches descriptors of all rings in turn, and starts the reads of their frames.
     pub(super) async fn fetch_descriptors(self: Rc<Card>) {
         let mut turn = 0;
         let all = self.transmit.len();
@@ -176,7 +176,7 @@ impl Card {
         }
     }
 
-    /// Reads a frame from host memory, and finishes it where the host has left that to the card.
+    /// Reads a frame from host memory, and does the work that the host left to the card.
     async fn read(self: Rc<Card>, job: Job, leaving: Rc<Leaving>) {
         let Job { address, bytes, message, finish, path } = job;
         let start = self.sim.now();
@@ -199,7 +199,7 @@ impl Card {
         self.fetched.notify_one();
     }
 
-    /// Frames leave in the order of their descriptors.
+    /// Sends frames in the order of their descriptors.
     pub(super) async fn serve_link(self: Rc<Card>) {
         loop {
             let ready = || self.leaving.borrow().front().is_some_and(|frame| frame.ready.borrow().is_some());
@@ -231,7 +231,7 @@ impl Card {
         }
     }
 
-    /// Sends a frame with its check sequence. Returns the path up to when its last byte is on the link.
+    /// Sends a frame with its check sequence. Returns the path up to its last byte on the link.
     async fn launch(&self, label: Label, payload: Payload, path: Path) -> Path {
         let handed = self.begin(label, payload, path).await;
         self.sim.until(handed.at()).await;
@@ -251,7 +251,7 @@ impl Card {
         self.port.launch(packet, turn)
     }
 
-    /// Sends a frame with so many bytes that no station takes. Returns when its last byte is on the link.
+    /// Sends a frame of `bytes` bytes that no station takes. Returns when its last byte is on the link.
     pub(super) async fn launch_to_nobody(&self, bytes: u64, path: Path) -> Time {
         let end = {
             let _link = self.link.acquire().await;
@@ -266,12 +266,12 @@ impl Card {
         end
     }
 
-    /// Sends a frame that comes from no ring. Returns when it is on the link.
+    /// Sends a frame that is not from a ring. Returns when it is on the link.
     pub(super) async fn put_on_wire(&self, to: NodeId, message: MessageId, payload: Payload, path: Path) {
         self.launch(Label { destination: to, message, offset: 0 }, payload, path).await;
     }
 
-    /// Begins to send such a frame. Returns when it began.
+    /// Begins to send such a frame. Returns the start of its transmission.
     pub(super) async fn start_on_wire(
         &self,
         to: NodeId,
@@ -284,7 +284,8 @@ impl Card {
         self.sim.now()
     }
 
-    /// A frame has left: its descriptor is free when the driver can see that, and an interrupt tells those who wait for one.
+    /// Frees the descriptor of a sent frame as soon as the driver can see that, and interrupts if a thread waits for
+    /// one.
     fn sent(self: &Rc<Card>, leaving: &Leaving) {
         let (ring, buffer) = (leaving.ring, leaving.buffer);
         let seen = self.dma.bus().post(Notice::Counter, Path::clock(self.sim.now()));
@@ -305,7 +306,7 @@ impl Card {
     }
 }
 
-/// A frame as it leaves, padded where it is short.
+/// Returns a frame as sent, padded if it is short.
 pub(super) fn whole(frame: &[u8]) -> Payload {
     if frame.len() >= wire::SHORTEST {
         return Payload::real(Buffer::copy_of(frame));

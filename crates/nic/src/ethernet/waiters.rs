@@ -1,16 +1,16 @@
-//! Threads that wait for a change, each from its entering until it leaves.
+//! Threads that wait for a change.
 
 use nicety_host::threads::Thread;
 use std::cell::{Cell, RefCell};
 
-/// Threads that sleep until something changes, or are about to, in the order in which they came.
+/// Threads that sleep until a change, or are about to, in the order of arrival.
 #[derive(Default)]
 pub(super) struct Waiters {
     threads: RefCell<Vec<(u64, Thread)>>,
     entered: Cell<u64>,
 }
 
-/// A thread among those that wait, until it is dropped.
+/// A guard for a waiting thread.
 pub(super) struct Waiting<'w> {
     waiters: &'w Waiters,
     number: u64,
@@ -25,7 +25,7 @@ impl Waiters {
         Waiting { waiters: self, number }
     }
 
-    /// Those that wait.
+    /// All waiting threads.
     pub(super) fn all(&self) -> Vec<Thread> {
         self.threads.borrow().iter().map(|(_, thread)| thread.clone()).collect()
     }

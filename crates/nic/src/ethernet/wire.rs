@@ -1,4 +1,4 @@
-//! Frames on a link of Ethernet: addresses of stations, and the frame check sequence.
+//! Frames on an Ethernet link: addresses of stations, and the frame check sequence.
 
 use nicety_fabric::HeaderBytes;
 use nicety_stack::Parsed;
@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of the shortest frame, without its check sequence (IEEE 802.3, 4A.4.2).
 pub(super) const SHORTEST: usize = 60;
-/// Bytes of the check sequence, the header of a frame on the link.
+/// Bytes of the check sequence, which is the header of a frame on the link.
 pub(super) const CHECK_SEQUENCE: usize = 4;
-/// The last rank with an address in 10.0.0.0/8, whose last address is a broadcast.
+/// The last rank with an address in 10.0.0.0/8. The network's last address is a broadcast.
 const MOST_RANK: u32 = (1 << 24) - 3;
 
 /// The address of a node's station: locally administered, with the node's number.
@@ -18,14 +18,14 @@ pub(super) fn station(node: NodeId) -> [u8; 6] {
     [0x02, 0x00, a, b, c, d]
 }
 
-/// The node of a frame's destination, of so many; none for groups and for stations that are not there.
+/// Returns the destination of a frame among `nodes` nodes; none for groups and missing stations.
 pub(super) fn destination(frame: &[u8], nodes: u32) -> Option<NodeId> {
     let [0x02, 0x00, a, b, c, d] = *frame.first_chunk()? else { return None };
     let node = u32::from_be_bytes([a, b, c, d]);
     (node < nodes).then_some(NodeId(node))
 }
 
-/// The rank that a frame's source address is the station of.
+/// Returns the rank of the station at a frame's source address.
 pub(super) fn sender(frame: &[u8]) -> Option<u32> {
     destination(frame.get(6..)?, u32::MAX).map(|node| node.0)
 }
@@ -40,7 +40,7 @@ pub fn ipv6(rank: u32) -> Ipv6Addr {
     Ipv6Addr::from_bits((0xfd00_u128 << 112) + 1 + u128::from(rank))
 }
 
-/// The rank whose address this is, in a network as large as can be.
+/// Returns the rank of this address, in a network of maximum size.
 pub(super) fn rank(address: IpAddr) -> Option<u32> {
     match address {
         IpAddr::V4(address) => {
@@ -54,12 +54,13 @@ pub(super) fn rank(address: IpAddr) -> Option<u32> {
     }
 }
 
-/// ARP as an Ethernet type (RFC 826), and protocols of IP that carry no data of programs or send it again: options and control
-/// messages of IP, its groups, TCP (IANA's protocol numbers).
+/// The Ethernet type of ARP (RFC 826), and IP protocols that carry no program data or resend it. They are IP options
+/// and control messages, IP groups, and TCP (IANA's protocol numbers).
 const ARP: u16 = 0x0806;
 const RECOVERED: [u8; 5] = [0, 1, 2, 6, 58];
 
-/// Whether the hosts make up for the loss of a frame: TCP sends a segment again, and the protocols below carry no data of programs.
+/// Whether the hosts recover from the loss of a frame. TCP resends a segment, and the protocols below carry no program
+/// data.
 pub(super) fn is_recovered(frame: &[u8]) -> bool {
     let Ok(parsed) = Parsed::read(frame) else { return false };
     match parsed.ip {

@@ -1,5 +1,5 @@
-//! What frames make a host do: the time of each of its threads that takes them one after another, and how many frames that was
-//! for.
+//! Work of a host for frames: the busy time of each thread that takes frames one after another, and its number of
+//! frames.
 
 use super::net::Net;
 use nicety_types::Duration;
@@ -9,25 +9,25 @@ use nicety_types::Duration;
 pub struct HostWork {
     /// Its name, such as `CPU 3`.
     pub name: String,
-    /// CPU time that it took.
+    /// Its CPU time.
     pub busy: Duration,
-    /// The frames that this was for.
+    /// Frames taken in that time.
     pub taken: u64,
-    /// The frames that came for it: those taken, and those that were dropped before it.
+    /// Frames that arrived for it: those taken, and those dropped before it.
     pub came: u64,
 }
 
 /// Bus time of frames for the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForHost {
-    /// Of those that went to host memory.
+    /// For frames that went to host memory.
     pub carried: Duration,
-    /// Of those that found no buffer there.
+    /// For frames without a buffer there.
     pub left_out: Duration,
 }
 
 impl Net {
-    /// What each part of the host has done.
+    /// The work of each part of the host.
     pub(super) fn work(&self) -> Vec<HostWork> {
         let (cpus, rings) = (self.spec.interrupts.cpus, &self.card.receive);
         let threads = self.interrupted.borrow();
@@ -50,7 +50,7 @@ impl Net {
                 name: format!("soft ring {number}"),
                 busy: ring.thread.busy(),
                 taken: ring.taken.get(),
-                // Of those that interrupts have missed, as large a part would have come here.
+                // Of the frames missed by interrupts, an equal share would have arrived here.
                 came: (pushed * came / taken) as u64,
             }
         };

@@ -36,9 +36,9 @@ pub struct Report {
     pub channels: ChannelCounters,
     /// Counters of the card's Ethernet port.
     pub port: PortReport,
-    /// The microengines that were given a program.
+    /// The microengines with a program.
     pub microengines: Vec<MicroengineReport>,
-    /// Kernel entries on the host, which are the node's.
+    /// Entries into the host's kernel.
     #[serde(skip)]
     pub kernel: KernelCounters,
 }
@@ -150,7 +150,7 @@ impl CardSpec for NfpSpec {
     }
 
     fn protocol(&self) -> String {
-        // Its processes cut messages into frames, which the receiving card must accept; its rank table bounds the
+        // Its processes split messages into frames, which the receiving card must accept. Its rank table limits the
         // peers.
         let (frame, message) = (self.port.payload, self.channels.message);
         format!("Ethernet frames of up to {frame} B, in messages of up to {message} B")
@@ -201,7 +201,7 @@ impl design::Card for ProcessTable {
             let sent = caller.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await;
             caller.called("send", start);
             match sent {
-                // It has been taken by a receive that is too short, whose program is told.
+                // A receive that is too short has taken it, and its program gets the error.
                 Err(MessageError::Refused { .. }) => Ok(()),
                 sent => Ok(sent?),
             }
@@ -230,7 +230,7 @@ impl design::Card for ProcessTable {
             let messenger = self.messenger(Some(caller.sim.node().0))?;
             let received = caller.on_path(async |path| messenger.received(path, posted.of()).await).await;
             let (super::Arrival { source, tag, bytes }, room) = match received {
-                // Of one within its envelope the first bytes have come, of a longer one none.
+                // If it fits its envelope, the first bytes have arrived; otherwise none.
                 Err(MessageError::NoRoom { message, room }) => (message, room),
                 received => received.map(|arrival| (arrival, arrival.bytes))?,
             };

@@ -1,4 +1,4 @@
-//! The memories that a microengine refers to, and their addresses; `nfp.h` has the same numbers.
+//! The memories that a microengine refers to, and their addresses, equal to those in `nfp.h`.
 
 /// The microengine's own local memory: the program's data, then the stacks of its contexts.
 pub const LOCAL: u32 = 0x1000_0000;
@@ -16,9 +16,9 @@ pub const EMEM: u32 = 0x8000_0000;
 /// The kind of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryKind {
-    /// Cluster local scratch, one an island.
+    /// Cluster local scratch, one per island.
     Cls,
-    /// Cluster target memory, one an island.
+    /// Cluster target memory, one per island.
     Ctm,
     /// Internal memory.
     Imem,
@@ -27,7 +27,7 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
-    /// All kinds, the nearest first.
+    /// All kinds, nearest first.
     pub const ALL: [MemoryKind; 4] = [MemoryKind::Cls, MemoryKind::Ctm, MemoryKind::Imem, MemoryKind::Emem];
 
     /// Its name, in messages and tables.
@@ -40,7 +40,7 @@ impl MemoryKind {
         }
     }
 
-    /// The part of its spec section `memory.NAME` that is NAME.
+    /// NAME in its spec section `memory.NAME`.
     pub const fn key(self) -> &'static str {
         match self {
             MemoryKind::Cls => "cls",
@@ -60,7 +60,7 @@ impl MemoryKind {
         }
     }
 
-    /// Whether each island has one of its own.
+    /// Whether each island has its own.
     pub const fn of_island(self) -> bool {
         matches!(self, MemoryKind::Cls | MemoryKind::Ctm)
     }

@@ -1,18 +1,18 @@
-//! A network flow processor, as in the NFComms paper: microengines whose processes programs of the host reach by
-//! channels.
+//! A network flow processor, as in the NFComms paper: microengines with processes, and channels from programs of the
+//! host.
 //!
-//! A module imports from the rooms before its own in this order:
+//! A module imports only from modules before it in this order:
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | `stages` | the stages of a message that only this card has |
 //! | `map` | the memories that a microengine refers to, and their addresses |
 //! | `wire` | [`Frame`]: the header of an Ethernet frame as bytes |
-//! | `spec` | [`NfpSpec`], and the spec keys it is read from |
+//! | `spec` | [`NfpSpec`], and its spec keys |
 //! | `processor` | [`Nfp`]: microengines, their programs, the memories |
 //! | `card` | [`Card`]: the processor, its channels to the host, and the host's driver |
 //! | `messenger` | [`Messenger`]: messages between hosts, forwarded by processes on the card |
-//! | `processes` | [`ProcessTable`]: the processes that the host started, and how they ended |
+//! | `processes` | [`ProcessTable`]: the processes started by the host, and their outcomes |
 //! | `design` | the card behind the design seam, with its deadlock hints |
 
 mod card;

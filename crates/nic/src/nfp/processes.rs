@@ -1,4 +1,4 @@
-//! The processes on a node's microengines: programs loaded, processes started, and how they ended.
+//! The processes on a node's microengines: loaded programs, started processes, and their outcomes.
 
 use crate::CardError;
 use crate::messages::Pairs;
@@ -27,45 +27,45 @@ pub struct Start<'s> {
     pub microengine: usize,
     /// The context.
     pub context: usize,
-    /// The number of contexts to set the microengine up for, where it has another program or none; their stacks share
-    /// the local memory that the program's data leaves. By default all that the microengine has.
+    /// The number of contexts to prepare, if the microengine has another program or none. Their stacks share the local
+    /// memory beside the program's data. By default all contexts of the microengine.
     pub contexts: Option<usize>,
-    /// Arguments of the function, eight words at most.
+    /// Arguments of the function, at most eight words.
     pub arguments: &'s [u32],
 }
 
-/// A process that was started.
+/// A started process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
     /// Its microengine.
     pub microengine: usize,
     /// Its context.
     pub context: usize,
-    /// The number of processes started on the card before it.
+    /// The number of earlier processes on the card.
     number: usize,
 }
 
-/// How a process ended.
+/// The outcome of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessEnd {
-    /// Its function returned this.
+    /// Its function returned this value.
     Returned(u32),
     /// It trapped: the reason, and the place in the source.
     Trapped(String),
 }
 
-/// A process on a context of a microengine; its cycles are those since the card's beginning, each in one part.
+/// A process on a context of a microengine. Its cycles count from the card's beginning, each with one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProcessReport {
     /// The number of its context.
     pub context: usize,
-    /// The function that was started there last.
+    /// The last function started there.
     pub name: String,
-    /// How it ended; none while it runs.
+    /// Its outcome; none while it runs.
     #[serde(flatten, serialize_with = "ending")]
     #[schemars(with = "Ending")]
     pub end: Option<ProcessEnd>,
-    /// The context's cycles by cause, from the card's beginning on.
+    /// The context's cycles by cause, since the card's beginning.
     #[serde(flatten)]
     pub counters: ContextCounters,
 }
@@ -75,7 +75,7 @@ pub struct ProcessReport {
 struct Ending<'e> {
     /// The result of its function; none while it runs, or if it was stopped.
     returned: Option<u32>,
-    /// Why it was stopped, and at which line; none if it was not.
+    /// The reason and line of a stop; none if it was not stopped.
     trapped: Option<&'e str>,
 }
 
@@ -88,15 +88,15 @@ fn ending<S: Serializer>(end: &Option<ProcessEnd>, to: S) -> Result<S::Ok, S::Er
     Ending { returned, trapped }.serialize(to)
 }
 
-/// A microengine that was given a program; its cycles are those since the card's beginning.
+/// A microengine with a program. Its cycles count from the card's beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MicroengineReport {
     /// Its number.
     pub microengine: usize,
-    /// Its cycles by cause, from the card's beginning on.
+    /// Its cycles by cause, since the card's beginning.
     #[serde(flatten)]
     pub counters: CoreCounters,
-    /// The contexts on which processes were started.
+    /// The contexts with a started process.
     pub processes: Vec<ProcessReport>,
 }
 
@@ -114,7 +114,7 @@ pub struct PortReport {
 }
 
 impl PortReport {
-    /// Frames and messages that came and were unusable.
+    /// Number of unusable frames and messages received.
     pub const fn unusable(&self) -> u64 {
         self.counters.damaged + self.refused.frames + self.refused.envelopes
     }
@@ -125,7 +125,7 @@ impl PortReport {
 pub struct CardMemory {
     /// The memory.
     pub kind: MemoryKind,
-    /// The island, where each has its own.
+    /// The island, if each has its own.
     pub island: usize,
     /// First byte.
     pub offset: u32,
@@ -134,7 +134,7 @@ pub struct CardMemory {
 }
 
 impl CardMemory {
-    /// The address under which processes see it.
+    /// Its address for processes.
     pub fn address(&self) -> u32 {
         self.kind.base() + self.offset
     }
@@ -146,7 +146,7 @@ struct Loaded {
     contexts: usize,
 }
 
-/// The process started last on a context.
+/// The last process started on a context.
 struct Started {
     name: String,
     number: usize,
@@ -157,7 +157,7 @@ pub struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
     messenger: Rc<Messenger>,
-    /// Why messages to and from other ranks are unavailable.
+    /// The reason why messages to and from other ranks are unavailable.
     unfit: Option<CardError>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
@@ -167,7 +167,7 @@ pub struct ProcessTable {
     failures: Rc<RefCell<Vec<ProgramFailure>>>,
 }
 
-/// Why hosts do not send each other messages.
+/// The error for messages between hosts.
 fn unfit(error: &ProgramError) -> CardError {
     CardError::Input(format!("messages between hosts do not fit the card: {error}"))
 }
@@ -194,10 +194,10 @@ impl ProcessTable {
         }
     }
 
-    /// The messenger for a rank, or for any rank.
+    /// Returns the messenger for a rank, or for any rank.
     ///
     /// # Errors
-    /// When messages between ranks do not fit the card; a rank's messages to itself always do.
+    /// When messages between ranks do not fit the card. A rank's messages to itself always do.
     pub fn messenger(&self, peer: Option<u32>) -> Result<&Rc<Messenger>, CardError> {
         match &self.unfit {
             Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
@@ -205,10 +205,10 @@ impl ProcessTable {
         }
     }
 
-    /// Has room for the messages of each pair of processes.
+    /// Makes room for the messages of each pair of processes.
     ///
     /// # Errors
-    /// When the card has no memory for so many.
+    /// When the card's memory is too small.
     pub(crate) fn have_pairs(&self, pairs: Pairs) -> Result<(), CardError> {
         self.messenger.have_pairs(pairs).map_err(|error| unfit(&error))
     }
@@ -218,7 +218,7 @@ impl ProcessTable {
         self.messenger.held_up().iter().map(|held_up| held_up.text(None)).collect()
     }
 
-    /// Tells of messages that no receive has taken.
+    /// Signals messages that no receive has taken.
     pub(crate) fn early_messages(&self) -> &Early {
         &self.messenger.early
     }
@@ -232,17 +232,17 @@ impl ProcessTable {
         }
     }
 
-    /// The card with its channels.
+    /// Returns the card with its channels.
     pub fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    /// Its spec.
+    /// Returns its spec.
     pub fn spec(&self) -> &NfpSpec {
         self.nfp.spec()
     }
 
-    /// Starts a process, after loading the program on its microengine if that has another one.
+    /// Starts a process. Loads the program first if its microengine has another one.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, CardError> {
         let Start { name, microengine, context, contexts, arguments } = *start;
         let spec = self.nfp.spec();
@@ -389,7 +389,7 @@ impl ProcessTable {
         Ok(())
     }
 
-    /// Reads a part of a memory; takes no time.
+    /// Reads a part of a memory. Takes no time.
     ///
     /// # Errors
     /// When the part reaches beyond the memory.
@@ -398,7 +398,7 @@ impl ProcessTable {
         memory.peek(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
     }
 
-    /// Writes a part of a memory; takes no time.
+    /// Writes a part of a memory. Takes no time.
     ///
     /// # Errors
     /// When the part reaches beyond the memory.
@@ -422,7 +422,7 @@ impl ProcessTable {
                 let what = match self.nfp.outcome(microengine, context) {
                     None => self.nfp.doing(microengine, context),
                     Some(Outcome::Returned(value)) => format!("has returned {}", value as i32),
-                    // Traps are reported elsewhere, and first.
+                    // Traps are reported elsewhere, and earlier.
                     Some(Outcome::Trapped(_)) => continue,
                 };
                 found.push(format!("process {name} on microengine {microengine}, context {context}, {what}"));
@@ -431,7 +431,7 @@ impl ProcessTable {
         found
     }
 
-    /// The microengines that were set up with a program.
+    /// The microengines prepared for a program.
     pub fn microengines(&self) -> Vec<MicroengineReport> {
         let loaded = self.loaded.borrow();
         let used = (0..loaded.len()).filter(|&microengine| loaded[microengine].is_some());
@@ -460,7 +460,7 @@ impl ProcessTable {
     }
 }
 
-/// Most arguments of a process: the registers in which C passes them.
+/// The most arguments of a process: the registers in which C passes them.
 const ARGUMENTS: usize = 8;
 
 fn trapped(name: &str, microengine: usize, context: usize, trap: &str) -> String {

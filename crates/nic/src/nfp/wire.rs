@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..6, 6..12 | address of the receiver and the sender |
 //! | 12..14 | big-endian: bytes of payload without padding, or an EtherType, which is 0x600 or more |
-//! | 14..18 | CRC-32 over all bytes before it and the payload; sent behind the payload, and kept here |
+//! | 14..18 | CRC-32 over all bytes before it and the payload; sent after the payload, and kept here |
 //!
 //! An address names a queue of a node's port: 02, the queue, and the node's number, big-endian.
 
@@ -15,10 +15,10 @@ use nicety_types::{NodeId, Payload, Segment};
 const HEADER: usize = 14;
 /// Bytes of the checksum, at the end of the header here.
 pub(super) const CHECKSUM: usize = 4;
-/// From this value on the last field is an EtherType, not a length.
+/// The least value of the last field that is an EtherType, not a length.
 const LEAST_TYPE: u16 = 0x600;
 
-/// An address: locally administered, of a queue of a node's port, if it is one of this network's.
+/// An address: locally administered. In this network, it is that of a queue of a node's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub [u8; 6]);
 
@@ -29,7 +29,7 @@ impl Address {
         Address([2, queue, a, b, c, d])
     }
 
-    /// The queue that it names; none if it is not of this form.
+    /// Returns its queue; none if it is not of this form.
     pub const fn queue(self) -> Option<(NodeId, u8)> {
         match self.0 {
             [2, queue, a, b, c, d] => Some((NodeId(u32::from_be_bytes([a, b, c, d])), queue)),
@@ -50,19 +50,19 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The EtherType; none of a frame with a length.
+    /// Returns the EtherType; none for a frame with a length.
     pub const fn ether_type(&self) -> Option<u16> {
         if self.last < LEAST_TYPE { None } else { Some(self.last) }
     }
 
-    /// Bytes of its payload without padding, of so many with it: only a length tells them apart. None where there are none, or fewer than
-    /// the length says: a port drops such a frame.
+    /// Bytes of its payload without padding, given `bytes` bytes with it. Only a length distinguishes the two. None if
+    /// the payload is empty or shorter than the length says; a port drops such a frame.
     pub fn unpadded(&self, bytes: u64) -> Option<u64> {
         let length = if self.ether_type().is_some() { bytes } else { self.last.into() };
         (1..=bytes).contains(&length).then_some(length)
     }
 
-    /// The bytes on the wire, of a frame with this payload.
+    /// Returns the bytes on the wire, for a frame with this payload.
     pub fn emit(&self, payload: &Payload) -> HeaderBytes {
         HeaderBytes::emitted(HEADER + CHECKSUM, |bytes| {
             let (header, sum) = bytes.split_at_mut(HEADER);
@@ -73,7 +73,7 @@ impl Frame {
         })
     }
 
-    /// The header in these bytes, of a frame with this payload; none if they are no header or damaged.
+    /// Parses the header of a frame with this payload; none if it is no header or damaged.
     pub fn parse(bytes: &[u8], payload: &Payload) -> Option<Frame> {
         let (header, sum) = bytes.split_first_chunk::<HEADER>()?;
         let intact = !payload.is_damaged() && payload.is_real();

@@ -1,12 +1,12 @@
 //! DMA: a card's reads and writes of the memories of its host, with their bytes.
 //!
-//! An address says whose memory it is in: the host's, or a graphics processor's. The latter is one stage more behind the bus,
-//! in each direction: bytes take the slower of the two rates, and both latencies.
+//! The address selects the memory: the host's, or a graphics processor's. The latter is an additional stage after the
+//! bus, in each direction: bytes take the slower of the two rates, and both latencies.
 //!
-//! Writes are posted: the card goes on once the bus has taken the bytes, and they are in host memory when they have crossed
-//! it, in order. A read brings the bytes that are there when its request reaches the host, which is after the writes before
-//! it. What the transfers cost, and how many the card may have in flight, is the owner's business; `engine.rs` has channels
-//! for cards that set each transfer up.
+//! Writes are posted: the card continues when the bus has taken the bytes. They are in host memory when they have
+//! crossed the bus, in order. A read returns the bytes present when its request reaches the host, after earlier writes.
+//! The caller decides the costs of transfers and their number in flight. `engine.rs` has channels for cards that set up
+//! each transfer.
 
 use crate::parts::stages;
 use nicety_host::{Bus, BusSpec, Gpu, Memory, MemoryError, is_of_gpu};
@@ -18,10 +18,10 @@ use std::rc::Rc;
 
 /// Bytes in flight over the bus to host memory.
 struct Landing {
-    /// When they are there.
+    /// The time of their arrival.
     landed: Time,
     address: u64,
-    /// The number of the payload's bytes to keep; the rest is cut.
+    /// The number of payload bytes to write; the rest is cut.
     keep: u64,
     payload: Payload,
 }
@@ -29,9 +29,9 @@ struct Landing {
 /// The bytes in flight over a bus to the memories of a host.
 struct Landings {
     sim: Sim,
-    /// That of a graphics processor.
+    /// The memory of a graphics processor.
     gpu: Option<Rc<Memory>>,
-    /// In the order in which they will be in memory.
+    /// In the order of arrival in memory.
     queue: RefCell<VecDeque<Landing>>,
 }
 
@@ -47,16 +47,16 @@ impl Landings {
     }
 }
 
-/// The way between the bus and a graphics processor's memory.
+/// The path between the bus and a graphics processor's memory.
 struct GpuWay {
     memory: Rc<Memory>,
     read: RefCell<Stream>,
     write: RefCell<Stream>,
 }
 
-/// The way between a card and the memories of its host.
+/// The path between a card and the memories of its host.
 ///
-/// All addresses have been checked when the transfers were posted: one outside the allocations is a defect of the card, and
+/// All addresses were checked when the transfers were posted. One outside the allocations is a defect of the card, and
 /// panics.
 pub struct Dma {
     sim: Sim,
@@ -64,7 +64,7 @@ pub struct Dma {
     memory: Rc<Memory>,
     gpu: Option<GpuWay>,
     landing: Rc<Landings>,
-    /// Whether bytes without contents land when someone looks, and not in a task.
+    /// Whether phantom bytes are written on access, not by a task.
     is_lazy: bool,
     handed: Signal,
 }
@@ -100,24 +100,24 @@ impl Dma {
         dma
     }
 
-    /// Has what transfers touch [kept near](Sim::keep_near).
+    /// Keeps the memory that transfers touch [near](Sim::keep_near).
     pub fn keep_near(&self) {
         self.sim.keep_near(self);
         self.sim.keep_near(&*self.landing);
         self.memory.keep_near(&self.sim);
     }
 
-    /// The bus, for what moves no bytes of host memory.
+    /// Returns the bus, for transfers without bytes of host memory.
     pub fn bus(&self) -> &Bus {
         &self.bus
     }
 
-    /// The memory of the host.
+    /// Returns the memory of the host.
     pub fn memory(&self) -> &Rc<Memory> {
         &self.memory
     }
 
-    /// The graphics processor, where an address is in its memory.
+    /// Returns the graphics processor, if an address is in its memory.
     fn gpu(&self, address: u64) -> Option<&GpuWay> {
         self.gpu.as_ref().filter(|_| is_of_gpu(address))
     }
@@ -126,20 +126,21 @@ impl Dma {
         self.gpu(address).map_or(&self.memory, |gpu| &gpu.memory)
     }
 
-    /// Checks that one allocation holds a range.
+    /// Checks that a range is within one allocation.
     ///
     /// # Errors
-    /// [`MemoryError::OutOfRange`] where none does.
+    /// [`MemoryError::OutOfRange`] otherwise.
     pub fn check(&self, address: u64, bytes: u64) -> Result<(), MemoryError> {
         self.memory_at(address).check(address, bytes)
     }
 
-    /// Whether these addresses have lengths and no bytes.
+    /// Whether these addresses have a length but no bytes.
     pub fn is_phantom(&self, address: u64, bytes: u64) -> bool {
         self.memory_at(address).is_phantom(address, bytes)
     }
 
-    /// Reads memory in one piece. Returns, as soon as it is certain, when the bytes come to the card.
+    /// Reads memory in one piece. Returns the bytes and the time of their arrival at the card, as soon as both are
+    /// known.
     pub async fn read(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> (Payload, Flight) {
         let transfer = self.bus.read(message, address, bytes, bytes, path).await;
         let payload = self.bytes(address, bytes);
@@ -150,13 +151,13 @@ impl Dma {
         }
     }
 
-    /// Bytes of host memory as a read request finds them that reaches the host now.
+    /// Returns the bytes of host memory for a read request that reaches the host now.
     pub fn bytes(&self, address: u64, bytes: u64) -> Payload {
         self.land_due();
         self.memory_at(address).read(address, bytes).expect(CHECKED)
     }
 
-    /// Writes the first `keep` bytes of a payload, which lie complete in a buffer of the card.
+    /// Writes the first `keep` bytes of a payload. The payload lies complete in a buffer of the card.
     pub fn write(
         &self,
         message: MessageId,
@@ -171,8 +172,8 @@ impl Dma {
         self.hand_over(handover, address, keep, payload)
     }
 
-    /// As [`Dma::write`], and returns when the last byte has been handed over; other users of a shared bus take turns with
-    /// it.
+    /// As [`Dma::write`], but returns when the last byte has been handed over. Other users of a shared bus take turns
+    /// with it.
     pub async fn deposit(
         &self,
         message: MessageId,
@@ -188,8 +189,8 @@ impl Dma {
         self.hand_over(handover, address, keep, payload)
     }
 
-    /// Writes `bytes` that are no one's payload, such as an event, to host memory behind the writes before them. Returns the
-    /// path up to the instant at which the host can see them.
+    /// Writes `bytes` bytes without a payload, such as an event, to host memory, after earlier writes. Returns the path
+    /// up to the instant at which the host can see them.
     pub fn notify(&self, message: MessageId, address: u64, bytes: u64, path: Path) -> Path {
         let Handover { mut path, landed } = self.bus.write(message, address, bytes, path);
         let before = self.landing.queue.borrow().back().map_or(Time::ZERO, |last| last.landed);
@@ -197,8 +198,8 @@ impl Dma {
         path
     }
 
-    /// A write that began at `from` and has been handed to the bus goes on to a graphics processor, where it is for one:
-    /// the bus takes no more than that takes from it.
+    /// Continues a write that began at `from`, after its handover to the bus, to a graphics processor if it is for one.
+    /// The bus is no faster than that memory.
     fn beyond(
         &self,
         message: MessageId,
@@ -224,7 +225,7 @@ impl Dma {
         self.land_due();
     }
 
-    /// Changes memory as an atomic operation does whose request reaches the host now.
+    /// Changes memory like an atomic operation with a request that reaches the host now.
     pub fn change(&self, address: u64, payload: &Payload) {
         self.memory_at(address).deposit(address, payload.len(), payload).expect(CHECKED);
     }
@@ -273,7 +274,7 @@ mod tests {
 
     const MESSAGE: MessageId = MessageId { source: NodeId(0), sequence: 0 };
 
-    /// Runs a program with a bus of 250 ns and 100 ps a byte, and 64 KiB of host memory from the address that it gets.
+    /// Runs a program with a bus of 250 ns and 100 ps per byte, and 64 KiB of host memory from the given address on.
     fn on<F: Future<Output = ()> + 'static>(program: impl FnOnce(Sim, Rc<Dma>, u64) -> F) {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -296,10 +297,10 @@ mod tests {
     #[test]
     fn a_write_is_in_memory_when_it_has_crossed() {
         on(async |sim, dma, at| {
-            // 40 bytes take 4 ns, and 250 to cross; the bytes beyond 30 are cut.
+            // 40 bytes take 4 ns, and 250 ns to cross. The bytes beyond 30 are cut.
             let one = dma.write(MESSAGE, at, 40, Payload::copy_of(&[1; 40]), now(&sim));
             assert_eq!((one.path.at().ps(), one.landed.ps()), (4000, 254_000));
-            // Behind it, 10 of 20 bytes.
+            // After it, 10 of 20 bytes.
             let two = dma.deposit(MESSAGE, at + 40, 10, Payload::copy_of(&[2; 20]), now(&sim)).await;
             assert_eq!((sim.now().ps(), two.landed.ps()), (5000, 255_000));
             sim.until(Time::from_ps(253_999)).await;
@@ -330,7 +331,7 @@ mod tests {
             let written = || dma.memory().traffic().written;
             drop(dma.write(MESSAGE, phantom, 10, Payload::phantom(10), now(&sim)));
             drop(dma.write(MESSAGE, phantom, 30, Payload::copy_of(&[3; 30]), now(&sim)));
-            // They have been handed over after 1 and 4 ns, and cross in 250.
+            // They were handed over after 1 and 4 ns, and cross in 250 ns.
             for (ps, bytes) in [(250_999, 0), (251_000, 10), (253_999, 10), (254_000, 40)] {
                 sim.until(Time::from_ps(ps)).await;
                 assert_eq!(written(), bytes, "after {ps} ps");
@@ -344,11 +345,11 @@ mod tests {
             drop(dma.write(MESSAGE, at, 10, Payload::copy_of(&[4; 10]), now(&sim)));
             let (other, task) = (dma.clone(), sim.clone());
             sim.spawn(async move {
-                // After the request has reached the host, and before the bytes come to the card.
+                // After the request has reached the host, and before the bytes arrive at the card.
                 task.until(Time::from_ps(251_002)).await;
                 other.change(at, &Payload::copy_of(&[5; 10]));
             });
-            // The request follows the write's nanosecond and crosses; 20 bytes come back in 2 ns and 250.
+            // The request follows the write's nanosecond and crosses. 20 bytes come back in 2 ns and 250 ns.
             let (payload, flight) = dma.read(MESSAGE, at, 20, now(&sim)).await;
             assert_eq!(flight.landed().at().ps(), 1000 + 250_000 + 2000 + 250_000);
             assert_eq!(payload.into_buffer().unwrap()[..], [[4; 10], [0; 10]].concat());
@@ -359,8 +360,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
-        /// Writes and reads in any order, some of them before others have landed: memory, and what each read finds, are as
-        /// if each took place at once, in order.
+        /// Writes and reads in any order, some of them before others have landed. Memory, and the result of each read,
+        /// are as if each took place at once, in order.
         #[test]
         fn transfers_take_effect_in_order(
             steps in prop::collection::vec((any::<bool>(), 0..200u64, 1..200u64, 0..400u64), 1..30)

@@ -1,10 +1,10 @@
-//! Notice of early messages, for who looks for one that no receive has taken.
+//! Notification of early messages, for callers that look for a message without a receive.
 
 use nicety_kernel::{Signal, Sim};
 use std::cell::Cell;
 
-/// Counts the changes after which a look may find what the one before did not: a message has come that no receive takes, or the
-/// library has failed.
+/// Counts the changes after which a look may find more than the previous one. A change is a message without a receive,
+/// or a failure of the library.
 pub struct Early {
     changes: Cell<u64>,
     more: Signal,
@@ -20,12 +20,12 @@ impl Early {
         self.more.notify_all();
     }
 
-    /// The changes until now.
+    /// Number of changes so far.
     pub fn changes(&self) -> u64 {
         self.changes.get()
     }
 
-    /// Waits until there are more changes than so many.
+    /// Waits until there are more than `seen` changes.
     pub async fn beyond(&self, seen: u64) {
         self.more.wait_until(|| self.changes.get() > seen).await;
     }
@@ -47,7 +47,7 @@ mod tests {
         early.note();
         let (looked, end, clock) = (early.clone(), seen.clone(), sim.clone());
         sim.spawn(async move {
-            // One that was seen does not count, one between the look and the wait does.
+            // A change before the look does not count. One between the look and the wait does.
             looked.beyond(looked.changes() - 1).await;
             looked.beyond(looked.changes()).await;
             end.set(Some((clock.now().ps(), looked.changes())));

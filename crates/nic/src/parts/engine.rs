@@ -1,20 +1,20 @@
-//! A DMA engine with channels: transfers are set up side by side, and move their bytes one after another, or as many at a
-//! time as there are channels, where the bus alone serialises them. So two channels hide each other's set-up.
+//! A DMA engine with channels. Transfers are set up in parallel, and move their bytes one after another. Optionally all
+//! channels move bytes in parallel, and the bus alone serialises them. Two channels thus hide each other's set-up.
 //!
-//! The engine has no queue of its own: its owner says which transfer takes the next channel, and moves the bytes (`dma.rs`)
-//! while it holds what [`Engine::set_up`] returns.
+//! The engine has no queue. Its owner chooses the transfer for the next channel, and moves the bytes (`dma.rs`) while
+//! it holds the result of [`Engine::set_up`].
 
 use crate::parts::stages;
 use nicety_kernel::{Permit, Pool, Sim};
 use nicety_types::{Duration, MessageId, Path, Recorder, Resource, Stage, Time};
 use std::cell::{Cell, RefCell};
 
-/// The last use of a contended resource: what others waited for.
+/// The last use of a contended resource, for which others waited.
 #[derive(Default)]
 pub struct LastUse(RefCell<Option<(MessageId, Path)>>);
 
 impl LastUse {
-    /// Notes that a message releases the resource, up to which `path` accounts.
+    /// Records that a message releases the resource at the end of `path`.
     pub fn released(&self, message: MessageId, path: &Path) {
         self.0.replace(Some((message, path.clone())));
     }
@@ -37,13 +37,13 @@ pub struct Engine {
     recorder: Recorder,
     channels: Pool,
     freed: LastUse,
-    /// Move bytes, each for one channel at a time.
+    /// The movers of bytes. Each serves one channel at a time.
     movers: Pool,
     moved: LastUse,
     busy: Cell<Duration>,
 }
 
-/// A channel that moves its bytes, and nothing else does.
+/// A channel that moves its bytes.
 #[must_use = "a channel is given back by Engine::release"]
 pub struct Moving {
     channel: Permit,
@@ -52,18 +52,18 @@ pub struct Moving {
 }
 
 impl Engine {
-    /// An engine with so many channels, all free, which move their bytes one after another.
+    /// An engine with this number of channels, all free. They move their bytes one after another.
     ///
     /// # Panics
-    /// When there are none.
+    /// When there are no channels.
     pub fn new(sim: &Sim, channels: usize, recorder: &Recorder) -> Engine {
         Engine::with_movers(sim, channels, 1, recorder)
     }
 
-    /// As [`Engine::new`], with channels that move their bytes side by side.
+    /// As [`Engine::new`], with channels that move their bytes in parallel.
     ///
     /// # Panics
-    /// When there are none.
+    /// When there are no channels.
     pub fn side_by_side(sim: &Sim, channels: usize, recorder: &Recorder) -> Engine {
         Engine::with_movers(sim, channels, channels, recorder)
     }
@@ -80,7 +80,7 @@ impl Engine {
         }
     }
 
-    /// How long channels have been set up and have moved bytes, all of them together.
+    /// Busy time of all channels, in set-up and in transfer.
     pub fn busy(&self) -> Duration {
         self.busy.get()
     }
@@ -97,8 +97,7 @@ impl Engine {
         channel
     }
 
-    /// Sets a channel up, which takes `time` and is charged as `stage`, and waits until the earlier ones have moved their
-    /// bytes.
+    /// Sets up a channel for `time`, charged as `stage`. Then waits until the earlier channels have moved their bytes.
     pub async fn set_up(
         &self,
         channel: Permit,
@@ -116,7 +115,7 @@ impl Engine {
         Moving { channel, mover, since: start }
     }
 
-    /// Frees a channel that has moved its last byte, up to which `path` accounts.
+    /// Frees a channel that has moved its last byte at the end of `path`.
     pub fn release(&self, moving: Moving, message: MessageId, path: &Path) {
         let Moving { channel, mover, since } = moving;
         self.busy.set(self.busy.get() + self.sim.now().since(since));
@@ -137,8 +136,8 @@ mod tests {
     use proptest::prelude::*;
     use std::rc::Rc;
 
-    /// Runs transfers of these times, all queued at once, of one message each. Returns when each began and ended to move
-    /// bytes, and its path.
+    /// Runs transfers of these durations, all queued at once, each of one message. Returns the start and end of each
+    /// move, and its path.
     fn run(channels: usize, set_up: u64, moves: &[u64]) -> Vec<(u64, u64, Path)> {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
@@ -171,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_second_channel_hides_the_set_up() {
-        // 300 ns to set up, 1000 to move: one after the other, or the set-up behind the move before.
+        // 300 ns of set-up, 1000 ns of moving: one after the other, or with the set-up during the previous move.
         let one = run(1, 300, &[1000, 1000, 1000]);
         assert_eq!(times(&one), [(300, 1300), (1600, 2600), (2900, 3900)]);
         let two = run(2, 300, &[1000, 1000, 1000]);
@@ -198,7 +197,7 @@ mod tests {
         let mut other = Path::from(at(3));
         last.waited(stages::DMA_QUEUED, message(2), &mut other);
         assert_eq!((other.at(), other.total(stages::DMA_QUEUED).ns()), (at(7), 4.0));
-        // Released before it came: no wait.
+        // Released before its arrival: no wait.
         let mut late = Path::from(at(9));
         last.waited(stages::DMA_QUEUED, message(2), &mut late);
         assert_eq!((late.at(), late.total(stages::DMA_QUEUED).ns()), (at(9), 0.0));
@@ -206,8 +205,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
-        /// Every transfer is done once, in order; no two move bytes at a time; a channel more is never slower; and each
-        /// path accounts for all of its time.
+        /// Every transfer is done once, in order. No two move bytes at a time, another channel is never slower, and
+        /// each path accounts for all of its time.
         #[test]
         fn one_channel_moves_bytes_at_a_time(
             channels in 1..5usize,

@@ -1,8 +1,8 @@
-//! Allocation of pieces of a range of addresses, first fit: the memory of a card, or a part of a host's.
+//! First-fit allocation in a range of addresses: the memory of a card, or a part of a host's.
 
 use std::ops::Range;
 
-/// A range of addresses, and the pieces of it that are taken.
+/// A range of addresses with its allocated pieces.
 #[derive(Debug)]
 pub struct FirstFit {
     range: Range<u64>,
@@ -13,7 +13,7 @@ pub struct FirstFit {
 }
 
 impl FirstFit {
-    /// A range of which nothing is taken.
+    /// An empty range.
     pub const fn new(range: Range<u64>, alignment: u64) -> FirstFit {
         FirstFit { range, alignment, taken: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl FirstFit {
         self.gaps().map(|(_, len)| len).max().unwrap_or(0)
     }
 
-    /// The gaps, one in front of each piece and one behind the last: first address and length.
+    /// The gaps, before each piece and after the last: first address and length.
     fn gaps(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut from = self.range.start;
         self.taken.iter().copied().chain([(self.range.end, 0)]).map(move |(start, len)| {
@@ -43,8 +43,8 @@ impl FirstFit {
         })
     }
 
-    /// Takes a piece of `bytes`, at least one, from the first gap that is large enough. Returns its first address, and its
-    /// length up to where the next piece may begin.
+    /// Allocates a piece of `bytes`, at least one, in the first gap that is large enough. Returns its first address,
+    /// and its length up to the next possible piece.
     pub fn take(&mut self, bytes: u64) -> Option<(u64, u64)> {
         let bytes = bytes.max(1);
         let (at, (start, gap)) = self.gaps().enumerate().find(|&(_, (_, gap))| gap >= bytes)?;
@@ -69,7 +69,7 @@ mod tests {
         let mut memory = FirstFit::new(1000..1120, 16);
         assert_eq!(memory.take(17), Some((1000, 32)));
         assert_eq!(memory.take(0), Some((1032, 16)));
-        // The rest is not a multiple of 16, and may be taken whole.
+        // The rest is not a multiple of 16, but may be allocated as a whole.
         assert_eq!((memory.left(), memory.largest(), memory.take(73)), (72, 72, None));
         assert_eq!(memory.take(72), Some((1048, 72)));
         assert_eq!((memory.left(), memory.largest(), memory.take(1)), (0, 0, None));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces lie in the range, aligned, and never overlap; free bytes add up; and what fits is taken.
+        /// Pieces are in the range, aligned, and never overlap. Free bytes add up, and a piece that fits is allocated.
         #[test]
         fn pieces_never_overlap(
             end in 64..1100u64,

@@ -1,15 +1,15 @@
-//! A card's loopback path: packets of a node to itself turn round on its card and never reach the link.
+//! A card's loopback path: packets of a node to itself stay on its card and never reach the link.
 //!
-//! The packet is on the card already, so turning round takes no time: it is in the packet buffer as soon as its last
-//! byte has come to the card, one packet after another. It needs a buffer slot until the card has processed it; there
-//! are as many slots as the link has, and separate ones, so that neither path blocks the other.
+//! The packet is on the card already, so the loopback takes no time. The packet is in the packet buffer when its last
+//! byte has arrived at the card, one packet after another. It needs a buffer slot until the card has processed it.
+//! There are as many slots as for the link, and separate ones, so that neither path blocks the other.
 
 use nicety_fabric::Parcel;
 use nicety_kernel::{Channel, Credits, Permit, Sim};
 use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
 
-/// A packet's turn; if dropped without a launch, its slot is free again.
+/// A packet's turn. Dropping it without a launch frees its slot.
 pub(crate) struct Turn {
     flight: Flight,
     place: Permit,
@@ -20,14 +20,14 @@ pub(crate) struct Loopback {
     sim: Sim,
     places: Credits,
     coming: Channel<Parcel>,
-    /// When the previous packet will have come.
+    /// Arrival of the previous packet.
     last: Cell<Time>,
     packets: Cell<u64>,
     recorder: Recorder,
 }
 
 impl Loopback {
-    /// A path with so many slots.
+    /// A path with this number of slots.
     pub(crate) fn new(sim: &Sim, places: u32, recorder: &Recorder) -> Loopback {
         Loopback {
             places: Credits::new(sim, u64::from(places)),
@@ -39,7 +39,7 @@ impl Loopback {
         }
     }
 
-    /// When the earlier packets will have come.
+    /// Arrival of the last earlier packet.
     pub(crate) fn free(&self) -> Time {
         self.last.get()
     }
@@ -49,8 +49,8 @@ impl Loopback {
         self.packets.get()
     }
 
-    /// Waits until a packet that arrives as `flight` says may start. One sender at a time; [`Loopback::launch`]
-    /// follows at the same instant.
+    /// Waits until a packet that arrives as in `flight` may start. One sender at a time. [`Loopback::launch`] follows
+    /// at the same instant.
     pub(crate) async fn turn(&self, mut flight: Flight) -> Turn {
         let place = self.places.acquire(1).await;
         self.sim.until(flight.head.max(self.free())).await;
@@ -121,7 +121,7 @@ mod tests {
         });
         sim.spawn_program("sender", async move {
             let mut queued = Vec::new();
-            // First and last byte at the card.
+            // Arrivals of the first and last byte at the card.
             for (sequence, head, tail) in [(0, 0, 10), (1, 4, 25), (2, 6, 7)] {
                 let (path, slowest) = (Path::from(ns(head)), Stage::BUS);
                 let turn = way.turn(Flight { head: ns(head), tail: ns(tail), path, slowest }).await;
@@ -133,12 +133,12 @@ mod tests {
                     way.launch(Packet { label, channel: Flow::Data(0), header, payload, path }, turn);
                 queued.push((handed.total(Stage::SEND_QUEUED).ns(), handed.at()));
             }
-            // The second waits behind the first, the third for a slot.
+            // The second waits for the first, the third for a slot.
             assert_eq!(queued, [(0.0, ns(10)), (6.0, ns(25)), (34.0, ns(40))]);
             assert_eq!((way.packets(), way.free()), (3, ns(40)));
         });
         world.run().unwrap();
-        // The receiver takes the second packet when it has done with the first.
+        // The receiver takes the second packet after it has processed the first.
         assert_eq!(*came.borrow(), [(0, ns(10)), (1, ns(40)), (2, ns(40))]);
     }
 }

@@ -1,12 +1,12 @@
 //! Matching of messages with receives, without time.
 //!
-//! A message belongs to the oldest posted receive that takes it, a receive to the oldest waiting message that it takes.
-//! [`Matching`] keeps both kinds; its owner searches one list, and adds to the other if it found nothing. Between the two
-//! steps time may pass, such as that of the comparisons, as long as its owner matches one thing at a time.
+//! A message goes to the oldest posted receive that takes it, a receive gets the oldest waiting message that it takes.
+//! [`Matching`] keeps both lists. Its owner searches one list, and appends to the other if the search fails. Time may
+//! pass between the two steps, such as that of the comparisons, as long as the owner matches one item at a time.
 
 use std::collections::VecDeque;
 
-/// Posted receives, and messages that came before theirs, each in order.
+/// Posted receives, and messages that arrived before their receives, each in order.
 #[derive(Debug)]
 pub struct Matching<R, M> {
     receives: VecDeque<R>,
@@ -68,14 +68,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A receive with its number and tag, and a message likewise; without a tag a receive takes any.
+    /// Receives and messages with number and tag. A receive without a tag takes any message.
     type Tagged = Matching<(usize, Option<u8>), (usize, u8)>;
 
     fn takes(wanted: Option<u8>, tag: u8) -> bool {
         wanted.is_none_or(|wanted| wanted == tag)
     }
 
-    /// A message comes. Returns its receive.
+    /// Adds a message. Returns its receive.
     fn come(lists: &mut Tagged, number: usize, tag: u8) -> Option<usize> {
         let found = lists.take_receive(|receive| takes(receive.1, tag)).0;
         if found.is_none() {
@@ -84,7 +84,7 @@ mod tests {
         found.map(|receive| receive.0)
     }
 
-    /// A receive is posted. Returns its message.
+    /// Posts a receive. Returns its message.
     fn post(lists: &mut Tagged, number: usize, tag: Option<u8>) -> Option<usize> {
         let found = lists.take_message(|message| takes(tag, message.1)).0;
         if found.is_none() {
@@ -114,8 +114,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: every pair is that of the oldest that fit, no message or receive is lost or in two
-        /// pairs, and none that fit each other are left.
+        /// Against the definition: every pair consists of the oldest that match. No message or receive is lost or in
+        /// two pairs, and no matching ones are left.
         #[test]
         fn no_message_is_lost_or_taken_twice(steps in prop::collection::vec((any::<bool>(), 0..4u8), 0..80)) {
             let mut lists = Tagged::default();

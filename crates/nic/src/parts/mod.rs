@@ -1,16 +1,16 @@
-//! Parts of cards: each exists once, knows no design, and has tests of its own.
+//! Parts of cards. Each exists once, depends on no design, and has its own tests.
 //!
 //! | part | file |
 //! |---|---|
 //! | reads and writes of the memories of a host over the bus | `dma.rs` |
-//! | channels of a DMA engine, set up side by side | `engine.rs` |
+//! | channels of a DMA engine, set up in parallel | `engine.rs` |
 //! | pieces of a range of addresses, first fit | `first_fit.rs` |
-//! | notice of messages that no receive has taken | `early.rs` |
-//! | posted receives, and messages that came before theirs | `matching.rs` |
+//! | notification of messages without a receive | `early.rs` |
+//! | posted receives, and messages without a receive | `matching.rs` |
 //! | message numbers seen, to detect duplicates | `seen.rs` |
-//! | sequence numbers seen in a window of them, likewise | `window.rs` |
+//! | sequence numbers seen in a window, to detect duplicates | `window.rs` |
 //! | packets of a card to itself | `loopback.rs` |
-//! | when the packets of a generator leave | `pace.rs` |
+//! | departure times of a generator's packets | `pace.rs` |
 //! | reliable transport between a card and its link, for networks that lose packets | `transport` |
 
 mod dma;

@@ -1,17 +1,17 @@
-//! When the packets of a generator leave: as they are due, or as soon after that as the link lets them.
+//! Departure times of a generator's packets: when they are due, or as soon after that as the link permits.
 
 use nicety_types::{Duration, Time};
 
-/// When a packet is due.
+/// The due time of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// As soon as the link is free.
     Wire,
-    /// So long after the first one, or as soon as the link is free then.
+    /// This long after the first packet, or as soon as the link is free after that.
     After {
-        /// That time.
+        /// The time after the first packet.
         time: Duration,
-        /// How long the packets up to it last: until the next one would be due, at their rate.
+        /// Duration of the packets up to this one at their rate: until the next one would be due.
         lasts: Duration,
     },
 }
@@ -23,51 +23,51 @@ impl Due {
     }
 }
 
-/// Packets that were offered to a link.
+/// Packets offered to a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
     /// Number of packets.
     pub packets: u64,
-    /// Their payload.
+    /// Total payload in bytes.
     pub bytes: u64,
-    /// How long they take at their rate, with the gap behind the last one: on a link that nothing holds up.
+    /// Their duration at their rate on an idle link, including the gap after the last one.
     pub time: Duration,
-    /// How much later than that the link was free.
+    /// Delay of the end of the last packet beyond that.
     pub late: Duration,
-    /// Packets up to the last one that left as soon as it was due: nothing held it up.
+    /// Packets up to the last one that left when it was due.
     pub on_time: u64,
-    /// How long the later half of them, at least, takes at its rate, and took until the link was free.
+    /// Duration of at least the later half of them: at their rate, and as sent.
     pub later: (Duration, Duration),
-    /// Whether they were to come faster than the link takes them, at times of their own.
+    /// Whether their own times are faster than the link.
     pub too_fast: bool,
-    /// How long the link is occupied by all of them.
+    /// Total time of the packets on the link.
     pub wire: Duration,
 }
 
-/// The course of a generator.
+/// The progress of a generator.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     begin: Time,
-    /// When the link is free after the latest packet, and when it would be if nothing had held it up.
+    /// End of the latest packet on the link, and its end on an idle link.
     free: Time,
     unhindered: Time,
-    /// How long packets last at their rate: with the one that is due, and those sent.
+    /// Duration of the packets at their rate: up to the due one, and up to the last sent one.
     due: Duration,
     lasts: Duration,
-    /// When the link was free behind two numbers of packets that are powers of two, the latest one last, and when they are over.
+    /// Marks at the last two packet counts that are powers of two: the end on the link, and the end at their rate.
     marks: [(Time, Time); 2],
     offered: Offered,
 }
 
 impl Pace {
-    /// Nothing is sent yet, and the first packet is due from then on.
+    /// A generator before its first packet, which is due at `begin`.
     pub fn from(begin: Time) -> Pace {
         let (due, lasts) = (Duration::ZERO, Duration::ZERO);
         let marks = [(begin, begin); 2];
         Pace { begin, free: begin, unhindered: begin, due, lasts, marks, offered: Offered::default() }
     }
 
-    /// When the next packet may ask for the link.
+    /// Returns the time at which the next packet may request the link.
     pub fn next(&mut self, due: Due) -> Time {
         if let Due::After { time, lasts } = due {
             self.unhindered = self.unhindered.max(self.begin + time);
@@ -76,7 +76,7 @@ impl Pace {
         self.free.max(self.unhindered)
     }
 
-    /// It has the link from `now` on, for `interval`.
+    /// Records a packet that has the link from `now` on, for `interval`.
     pub fn sent(&mut self, now: Time, interval: Duration, bytes: u64) {
         self.offered.packets += 1;
         if now <= self.unhindered {
@@ -92,18 +92,18 @@ impl Pace {
         }
     }
 
-    /// When the packets so far are over at their rate.
+    /// The end of the packets so far at their rate.
     pub fn over(&self) -> Time {
         self.begin + self.lasts.max(self.offered.wire)
     }
 
-    /// What was offered.
+    /// Returns the offered packets.
     pub fn end(self) -> Offered {
         let over = self.over();
         let late = self.free.saturating_since(self.unhindered.max(over));
         let [(free, then), _] = self.marks;
         let later = (over.since(then), self.free.since(free));
-        // Their times are whole picoseconds.
+        // Tolerates rounding: the packets' times are whole picoseconds.
         let most = Duration::from_ps(self.lasts.ps() + self.lasts.ps() / 1000);
         let too_fast = !self.lasts.is_zero() && self.offered.wire > most;
         Offered { time: over.since(self.begin), late, later, too_fast, ..self.offered }
@@ -128,28 +128,28 @@ mod tests {
         let offered = pace.end();
         assert_eq!((offered.packets, offered.bytes, offered.wire, offered.too_fast), (3, 256, ns(40), false));
         assert_eq!((offered.time, offered.late, offered.on_time), (ns(75), ns(7), 1));
-        // Behind the first one, which has the link until 110 ns.
+        // After the first one, which has the link until 110 ns.
         assert_eq!(offered.later, (ns(65), ns(77)));
     }
 
     #[test]
     fn packets_last_until_the_next_one_would_be_due() {
         let (at, ns) = (|ns| Time::ZERO + Duration::from_ns(ns), Duration::from_ns);
-        // Bursts of three packets of 10 ns every 100 ns, the second of which the receiver takes in half the time that the burst has.
+        // Bursts of three packets of 10 ns every 100 ns. The receiver takes the second in half the burst's time.
         let mut pace = Pace::from(at(0));
         for (packet, begins) in [(0, 0), (1, 10), (2, 20), (3, 100), (4, 125), (5, 140)] {
             let lasts = ns(100 * (packet + 1) / 3);
             assert!(pace.next(Due::After { time: ns(100 * (packet / 3)), lasts }) <= at(begins));
             pace.sent(at(begins), ns(10), 64);
         }
-        // One that is due and does not come counts for nothing.
+        // A packet that is due and not sent does not count.
         pace.next(Due::After { time: ns(200), lasts: ns(234) });
         assert_eq!(pace.over(), at(200));
         let offered = pace.end();
         assert_eq!((offered.packets, offered.time, offered.late, offered.on_time), (6, ns(200), ns(0), 4));
-        // Behind two packets of the first burst.
+        // After two packets of the first burst.
         assert_eq!(offered.later, (ns(134), ns(130)));
-        // The wire is what the rate of a capture may be above.
+        // The rate of a capture may be above that of the wire.
         let mut pace = Pace::from(at(0));
         for _ in 0..2 {
             pace.next(Due::after(0, 0));

@@ -1,8 +1,8 @@
-//! Message numbers that have been seen, to detect duplicates. The network is not trusted.
+//! Seen message numbers, to detect duplicates. The network is not trusted.
 
 use std::collections::VecDeque;
 
-/// The largest `MOST` numbers seen from one sender; older ones count as seen.
+/// The largest `MOST` numbers seen from one sender. Older ones count as seen.
 #[derive(Clone, Debug, Default)]
 pub struct Seen<const MOST: usize> {
     /// In ascending order.
@@ -10,7 +10,7 @@ pub struct Seen<const MOST: usize> {
 }
 
 impl<const MOST: usize> Seen<MOST> {
-    /// Whether a number has been seen, or is lower than all that are remembered.
+    /// Whether a number has been seen, or is lower than all remembered ones.
     pub fn has(&self, number: u64) -> bool {
         let at = self.numbers.partition_point(|&seen| seen < number);
         self.numbers.get(at) == Some(&number) || (at == 0 && self.numbers.len() == MOST)

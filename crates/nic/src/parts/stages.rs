@@ -1,7 +1,7 @@
-//! The stages of a message at parts that several designs may have.
+//! The stages of a message at parts that several designs share.
 
 nicety_types::stages! {
-    /// Those of the channels of a DMA engine.
+    /// Stages of the channels of a DMA engine.
     pub const ENGINE;
 
     /// A DMA channel is set up.
@@ -11,7 +11,7 @@ nicety_types::stages! {
 }
 
 nicety_types::stages! {
-    /// Those of a graphics processor's memory.
+    /// Stages of a graphics processor's memory.
     pub const GPU_MEMORY;
 
     /// A graphics processor reads or writes its memory for the card, slower than the bus.

@@ -1,19 +1,18 @@
-//! Sequence numbers that have been seen, to detect duplicates. The network is not trusted.
+//! Seen sequence numbers, to detect duplicates. The network is not trusted.
 
 use std::collections::BTreeSet;
 
-/// The sequence numbers of a sender that counts what it sends to one receiver: a window of `MOST` numbers, those before it
-/// count as seen.
+/// The sequence numbers of one sender to one receiver: a window of `MOST` numbers. Numbers before it count as seen.
 #[derive(Clone, Debug, Default)]
 pub struct Window<const MOST: u64> {
-    /// All numbers below have been seen, or are too old.
+    /// All lower numbers have been seen, or are too old.
     next: u64,
-    /// Those seen above, less than `MOST` away.
+    /// Seen numbers above `next`, less than `MOST` away.
     ahead: BTreeSet<u64>,
 }
 
 impl<const MOST: u64> Window<MOST> {
-    /// Remembers a number, of which these are the low 32 bits. Returns whether it is new.
+    /// Records a number with these low 32 bits. Returns whether it is new.
     pub fn note(&mut self, low: u32) -> bool {
         // The nearest number with these bits.
         let distance = low.wrapping_sub(self.next as u32);
@@ -47,7 +46,7 @@ mod tests {
             [0, 0, 2, 1, 2, 1].map(|number| window.note(number)),
             [true, false, true, true, false, false]
         );
-        // 3 has not come; 6 is the last number at which it is in the window.
+        // 3 has not arrived. 6 is the last number with 3 in the window.
         assert!(window.note(6) && window.note(3) && !window.note(3));
         assert!(window.note(8) && window.note(5) && !window.note(4) && window.note(7));
         assert_eq!((window.next, window.ahead.len()), (9, 0));
@@ -62,7 +61,8 @@ mod tests {
     }
 
     proptest! {
-        /// No number is new twice; each is new once if fewer than the window are between it and the largest before it.
+        /// No number is new twice. A number is new once if fewer than the window are between it and the largest one
+        /// before.
         #[test]
         fn a_number_in_the_window_is_new_once(numbers in prop::collection::vec(0..40u32, 0..200)) {
             let (mut window, mut seen, mut top) = (Window::<8>::default(), BTreeSet::new(), 0);

@@ -33,7 +33,7 @@ pub const OWN_PROCESS: u32 = 0;
 pub struct Report {
     /// Counters of the card.
     pub interfaces: Statistics,
-    /// Kernel entries on the host.
+    /// Entries into the host's kernel.
     pub kernel: KernelCounters,
 }
 
@@ -53,9 +53,9 @@ pub struct Node {
     processes: RefCell<BTreeMap<u32, Rc<Process>>>,
     /// The interface of the process that owns `send` and `recv`.
     own: u32,
-    /// Messages of `send` are posted in the order in which they are sent, however long it takes to copy or register each.
+    /// Messages of `send` are posted in the order of sending, however long each copy or registration takes.
     turn: Pool,
-    /// The library that matches these, where the card does not.
+    /// The library that matches these messages, if the card does not.
     library: OnceCell<Rc<Messenger>>,
 }
 
@@ -69,24 +69,24 @@ impl Node {
         Ok(Node { card, processes, own, turn, library: OnceCell::new() })
     }
 
-    /// The card.
+    /// Returns the card.
     pub const fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    /// The interface of the host's own process.
+    /// Returns the interface of the host's own process.
     pub const fn own_interface(&self) -> u32 {
         self.own
     }
 
-    /// The process with this number.
+    /// Returns the process with this number.
     pub fn process(&self, number: u32) -> Rc<Process> {
         let mut processes = self.processes.borrow_mut();
         let new = || Rc::new(Process::new(&self.card, number));
         processes.entry(number).or_insert_with(new).clone()
     }
 
-    /// Posts a send of the host's own process; the message says how its bytes get to the card.
+    /// Posts a send of the host's own process. The message has its transfer method to the card.
     ///
     /// # Errors
     /// When the message is too long for that transfer method.
@@ -103,7 +103,7 @@ impl Node {
         Ok(caller.timed("post a send", post).await?)
     }
 
-    /// Waits until the buffer of a send may be used again.
+    /// Waits until the buffer of a send may be reused.
     ///
     /// # Errors
     /// When the operation does not exist or has ended already.
@@ -122,7 +122,7 @@ impl Node {
         Ok(caller.timed(what, wait).await?)
     }
 
-    /// Posts a receive of the host's own process; it says how the bytes get from the card.
+    /// Posts a receive of the host's own process. It has its transfer method from the card.
     ///
     /// # Errors
     /// When a limit is reached.
@@ -332,7 +332,7 @@ impl From<QnixError> for CardError {
     fn from(error: QnixError) -> CardError {
         use QnixError as E;
         match error {
-            // Invalid whatever has happened before.
+            // Invalid at any time.
             E::NoNode { .. }
             | E::NoSuchInterface { .. }
             | E::Message { .. }

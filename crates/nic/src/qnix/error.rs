@@ -3,10 +3,10 @@
 use nicety_host::MemoryError;
 use std::fmt;
 
-/// A refused call. It has changed nothing.
+/// A refused call, without effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QnixError {
-    /// Every interface is taken.
+    /// All interfaces are in use.
     NoInterface {
         /// Number of interfaces.
         limit: u32,
@@ -20,9 +20,9 @@ pub enum QnixError {
     NotYours {
         /// The interface's number.
         vni: u32,
-        /// The process that owns it, if any.
+        /// Its owner, if any.
         owner: Option<u32>,
-        /// The process that asked.
+        /// The calling process.
         process: u32,
     },
     /// Bytes outside the memory of the process.
@@ -31,17 +31,17 @@ pub enum QnixError {
         address: u64,
         /// Bytes.
         len: u64,
-        /// The process that asked.
+        /// The calling process.
         process: u32,
     },
     /// Too many pending sends of the process.
     Sends {
-        /// Most pending sends.
+        /// The most pending sends.
         limit: u32,
     },
     /// Too many pending receives of the process.
     Receives {
-        /// Most pending receives.
+        /// The most pending receives.
         limit: u32,
     },
     /// A message longer than the largest.
@@ -51,14 +51,14 @@ pub enum QnixError {
         /// The limit.
         limit: u64,
     },
-    /// A buffer over more pages than a Context Region has descriptors for.
+    /// A buffer with more pages than a Context Region has descriptors.
     Pages {
         /// Pages.
         pages: u64,
         /// Descriptors.
         limit: u64,
     },
-    /// A Buffer Pool beyond the limit, or of no bytes.
+    /// A Buffer Pool beyond the limit, or an empty one.
     Pool {
         /// Its bytes.
         bytes: u64,
@@ -83,7 +83,7 @@ pub enum QnixError {
     },
     /// The card's memory is exhausted.
     CardMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         wanted: u64,
         /// Bytes left.
         left: u64,
@@ -92,7 +92,7 @@ pub enum QnixError {
     NoNode {
         /// Its number.
         node: u32,
-        /// How many nodes there are.
+        /// Number of nodes.
         nodes: u32,
     },
     /// There is no such interface on a card.
@@ -102,7 +102,7 @@ pub enum QnixError {
         /// Number of interfaces of a card.
         limit: u32,
     },
-    /// A message too long for programmed I/O, which the caller asked for.
+    /// A message too long for the programmed I/O that the caller requested.
     TooLongForPio {
         /// Its bytes.
         bytes: u64,
@@ -111,7 +111,7 @@ pub enum QnixError {
     },
     /// The process has pending operations.
     Pending {
-        /// How many.
+        /// Number of operations.
         operations: usize,
     },
     /// The process has no such operation.

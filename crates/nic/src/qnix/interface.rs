@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// A send or receive that has ended.
+/// A completed send or receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// The other end.
@@ -32,9 +32,9 @@ pub(super) enum Command {
 
 /// The location of a message's bytes.
 pub(super) enum Source {
-    /// In the Context Region: they came by programmed I/O.
+    /// In the Context Region: they arrived by programmed I/O.
     Card(Payload),
-    /// In host memory, from this address on; the card has the descriptors of its pages.
+    /// In host memory, from this address on. The card has the descriptors of its pages.
     Host(u64),
 }
 
@@ -98,9 +98,9 @@ pub(super) struct Staged {
 pub(super) enum Slot {
     /// In the packet buffer.
     Link,
-    /// In a staging slot of the same card, unless it is in a Context Region; the message that it is part of.
+    /// In a staging slot of the same card, unless it is in a Context Region; with its message.
     Staged { place: Option<Permit>, message: MessageId },
-    /// In so many bytes of the card's memory.
+    /// In this number of bytes of the card's memory.
     Memory(u64),
 }
 
@@ -114,7 +114,7 @@ pub(super) struct Receiving {
     pub(in crate::qnix) from: Endpoint,
     pub(in crate::qnix) tag: u64,
     pub(in crate::qnix) bytes: u64,
-    /// Bytes that have come, in order.
+    /// Bytes that have arrived, in order.
     pub(in crate::qnix) come: Cell<u64>,
     /// Bytes that are in host memory, or beyond the buffer.
     pub(in crate::qnix) settled: Cell<u64>,
@@ -124,7 +124,7 @@ pub(super) struct Receiving {
 
 /// A message without a receive.
 pub(super) struct Waiting {
-    /// Of its first packet.
+    /// The header of its first packet.
     pub(in crate::qnix) header: Repr,
     pub(in crate::qnix) come: Cell<u64>,
     pub(in crate::qnix) packets: RefCell<Vec<Kept>>,
@@ -178,8 +178,8 @@ impl Interface {
         }
     }
 
-    /// Number of contexts in use by operations of a kind; an operation holds its context until the process has seen
-    /// its doorbell.
+    /// Number of contexts in use by operations of a kind. An operation holds its context until the process has seen its
+    /// doorbell.
     pub(super) fn pending(&self, kind: Kind) -> usize {
         self.operations.values().filter(|(of, _)| *of == kind).count()
     }

@@ -1,10 +1,10 @@
-//! The QNIX card: every process has a protected interface of its own, and needs the kernel only to register itself
-//! and to lock memory.
+//! The QNIX card: every process has its own protected interface, and needs the kernel only to register itself and to
+//! lock memory.
 //!
-//! A packet's way goes through `transmit` and `receive`, from the top down. A module imports from the rooms before its
-//! own in this order:
+//! A packet passes `transmit` and `receive`, from the top down. A module imports only from modules before it in this
+//! order:
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | `wire` | the header of a packet as bytes |
 //! | `spec`, `error` | the card's part of a spec; errors |
@@ -16,37 +16,37 @@
 //! | `receive` | from the link to a receive, or into the card's memory |
 //! | `program` | the control program's polling loop |
 //! | `process` | the library in a process: send, receive, test, wait; its system calls, its Buffer Pool |
-//! | `messages` | `send` and `recv` where the library matches them |
+//! | `messages` | `send` and `recv` if the library matches them |
 //! | `design` | the card behind the design seam, and the processes of its host |
 //!
 //! # The steps of a message
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
-//!    message goes with it the same way; for a longer one the library copies the bytes to the process's Buffer Pool,
-//!    or has the kernel lock its pages and writes their descriptors into the Context Region.
-//! 2. The control program takes the command. It has a DMA channel fetch one packet at a time. When the link has sent
+//!    message goes with it the same way. A longer one is copied to the process's Buffer Pool. Or the kernel locks its
+//!    pages, and the library writes their descriptors into the Context Region.
+//! 2. The control program takes the command. A DMA channel fetches one packet at a time for it. When the link has sent
 //!    the previous packet, it builds the header of the next one and hands it to the link.
-//! 3. The control program of the receiving card looks for a matching receive, and a DMA channel writes the bytes to
-//!    its buffer. Without one they stay in the card's memory until there is one; without memory the packet stays in
-//!    the packet buffer, and so do those behind it: back-pressure, and no loss.
+//! 3. The control program of the receiving card looks for a matching receive, and a DMA channel writes the bytes to its
+//!    buffer. Without one they stay in the card's memory until there is one. Without memory the packet stays in the
+//!    packet buffer, and so do those behind it: back-pressure, and no loss.
 //! 4. A DMA channel sets the doorbell in host memory, which the process polls.
 //!
 //! # The polling order
 //! The control program polls in a cycle: link, DMA, interface, link, DMA, next interface, and so on over the open
-//! interfaces, by number. Each poll takes `program.poll` cycles. A poll that finds work does one unit of it: it hands
-//! a packet to the link if that is free, and takes a received one; it programs one DMA channel; or it takes one
-//! command of the interface and has one packet of its oldest send fetched. Interfaces with a packet for the link take
-//! turns, so that senders get equal shares of packets, however many commands they have posted.
+//! interfaces, by number. Each poll takes `program.poll` cycles. A poll that finds work does one unit of it. At the
+//! link, it hands over a packet if the link is free, and takes a received one. At the DMA controller, it programs one
+//! channel. At an interface, it takes one command and starts the fetch of one packet of its oldest send. Interfaces
+//! with a packet for the link take turns, so senders get equal shares of packets, whatever their number of commands.
 //!
 //! # The critical path
-//! The link takes one packet at a time, without a queue: the poll that finds it free, and building the next packet's
-//! header, are not hidden. Fetching overlaps with transmission, up to `memory.staging` packets ahead, and so does
-//! everything else. But for those two, long messages reach the link's rate.
+//! The link takes one packet at a time, without a queue. The poll that finds it free, and the work on the next packet's
+//! header, are not hidden. Fetches overlap with transmission, up to `memory.staging` packets ahead, and so does all
+//! other work. Apart from those two, long messages reach the link's rate.
 //!
-//! # Timing, where the source leaves a choice
+//! # Timing decisions that the source leaves open
 //! - A message is matched with the receives of its interface in posting order, by sender and tag.
 //! - Packets are stored and forwarded in the card's memory, in both directions.
 //! - The set-up of a DMA channel takes the channel's time, not the processor's. Channels are set up in parallel and
-//!   move their bytes one after another, so that two hide each other's set-up.
+//!   move their bytes one after another, so two channels hide each other's set-up.
 //! - A process that waits for a doorbell takes no CPU until it polls the doorbell that was set.
 
 mod design;
@@ -124,7 +124,7 @@ pub struct Statistics {
     pub unusable: u64,
     /// Doorbells set.
     pub doorbells: u64,
-    /// Calls refused because a resource was not the process's.
+    /// Calls refused because a resource did not belong to the process.
     pub refused: u64,
 }
 
@@ -193,27 +193,27 @@ impl Card {
         card
     }
 
-    /// Its spec.
+    /// Returns its spec.
     pub fn spec(&self) -> &QnixSpec {
         &self.spec
     }
 
-    /// The operating system of its host.
+    /// Returns the operating system of its host.
     pub fn kernel(&self) -> &Rc<Kernel> {
         &self.kernel
     }
 
-    /// The memory of its host.
+    /// Returns the memory of its host.
     pub fn host_memory(&self) -> &Rc<Memory> {
         self.dma.memory()
     }
 
-    /// The use of the card's memory.
+    /// Returns the use of the card's memory.
     pub fn memory(&self) -> CardMemory {
         *self.card_memory.borrow()
     }
 
-    /// Its counters.
+    /// Returns its counters.
     pub fn statistics(&self) -> Statistics {
         self.statistics.get()
     }
@@ -247,7 +247,7 @@ impl Card {
         self.interfaces.borrow_mut().get_mut(vni as usize)?.as_mut().map(act)
     }
 
-    /// Charges so many cycles of the processor's work to `path`, and its wait until now.
+    /// Charges `cycles` cycles of the processor's work to `path`, and its wait until now.
     async fn work(&self, cycles: u64, path: &mut Path) {
         path.advance(stages::CONTROL_QUEUED, self.sim.now());
         self.sim.delay(self.spec.program.clock.cycles(cycles)).await;

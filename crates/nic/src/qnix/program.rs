@@ -17,12 +17,12 @@ enum Place {
 struct Round {
     /// The next source to poll, counted from the beginning of the round.
     at: usize,
-    /// When that poll begins.
+    /// Start of that poll.
     since: Time,
 }
 
 impl Card {
-    /// The polling loop; it never ends. Polls that find nothing are counted and not simulated.
+    /// The polling loop; never returns. Polls that find nothing are counted and not simulated.
     pub(super) async fn run(self: Rc<Card>) {
         let mut round = Round { at: 0, since: self.sim.now() };
         loop {
@@ -59,7 +59,7 @@ impl Card {
         }
     }
 
-    /// Number of polls from a position on until one finds work; none if none would.
+    /// Number of polls from a position on until one finds work; none if no poll would.
     fn looks(&self, from: usize) -> Option<usize> {
         let (link, dma) = (self.has_packet() || self.may_leave(), self.has_transfer());
         let places = self.places();
@@ -84,7 +84,7 @@ impl Card {
                     return self.arrive(round, before, until);
                 }
                 race(self.sim.until(until), changed).await;
-                // Polls that had begun before the change have missed it.
+                // Polls that began before the change have missed it.
                 let begun = self.begun(round.since, look);
                 if begun > before as u64 {
                     self.sim.until(until).await;
@@ -110,7 +110,7 @@ impl Card {
         round.since += look * looks;
     }
 
-    /// A poll has found work: moves the position behind it.
+    /// Moves the position after a poll that has found work.
     fn arrive(&self, round: &mut Round, looks: usize, until: Time) -> Place {
         let places = self.places();
         let at = (round.at + looks) % places;

@@ -30,17 +30,17 @@ pub(super) struct Arrivals {
     heard: RefCell<BTreeMap<Endpoint, Seen<REMEMBERED>>>,
 }
 
-/// Messages of an interface that are remembered: twice as many as it may have in flight.
+/// Number of remembered messages of an interface: twice as many as it may have in flight.
 const REMEMBERED: usize = 64;
 
 impl Arrivals {
-    /// Whether a message is a duplicate, or older than all that are remembered.
+    /// Whether a message is a duplicate, or older than all remembered ones.
     fn has_heard(&self, from: Endpoint, message: MessageId) -> bool {
         self.heard.borrow().get(&from).is_some_and(|seen| seen.has(message.sequence))
     }
 
     fn hear(&self, from: Endpoint, message: MessageId) {
-        // One that has waited for its receive has been heard.
+        // A message that has waited for its receive has been seen.
         let _ = self.heard.borrow_mut().entry(from).or_default().note(message.sequence);
     }
 }
@@ -51,9 +51,9 @@ enum Belongs {
     Waiting(Rc<Waiting>),
     /// The first packet of a message without a receive.
     Unexpected,
-    /// Its interface is not open.
+    /// A packet for an interface that is not open.
     Stray,
-    /// It is out of sequence.
+    /// A packet out of sequence.
     Unusable,
 }
 
@@ -63,7 +63,7 @@ impl Card {
         loop {
             let packet = self.port.receive().await;
             if packet.is_control() {
-                // No card sends such a packet; it occupies no slot of the buffer.
+                // No card sends such a packet. It occupies no slot of the buffer.
                 self.count(|counted| counted.unusable += 1);
                 continue;
             }
@@ -87,7 +87,7 @@ impl Card {
         !self.arrivals.held_back.get() && !self.arrivals.queue.borrow().is_empty()
     }
 
-    /// Notes a change that a packet without memory may have waited for.
+    /// Records a change for which a packet without memory may have waited.
     pub(super) fn let_on(&self) {
         self.arrivals.held_back.set(false);
         self.changed.notify_all();
@@ -131,8 +131,8 @@ impl Card {
         self.vacate(slot, path);
     }
 
-    /// Whether a header may be that of a packet with this payload: a part of a message for this card, from an
-    /// interface of another one if it came by the link, and of this one if not.
+    /// Whether a header is valid for a packet with this payload: a part of a message to this card. Its sender is an
+    /// interface of another card if it came by the link, and of this card otherwise.
     fn may_be(&self, header: &Repr, payload: &Payload, slot: &Slot) -> bool {
         let Repr { from, to, offset, .. } = *header;
         let (limits, bytes) = (&self.spec.limits, payload.len());
@@ -237,7 +237,7 @@ impl Card {
         }));
     }
 
-    /// A deposit has ended.
+    /// Handles a finished deposit.
     pub(super) fn settle(&self, deposit: Deposit) {
         let Deposit { receiving, offset, bytes, slot, path, .. } = deposit;
         self.recorder.packet_settled(receiving.message, offset, path.at());
@@ -245,7 +245,7 @@ impl Card {
         self.settled(&receiving, bytes, &path);
     }
 
-    /// Counts so many bytes of a message as done; after the last one its doorbell is queued.
+    /// Counts `bytes` bytes of a message as done. After the last one its doorbell is queued.
     fn settled(&self, receiving: &Rc<Receiving>, bytes: u64, path: &Path) {
         receiving.path.borrow_mut().follow(path);
         receiving.settled.set(receiving.settled.get() + bytes);

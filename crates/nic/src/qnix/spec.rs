@@ -25,27 +25,27 @@ pub struct QnixSpec {
     pub program: ProgramSpec,
     /// The DMA controller.
     pub dma: DmaSpec,
-    /// Most payload that a packet carries, in bytes.
+    /// The most payload of a packet, in bytes.
     pub packet: u64,
     /// Longest message sent to the card by programmed I/O, in bytes.
     pub pio: u64,
 }
 
-/// The library in the process. The costs of posting a command and noticing a doorbell are the host's.
+/// The library in the process. The costs to post a command and to notice a doorbell are the host's.
 #[derive(Clone, Copy, Debug)]
 pub struct LibrarySpec {
-    /// Bytes of a command in the Command Queue.
+    /// Size of a command in the Command Queue, in bytes.
     pub command: u64,
-    /// Starting to write descriptors into a Context Region, in addition to the writes.
+    /// Overhead to write descriptors into a Context Region, in addition to the writes.
     pub context: Duration,
-    /// Copying a byte from a buffer to a Buffer Pool, or back.
+    /// Time per byte to copy from a buffer to a Buffer Pool, or back.
     pub copy: Gap,
 }
 
 /// Limits of the card and its interfaces.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitsSpec {
-    /// Virtual network interfaces, and so registered processes.
+    /// Number of virtual network interfaces, and thus of registered processes.
     pub vnis: u32,
     /// Pending sends of a process.
     pub sends: u32,
@@ -70,7 +70,7 @@ pub struct MemorySpec {
     pub descriptor: u64,
     /// The status of a buffered packet.
     pub status: u64,
-    /// Staged packets in the transmit path.
+    /// Number of staged packets in the transmit path.
     pub staging: u32,
 }
 
@@ -96,7 +96,7 @@ pub struct ProgramSpec {
 /// The DMA controller.
 #[derive(Clone, Copy, Debug)]
 pub struct DmaSpec {
-    /// Its channels, each of which does one transfer at a time.
+    /// Number of channels. Each does one transfer at a time.
     pub channels: usize,
     /// A channel's time before a transfer of data uses the bus.
     pub setup: Duration,
@@ -107,15 +107,14 @@ pub struct DmaSpec {
 }
 
 impl LimitsSpec {
-    /// Most pages of a message: those that the largest message fills.
+    /// The most pages of a message: those of the largest message.
     pub const fn message_pages(&self, page: u64) -> u64 {
         self.message.div_ceil(page)
     }
 }
 
 impl QnixSpec {
-    /// Bytes of the Context Regions of an interface: one region for each send and receive, with a descriptor for each
-    /// page.
+    /// Bytes of the Context Regions of an interface: one region per send and receive, with one descriptor per page.
     pub const fn contexts(&self) -> u64 {
         let pages = self.limits.message_pages(self.kernel.page);
         (self.limits.sends as u64 + self.limits.receives as u64) * pages * self.memory.descriptor

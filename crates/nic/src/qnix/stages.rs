@@ -1,15 +1,15 @@
-//! The stages of a message that only this card has.
+//! The stages of a message that are specific to this card.
 
 nicety_types::stages! {
-    /// All of them.
+    /// All stages.
     pub const STAGES;
 
-    /// The card's control program processes it.
+    /// The card's control program processes the message.
     pub const CONTROL = 140, "control program";
     /// Waiting for the card's control program.
     pub const CONTROL_QUEUED = 150, "control program, queued";
-    /// A DMA channel is set up to tell the host that something is complete.
+    /// The set-up of a DMA channel for a doorbell of a completion.
     pub const DOORBELL = 390, "doorbell";
-    /// A message that has come waits for the thread of the host's library.
+    /// An arrived message waits for the thread of the host's library.
     pub const LIBRARY_QUEUED = 392, "library, queued";
 }

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A packet to be fetched, with its number among those staged for its interface.
+/// A packet to fetch, with its number among those staged for its interface.
 pub(super) struct Fetch {
     pub(super) vni: u32,
     pub(super) number: u64,
@@ -20,7 +20,7 @@ pub(super) struct Fetch {
     pub(super) path: Path,
 }
 
-/// A part of a message to be written to host memory.
+/// A part of a message to write to host memory.
 pub(super) struct Deposit {
     pub(super) receiving: Rc<Receiving>,
     pub(super) offset: u64,
@@ -30,7 +30,7 @@ pub(super) struct Deposit {
     pub(super) path: Path,
 }
 
-/// A completion to be reported to a process.
+/// A completion to report to a process.
 pub(super) struct Doorbell {
     pub(super) vni: u32,
     pub(super) operation: u64,
@@ -48,7 +48,7 @@ pub(super) enum Transfer {
 pub(super) struct Transfers {
     engine: Engine,
     waiting: RefCell<VecDeque<Transfer>>,
-    /// Ended deposits that the control program has not noticed.
+    /// Finished deposits that the control program has not noticed.
     finished: RefCell<VecDeque<Deposit>>,
 }
 
@@ -79,7 +79,7 @@ impl Card {
         self.transfers.waiting.borrow_mut().push_back(transfer);
     }
 
-    /// Handles ended deposits, and programs a channel for the next transfer.
+    /// Handles finished deposits, and programs a channel for the next transfer.
     pub(super) async fn serve_channels(self: &Rc<Card>) {
         let finished = std::mem::take(&mut *self.transfers.finished.borrow_mut());
         for deposit in finished {
@@ -109,7 +109,7 @@ impl Card {
         channel
     }
 
-    /// Frees a channel that has moved its last byte, up to which `path` accounts.
+    /// Frees a channel that has moved its last byte at the end of `path`.
     fn release(&self, moving: Moving, message: MessageId, path: &Path) {
         self.transfers.engine.release(moving, message, path);
         self.changed.notify_all();
@@ -121,7 +121,7 @@ impl Card {
         self.transfers.engine.set_up(channel, set_up, message, path).await
     }
 
-    /// A channel fetches a packet's bytes.
+    /// Fetches a packet's bytes by a channel.
     pub(super) async fn fetch(self: Rc<Card>, fetch: Fetch, channel: Permit) {
         let Fetch { vni, number, message, address, bytes, mut path } = fetch;
         let moving = self.prepare(channel, message, &mut path).await;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// Packets ready for the link.
 #[derive(Default)]
 pub(super) struct Departures {
-    /// Interfaces whose oldest staged packet is complete, in the order of its completion.
+    /// Interfaces with a complete oldest staged packet, in the order of completion.
     ready: RefCell<VecDeque<u32>>,
     /// Whether a packet occupies the link.
     occupied: Cell<bool>,
@@ -102,7 +102,7 @@ impl Card {
         }
     }
 
-    /// The bytes of a packet have been fetched.
+    /// Records that the bytes of a packet have been fetched.
     pub(super) fn fetched(&self, vni: u32, number: u64, payload: Payload, path: Path) {
         self.interface(vni, |interface| {
             let at = (number - interface.handed_over) as usize;
@@ -111,7 +111,8 @@ impl Card {
         self.whole(vni, number);
     }
 
-    /// A staged packet is complete. If it is the oldest of its interface, the interface queues for the link.
+    /// Records that a staged packet is complete. If it is the oldest of its interface, the interface queues for the
+    /// link.
     fn whole(&self, vni: u32, number: u64) {
         if self.interface(vni, |interface| interface.handed_over) == Some(number) {
             self.departures.ready.borrow_mut().push_back(vni);
@@ -163,7 +164,7 @@ impl Card {
         }
     }
 
-    /// The link sends a packet, once the receiver has a credit for it.
+    /// Sends a packet on the link, once there is a credit of the receiver for it.
     async fn transmit(self: Rc<Card>, packet: Packet, place: Option<Permit>) {
         let (message, path) = (packet.label.message, packet.path.clone());
         let turn = self.port.turn(Flight::resting(path)).await;

@@ -5,7 +5,7 @@
 //! | 0..4, 4..8 | the sender: node and interface |
 //! | 8..12, 12..16 | the receiver: node and interface |
 //! | 16..24 | number of the message at its sender's node |
-//! | 24..32 | where the payload begins in the message's, in bytes |
+//! | 24..32 | offset of the payload in the message, in bytes |
 //! | 32..40 | bytes of the message |
 //! | 40..48 | tag of the message |
 
@@ -23,9 +23,9 @@ pub(super) struct Repr {
     pub(super) from: Endpoint,
     /// The receiver's interface.
     pub(super) to: Endpoint,
-    /// The count of messages at the sender's node.
+    /// Number of the message at the sender's node.
     pub(super) number: u64,
-    /// Bytes of the message before this packet's.
+    /// Offset in the message.
     pub(super) offset: u64,
     /// Bytes of the message.
     pub(super) bytes: u64,
@@ -34,17 +34,17 @@ pub(super) struct Repr {
 }
 
 impl Repr {
-    /// The message that the packet is part of.
+    /// Returns the packet's message.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: self.from.node, sequence: self.number }
     }
 
-    /// Whether it says the same of a message as the header of another packet.
+    /// Whether its message fields equal those of another packet's header.
     pub(super) fn is_of_message(&self, other: &Repr) -> bool {
         Repr { offset: 0, ..*self } == Repr { offset: 0, ..*other }
     }
 
-    /// The bytes on the wire.
+    /// Returns the bytes on the wire.
     pub(super) fn emit(&self) -> HeaderBytes {
         HeaderBytes::emitted(BYTES, |bytes| {
             let mut view = View(bytes);
@@ -58,7 +58,7 @@ impl Repr {
         })
     }
 
-    /// The header in these bytes; none if they are no header.
+    /// Parses a header; none if the bytes are no header.
     pub(super) fn parse(bytes: &[u8]) -> Option<Repr> {
         let view = View(<&[u8; BYTES]>::try_from(bytes).ok()?);
         let end = |at| Endpoint { node: NodeId(view.u32(at)), vni: view.u32(at + 4) };

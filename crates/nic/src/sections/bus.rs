@@ -6,8 +6,8 @@ use nicety_host::{BusSpec, PlainSpec};
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
-/// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` if the bus is of that kind or the section is present. Every key of
-/// those two may be left out.
+/// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` if the bus is of that kind or the section is present. All keys of
+/// those two are optional.
 pub fn read(reader: &Reader<'_>) -> BusSpec {
     let s = reader.section("bus");
     let latency = s.time("latency", "one crossing between host and card, either way");
@@ -115,7 +115,7 @@ fn read_pcie(s: &Section<'_>, latency: Duration) -> PcieSpec {
         Generation::Gen5
     });
     let lanes = s.count_or("lanes", 1..=32, 32, "lanes of the link") as u32;
-    // An invalid count of lanes is refused below; the delays only need some number.
+    // An invalid count of lanes is refused below. The delays only need some number.
     let mut spec = PcieSpec::new(generation, lanes, latency);
     spec.mps = s.size_or("mps", 128..=4096, "256 B", "Max_Payload_Size: most payload of a TLP");
     spec.mrrs = s.size_or("mrrs", 128..=4096, "512 B", "Max_Read_Request_Size: most that a request reads");
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// The error that one more override gives.
+    /// Returns the error with one more override.
     fn refused(overrides: &[&str]) -> String {
         bus("spin-discrete", overrides).unwrap_err()
     }

@@ -1,4 +1,5 @@
-//! Spec sections that several designs have: host, network and launcher in `node.rs`, the bus in `bus.rs`, the others here.
+//! Spec sections that several designs share: host, network and launcher in `node.rs`, the bus in `bus.rs`, the others
+//! here.
 
 mod bus;
 mod node;
@@ -12,7 +13,7 @@ use nicety_host::KernelSpec;
 use nicety_hpu::{CycleCosts, Isa, Misaligned};
 use nicety_spec::{Reader, Section};
 
-/// The host's operating system, for cards whose software enters it.
+/// Reads the host's operating system, for cards with software that enters it.
 pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
     let s = reader.section("kernel");
     let page = s.size_or("page", 64..=1 << 30, "4 KiB", "a page of host memory");
@@ -34,7 +35,7 @@ pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
 /// Cycle costs of a core's instructions.
 pub(crate) fn read_costs(s: &Section<'_>) -> CycleCosts {
     let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
-    // For an extension that few cards have; the default is that of a pipelined FPU whose result is used at once.
+    // For an extension that few cards have. The default is a pipelined FPU with a result that is used at once.
     let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
     CycleCosts {
         alu: cost("alu", "integer arithmetic, logic, shifts"),
@@ -65,7 +66,7 @@ pub(crate) fn read_costs(s: &Section<'_>) -> CycleCosts {
     }
 }
 
-/// The instruction set of a core, as written and as parsed; `fallback` if it is invalid.
+/// Reads the instruction set of a core, as written and as parsed; `fallback` if it is invalid.
 pub(crate) fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
     let text = s.text("isa", "instruction set");
     let isa = text.parse::<Isa>().unwrap_or_else(|error| {

@@ -5,7 +5,7 @@ use nicety_host::HostSpec;
 use nicety_spec::{Ratio, Reader, Section};
 use nicety_types::Duration;
 
-/// Most ports of a card.
+/// The most ports of a card.
 const MOST_PORTS: u64 = 64;
 
 /// The surroundings of a card.
@@ -15,11 +15,11 @@ pub struct NodeSpec {
     pub host: HostSpec,
     /// The link.
     pub link: LinkSpec,
-    /// Ports of the card, each with such a link. Networks of hosts are joined to one of them.
+    /// Number of ports of the card, each with such a link. Networks of hosts are joined to one of them.
     pub ports: u32,
     /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
-    /// The router of a host on a torus; like a switch where the card has no section of its own for it.
+    /// The router of a host on a torus; like a switch if the card has no section for it.
     pub router: Option<RouterSpec>,
     /// One-way time to or from the job launcher.
     pub barrier: Duration,
@@ -51,14 +51,14 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
     NodeSpec { host, link, ports: 1, switch, router, barrier }
 }
 
-/// Reads how many ports a card has, which may be left out: 1.
+/// Reads the number of ports of a card, 1 by default.
 pub fn read_ports(reader: &Reader<'_>) -> u32 {
     let s = reader.section("link");
     let doc = "ports of the card, each with such a link; hosts are joined to one of them";
     if s.has("ports") { s.count("ports", 1..=MOST_PORTS, doc) as u32 } else { 1 }
 }
 
-/// Reads the keys of the link's protocol, which may be left out: word stuffing, and checksum and resending.
+/// Reads the optional keys of the link's protocol: word stuffing, and checksum and resending.
 fn read_protocol(s: &Section<'_>) -> LinkProtocol {
     let mut protocol = LinkProtocol::NONE;
     if s.has("stuffing") || s.has("stuffing_every") {
@@ -85,7 +85,7 @@ fn read_protocol(s: &Section<'_>) -> LinkProtocol {
     LinkProtocol { resend: Some(Resend { retries, timeout, bit_errors }), ..protocol }
 }
 
-/// Reads the section of routers. What it does not say is as in a switch.
+/// Reads the section of routers. Missing keys are as in a switch.
 fn read_router(s: &Section<'_>, switch: &SwitchSpec) -> Option<RouterSpec> {
     if !["latency", "buffer", "entry", "gap"].iter().any(|key| s.has(key)) {
         return None;

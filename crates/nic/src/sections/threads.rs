@@ -1,11 +1,11 @@
-//! The section of threads: hardware threads, their caches, and what the operating system's scheduler costs.
+//! The section of threads: hardware threads, their caches, and the costs of the operating system's scheduler.
 
 use nicety_host::HostSpec;
 use nicety_host::threads::{CachesSpec, CodeSpec, ThreadsSpec};
 use nicety_spec::Reader;
 
-/// Reads the section `threads`. Cores, clock, memory's latency, the cache that all cores share and its lines are those of
-/// the host.
+/// Reads the section `threads`. The host's section has the cores, the clock, the memory latency, and the shared cache
+/// with its lines.
 pub(crate) fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
     let s = reader.section("threads");
     let instructions = |key, doc| s.count(key, 0..=10_000_000, doc);

@@ -1,4 +1,4 @@
-//! Completion: packets settled, completion handlers, and events in the order of messages.
+//! Completion: settling of packets, completion handlers, and events in message order.
 
 use super::Card;
 use crate::spin::incoming::{Arrived, Fate, outcome};
@@ -8,19 +8,20 @@ use nicety_types::Path;
 use std::rc::Rc;
 
 impl Card {
-    /// Settles a packet: its slot is free, and perhaps its message complete. `offset` is the packet's in the message.
+    /// Settles a packet: frees its slot, and completes its message if this was the last one. `offset` is the packet's
+    /// offset in the message.
     pub(super) fn settled(self: &Rc<Card>, place: usize, offset: u64, path: &Path) {
         self.release_slot(place, offset);
         self.finish(place, path);
     }
 
-    /// Settles a packet at the end of `path`, beforehand, so that nothing has to happen then. Returns whether that can be: not where
-    /// its message may be complete then or change its course meanwhile, nor where its slot is to be freed by hand.
+    /// Settles a packet at the end of `path` ahead of time, without an event for it. Returns false where that is
+    /// impossible: its message may be complete or take another course by then, or its slot must be freed explicitly.
     pub(super) fn settled_at(&self, place: usize, offset: u64, path: &Path) -> bool {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
         let is_last = incoming.received == incoming.header.payload_bytes();
-        // Replies may be cut short by reliable transport.
+        // Reliable transport may cut replies short.
         let is_plain = incoming.delivery.is_some() && incoming.attachment.is_none();
         if is_last || !is_plain || !self.port.free_slot_at(incoming.message.source, path.at()) {
             return false;
@@ -31,7 +32,7 @@ impl Card {
         true
     }
 
-    /// Settles a packet of which nothing is kept. Its message is complete no earlier than those before it are settled.
+    /// Settles a packet without kept bytes. Its message completes no earlier than the packets before it are settled.
     pub(super) async fn settle_behind(self: &Rc<Card>, place: usize, packet: &Arrived) {
         let settled = {
             let mut table = self.incoming.borrow_mut();
@@ -44,14 +45,14 @@ impl Card {
         self.finish(place, &packet.path);
     }
 
-    /// Settles a packet: its slot is free, unless a transfer uses it.
+    /// Settles a packet: frees its slot, unless a transfer uses it.
     pub(super) fn release_slot(&self, place: usize, offset: u64) {
         if self.incoming.borrow_mut().get(place).settles(offset) {
             self.free_slot(place, offset);
         }
     }
 
-    /// A transfer that a handler left in flight is done with its packet.
+    /// Ends the use of a packet by a transfer that a handler left in flight.
     pub(super) fn slot_returned(&self, place: usize, offset: u64) {
         if self.incoming.borrow_mut().get(place).returns(offset) {
             self.free_slot(place, offset);
@@ -71,7 +72,7 @@ impl Card {
         self.note_settled(incoming.message, offset, self.sim.now());
     }
 
-    /// A step that a message waited for is done.
+    /// Ends a step for which a message waited.
     pub(super) fn finish(self: &Rc<Card>, place: usize, path: &Path) {
         {
             let mut table = self.incoming.borrow_mut();
@@ -82,7 +83,8 @@ impl Card {
         self.advance(place);
     }
 
-    /// Completes a message whose bytes have all come and are settled: completion handler, then events in order.
+    /// Completes a message once all of its bytes have arrived and are settled: runs the completion handler, then
+    /// delivers events in order.
     pub(super) fn advance(self: &Rc<Card>, place: usize) {
         let completion = {
             let mut table = self.incoming.borrow_mut();
@@ -124,7 +126,7 @@ impl Card {
         }
     }
 
-    /// Completes this message and later ones that waited only for it.
+    /// Completes this message, and later ones that waited only for it.
     fn complete_in_order(self: &Rc<Card>, place: usize) {
         let key = {
             let mut table = self.incoming.borrow_mut();
@@ -138,13 +140,13 @@ impl Card {
                 let incoming = &table.places[first];
                 let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path.clone());
                 if incoming.fate == Fate::Drop && incoming.header.kind != HeaderKind::Put {
-                    // An operation beyond a deposit cannot be done in part.
+                    // Only a deposit can be done in part.
                     fail = fail.or(FailType::Dropped);
                 }
                 let pending = incoming.pending && fail.is_ok();
                 let mut delivery = incoming.delivery.expect("only matched messages are in the order");
                 delivery.mlength = delivery.mlength.saturating_sub(incoming.dropped_bytes);
-                // Handlers' writes have been handed to the bus, which keeps order: the event follows them.
+                // Handlers' writes are on the bus, which keeps order. So the event follows them.
                 path.advance(stages::IN_ORDER, self.sim.now());
                 (first, message, delivery, fail, pending, path)
             };

@@ -1,4 +1,4 @@
-//! The messages that are arriving, and what is known of each.
+//! The messages in progress at the receiver, and the state of each.
 
 use super::Card;
 use crate::parts::transport;
@@ -14,13 +14,13 @@ use std::collections::hash_map::Entry;
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-/// A packet in the packet buffer, with what its header says.
+/// A packet in the packet buffer, with the fields of its header.
 pub(super) struct Arrived {
     /// The message it is part of.
     pub(super) message: MessageId,
-    /// Where its payload begins in the message's, in bytes.
+    /// Offset of its payload in the message, in bytes.
     pub(super) offset: u64,
-    /// When all of it is in the packet buffer, if handlers' clusters get it from there.
+    /// The time at which the whole packet is in the packet buffer, where clusters copy it from there.
     pub(super) written: Time,
     pub(super) parcel: Parcel,
 }
@@ -38,10 +38,10 @@ impl DerefMut for Arrived {
     }
 }
 
-/// The outcome of a message still in progress.
+/// The outcome of a message in progress.
 pub(super) const IN_FLIGHT: &str = "in flight";
 
-/// The outcome of a message in tables.
+/// Returns the outcome of a message for tables.
 pub(super) fn outcome(fail: FailType) -> &'static str {
     match fail {
         FailType::Ok => "ok",
@@ -54,19 +54,19 @@ pub(super) fn outcome(fail: FailType) -> &'static str {
 /// The fate of a message's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Unknown until the header handler has ended; packets wait.
+    /// Unknown until the header handler has ended. Packets wait.
     Undecided,
-    /// To host memory; for a get or an atomic, the card carries it out.
+    /// Deposited in host memory. The card carries out a get or an atomic operation.
     Deposit,
-    /// To payload handlers, which exist.
+    /// Handed to the payload handler.
     Process,
     /// Dropped.
     Drop,
 }
 
 impl Fate {
-    /// The fate of a message's data, unless a header handler decides otherwise: to the payload handlers, or to host memory
-    /// if the program has none.
+    /// Returns the fate of a message's data unless a header handler decides otherwise: the payload handler, or host
+    /// memory if the program has none.
     pub(super) fn by_default(attachment: &Attachment) -> Fate {
         match (attachment.program.handlers.payload, &attachment.program.handlers.pspin) {
             (Some(_), _) => Fate::Process,
@@ -77,29 +77,29 @@ impl Fate {
     }
 }
 
-/// A message that has begun to arrive.
+/// A message in progress at its receiver.
 pub(super) struct Incoming {
     pub(super) message: MessageId,
     pub(super) header: Header,
-    /// Its destination; none if nothing matched.
+    /// Its destination. None if nothing matched.
     pub(super) delivery: Option<Delivery>,
     /// The destination of a reply.
     pub(super) reply: Option<Reply>,
     pub(super) attachment: Option<Rc<Attachment>>,
-    /// Messages for handlers that came before it: its message queue, modulo the number of these.
+    /// Number of earlier messages for handlers. Modulo the number of message queues, it selects the queue.
     pub(super) queue: u64,
     pub(super) fate: Fate,
-    /// Packets that came before the header handler ended, by offset in the message.
+    /// Packets that arrived before the end of the header handler, by offset in the message.
     pub(super) waiting: VecDeque<Arrived>,
     /// Bytes received.
     pub(super) received: u64,
-    /// Packets received and not settled (deposited, handled or dropped); a reply not yet sent; transfers that
-    /// handlers have left in flight.
+    /// Unsettled work: packets received and not yet deposited, handled or dropped; a reply not yet sent; transfers
+    /// that handlers have left in flight.
     pub(super) unsettled: u32,
-    /// Packets whose bytes such transfers have still to read or write.
+    /// Packets with bytes that such transfers have still to read or write.
     pub(super) lent: Vec<Lent>,
     pub(super) dropped_bytes: u64,
-    /// Whether flow control has disabled its portal table entry while it was in progress.
+    /// Whether flow control has disabled its portal table entry during the message.
     pub(super) flow_control: bool,
     pub(super) fail: FailType,
     /// Whether a handler has asked to leave the match entry linked.
@@ -109,19 +109,19 @@ pub(super) struct Incoming {
     /// The path of the message's latest step.
     pub(super) path: Path,
     pub(super) completion_started: bool,
-    /// Its last packet, for a tail handler of PsPIN's.
+    /// Its last packet, for a tail handler of PsPIN.
     pub(super) last: Option<Box<LastPacket>>,
-    /// Whether the message is done and waits only for those before it.
+    /// Whether the message is done and waits only for earlier ones.
     pub(super) done: bool,
     /// The next message to complete after it, if one has matched.
     pub(super) behind: Option<usize>,
 }
 
-/// The last packet of a message, kept for a tail handler of PsPIN's. Source: PsPIN's `mpq_engine.sv`, where the queue of a message gives up
-/// its last packet when the task of the tail handler has been sent.
+/// The last packet of a message, kept for a tail handler of PsPIN. Source: PsPIN's `mpq_engine.sv`. There, the queue
+/// of a message gives up its last packet when it has sent the task of the tail handler.
 pub(super) struct LastPacket {
     pub(super) packet: Arrived,
-    /// Its slots of the packet buffer, where it has some.
+    /// Its slots in the packet buffer, if any.
     pub(super) slot: Option<u32>,
 }
 
@@ -143,27 +143,27 @@ impl Incoming {
         }
     }
 
-    /// Settles a packet; returns whether its slot is free, because no transfer uses it.
+    /// Settles a packet. Returns whether its slot is free because no transfer uses it.
     pub(super) fn settles(&mut self, offset: u64) -> bool {
         let lent = self.lent.iter_mut().find(|lent| lent.offset == offset);
         lent.map(|lent| lent.settled = true).is_none()
     }
 
-    /// A transfer is done with the packet at this offset; returns whether its slot is free, because the packet is
-    /// settled and this was the last transfer.
+    /// Ends a transfer on the packet at this offset. Returns whether its slot is free: the packet is settled and this
+    /// was the last transfer.
     pub(super) fn returns(&mut self, offset: u64) -> bool {
         let index = self.lent.iter().position(|lent| lent.offset == offset).expect("it was lent");
         self.lent[index].transfers -= 1;
         self.lent[index].transfers == 0 && self.lent.swap_remove(index).settled
     }
 
-    /// The host memory for its bytes, as address and length; none if nothing matched.
+    /// Returns the address and length of the host memory for its bytes. None if nothing matched.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
         delivered.or(self.reply.map(|reply| (reply.start, reply.mlength)))
     }
 
-    /// The part of `len` bytes of payload from `offset` on that is left after truncation.
+    /// Returns the number of bytes, of `len` bytes of payload from `offset` on, that are left after truncation.
     pub(super) fn kept(&self, offset: u64, len: u64) -> u64 {
         let left = self.memory().map_or(0, |(_, mlength)| mlength);
         // The payload of a swap may begin with an operand.
@@ -172,7 +172,8 @@ impl Incoming {
         len.min(left.saturating_sub(offset))
     }
 
-    /// Whether the packet with `bytes` from `offset` on is the last one, and a tail handler of PsPIN takes it.
+    /// Returns whether the packet with `bytes` bytes from `offset` on is the last one, and a tail handler of PsPIN
+    /// takes it.
     pub(super) fn keeps(&self, offset: u64, bytes: u64) -> bool {
         let has_tail = |attachment: &Rc<Attachment>| {
             let handlers = &attachment.program.handlers;
@@ -182,13 +183,14 @@ impl Incoming {
             && self.attachment.as_ref().is_some_and(has_tail)
     }
 
-    /// Whether it still lacks so many bytes, so that a further packet may be its own.
+    /// Returns whether at least `bytes` more bytes are outstanding, so that a further packet may belong to the
+    /// message.
     pub(super) fn awaits(&self, bytes: u64) -> bool {
         let left = self.header.payload_bytes().saturating_sub(self.received);
         bytes > 0 && bytes <= left
     }
 
-    /// Its reply has been sent.
+    /// Marks the reply as sent.
     pub(super) fn replied(&mut self) {
         if let Some(delivery) = &mut self.delivery {
             delivery.replied = true;
@@ -196,16 +198,16 @@ impl Incoming {
     }
 }
 
-/// The messages arriving at a card. Entries are reused, with the capacity of their queues.
+/// The messages in progress at a receiver. Entries are reused, with the capacity of their queues.
 #[derive(Default)]
 pub(super) struct IncomingTable {
     pub(super) places: Vec<Incoming>,
     pub(super) free: Vec<usize>,
     by_message: FxHashMap<MessageId, usize>,
-    /// The message that was looked for last: packets of a message mostly come one behind another.
+    /// The message of the last look-up. Packets of a message mostly arrive back to back.
     last: Cell<Option<(MessageId, usize)>>,
-    /// Messages of one initiator at one portal table entry complete in matching order: the first and the last of
-    /// those in progress, if there are any.
+    /// Messages of one initiator at one portal table entry complete in matching order. The value is the first and the
+    /// last message in progress.
     pub(super) order: FxHashMap<(NodeId, u32), (usize, usize)>,
 }
 
@@ -214,7 +216,7 @@ impl IncomingTable {
         &mut self.places[place]
     }
 
-    /// The index of a message.
+    /// Returns the index of a message.
     pub(super) fn place_of(&self, message: MessageId) -> Option<usize> {
         match self.last.get() {
             Some((last, place)) if last == message => Some(place),
@@ -226,7 +228,7 @@ impl IncomingTable {
         }
     }
 
-    /// What a further packet of a message will need.
+    /// Returns the entry that a further packet of a message will need.
     pub(super) fn needed(&self, message: MessageId) -> Needed {
         self.place_of(message).map_or(Needed::NOTHING, |place| Needed::of(&self.places[place]))
     }
@@ -259,7 +261,7 @@ impl IncomingTable {
         place
     }
 
-    /// Takes the first message of an order, if it is done. Returns its index.
+    /// Takes the first message in this order if it is done. Returns its index.
     pub(super) fn next_done(&mut self, key: (NodeId, u32)) -> Option<usize> {
         let Entry::Occupied(mut line) = self.order.entry(key) else { return None };
         let first = line.get().0;
@@ -273,7 +275,7 @@ impl IncomingTable {
         Some(first)
     }
 
-    /// Fails the reply to this operation at its present length. Returns its index.
+    /// Ends the reply to this operation at its present length, as failed. Returns its index.
     pub(super) fn cut(&mut self, operation: OperationHandle, now: Time) -> Option<usize> {
         let is_its = |p: &usize| self.places[*p].reply.is_some_and(|reply| reply.operation == operation);
         let place = self.by_message.values().copied().find(is_its)?;
@@ -297,13 +299,13 @@ impl IncomingTable {
 
     /// Marks the messages in progress at a portal table entry that flow control has disabled.
     pub(super) fn flow_controlled(&mut self, pt: u32) {
-        // Free entries are marked too, without effect: they are filled anew.
+        // Free entries are marked too. That is harmless, because `insert` overwrites them.
         self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
     }
 }
 
 impl Card {
-    /// The number of a packet's bytes left after truncation.
+    /// Returns the number of a packet's bytes left after truncation.
     pub(super) fn kept(&self, place: usize, packet: &Arrived) -> u64 {
         self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
     }

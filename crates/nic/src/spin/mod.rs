@@ -1,26 +1,26 @@
 //! The card of the sPIN paper: Portals 4 messages, with packet handlers on handler processors.
 //!
-//! A packet's way goes through five rooms, from the top down, and comes back to none. A module imports from the rooms
-//! before its own in this order:
+//! A packet passes through `transmit`, `receive`, `handlers`, `deposit` and `complete`, in this order, and returns to
+//! none of them. A module imports only from the modules above it in this table:
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! |---|---|
 //! | `wire` | the header of a packet as bytes |
 //! | `spec` | the card's part of a spec |
 //! | `programs` | programs with handlers, applications, HPU memory, attached handlers |
-//! | `watch` | a witness of packets and handlers |
+//! | `watch` | an observer of packets and handlers |
 //! | `stages`, `resources` | the stages of a message and the resources that only this card has |
-//! | `incoming` | the messages that are arriving, and what is known of each |
-//! | `transmit` | send engine, packetisation, fetching from host memory; a generator of packets; timeouts of replies |
+//! | `incoming` | the messages in progress at the receiver, and the state of each |
+//! | `transmit` | send engine, packetisation, fetches from host memory; the packet generator; timeouts of replies |
 //! | `receive` | packet buffer, validation, matching, contexts |
-//! | `handlers` | the fate of a packet; handler processors, runs, commands, results |
-//! | `deposit` | bytes to host memory; gets and atomic operations, and the replies to them |
-//! | `complete` | packets settled; completion and events in the order of messages |
-//! | `host` | a host's calls: set-up, posts, waits, `send` and `recv`; its view of the card |
+//! | `handlers` | disposition of packets; handler processors, runs, commands, results |
+//! | `deposit` | writes to host memory; gets and atomic operations, and their replies |
+//! | `complete` | settling of packets; completion and events in message order |
+//! | `host` | host calls: set-up, posts, waits, `send` and `recv`; the host's view of the card |
 //! | `design` | the card behind the design seam, and its deadlock hints |
 //!
-//! The `portals` crate decides which entry a message matches and which events it generates; the `hpu` crate how
-//! instructions run. Here they take time.
+//! The `portals` crate decides which entry a message matches and which events it generates. The `hpu` crate executes
+//! instructions. This crate adds the time they take.
 
 mod complete;
 mod deposit;
@@ -97,21 +97,21 @@ use transmit::reply_timeout::Answers;
 pub struct Busy {
     /// The matching unit.
     pub matching: Duration,
-    /// The link, with what this card sends.
+    /// The link, for packets that this card sends.
     pub link: Duration,
     /// The host bus, towards the card.
     pub bus_to_card: Duration,
     /// The host bus, towards host memory.
     pub bus_to_host: Duration,
-    /// The send engine, which begins a message a gap behind the one before, or when that has left.
+    /// The send engine. It starts a message one gap after the previous one, or once that has left.
     pub send_engine: Option<Duration>,
-    /// What moves packets on a card with clusters of handler processors.
+    /// The units that move packets, on a card with clusters of handler processors.
     pub movers: Option<Movers>,
     /// Contexts of messages: `hpu.contexts`.
     pub contexts: ContextUse,
 }
 
-/// Busy times of what moves packets, a beat a cycle, on a card with clusters.
+/// Busy times of the units that move packets, one beat a cycle, on a card with clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Movers {
     /// The writer of the packet buffer.
@@ -132,16 +132,16 @@ pub struct Movers {
     pub packet_buffer: Occupied,
 }
 
-/// How long packets occupied places, over as many places as there are.
+/// Mean time per place for which packets occupied the places of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupied {
-    /// As long as they need them: without their waits for the copy and for a processor.
+    /// The time that the packets need: without waits for the copy and for a processor.
     pub needed: Duration,
-    /// With these waits.
+    /// The time including these waits.
     pub taken: Duration,
 }
 
-/// Most different failures that a card keeps; further ones are counted by kind.
+/// Most different failures that a card keeps. Further ones are only counted, by kind.
 const FAILURES_KEPT: usize = 100;
 
 /// The handler processors of a node's card.
@@ -164,7 +164,7 @@ pub struct Processors {
 }
 
 impl Processors {
-    /// Handler processors without programs. Packets have at most `packet` bytes.
+    /// Returns handler processors without programs. Packets have at most `packet` bytes.
     fn new(sim: &Sim, hpu: Arc<HpuSpec>, packet: u64, log: Log, recorder: &Recorder) -> Processors {
         Processors {
             sim: sim.clone(),
@@ -184,64 +184,64 @@ impl Processors {
         }
     }
 
-    /// Statistics of the handlers, added up.
+    /// Returns the sum of the statistics of all handlers.
     pub fn handler_statistics(&self) -> HandlerStatistics {
         self.attachments.statistics()
     }
 
-    /// Failed handlers, for the first hundred reasons; failures for other reasons are counted by kind.
+    /// Returns the failed handlers, for the first hundred reasons. Failures for other reasons are counted by kind.
     pub fn failures(&self) -> Vec<ProgramFailure> {
         self.failures.borrow().clone()
     }
 
-    /// Whether a handler was stopped by a trap or by its application's budget.
+    /// Returns whether a trap or an application's budget has stopped a handler.
     pub fn has_stopped_one(&self) -> bool {
         let failures = self.failures.borrow();
         failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget))
     }
 
-    /// Sets `alarm` as soon as a handler is stopped by a trap or by its application's budget: that may be what ends
-    /// the run.
+    /// Sets `alarm` as soon as a trap or an application's budget stops a handler. That may end the run.
     pub fn on_stop(&self, alarm: Arc<AtomicBool>) {
         self.alarm.replace(Some(alarm));
     }
 
-    /// Words of memory that handlers hold one at a time: locks, and words for which nobody had to wait and that may be locks.
+    /// Returns the words of memory that handlers hold one at a time: locks, and uncontended words that may be locks.
     pub fn held_words(&self) -> Vec<HeldWord> {
         self.contention.list()
     }
 
-    /// Of the words that are no lock, the one to which handlers came back most often.
+    /// Returns the word that handlers retried most often, among the words that are no locks.
     pub fn retried_word(&self) -> Option<RetriedWord> {
         self.contention.retried()
     }
 
-    /// Whether handlers take words of memory by atomic operations other than additions, so that others may have to wait or to try again.
+    /// Returns whether handlers use atomic operations other than additions on words of memory, so that other handlers
+    /// may wait or retry.
     pub fn takes_words(&self) -> bool {
         self.contention.takes()
     }
 
-    /// Lines that the instruction caches were filled with.
+    /// Returns the number of lines filled into the instruction caches.
     pub fn code_lines_filled(&self) -> u64 {
         self.levels.fills()
     }
 
-    /// What each level of memory has done at which handlers wait for one another.
+    /// Returns the use of each contended level of memory.
     pub fn memory_levels(&self) -> Vec<LevelUse> {
         self.levels.list()
     }
 
-    /// What the data caches have done, by the level behind them.
+    /// Returns the use of the data caches, by the level behind them.
     pub fn data_caches(&self) -> Vec<CacheUse> {
         self.levels.list_caches()
     }
 
-    /// Commands of handlers that this card has refused, in the order of their first refusals.
+    /// Returns the commands of handlers that this card has refused, in the order of their first refusals.
     pub fn refused_commands(&self) -> Vec<RefusedCommand> {
         self.refusals.list()
     }
 
-    /// Counters of handlers' output.
+    /// Returns the counters of handlers' output.
     pub fn printed(&self) -> Printed {
         self.printed.get()
     }
@@ -260,15 +260,15 @@ pub struct Card {
     interface: RefCell<Interface>,
     effects: RefCell<Effects>,
     engine: SendEngine,
-    /// Slots for messages that handlers have given to the card to send.
+    /// Slots for messages that handlers have handed to the card to send.
     staging: Credits,
-    /// Bursts of handlers' DMA to the host and from it, where these are limited.
+    /// Credits for bursts of handlers' DMA to and from the host, where the spec limits them.
     host_bursts: Option<Box<[Credits; 2]>>,
     matching: RefCell<Occupancy>,
     incoming: RefCell<IncomingTable>,
     /// Serializes atomic operations on host memory.
     atomics: Atomics,
-    /// Messages in progress that are answered by a reply.
+    /// Operations in progress that need a reply.
     replies: Cell<u32>,
     answers: Answers,
     scheduler: Scheduler,
@@ -279,11 +279,11 @@ pub struct Card {
     view: HostView,
     /// The state of `send` and `recv`, if it is on a node.
     library: OnceCell<Messages>,
-    /// Changes in flight to the host's view, in the order in which it will see them.
+    /// Changes in flight to the host's view, in the order in which the host sees them.
     posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
     posting: Signal,
     messages: Cell<u64>,
-    /// Whether the card generates packets, and drops those received.
+    /// Whether the card generates packets and drops received ones.
     discards: Cell<bool>,
     recorder: Recorder,
 }
@@ -353,7 +353,7 @@ impl Card {
         card
     }
 
-    /// Has what every packet touches [kept near](Sim::keep_near).
+    /// Marks the data that every packet touches as [kept near](Sim::keep_near).
     fn keep_near(&self) {
         self.sim.keep_near(&self.incoming);
         self.sim.keep_near(&self.matching);
@@ -362,54 +362,54 @@ impl Card {
         self.dma.keep_near();
     }
 
-    /// Sets the user of this node's operations, which match entries may require; user 0 by default. Set-up:
-    /// operations in flight keep theirs.
+    /// Sets the user of this node's operations, which match entries may require. The default is user 0. Operations in
+    /// flight keep their user.
     pub fn set_uid(&self, uid: u32) {
         self.interface.borrow_mut().set_uid(uid);
     }
 
-    /// The user of this node's operations (`PtlGetUid`).
+    /// Returns the user of this node's operations (`PtlGetUid`).
     pub fn uid(&self) -> u32 {
         self.interface.borrow().uid()
     }
 
-    /// Counters of the Portals interface.
+    /// Returns the counters of the Portals interface.
     pub fn statistics(&self) -> Statistics {
         *self.interface.borrow().statistics()
     }
 
-    /// Counters of the card's reliable transport.
+    /// Returns the counters of the card's reliable transport.
     pub fn transport_statistics(&self) -> TransportStatistics {
         self.port.statistics()
     }
 
-    /// Messages that this card failed to deliver, the first hundred.
+    /// Returns the first hundred messages that this card failed to deliver.
     pub fn undelivered(&self) -> Vec<Undelivered> {
         self.port.undelivered()
     }
 
-    /// Unusable packets received.
+    /// Returns the counters of unusable packets.
     pub fn unusable(&self) -> Unusable {
         self.unusable.get()
     }
 
-    /// Number of operations of this card, started or waiting for a trigger, that have not ended.
+    /// Returns the number of unfinished operations of this card, started or waiting for a trigger.
     pub fn pending_operations(&self) -> usize {
         self.interface.borrow().pending_operations()
     }
 
-    /// One of the card's waiting triggered operations, and their number.
+    /// Returns one of the card's waiting triggered operations, and their number.
     pub fn waiting_triggered(&self) -> Option<(WaitingTriggered, u32)> {
         let interface = self.interface.borrow();
         Some((interface.waiting_triggered()?, interface.pending_triggered()))
     }
 
-    /// Packets that this card has put on its link.
+    /// Returns the number of packets that this card has put on its link.
     pub fn packets_sent(&self) -> u64 {
         self.port.packets().0
     }
 
-    /// Busy times of parts of this card so far.
+    /// Returns the busy times of the card's units so far.
     pub fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.dma.bus().busy();
         Busy {
@@ -423,13 +423,13 @@ impl Card {
         }
     }
 
-    /// Acts on the interface at the end of `path`, and carries out the effects.
+    /// Calls `act` on the interface at the end of `path`, and carries out the effects.
     fn with_effects(self: &Rc<Card>, path: Path, act: impl FnOnce(&mut Interface, &mut Effects)) {
         self.with_effects_of(None, path, act);
     }
 
-    /// The same, with changes in the host's view attributed to this message. Returns the path up to when the host
-    /// sees them.
+    /// Does the same, and attributes changes in the host's view to `message`. Returns the path up to the time at
+    /// which the host sees them.
     fn with_effects_of(
         self: &Rc<Card>,
         message: Option<MessageId>,
@@ -458,7 +458,7 @@ impl Card {
         visible
     }
 
-    /// Carries out an effect. Returns the path up to when the host sees it, if it does.
+    /// Carries out an effect. Returns the path up to the time at which the host sees it, if it does.
     fn apply(self: &Rc<Card>, effect: Effect, seen: Seen) -> Option<Path> {
         let Seen { path, message } = seen;
         match effect {
@@ -475,7 +475,7 @@ impl Card {
                 None
             }
             seen_by_host => {
-                // A posted write, after all earlier ones.
+                // A posted write: it stays behind all earlier ones.
                 let mut posted = self.posted.borrow_mut();
                 let behind = posted.back().map_or(Time::ZERO, |(time, ..)| *time);
                 let notice = match seen_by_host {
@@ -492,13 +492,13 @@ impl Card {
         }
     }
 
-    /// The task that makes events and counts visible to the host when they have crossed the bus.
+    /// Makes events and counts visible to the host when they have crossed the bus. Runs as a task.
     async fn publish(self: Rc<Card>) {
         loop {
             self.posting.wait_until(|| !self.posted.borrow().is_empty()).await;
             let visible = self.posted.borrow().front().expect("just seen").0;
             self.sim.until(visible).await;
-            // Bytes that come at this same instant were handed over before.
+            // Bytes that arrive at this instant were handed over before the event.
             self.dma.land_due();
             let (_, effect, seen) = self.posted.borrow_mut().pop_front().expect("only this task takes them");
             match effect {

@@ -3,7 +3,7 @@
 use crate::spin::programs::program::Kind;
 use nicety_types::{End, FlowPoint, Pick, ResourceKind, Tracks};
 
-/// Runs of handlers, by purpose.
+/// Names of handler runs, by purpose.
 const RUNS: &[&str] = &[Kind::Header.name(), Kind::Payload.name(), Kind::Completion.name()];
 
 nicety_types::resources! {
@@ -16,7 +16,7 @@ nicety_types::resources! {
         flow: &[FlowPoint { end: End::Target, pick: Pick::First, purposes: &[] }],
         programs: &[],
     };
-    /// Messages that came before their receives, from when they were matched.
+    /// Messages that arrived before their receives, from the time of matching.
     pub const UNEXPECTED = ResourceKind {
         name: "unexpected messages",
         place: 90,

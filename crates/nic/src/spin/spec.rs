@@ -41,13 +41,13 @@ pub struct SpinSpec {
     pub bus: BusSpec,
     /// The link.
     pub link: LinkSpec,
-    /// Ports of the card, each with such a link.
+    /// Ports of the card. Each has such a link.
     pub ports: u32,
     /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
     /// The gap between the starts of messages.
     pub send_gap: Duration,
-    /// Messages of handlers that the send queue holds.
+    /// Places of the send queue for messages of handlers.
     pub send_queue: u64,
     /// Most payload of a packet, in bytes.
     pub packet_payload: u64,
@@ -59,17 +59,17 @@ pub struct SpinSpec {
     pub match_command: Duration,
     /// Computing an atomic operation, between reading host memory and writing it back.
     pub atomic: Duration,
-    /// Messages in flight that are answered by a reply.
+    /// Operations in flight that need a reply.
     pub replies: u32,
-    /// How much of everything the Portals interface has.
+    /// The limits of the Portals interface.
     pub limits: Limits,
-    /// How messages of `send` wait for their receives.
+    /// The protocol by which messages of `send` wait for their receives.
     pub messages: MessagesSpec,
     /// Reliable transport.
     pub transport: TransportSpec,
     /// The handler processors.
     pub hpu: Arc<HpuSpec>,
-    /// The router of a host on a torus, where the card has one of its own.
+    /// The router of a host on a torus, if the card contains one.
     pub router: Option<RouterSpec>,
     /// One-way time to or from the job launcher.
     pub barrier: Duration,
@@ -78,11 +78,11 @@ pub struct SpinSpec {
 /// The scheduling of handler processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
-    /// The handler that has waited longest.
+    /// First come, first served: the handler that has waited longest.
     FirstCome,
-    /// A handler of the application with the least use for its weight.
+    /// The application with the least use for its weight.
     WeightedFair,
-    /// The packet that has waited longest in its cluster: that of its message, unless that is full.
+    /// The packet that has waited longest in its cluster. That is the home cluster of its message, unless it is full.
     HomeCluster,
 }
 
@@ -95,7 +95,8 @@ pub struct HpuSpec {
     pub clock: Frequency,
     /// Instruction set and cycle costs.
     pub core: Core,
-    /// The instruction set to compile for: that of the spec, with `zicclsm` where misaligned accesses cost and do not trap.
+    /// The instruction set for compilers: that of the spec, plus `zicclsm` where misaligned accesses cost cycles but
+    /// do not trap.
     pub isa: String,
     /// HPU memory of all applications together, in bytes.
     pub memory: u32,
@@ -103,44 +104,44 @@ pub struct HpuSpec {
     pub code: u32,
     /// Most applications on the card.
     pub applications: u32,
-    /// Stack of a handler, in bytes.
+    /// Handlers that may be parked per core after a yield.
     pub stack: u32,
     /// Handlers parked per core after a yield.
     pub parked: u32,
-    /// Message contexts: messages for handlers in progress at a time.
+    /// Message contexts: the number of messages for handlers in progress at a time.
     pub contexts: u32,
     /// The order in which handlers get a processor.
     pub scheduling: Scheduling,
-    /// The command unit and the memory of handlers written for PsPIN, if the processors run such.
+    /// The command unit and the memory of handlers written for PsPIN, if the processors run them.
     pub pspin: Option<CommandsSpec>,
-    /// How packets come to clusters, with [`Scheduling::HomeCluster`].
+    /// The assignment of packets to clusters, with [`Scheduling::HomeCluster`].
     pub packets: Option<PacketsSpec>,
-    /// How engines of handlers written for PsPIN share memories, if they do.
+    /// The sharing of memories by the engines of handlers written for PsPIN, if it is modelled.
     pub interconnect: Option<InterconnectSpec>,
     /// Cycles to start a handler.
     pub handler_start: u64,
-    /// Cycles to finish one.
+    /// Cycles to finish a handler.
     pub handler_end: u64,
     /// Cycles after which a handler is stopped.
     pub cycle_limit: u64,
     /// Cycles of a call of `printf`.
     pub printf: u64,
-    /// Cycles of each byte printed.
+    /// Cycles per printed byte.
     pub printf_byte: u64,
-    /// DMA transfers of one handler in flight.
+    /// DMA transfers in flight per handler.
     pub dma_handles: u32,
-    /// Where handlers' memory lies, and its timing.
+    /// The placement of handlers' memory, and its timing.
     pub memories: MemorySpec,
 }
 
-/// The protocol of messages that may come before their receives.
+/// The protocol of messages that may arrive before their receives are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessagesSpec {
-    /// The longest eager message, in bytes: it waits for its receive in a buffer of its receiver.
+    /// The longest eager message, in bytes. It waits for its receive in a buffer of the receiver.
     pub eager: u64,
     /// Number of buffers.
     pub buffers: u32,
-    /// Size of each in bytes.
+    /// Size of each buffer in bytes.
     pub buffer: u64,
 }
 
@@ -233,8 +234,8 @@ fn read_transport(reader: &Reader<'_>) -> TransportSpec {
     }
 }
 
-/// The instruction set to compile for: where misaligned accesses are made in hardware, which RISC-V calls Zicclsm, compilers
-/// may use them.
+/// Returns the instruction set for compilers. Where hardware handles misaligned accesses (RISC-V's Zicclsm),
+/// compilers may use them.
 fn compiled_for(isa: String, misaligned: Misaligned) -> String {
     match misaligned {
         Misaligned::Trap => isa,
@@ -242,7 +243,7 @@ fn compiled_for(isa: String, misaligned: Misaligned) -> String {
     }
 }
 
-/// Reads the handler processors of a card: its sections `[hpu]`, `[hpu.cycles]` and `[memory]`.
+/// Reads the handler processors of a card from the sections `[hpu]`, `[hpu.cycles]` and `[memory]`.
 pub(crate) fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let s = reader.section("hpu.cycles");
     let (costs, overlap) = overlap::read(reader, read_costs(&s));

@@ -1,29 +1,29 @@
 //! The stages of a message that only this card has.
 
 nicety_types::stages! {
-    /// All of them.
+    /// All stages.
     pub const STAGES;
 
     /// The matching unit's service.
     pub const MATCH = 280, "match";
     /// Waiting for the matching unit.
     pub const MATCH_QUEUED = 290, "match, queued";
-    /// The card computes an atomic operation.
+    /// Execution of an atomic operation on the card.
     pub const ATOMIC = 300, "atomic";
-    /// Waiting for the atomic operations before it.
+    /// Waiting for earlier atomic operations.
     pub const ATOMIC_QUEUED = 310, "atomic, queued";
-    /// The packet scheduler assigns a packet to a cluster, when there is room in one.
+    /// The packet scheduler assigns a packet to a cluster once the cluster has room.
     pub const SCHEDULE = 312, "packet scheduler";
-    /// A packet is copied to its cluster's memory.
+    /// The copy of a packet to the memory of its cluster.
     pub const COPY = 314, "packet copy";
-    /// A handler runs.
+    /// The run of a handler.
     pub const HANDLER = 320, "handler";
-    /// The command unit of a processor carries a command out.
+    /// The execution of a command by a processor's command unit.
     pub const COMMAND = 325, "command unit";
     /// Waiting for a handler processor.
     pub const HANDLER_QUEUED = 330, "handler, queued";
-    /// The card learns of a handler's end, after that of its commands.
+    /// The feedback to the card that a handler and its commands have ended.
     pub const FEEDBACK = 340, "feedback";
-    /// A completed message waits for the ones before it.
+    /// Waiting of a completed message for earlier ones.
     pub const IN_ORDER = 400, "completion order";
 }

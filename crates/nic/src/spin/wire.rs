@@ -2,18 +2,18 @@
 //!
 //! | bytes | first packet |
 //! |---|---|
-//! | 0..64 | the Portals header of the message ([`Header`]), which has sender and receiver |
+//! | 0..64 | the Portals header of the message ([`Header`]), with sender and receiver |
 //! | 64..72 | number of the message at its sender |
 //!
 //! | bytes | others |
 //! |---|---|
 //! | 0 | version, 1, as in a Portals header |
-//! | 1 | 0, which is no kind of Portals message |
+//! | 1 | 0, an invalid kind of Portals message |
 //! | 2..4 | zero |
 //! | 4..8, 8..12 | rank of the sender and the receiver, as in a Portals header |
 //! | 12..16 | zero |
 //! | 16..24 | number of the message at its sender |
-//! | 24..32 | where the payload begins in the message's, in bytes; not zero |
+//! | 24..32 | offset of the payload in the message, in bytes; not zero |
 
 use nicety_fabric::HeaderBytes;
 use nicety_portals::{HEADER_BYTES, Header};
@@ -22,29 +22,29 @@ use nicety_types::{MessageId, NodeId, View};
 const VERSION: u8 = 1;
 const FIRST: usize = HEADER_BYTES + 8;
 const FURTHER: usize = 32;
-/// Bytes of a further packet's header that are zero.
+/// Zero bytes of a further packet's header.
 const RESERVED: [usize; 6] = [2, 3, 12, 13, 14, 15];
 
 /// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repr {
-    /// That of a message's first packet.
+    /// The header of a message's first packet.
     First {
         header: Header,
         /// The sender's count of messages.
         number: u64,
     },
-    /// That of any other.
+    /// The header of any other packet.
     Further {
         message: MessageId,
         target: NodeId,
-        /// Bytes of the message before this packet's.
+        /// Offset of the payload in the message, in bytes.
         offset: u64,
     },
 }
 
 impl Repr {
-    /// The header of the packet at `offset` in a message.
+    /// Returns the header of the packet at `offset` in a message.
     pub(super) const fn part(header: &Header, number: u64, offset: u64) -> Repr {
         match offset {
             0 => Repr::First { header: *header, number },
@@ -55,7 +55,7 @@ impl Repr {
         }
     }
 
-    /// The message that the packet is part of.
+    /// Returns the message that the packet is part of.
     pub(super) const fn message(&self) -> MessageId {
         match *self {
             Repr::First { ref header, number } => MessageId { source: header.source, sequence: number },
@@ -63,7 +63,7 @@ impl Repr {
         }
     }
 
-    /// Where the packet's payload begins in the message's, in bytes.
+    /// Returns the offset of the packet's payload in the message, in bytes.
     pub(super) const fn offset(&self) -> u64 {
         match *self {
             Repr::First { .. } => 0,
@@ -71,7 +71,7 @@ impl Repr {
         }
     }
 
-    /// The receiver.
+    /// Returns the receiver.
     pub(super) const fn target(&self) -> NodeId {
         match self {
             Repr::First { header, .. } => header.target,
@@ -79,7 +79,7 @@ impl Repr {
         }
     }
 
-    /// The bytes on the wire.
+    /// Returns the bytes on the wire.
     pub(super) fn emit(&self) -> HeaderBytes {
         match *self {
             Repr::First { ref header, number } => HeaderBytes::emitted(FIRST, |bytes| {
@@ -97,7 +97,7 @@ impl Repr {
         }
     }
 
-    /// The header in these bytes; none if they are no header.
+    /// Parses a header. Returns none for bytes that are no header.
     pub(super) fn parse(bytes: &[u8]) -> Option<Repr> {
         let view = View(bytes);
         match bytes.len() {
@@ -143,7 +143,7 @@ mod tests {
             assert!(Repr::parse(good).is_some());
             assert_eq!(Repr::parse(&good[..good.len() - 1]), None);
             assert_eq!(Repr::parse(&[good, &[0]].concat()), None);
-            // Versions and kinds that do not exist.
+            // Invalid versions and kinds.
             for (at, wrong) in [(0, 2), (1, 8)] {
                 let mut bytes = good.to_vec();
                 bytes[at] = wrong;
@@ -185,6 +185,6 @@ mod tests {
         }
     }
 
-    /// The length of a first packet's header with a transport header behind it.
+    /// The length of a first packet's header followed by a transport header.
     const FRAMED: usize = FIRST + crate::parts::transport::FRAME_BYTES;
 }

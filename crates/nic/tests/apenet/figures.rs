@@ -1,4 +1,4 @@
-//! Bandwidths of the shipped cards: what the parts make of the spec.
+//! Bandwidths of the shipped cards, as results of the model's units and the spec.
 
 use super::support::{Rig, spec_of};
 use nicety_host::Memory;
@@ -12,13 +12,14 @@ use std::rc::Rc;
 const PAGE: u64 = 4096;
 const BEGIN: Time = Time::from_ps(100_000_000_000);
 
-/// Bytes a nanosecond of puts of a buffer, one behind the other, until the last has been read, and until it has been written.
+/// Bytes per nanosecond of back-to-back puts of a buffer: until the last has been read, and until it has been
+/// written.
 struct Rate {
     sent: f64,
     received: f64,
 }
 
-/// How a stream goes.
+/// The parameters of a stream.
 #[derive(Clone, Copy)]
 struct Stream<'o> {
     card: &'o str,
@@ -86,13 +87,13 @@ fn close(found: f64, expected: f64, within: f64) -> bool {
 
 #[test]
 fn the_peak_of_reads_is_what_the_set_up_was_calibrated_to() {
-    // CHEP16: 4.8 GB/s. The receive side takes all of it.
+    // CHEP16: 4.8 GB/s. The receive side keeps up with it.
     let rate = stream(Stream { flush: true, ..V5 });
     assert!(close(rate.sent, 4.8, 0.005), "{}", rate.sent);
     assert!(close(stream(V5).received, rate.sent, 0.005));
 }
 
-/// How long an idle bus of the card takes to read a page, until its last byte has come, and to take one that is written.
+/// Returns the times of a page on an idle bus of the card: a read until its last byte has arrived, and a write.
 fn page_on_the_bus() -> (Duration, Duration) {
     let spec = spec_of("apenet-v5", &[]).unwrap();
     let mut world: World<()> = World::new(Config::default());
@@ -136,10 +137,10 @@ fn bandwidth_falls_where_messages_have_more_pages_than_the_tlb() {
             stream(Stream { card, overrides, loopback: true, bytes: kib << 10, ..V5 }).received
         };
         let (small, at, beyond) = (rate(knee / 4, &[]), rate(knee, &[]), rate(2 * knee, &[]));
-        // The first message misses where the source's pages, registered last, are in the TLB.
+        // The first message misses where the source's pages, which were registered last, are in the TLB.
         assert!(at > 0.85 * small, "{card}: {small} {at}");
         assert!(beyond < 0.65 * at, "{card}: {at} {beyond}");
-        // The entries make the difference.
+        // The number of entries makes the difference.
         assert!(close(rate(2 * knee, &["tlb.entries=4096"]), small, 0.02));
     }
     // A graphics processor's pages are sixteen times as long.

@@ -66,7 +66,7 @@ fn lost_events_are_counted_and_reported_once() {
             for _ in 0..kept {
                 assert_eq!(user.event().await.unwrap().kind, EventKind::Received);
             }
-            // The payload of all is there.
+            // The payload of all has arrived.
             assert_eq!(user.look(buffer), [1; 8]);
         });
         rig.run();
@@ -162,7 +162,7 @@ fn a_wait_hears_that_events_were_lost_and_then_of_no_operation() {
                     poster.put(poster.to(1 - 1, buffer, 64)).await.unwrap();
                 }
             });
-            // Two of `sent` and of what is refused come; there is room for one.
+            // Two reports of `sent` and of refusals arrive. There is room for one.
             let mut path = nicety_types::Path::clock(user.sim.now());
             let lost = user.process.received(&mut path).await;
             assert!(matches!(lost, Err(ApenetError::EventsLost { process: 0, .. })), "{lost:?}");
@@ -188,7 +188,7 @@ fn empty_messages_wait_for_the_fifo_and_the_ring_like_any() {
         let buffer = user.bytes(&[1; 8]);
         user.process.set_up(buffer.0, 8).unwrap();
         user.sim.until(LATER + Duration::from_us(100)).await;
-        // Two wait at the receiver, whose embedded processor is busy; the rest on this side.
+        // Two wait at the receiver with its busy embedded processor, and the rest on this side.
         for _ in 0..3 {
             user.put(user.to(1, buffer, there.get())).await.unwrap();
         }
@@ -233,7 +233,7 @@ fn refusals_that_wait_for_the_link_stop_what_comes() {
             let [refused, told] = [&cards[1], &cards[0]].map(|card| card.statistics());
             most = most.max(refused.refused - told.refused_elsewhere);
         }
-        // The packet buffer's places, and a refusal and a message on the link.
+        // The places of the packet buffer, plus a refusal and a message on the link.
         assert!((64..64 + 16 + 3).contains(&most), "{most}");
         let mut refused = 0;
         while refused < 1000 {

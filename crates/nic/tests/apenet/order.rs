@@ -1,5 +1,5 @@
-//! Messages whose numbers are not in the order in which they come: replies, puts and gets are served by parts of a card that do
-//! not wait for each other.
+//! Messages with numbers out of the order of their arrival. Separate units of a card serve replies, puts and gets,
+//! and do not wait for each other.
 
 use super::support::Rig;
 use nicety_nic::apenet::EventKind;

@@ -1,4 +1,4 @@
-//! What is refused, and reported at both ends.
+//! Refused operations, and their reports at both ends.
 
 use super::support::{Rig, User};
 use nicety_nic::apenet::stages;
@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 const LATER: Time = Time::from_ps(1_000_000_000);
 
-/// Process 0 of node 0 does something to a buffer of `bytes` bytes of node 1, of which process `owner` has registered the
-/// first 4096. Returns the refusal, the offset, length and data that its event tells, and the buffer.
+/// Process 0 of node 0 runs `act` on a buffer of node 1. Process `owner` has registered the first 4096 bytes of the
+/// buffer. Returns the refusal, the offset, length and data in its event, and the buffer.
 fn refused<F>(owner: u32, act: impl FnOnce(User, u64) -> F + 'static) -> (Refusal, (u64, u64, u64), Vec<u8>)
 where
     F: Future<Output = ()>,
@@ -42,7 +42,7 @@ where
     found.take().unwrap()
 }
 
-/// Process 0's buffer of so many bytes with 1 in each, registered.
+/// Registers a buffer of `bytes` ones for process 0.
 async fn ones(user: &User, bytes: usize) -> (u64, u64) {
     let buffer = user.bytes(&vec![1; bytes]);
     user.register(buffer).await.unwrap();
@@ -55,7 +55,7 @@ fn puts_and_gets_outside_registered_memory_are_refused() {
         (0, 4096, 8, Refusal::Unregistered),
         (0, 4092, 8, Refusal::Unregistered),
         (0, 1 << 40, 100, Refusal::Unregistered),
-        // Of another process, behind its region, and before it.
+        // In another process's region, behind its own region, and before it.
         (4, 0, 8, Refusal::Foreign),
         (4, 4096, 8, Refusal::Unregistered),
         (4, 8u64.wrapping_neg(), 8, Refusal::Unregistered),
@@ -67,7 +67,7 @@ fn puts_and_gets_outside_registered_memory_are_refused() {
                 let operation =
                     if get { user.get(transfer).await.unwrap() } else { user.put(transfer).await.unwrap() };
                 if !get {
-                    // The card has read it; the refusal comes later.
+                    // The card has read it. The refusal comes later.
                     assert_eq!(user.event().await.unwrap().kind, EventKind::Sent(operation));
                 }
                 let event = user.event().await.unwrap();
@@ -160,7 +160,7 @@ fn a_wait_for_what_has_been_told_fails_at_once() {
         let foreign = other.put(user.to(1, (0, 0), 64)).await.unwrap();
         user.sim.delay(Duration::from_us(10)).await;
         assert_eq!(user.wait(foreign).await, unknown(foreign.0));
-        // Told by a wait, as an event, and to another thread that waited, too.
+        // Reported by a wait, as an event, and to another waiting thread.
         let put = user.put(user.to(0, buffer, buffer.0)).await.unwrap();
         let waiting = Rc::new(Cell::new(None));
         let (thread, seen) = (user.clone(), waiting.clone());
@@ -175,7 +175,7 @@ fn a_wait_for_what_has_been_told_fails_at_once() {
             assert_eq!(user.wait(operation).await, unknown(operation.0));
         }
         assert_eq!(user.sim.now(), ended);
-        // A refused get ends; of a refused put, it is told as well that its buffer is free.
+        // A refused get ends. For a refused put, there is also a report that its buffer is free.
         user.sim.delay(Duration::from_us(10)).await;
         let get = user.get(user.to(1, buffer, 64)).await.unwrap();
         let error = Err(ApenetError::Refused { why: Refusal::Unregistered, node: 1 });
@@ -189,7 +189,7 @@ fn a_refused_put_ends_when_its_bytes_have_been_read() {
     let mut rig = Rig::new(1, &[]);
     rig.process(0, 0, async |user| {
         let buffer = ones(&user, 100 * 4096).await;
-        // Of the first page, while the others are read.
+        // For the first page, while the others are read.
         let put = user.put(user.to(0, buffer, 64)).await.unwrap();
         let error = ApenetError::Refused { why: Refusal::Unregistered, node: 0 };
         assert_eq!(user.wait(put).await, Err(error));
@@ -219,7 +219,7 @@ fn a_send_is_refused_with_the_addresses_of_both_ends() {
         user.register(buffer).await.unwrap();
         user.stream(buffer).await.unwrap();
         let event = user.event().await.unwrap();
-        // It has been given no buffer.
+        // It was given no buffer.
         assert_eq!(event.kind, EventKind::Rejected(Refusal::TooLong));
         assert_eq!((event.address, event.bytes, event.data, event.streaming), (0, 4097, 7, false));
     });
@@ -235,7 +235,7 @@ fn an_empty_put_to_a_process_without_events_is_refused() {
         assert_eq!(kinds, [EventKind::Sent(put), EventKind::Refused(put, Refusal::NoProcess)]);
     });
     rig.run();
-    // There is no one to tell.
+    // No process gets a report.
     let counted = rig.cards[1].statistics();
     assert_eq!((counted.refused, counted.events, counted.events_lost), (1, 0, 0));
 }
@@ -279,7 +279,7 @@ fn addresses_past_the_last_one_are_refused_at_once() {
         let error = ApenetError::Address { address, bytes: 8192 };
         assert_eq!(user.put(user.to(0, buffer, address)).await, Err(error.clone()));
         assert_eq!(user.get(user.to(0, buffer, address)).await, Err(error));
-        // The last address of all is one that no memory has.
+        // No memory has the last possible address.
         let put = user.put(user.to(0, (buffer.0, 100), address)).await.unwrap();
         while user.event().await.unwrap().kind != EventKind::Refused(put, Refusal::Unregistered) {}
     });
@@ -288,13 +288,13 @@ fn addresses_past_the_last_one_are_refused_at_once() {
 
 #[test]
 fn a_deregistration_waits_for_what_is_on_its_way_and_refuses_the_rest() {
-    // On the slow card, packets are still being set up when the embedded processor has long answered.
+    // On the slow card, packets are still being set up long after the embedded processor has answered.
     let slow = ["dma.setup=100 us", "processor.register=0 ns", "processor.page=0 ns"];
     deregister(&[], 30);
     deregister(&slow, 350);
 }
 
-/// Deregisters a buffer so many microseconds after a put to it has begun.
+/// Deregisters a buffer `us` microseconds after the begin of a put to it.
 fn deregister(overrides: &[&str], us: u64) {
     let mut rig = Rig::new(2, overrides);
     let (address, slow) = (Rc::new(Cell::new(0)), !overrides.is_empty());
@@ -321,7 +321,7 @@ fn deregister(overrides: &[&str], us: u64) {
         let pages = |memory: Vec<u8>| memory.iter().filter(|&&byte| byte == 1).count() / 4096;
         let begun = pages(user.look(buffer));
         user.deregister(region).await.unwrap();
-        // Those that had an engine.
+        // Pages with an engine.
         assert!(pages(user.look(buffer)) <= begun + 3, "{begun}");
         let before = user.look(buffer);
         if slow {
@@ -349,7 +349,7 @@ fn a_region_takes_messages_from_the_end_of_its_registration_on() {
         let poster = user.clone();
         user.sim.spawn(async move {
             poster.sim.delay(Duration::from_us(500)).await;
-            // A virtual one waits for the embedded processor.
+            // A virtual put waits for the embedded processor.
             poster.card.set_physical(true);
             poster.put(poster.to(0, from, buffer.0)).await.unwrap();
         });
@@ -359,7 +359,7 @@ fn a_region_takes_messages_from_the_end_of_its_registration_on() {
         user.card.set_physical(false);
         user.put(user.to(0, from, buffer.0)).await.unwrap();
         while user.event().await.unwrap().kind != EventKind::Received {}
-        // Its pages leave the TLB with it; and no other process ends it.
+        // Its pages leave the TLB with it. No other process can end it.
         let other = User { process: user.card.process_of(7), ..user.clone() };
         let error = Err(ApenetError::NoRegion { region: region.number });
         assert_eq!(other.deregister(region).await, error);
@@ -375,7 +375,7 @@ fn a_region_takes_messages_from_the_end_of_its_registration_on() {
 
 #[test]
 fn bytes_are_in_memory_before_their_deregistration_ends() {
-    // They take longer over the bus than the card's and the kernel's work.
+    // They take longer on the bus than the work of the card and the kernel.
     let quick =
         ["processor.register=0 ns", "processor.page=0 ns", "kernel.unpin_page=0 ns", "kernel.call=0 ns"];
     let mut rig = Rig::new(2, &[&quick[..], &["bus.kind=plain", "bus.latency=50 us"]].concat());
@@ -433,7 +433,7 @@ fn a_reply_whose_buffer_is_deregistered_fails_its_get() {
         user.deregister(region).await.unwrap();
         let error = ApenetError::Refused { why: Refusal::Unregistered, node: 0 };
         assert_eq!(user.wait(get).await, Err(error));
-        // What still comes of it belongs to no get.
+        // Its later packets belong to no get.
         user.sim.delay(Duration::from_us(500)).await;
         let counted = user.card.statistics();
         assert!(counted.late > 50 && counted.unusable == 0 && counted.refused == 1, "{counted:?}");
@@ -469,7 +469,7 @@ fn calls_with_what_is_not_registered_are_refused() {
         assert_eq!(error, ApenetError::NoNode { node: 1, nodes: 1 });
         let error = user.put(user.to(0, (start, (1 << 30) + 1), start)).await.unwrap_err();
         assert_eq!(error, ApenetError::Message { bytes: (1 << 30) + 1, limit: 1 << 30 });
-        // Nothing of it has changed anything.
+        // The refused calls have changed nothing.
         assert_eq!(user.card.registered(), (2, 1 + 2));
     });
     rig.run();
@@ -498,13 +498,13 @@ fn regions_may_overlap_and_each_holds_its_bytes_by_itself() {
         };
         assert!(reaches(0).await && reaches(100).await && reaches(bytes - 8).await);
         user.deregister(whole).await.unwrap();
-        // By hand: 100..150 and 8192..24576 are left.
+        // By hand: 100..150 and 8192..24576 remain.
         for (at, is_left) in
             [(0, false), (92, false), (100, true), (142, true), (143, false), (8191, false), (8192, true)]
         {
             assert_eq!(reaches(at).await, is_left, "{at}");
         }
-        // Of the streaming buffers, that at 100 is left.
+        // Of the streaming buffers, that at 100 remains.
         assert!(matches!(user.stream((start + 100, 8)).await, Err(ApenetError::StreamingOverlap { .. })));
         assert!(matches!(user.stream((start + 200, 8)).await, Err(ApenetError::Unregistered { .. })));
         user.deregister(part).await.unwrap();
@@ -520,7 +520,7 @@ fn nothing_begins_in_a_region_that_is_being_deregistered() {
     rig.process(0, 0, async |user| {
         let (from, to) = (ones(&user, 64 * 4096).await, user.room(64 * 4096));
         user.register(to).await.unwrap();
-        // Of both ends of a put that is under way, one is deregistered.
+        // One of the two ends of a put in progress is deregistered.
         for ending in [from, to] {
             let region = Region {
                 number: if ending == from { 1 } else { 2 },

@@ -12,7 +12,7 @@ use nicety_types::{NodeId, Path, Recorder};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A shipped card, with overrides.
+/// Returns a shipped card, with overrides.
 pub fn spec_of(name: &str, overrides: &[&str]) -> Result<ApenetSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
@@ -20,7 +20,7 @@ pub fn spec_of(name: &str, overrides: &[&str]) -> Result<ApenetSpec, String> {
     card.of::<ApenetSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Nodes whose programs are added before the run.
+/// Nodes. Their programs are added before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -40,7 +40,7 @@ impl Rig {
         Rig::build(card, nodes, overrides, shards, &Faults::default())
     }
 
-    /// Two nodes; the link from `from` to the other loses these packets, counted from 1.
+    /// Returns two nodes. The link from `from` to the other loses these packets, counted from 1.
     pub fn losing(from: u32, drop: &[u64], overrides: &[&str]) -> Rig {
         let (from, to) = (Place::Host(from), Place::Host(1 - from));
         let link = LinkFaults { from, to, rates: Rates::default(), down: vec![], drop: drop.to_vec() };
@@ -96,7 +96,7 @@ impl Rig {
     }
 }
 
-/// A process's calls, with their path.
+/// The calls of a process, with their path.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -117,24 +117,24 @@ impl User {
         self.path.set(Path::from(self.sim.now()));
     }
 
-    /// So much host memory, zero.
+    /// Returns zeroed host memory of this size.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.card.host_memory().allocate(bytes).unwrap().address(), bytes)
     }
 
-    /// So much memory of the graphics processor, zero.
+    /// Returns zeroed memory of the graphics processor, of this size.
     pub fn gpu_room(&self, bytes: u64) -> (u64, u64) {
         (self.card.gpu().unwrap().memory.allocate(bytes).unwrap().address(), bytes)
     }
 
-    /// Host memory with these bytes in it.
+    /// Returns host memory with these bytes in it.
     pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
         let memory = self.card.host_memory().allocate(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);
         (memory.address(), memory.len())
     }
 
-    /// The present contents of memory.
+    /// Returns the current contents of memory.
     pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
         let gpu = self.card.gpu().filter(|_| address >= nicety_host::GPU_ADDRESSES);
         let memory = gpu.map_or(self.card.host_memory(), |gpu| &gpu.memory);

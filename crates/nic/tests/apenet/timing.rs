@@ -1,5 +1,5 @@
-//! Times by hand, to the picosecond, on a plain bus: 150 ns a crossing and 127 ps a byte. The link takes 200 ps a byte and
-//! 200 ns; header and footer are 64 B.
+//! Times by hand, to the picosecond, on a plain bus: 150 ns a crossing and 127 ps a byte. The link takes 200 ps a
+//! byte and 200 ns. Header and footer are 64 B.
 
 use super::support::{Rig, User};
 use nicety_nic::apenet::{EventKind, Notify, stages};
@@ -11,11 +11,11 @@ use std::rc::Rc;
 const START: Time = Time::from_ps(1_000_000_000);
 const PLAIN: &str = "bus.kind=plain";
 
-/// What a test changes on the cards before a put.
+/// A change on the cards before a put.
 type Change = fn(&User);
 
-/// The path of a put, from its call to the notice of its receiver. Unless `warm`, the receiver's TLB has room for another page
-/// alone.
+/// Returns the path of a put, from its call to the notice of its receiver. Unless `warm`, the receiver's TLB has room
+/// only for another page.
 fn put(bytes: u64, warm: bool, overrides: &[&str], change: Change) -> Path {
     let small: &[&str] = if warm { &[] } else { &["tlb.entries=1"] };
     let mut rig = Rig::new(2, &[&[PLAIN], small, overrides].concat());
@@ -59,7 +59,7 @@ fn stages(expected: &[(Stage, u64)]) -> Vec<(&'static str, u64)> {
     expected.iter().map(|(stage, time)| (stage.name(), *time)).collect()
 }
 
-/// The stages before the engine, of a put of so many pages, and those behind the last byte.
+/// Returns the stages before the engine, for a put of `pages` pages, and the stages after the last byte.
 fn around(pages: u64) -> [Vec<(Stage, u64)>; 2] {
     let before = vec![
         (Stage::SYSTEM_CALL, 62_500),
@@ -67,7 +67,7 @@ fn around(pages: u64) -> [Vec<(Stage, u64)>; 2] {
         (Stage::POST, 65_000),
         // A doorbell of 4 B.
         (Stage::BUS, 508 + 150_000),
-        // Request, and descriptors of 32 B.
+        // The request, and descriptors of 32 B.
         (stages::DESCRIPTOR, 150_000 + pages * 4064 + 150_000),
     ];
     [before, vec![(stages::EVENT, 90_000), (Stage::NOTICE, 65_000)]]
@@ -137,7 +137,7 @@ fn a_put_of_a_page_by_hand() {
 
 #[test]
 fn a_put_of_three_pages_by_hand() {
-    // The link is the slowest: the first page is set up and read, three go over it, the last one is written.
+    // The link is the slowest. The first page is set up and read, three cross the link, and the last one is written.
     let [before, after] = around(3);
     let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 520_192 + 150_000)];
     let rest = [(Stage::LINK, 3 * (4096 + 64) * 200 + 200_000), (stages::TLB, 124_000)];
@@ -147,7 +147,7 @@ fn a_put_of_three_pages_by_hand() {
 
 #[test]
 fn long_puts_within_a_host_account_for_all_of_their_time() {
-    // Later descriptors are fetched while pages of the same message are read, and written.
+    // Later descriptors are fetched while pages of the same message are read and written.
     for (pages, bus) in [(20, "plain"), (27, "pcie"), (28, "pcie"), (64, "plain"), (255, "pcie")] {
         let mut rig = Rig::new(1, &[&format!("bus.kind={bus}"), "buffer.packets=4"]);
         rig.process(0, 0, async move |user| {
@@ -180,7 +180,7 @@ fn one_engine_does_one_page_after_another() {
     assert_eq!(total(&["dma.transmit_engines=1"]), around + 3 * read + link + 200_000 + write + EVENT);
     // With one place in the transmit FIFO, a page is read when the one before it is on the link.
     assert_eq!(total(&["dma.fifo=1"]), around + 3 * (read + link) + 200_000 + write + EVENT);
-    // The first page comes when it has crossed the link.
+    // The first page arrives after the link.
     assert_eq!(total(&["dma.receive_engines=1"]), around + read + link + 200_000 + 3 * write + EVENT);
 }
 
@@ -188,7 +188,7 @@ fn one_engine_does_one_page_after_another() {
 fn an_interrupt_costs_its_handler_an_acknowledgement_and_a_wake_up() {
     let path = put(8, true, &[], |user| user.card.set_notify(Notify::Interrupt));
     let polled = put(8, true, &[], |_| ());
-    // The message crosses behind the event; handler, register of 4 B, copy, wake-up, notice.
+    // The interrupt message crosses behind the event. Handler, register of 4 B, copy, wake-up, notice.
     let expected = 150_000 + 2_000_000 + 508 + 90_000 + 3_800_000 + 65_000;
     let time = |path: &Path| path.at().since(path.origin()).ps();
     assert_eq!(time(&path) - (time(&polled) - 65_000 - 90_000), expected);
@@ -217,7 +217,7 @@ fn an_event_waits_until_its_process_looks_for_it() {
         let polled = user.process.poll(&mut path).await.unwrap().unwrap();
         assert_eq!((polled.kind, calls()), (EventKind::Received, before + 1));
         assert_eq!((user.process.poll(&mut path).await, calls()), (Ok(None), before + 2));
-        // One that is in the queue of its process takes no call.
+        // An event in the queue of its process needs no call.
         let puts = [(); 2].map(|()| user.to(0, buffer, buffer.0));
         for put in puts {
             user.put(put).await.unwrap();
@@ -295,7 +295,7 @@ fn a_word_over_two_pages_is_looked_up_twice_and_a_page_over_two_has_two_descript
             (counted().tlb_hits, counted().descriptors, counted().packets_sent),
             (2 + 2, 1 + 2, 1 + 2)
         );
-        // A reply is cut where its source's pages end.
+        // A reply is cut at the boundaries of its source's pages.
         let get = user.get(user.to(0, (at, 8192), at + 100)).await.unwrap();
         while user.event().await.unwrap().kind != EventKind::Fetched(get) {}
         assert_eq!(counted().packets_sent, 3 + 1 + 3);
@@ -323,7 +323,7 @@ fn descriptors_are_fetched_up_to_the_end_of_the_ring_and_while_the_card_has_plac
         user.register(buffer).await.unwrap();
         user.put(put(&user, 20, buffer.0)).await.unwrap();
         user.sim.delay(Duration::from_us(500)).await;
-        // One is with its engine, two have a place.
+        // One is with its engine, and two have a place.
         assert_eq!(user.card.statistics().descriptors, 3);
     });
     rig.run();
@@ -331,7 +331,7 @@ fn descriptors_are_fetched_up_to_the_end_of_the_ring_and_while_the_card_has_plac
 
 #[test]
 fn misses_wait_for_each_other_and_for_registrations() {
-    // Two packets of a page each come at once from two hosts; the second one's miss waits for the first one's.
+    // Two packets of a page each arrive at once from two hosts. The second one's miss waits for the first one's.
     let mut rig = Rig::new(3, &[PLAIN, "tlb.entries=1"]);
     let (address, waits) = (Rc::new(Cell::new(0)), Rc::new(Cell::new((0, 0))));
     for node in [0, 1] {
@@ -360,7 +360,7 @@ fn misses_wait_for_each_other_and_for_registrations() {
     });
     rig.run();
     let (first, second) = waits.get();
-    // Both heads are at the switch at once; the second packet follows the first by its 128 B there.
+    // Both heads are at the switch at once. The second packet follows the first after its 128 B there.
     assert_eq!((first, second), (0, 1_900_000 - 128 * 200));
     let counted = rig.cards[2].statistics();
     assert_eq!((counted.tlb_hits, counted.tlb_misses, rig.cards[2].longest_queue()), (0, 2, 1));

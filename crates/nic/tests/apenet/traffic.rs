@@ -1,5 +1,5 @@
-//! Random registrations, puts, gets, sends and deregistrations between hosts: every byte right, nothing written outside
-//! registered memory, no deadlock, and the same in any number of shards.
+//! Random registrations, puts, gets, sends and deregistrations between hosts. Every byte is right, no byte outside
+//! registered memory is written, and there is no deadlock. The run is the same in any number of shards.
 
 use super::support::{Rig, User};
 use nicety_nic::apenet::{ApenetError, EventKind, Region, Statistics};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 const SLOT: u64 = 10_000;
 const SLOTS: u64 = 6;
 const BEGIN: Time = Time::from_ps(1_000_000_000);
-/// Where a host's memory is: the same on all of them, since they allocate alike.
+/// Address and length of a host's memory. They are the same on all hosts, since they allocate alike.
 type Memory = (u64, u64);
 
 #[derive(Clone, Debug)]
@@ -53,12 +53,12 @@ fn step(hosts: u32) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The byte that a host writes everywhere.
+/// Returns the byte that fills all writes of a host.
 fn own(rank: u32) -> u8 {
     100 + rank as u8
 }
 
-/// Regions of each slot, a page's neighbours between them, and a place for gets and streaming buffers.
+/// Regions of each slot, with a page between neighbours, and a place for gets and streaming buffers.
 struct Home {
     user: User,
     slots: Memory,
@@ -101,7 +101,7 @@ impl Home {
         self.regions.borrow_mut()[slot as usize] = Some(region);
     }
 
-    /// Whether an operation was not refused by the end of its first event.
+    /// Returns whether an operation was not refused by the end of its first event.
     async fn end(&self, operation: nicety_nic::apenet::Operation) -> bool {
         match self.user.wait(operation).await {
             Ok(_) => true,
@@ -139,7 +139,7 @@ fn run(hosts: u32, overrides: &[&str], steps: &[Vec<Step>], shards: usize) -> (T
                 home.step(hosts, step).await;
             }
             user.sim.delay(Duration::from_us(2000)).await;
-            // Every streamed message is whole, of one host.
+            // Every streamed message is whole, and from one host.
             while let Some(event) =
                 user.process.poll(&mut nicety_types::Path::clock(user.sim.now())).await.unwrap()
             {
@@ -196,7 +196,7 @@ proptest! {
 
 #[test]
 fn all_bytes_of_puts_are_right() {
-    // Unaligned at both ends, longer than a page, and of every length about a word.
+    // Unaligned at both ends, longer than a page, and of every length near a word.
     for (offset, bytes) in [(0, 1), (1, 31), (5, 32), (4095, 33), (4090, 4096), (17, 9999), (4096, 4097)] {
         let mut rig = Rig::new(2, &["tlb.entries=1"]);
         let address = Rc::new(std::cell::Cell::new(0));

@@ -1,11 +1,11 @@
-//! Whatever is written is read, in order, once.
+//! Every written byte is read once and in order.
 
 use super::support::{Rig, User, at, pattern};
 use nicety_fabric::{Faults, Rates};
 use nicety_nic::ethernet::{Report, Setting, SocketKind};
 use proptest::prelude::*;
 
-/// What a side of a connection does.
+/// The actions of a side of a connection.
 #[derive(Clone, Debug)]
 struct Side {
     writes: Vec<usize>,
@@ -53,7 +53,7 @@ fn cards() -> impl Strategy<Value = Vec<&'static str>> {
         .prop_map(|(a, b, c, d, e, more)| [vec![a, b, c, d, e], more].concat())
 }
 
-/// Carries connections of these sides out, and checks each byte where it is read.
+/// Carries out connections between these sides, and checks each byte where it is read.
 fn carry_out(card: &str, overrides: &[&str], sides: &[(Side, Side)], faults: Faults) -> [Report; 2] {
     let mut rig = Rig::of(&[(card, overrides); 2], faults);
     for node in 0..2 {
@@ -71,7 +71,7 @@ fn carry_out(card: &str, overrides: &[&str], sides: &[(Side, Side)], faults: Fau
     [0, 1].map(|node| rig.report(node))
 }
 
-/// A node's side of a connection: a thread that reads all, and one that writes.
+/// A node's side of a connection: a thread that reads everything, and one that writes.
 async fn connection(node: u32, port: u16, reader: User, writer: User, own: Side, peer: Side) {
     let socket = reader.open(SocketKind::Stream);
     reader.set(socket, Setting::SendBuffer(own.send_buffer)).await.unwrap();

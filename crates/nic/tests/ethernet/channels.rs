@@ -1,4 +1,4 @@
-//! Which channel and which soft ring a frame belongs to, and the order in them.
+//! The channel and the soft ring of a frame, and the order of frames in them.
 
 use super::support::{Rig, at, pattern};
 use nicety_nic::ethernet::SocketKind;
@@ -7,7 +7,7 @@ use nicety_types::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Connections are hashed to channels and soft rings as Microsoft's specification of receive-side scaling has it.
+/// Connections are hashed to channels and soft rings according to Microsoft's specification of receive-side scaling.
 #[test]
 fn connections_are_hashed_to_channels_and_soft_rings() {
     let (connections, bytes) = (12, 30_000);
@@ -40,7 +40,7 @@ fn connections_are_hashed_to_channels_and_soft_rings() {
         channels[hash as usize % 3] += 1;
         rings[hash as usize / 3 % 4] += 1;
     }
-    // Each connection has as many frames as the others, but for acknowledgements that come together.
+    // Each connection has the same number of frames, except for combined acknowledgements.
     let each = report.card.frames_received as f64 / f64::from(connections);
     let close = |frames: &[u64], connections: &[u32]| {
         frames.iter().zip(connections).all(|(&frames, &count)| {
@@ -53,7 +53,7 @@ fn connections_are_hashed_to_channels_and_soft_rings() {
     assert_eq!(report.soft_rings.iter().sum::<u64>(), report.card.frames_received);
 }
 
-/// Interrupts of channels are taken by as many CPUs as the spec says, and a busy one does not hold up the others.
+/// The number of CPUs in the spec takes interrupts of channels. A busy CPU does not hold up the others.
 #[test]
 fn interrupts_are_spread_over_cpus() {
     let finish = |cpus: &str| {
@@ -83,6 +83,6 @@ fn interrupts_are_spread_over_cpus() {
     let (one, eight) = (finish("interrupts.cpus=1"), finish("interrupts.cpus=8"));
     // 128 frames of 20 000 instructions at 1.2 GHz are 2.1 ms on one CPU.
     assert!(one.ps() > 2_100_000_000, "{one:?}");
-    // Ports in a row are not hashed evenly.
+    // The hash does not spread consecutive ports evenly.
     assert!(eight.ps() * 3 < one.ps() * 2, "{eight:?} {one:?}");
 }

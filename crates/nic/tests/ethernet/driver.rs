@@ -1,4 +1,4 @@
-//! What a driver and its kernel do once for several frames, and what once for each.
+//! Work of a driver and its kernel: once for several frames, and once for each.
 
 use super::support::{Rig, at, pattern};
 use nicety_nic::ethernet::{Report, SocketKind};
@@ -6,12 +6,12 @@ use nicety_types::{Duration, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The CPU time of a node's driver, in nanoseconds.
+/// Returns the CPU time of a node's driver, in nanoseconds.
 fn driver(report: &Report) -> u64 {
     report.groups.iter().find(|group| group.group == "driver").unwrap().busy_ps / 1000
 }
 
-/// So many datagrams of 10 bytes, one after another. The reports of sender and receiver.
+/// Sends `number` datagrams of 10 bytes, one after another. Returns the reports of sender and receiver.
 fn datagrams(number: u8, overrides: &[&str]) -> [Report; 2] {
     let mut rig = Rig::new("niagara2-neptune", 2, &[&["interrupts.time=2 ms"][..], overrides].concat());
     rig.program(0, async move |user| {
@@ -33,22 +33,22 @@ fn datagrams(number: u8, overrides: &[&str]) -> [Report; 2] {
 
 #[test]
 fn a_soft_ring_is_woken_once_for_the_frames_of_an_interrupt() {
-    // Its thread would be done with a frame before the driver has the next.
+    // Its thread would finish a frame before the driver has the next.
     let costs = ["stack.receive=1", "stack.buffer=0", "driver.receive=20000", "stack.lines=0"];
     let [_, receiver] = datagrams(20, &costs);
     assert_eq!((receiver.handlers, receiver.card.frames_received), (1, 20));
-    // The soft ring's thread once; the program's, which begins, sleeps, and is woken.
+    // The soft ring's thread once. The program's thread, which starts, sleeps, and is woken.
     assert!((2..=3).contains(&receiver.context_switches), "{receiver:?}");
 }
 
 #[test]
 fn a_handler_that_reads_how_many_frames_there_are_leaves_those_that_come_meanwhile() {
-    // A frame takes the handler longer than the next one takes to come.
+    // A frame takes the handler longer than the arrival of the next.
     let base = ["interrupts.packets=4", "driver.receive=20000"];
     let [_, reads] = datagrams(20, &[&base[..], &["driver.interrupt_reads=2"]].concat());
     let [_, looks] = datagrams(20, &[&base[..], &["driver.interrupt_reads=0"]].concat());
     assert_eq!(looks.handlers, 1);
-    // Those that came meanwhile interrupt at once, as they are four or more.
+    // Frames that have arrived meanwhile interrupt at once, because they are at least four.
     assert!((2..=4).contains(&reads.handlers), "{}", reads.handlers);
 }
 
@@ -57,7 +57,7 @@ fn each_frames_buffer_is_posted_by_itself_with_a_register() {
     let base = ["sockets.copy=0", "driver.interrupt_writes=2"];
     let [_, at_once] = datagrams(20, &[&base[..], &["driver.post=0"]].concat());
     let [_, singly] = datagrams(20, &[&base[..], &["driver.post=1000"]].concat());
-    // 1000 instructions of 7 cycles at 1.2 GHz, and two lines of the ring and a register besides.
+    // 1000 instructions of 7 cycles at 1.2 GHz, plus two lines of the ring and a register.
     let more = (driver(&singly) - driver(&at_once)) / 20;
     assert!((5833..6300).contains(&more), "{more} ns");
     let [_, writes] = datagrams(20, &["sockets.copy=0", "driver.interrupt_writes=12", "driver.post=0"]);
@@ -90,14 +90,14 @@ fn buffers_are_the_kernels_until_their_bytes_are_read() {
     assert!(run(&["driver.loan=100"]).card.ring_full > 0);
     let copies = run(&["driver.loan=50"]);
     assert_eq!(copies.card.ring_full, 0);
-    // Of more than 20 frames 24 lines are copied, with 16 instructions of 5.8 ns each.
+    // Beyond 20 frames, 24 lines each are copied, with 16 instructions of 5.8 ns per line.
     let free = run(&["driver.loan=50", "sockets.copy=0"]);
     assert!(driver(&copies) > driver(&free) + 20 * 24 * 16 * 5, "{} {}", driver(&copies), driver(&free));
 }
 
 #[test]
 fn one_who_sends_reads_which_descriptors_are_free() {
-    // A ring of one channel: at the 4th frame, and at each third behind that, if the frames before have left.
+    // A ring of one channel: at the 4th frame, and at each third one after that, if the earlier frames have left.
     let base = ["transmit.channels=1", "sockets.call=50000"];
     let [none, _] = datagrams(10, &[&base[..], &["driver.reclaim=0"]].concat());
     let [three, _] = datagrams(10, &[&base[..], &["driver.reclaim=3"]].concat());
@@ -110,7 +110,7 @@ fn one_who_sends_reads_which_descriptors_are_free() {
 
 #[test]
 fn a_reader_is_told_of_a_part_of_its_buffer_or_of_a_push_or_late() {
-    /// When the first call has bytes, in microseconds, and how many.
+    /// Returns the time at which the first call has bytes, in microseconds, and their number.
     fn first(overrides: &[&str]) -> (u64, usize) {
         let one_by_one = ["interrupts.packets=1", "interrupts.time=0 s", "sockets.send_buffer=256 KiB"];
         let mut rig = Rig::new("niagara2-niu", 2, &[&one_by_one[..], overrides].concat());
@@ -133,10 +133,10 @@ fn a_reader_is_told_of_a_part_of_its_buffer_or_of_a_push_or_late() {
     }
     let (soon, bytes) = first(&["sockets.push=0"]);
     assert_eq!(bytes, 1460);
-    // An eighth of 48 KiB is reached with the fifth segment.
+    // The fifth segment reaches an eighth of 48 KiB.
     let (later, bytes) = first(&["sockets.push=8"]);
     assert!(bytes >= 5 * 1460 && later > soon, "{bytes}");
-    // The sender waits for an acknowledgement of its first segment, and that for a second one.
+    // The sender waits for an acknowledgement of its first segment. That waits for a second segment.
     let alone = ["sockets.push_time=20 ms", "tcp.initial_window=1", "tcp.delayed_ack=100 ms"];
     let (late, bytes) = first(&[&["sockets.push=8"][..], &alone].concat());
     assert!((20_000..21_000).contains(&(late - soon)) && bytes == 1460, "{late} us, {bytes}");

@@ -1,11 +1,11 @@
-//! What a socket programmer is told.
+//! Errors that a socket programmer gets.
 
 use super::support::{Rig, User, at};
 use nicety_nic::ethernet::{Setting, SocketKind};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A program on the first of two hosts.
+/// Runs a program on the first of two hosts.
 fn alone<F: Future<Output = ()> + 'static>(
     overrides: &[&str],
     program: impl FnOnce(User) -> F + 'static,
@@ -27,7 +27,7 @@ fn a_port_without_a_listener_refuses_at_once() {
     let rig = alone(&[], async |user| {
         let socket = user.open(SocketKind::Stream);
         assert_eq!(user.connect(socket, at(1, 80)).await.unwrap_err().name(), "ECONNREFUSED");
-        // It may try again.
+        // The program may try again.
         assert_eq!(user.connect(socket, at(1, 81)).await.unwrap_err().name(), "ECONNREFUSED");
         assert!(user.sim.now().ps() < 2_000_000_000);
     });
@@ -39,7 +39,7 @@ fn a_host_that_is_not_there_is_unreachable() {
     alone(&[], async |user| {
         let socket = user.open(SocketKind::Stream);
         assert_eq!(user.connect(socket, at(7, 80)).await.unwrap_err().name(), "EHOSTUNREACH");
-        // Three questions, a second apart.
+        // Three requests, a second apart.
         assert_eq!(user.sim.now().ps() / 1_000_000_000_000, 3);
         let far = "192.168.1.1:80".parse().unwrap();
         assert_eq!(user.connect(socket, far).await.unwrap_err().name(), "ENETUNREACH");
@@ -55,7 +55,7 @@ fn a_port_has_one_socket() {
         user.bind(one, 80).await.unwrap();
         assert_eq!(user.bind(two, 80).await.unwrap_err().name(), "EADDRINUSE");
         assert_eq!(user.bind(one, 81).await.unwrap_err().name(), "EINVAL");
-        // That of send and recv.
+        // The port of send and recv.
         assert_eq!(user.bind(two, 1).await.unwrap_err().name(), "EADDRINUSE");
         user.listen(one, 1).await.unwrap();
         user.close(one).await.unwrap();
@@ -100,7 +100,7 @@ fn a_closed_socket_is_no_socket() {
         assert_eq!(user.connect(socket, at(1, 80)).await.unwrap_err().name(), "EBADF");
         assert_eq!(user.send(socket, b"x").await.unwrap_err().name(), "EBADF");
         assert_eq!(user.recv(99, 1).await.unwrap_err().name(), "EBADF");
-        // The number is given out again.
+        // The number is reused.
         assert_eq!(user.open(SocketKind::Datagram), socket);
     });
 }
@@ -151,7 +151,7 @@ fn a_connection_that_is_reset_is_told() {
         let listening = user.listening(80).await;
         let socket = user.accept(listening).await.unwrap();
         user.sim.delay(nicety_types::Duration::from_us(2000)).await;
-        // With bytes that were not read.
+        // With unread bytes.
         user.close(socket).await.unwrap();
     });
     rig.run();
@@ -161,7 +161,7 @@ fn a_connection_that_is_reset_is_told() {
 fn no_more_connections_than_memory_for_their_buffers() {
     let mut rig = Rig::new("niagara2-niu", 2, &["sockets.memory=1 MiB", "sockets.send_buffer=464 KiB"]);
     rig.program(0, async |user| {
-        // Each has 464 KiB out and 48 in.
+        // Each has 464 KiB on its way out and 48 KiB in.
         for _ in 0..2 {
             user.connected(1, 80).await;
         }

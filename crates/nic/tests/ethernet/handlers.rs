@@ -1,4 +1,4 @@
-//! Handlers on frames: which they are, when, and what becomes of them.
+//! Handlers on frames: their selection, their times, and the disposition of frames.
 
 use super::support::{Rig, at};
 use crate::support::code::{Code, program_for};
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 const CARD: &str = "spin-100g";
-/// Memory without banks that wait, so that cores keep no common clock.
+/// Memory without contended banks, so that cores have no common clock.
 const IDEAL: [&str; 1] = ["memory.l1.contended=false"];
 
 const PUSH: u32 = 0x170;
@@ -31,7 +31,8 @@ fn rule(text: &str) -> Rule {
     Rule::parse(text).unwrap()
 }
 
-/// The path of a datagram of 100 bytes from node 0 to the program of node 1, whose card has handlers for it, or not.
+/// Returns the path of a datagram of 100 bytes from node 0 to the program of node 1. With `handlers`, node 1's card
+/// runs them on it.
 fn journey(handlers: Option<Handlers>, rules: &str) -> (Path, Vec<RuleReport>) {
     let mut rig = Rig::new(CARD, 2, &IDEAL);
     if let Some(handlers) = handlers {
@@ -59,7 +60,7 @@ fn journey(handlers: Option<Handlers>, rules: &str) -> (Path, Vec<RuleReport>) {
 #[test]
 fn a_frame_takes_its_rule_and_its_handler_longer() {
     let (plain, none) = journey(None, "");
-    // Started for 16 cycles; an addition, and a return of 2 cycles; 4 more to end. A nanosecond each.
+    // Start 16 cycles, an addition, a return of 2 cycles, and 4 to end. A nanosecond each.
     let handler_time = Duration::from_ns(16 + 1 + 2 + 4);
     let matching = Duration::from_ns(2);
     let (passed, reports) = journey(Some(handler(Code::new().returns(HOST))), "udp dport=9");
@@ -68,7 +69,7 @@ fn a_frame_takes_its_rule_and_its_handler_longer() {
     assert_eq!(passed.total(stages::HANDLER_QUEUED), Duration::ZERO);
     let longer = passed.at().since(plain.at());
     let all = |path: &Path| path.stages().collect::<Vec<_>>();
-    // Any frame is compared with the rules that there are, or none.
+    // Any frame is compared with all rules.
     assert_eq!(plain.total(stages::MATCH), matching);
     assert_eq!(longer, handler_time, "{:?} {:?}", all(&plain), all(&passed));
     let all = RuleReport { rule: "udp dport=9".into(), frames: 1, to_host: 1, ..RuleReport::default() };
@@ -78,8 +79,8 @@ fn a_frame_takes_its_rule_and_its_handler_longer() {
     assert_eq!(reports[0], RuleReport { rule: "udp dport=10".into(), ..RuleReport::default() });
 }
 
-/// Frames of these first payload bytes and lengths to a card with this handler: its reports, its counters, its failures, and
-/// when the run ended.
+/// Sends frames with these first payload bytes and lengths to a card with this handler. Returns its reports, its
+/// counters, its failures, and the end of the run.
 fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offered {
     let mut rig = Rig::new(CARD, 2, more);
     let node = &rig.hosts[1].node;
@@ -126,7 +127,7 @@ struct Offered {
     end: u64,
 }
 
-/// Returns byte 14 of the frame, which it addresses to station 0.
+/// Returns byte 14 of the frame, and addresses the frame to station 0.
 fn as_it_says() -> Handlers {
     handler(Code::new().with(&[lw(A5, 0, A0), sb(ZERO, 5, A5), lbu(A0, 14, A5), ret()]))
 }
@@ -137,7 +138,8 @@ fn frames_go_where_their_handler_says() {
     let RuleReport { frames, to_host, to_wire, dropped, failed, .. } = found.rule;
     assert_eq!((frames, dropped, to_host, to_wire, failed), (6, 1, 2, 3, 0));
     assert_eq!((found.received, found.sent, found.failures.len()), (2, 3, 0));
-    // To itself it leaves, and nobody takes it: as many bytes take the wire as those of the frames that come.
+    // Frames to itself leave, and no station takes them. Outgoing frames take as many bytes on the wire as arriving
+    // ones.
     let found = offered(&handler(Code::new().returns(WIRE)), &[(0, 60), (0, 1518)], &[]);
     assert_eq!((found.rule.to_wire, found.sent), (2, 2));
     assert_eq!((found.nobodys, found.link), (2, Duration::from_ps(80 * (60 + 24 + 1518 + 24))));
@@ -149,7 +151,7 @@ fn frames_go_where_their_handler_says() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12 * ProptestConfig::default().cases / 256))]
 
-    // No frame is lost or doubled, however few places and cores there are; and the same frames give the same run.
+    // No frame is lost or duplicated with any number of places and cores. The same frames give the same run.
     #[test]
     fn each_frame_has_one_fate(
         frames in prop::collection::vec((0u8..4, 60usize..1519), 1..200),
@@ -169,7 +171,8 @@ proptest! {
 
 #[test]
 fn a_frame_may_become_longer_and_shorter() {
-    // Nine bytes before it, twelve from there, its fate stored as its first byte, 90 bytes in all: it is found where it moved.
+    // Nine bytes before it, twelve from there, its fate stored as its first byte, and 90 bytes in all. The frame is
+    // found at its new place.
     let code = Code::new()
         .with(&[mv(S0, A0)])
         .small(A0, 8)
@@ -184,7 +187,7 @@ fn a_frame_may_become_longer_and_shorter() {
     assert_eq!((found.rule.to_host, found.received, found.failures), (2, 2, vec![]));
 }
 
-/// Of frames of 60 bytes that become 90: byte 59 is the frame's, and those behind it are zeros.
+/// Frames of 60 bytes grow to 90. Byte 59 is the frame's, and later bytes are zeros.
 #[test]
 fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
     let grown = |at| {
@@ -194,7 +197,7 @@ fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
             .command(RESIZE);
         code.with(&[lw(A5, 0, S0), lbu(A0, at, A5), ret()])
     };
-    // The fate is the byte: 7 is none, and 0 drops.
+    // The fate is the byte: 7 is invalid, and 0 drops.
     let kept = offered(&handler(grown(59)), &[(1, 60)], &[]);
     assert!(kept.failures[0].contains("returned 7"), "{:?}", kept.failures);
     for at in [60, 75, 89] {
@@ -249,7 +252,7 @@ fn rules_have_limits() {
         refused("udp sport=1 dport=2"),
         "rule 'udp sport=1 dport=2' compares 4 words of a frame, and the card at most 3; ask for less, or raise hpu.words"
     );
-    // The longest frame of 1500 bytes of IP has 1518 with a tag: its last word is at 1512.
+    // The longest frame with 1500 bytes of IP has 1518 with a tag. Its last word is at 1512.
     assert_eq!(
         refused("udp or word@1516&ff=1"),
         "rule 'udp or word@1516&ff=1': offset 1516 is behind the end of every frame of the card, whose last word is at 1512; \

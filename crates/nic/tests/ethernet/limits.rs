@@ -1,4 +1,4 @@
-//! Limits of cards and hosts, and what happens at them.
+//! Limits of cards and hosts, and the behaviour at them.
 
 use super::support::{Rig, at, pattern, read};
 use nicety_fabric::Faults;
@@ -82,7 +82,7 @@ fn a_full_soft_ring_drops_and_counts() {
     });
     rig.run();
     let report = rig.report(1);
-    // One is being received, and three wait.
+    // One is in reception, and three wait.
     assert_eq!((report.card.frames_received, report.backlog_full), (32, 28));
 }
 
@@ -111,7 +111,7 @@ fn who_finds_no_descriptor_waits_for_an_interrupt() {
     assert!(rig.report(0).card.transmit_interrupts > 10, "{:?}", rig.report(0).card);
 }
 
-/// A writer that sleeps for room is woken when a third of the buffer is free, not by each acknowledgement.
+/// A writer that sleeps for room is woken when a third of the buffer is free, and not at each acknowledgement.
 #[test]
 fn a_writer_is_woken_when_there_is_room_for_more_than_a_little() {
     let switches = |percent: &str| {
@@ -131,7 +131,7 @@ fn a_writer_is_woken_when_there_is_room_for_more_than_a_little() {
         rig.run();
         rig.report(0).groups.iter().find(|group| group.group == "copy").unwrap().instructions
     };
-    // The same bytes are copied, in whole lines: more pieces have more lines that are not full.
+    // The same bytes are copied, in whole lines. More pieces have more partial lines.
     let (third, any) = (switches("sockets.wake_room=33"), switches("sockets.wake_room=1"));
     assert!(third < any, "{third} {any}");
 }

@@ -34,13 +34,13 @@ impl User {
     }
 }
 
-/// A thread is told of its message, although another one reads the connection and waits for a message that comes later.
+/// A thread gets its message although another thread reads the connection and waits for a later message.
 #[test]
 fn threads_that_wait_side_by_side_go_on_with_their_own_messages() {
     let mut rig = Rig::new("niagara2-niu", 2, &[]);
     rig.program(0, async |user| {
         user.message(1, 2, &pattern(5000, 2)).await;
-        // Sent only when the receiver of the first says so.
+        // Sent only when the receiver of the first message requests it.
         user.receive(3, 8).await.unwrap();
         user.message(1, 1, &pattern(100, 1)).await;
     });
@@ -58,7 +58,7 @@ fn threads_that_wait_side_by_side_go_on_with_their_own_messages() {
     rig.run();
 }
 
-/// A receive that is given up in the middle of a message loses no byte of the next.
+/// A receive that is given up within a message loses no byte of the next.
 #[test]
 fn a_wait_that_is_given_up_leaves_messages_whole() {
     for us in (250..1200).step_by(50) {
@@ -82,7 +82,7 @@ fn a_wait_that_is_given_up_leaves_messages_whole() {
     }
 }
 
-/// Bytes of others at the port of messages are no message, and no harm.
+/// Foreign bytes at the port of messages are no message, and do no harm.
 #[test]
 fn other_bytes_at_the_port_of_messages_are_told() {
     for bytes in [&b"GET / HTTP/1.0\r\n\r\nand more than a header"[..], &forged(5, 0), &forged(0, u64::MAX)] {
@@ -97,7 +97,7 @@ fn other_bytes_at_the_port_of_messages_are_told() {
             let error = user.receive(9, 100).await.unwrap_err();
             assert_eq!(error.to_string(), "recv: the bytes of a connection from rank 0 are no message");
         });
-        // A message as long as can be waits for a receive for ever.
+        // A message of the maximum length waits for a receive for ever.
         if is_huge {
             assert!(rig.fail().to_string().contains("deadlock"));
         } else {
@@ -106,7 +106,7 @@ fn other_bytes_at_the_port_of_messages_are_told() {
     }
 }
 
-/// A header of a rank, of so many bytes.
+/// Returns a header from a rank, for `bytes` bytes.
 fn forged(rank: u32, bytes: u64) -> Vec<u8> {
     [&b"nice"[..], &rank.to_be_bytes(), &9u64.to_be_bytes(), &bytes.to_be_bytes()[2..], &[0; 6]].concat()
 }
@@ -128,12 +128,13 @@ fn a_connection_is_made_once_for_each_pair() {
         });
     }
     rig.run();
-    // Two connections from each, and two to each: a SYN, its answer, and then five messages each way with acknowledgements.
+    // Two connections from each, and two to each: a SYN and its answer, then five messages each way with
+    // acknowledgements.
     let card = rig.report(0).card;
     assert!((20..60).contains(&card.frames_received), "{card:?}");
 }
 
-/// A message of a host to itself is copied by its sender, and once more where its receive comes later.
+/// The sender copies a message of a host to itself. A second copy follows if its receive is posted later.
 #[test]
 fn a_message_within_the_host_takes_its_copy() {
     let took = |bytes: usize, is_early: bool| {
@@ -164,10 +165,10 @@ fn a_message_within_the_host_takes_its_copy() {
     };
     for is_early in [false, true] {
         let [none, one, two] = [64, 1 << 20, 2 << 20].map(|bytes| took(bytes, is_early));
-        // What came before its receive had been copied into the library's memory by then.
+        // A message before its receive had been copied into the library's memory by then.
         let each = two - one;
         assert!((one - none).abs_diff(each) < each / 100, "{none} {one} {two}");
-        // No faster than memory moves bytes.
+        // At most the bandwidth of memory.
         let bytes_per_s = f64::from(1 << 20) / (each as f64 / 1e12);
         assert!((1e9..499e9).contains(&bytes_per_s), "{bytes_per_s}");
     }

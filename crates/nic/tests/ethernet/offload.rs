@@ -1,4 +1,4 @@
-//! What cards do for TCP: cutting packets into frames, and joining frames; and protocols without soft rings.
+//! TCP offloads of cards: cutting packets into frames, and joining frames. Protocols without soft rings.
 
 use super::support::{Rig, pattern, read};
 use nicety_nic::ethernet::Report;
@@ -6,7 +6,7 @@ use nicety_nic::ethernet::Report;
 /// CPUs that keep up with one connection.
 const FAST: &[&str] = &["threads.cycles_per_instruction=1"];
 
-/// A stream of so many bytes from node 0 to node 1, with these changes to either, and what was counted.
+/// Sends a stream of `bytes` bytes from node 0 to node 1, with these overrides at either end. Returns the counters.
 fn stream(bytes: usize, sender: &[&str], receiver: &[&str]) -> [Report; 2] {
     let [sender, receiver] = [sender, receiver].map(|changes| [FAST, changes].concat());
     let mut rig = Rig::of(&[("niagara2-niu", &sender), ("niagara2-niu", &receiver)], Default::default());
@@ -54,7 +54,7 @@ fn a_card_that_joins_frames_saves_the_receivers_work() {
     assert_eq!((joined.retransmissions, joined.dropped), (0, 0));
 }
 
-/// Packets of many buffers come to the end of the ring, and go on at its beginning.
+/// Packets of many buffers reach the end of the ring, and continue at its start.
 #[test]
 fn joined_frames_take_buffers_in_a_row() {
     for entries in ["receive.entries=33", "receive.entries=50", "receive.entries=100"] {
@@ -64,7 +64,7 @@ fn joined_frames_take_buffers_in_a_row() {
     }
 }
 
-/// With no time to wait in, a frame is joined with those that come at the same instant, which none do.
+/// Without a waiting time, a frame is joined only with frames of the same instant. There are none.
 #[test]
 fn frames_that_wait_no_time_are_joined_with_none() {
     let [_, report] = stream(100_000, &[], &["receive.lro=64 KiB"]);

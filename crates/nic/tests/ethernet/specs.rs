@@ -1,9 +1,9 @@
-//! The specs of the Niagara 2 study differ in what its paper says, and in nothing else.
+//! The specs of the Niagara 2 study differ only in the differences that its paper states.
 
 use nicety_spec::{SHIPPED, Spec};
 use std::collections::BTreeMap;
 
-/// Every parameter of a card as its file says it, with its kind and source.
+/// Returns every parameter of a card as in its file, with its kind and source.
 fn parameters(name: &str) -> BTreeMap<String, (String, String, String)> {
     let (_, listing) = nicety_nic::read(&Spec::load(name, &[], SHIPPED).unwrap()).unwrap();
     let of = |p: &nicety_spec::Parameter| {

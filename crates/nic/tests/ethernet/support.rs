@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A shipped card, with overrides.
+/// Returns a shipped card, with overrides.
 pub fn read(name: &str, overrides: &[&str]) -> Result<Arc<dyn CardSpec>, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
@@ -21,7 +21,7 @@ pub fn read(name: &str, overrides: &[&str]) -> Result<Arc<dyn CardSpec>, String>
     Ok(card)
 }
 
-/// Nodes whose programs are added before the run.
+/// Nodes. Their programs are added before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub hosts: Vec<User>,
@@ -99,7 +99,7 @@ pub struct User {
     pub program: u32,
 }
 
-/// The address of a port of a node.
+/// Returns the address of a port of a node.
 pub fn at(node: u32, port: u16) -> SocketAddr {
     SocketAddr::new(Sockets::address(node), port)
 }
@@ -107,7 +107,7 @@ pub fn at(node: u32, port: u16) -> SocketAddr {
 type Called<T> = Result<T, SocketError>;
 
 impl User {
-    /// Another thread of the program.
+    /// Returns another thread of the program.
     pub fn thread(&self, program: u32) -> User {
         let path = Rc::new(PathCell::new(Path::from(self.sim.now())));
         User { path, program, ..self.clone() }
@@ -172,7 +172,7 @@ impl User {
         self.timed(async |sockets, path| sockets.close(self.program, socket, path).await).await
     }
 
-    /// A socket that listens at a port.
+    /// Returns a socket that listens at a port.
     pub async fn listening(&self, port: u16) -> u32 {
         let socket = self.open(SocketKind::Stream);
         self.bind(socket, port).await.unwrap();
@@ -180,14 +180,14 @@ impl User {
         socket
     }
 
-    /// A connection to a port of a node.
+    /// Returns a connection to a port of a node.
     pub async fn connected(&self, node: u32, port: u16) -> u32 {
         let socket = self.open(SocketKind::Stream);
         self.connect(socket, at(node, port)).await.unwrap();
         socket
     }
 
-    /// All bytes up to the peer's last.
+    /// Receives all bytes up to the peer's last.
     pub async fn recv_all(&self, socket: u32, most: u64) -> Called<Vec<u8>> {
         let mut all = Vec::new();
         loop {
@@ -200,7 +200,7 @@ impl User {
     }
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that differ from place to place and from seed to seed.
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     (0..len as u64).map(|i| (i * 7 + seed * 31 + i / 251) as u8).collect()
 }

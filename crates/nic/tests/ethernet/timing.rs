@@ -1,4 +1,4 @@
-//! A datagram's journey by hand, to the picosecond.
+//! A datagram's path by hand, to the picosecond.
 
 use super::support::{Rig, at};
 use nicety_nic::ethernet::{Report, SocketKind, stages};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const START: Time = Time::from_ps(1_000_000_000);
 
-/// A clock of 1 GHz, and costs that tell each other apart. A miss of the first level takes 10 ns, of both 100 ns.
+/// A clock of 1 GHz, and distinct costs. A miss of the first level takes 10 ns, and a miss of both levels 100 ns.
 const COSTS: [&str; 30] = [
     "host.clock=1 GHz",
     "host.memory_latency=100 ns",
@@ -42,7 +42,8 @@ const COSTS: [&str; 30] = [
     "receive.completion=8 B",
 ];
 
-/// So many datagrams of 100 bytes, and the path of the first from its call to the receiver that waited for it.
+/// Sends `datagrams` datagrams of 100 bytes. Returns the path of the first from its call to the waiting receiver, and
+/// the reports.
 fn journey(card: &str, datagrams: usize, more: &[&str]) -> (Path, [Report; 2]) {
     let mut rig = Rig::new(card, 2, &[&COSTS, more].concat());
     let path = Rc::new(RefCell::new(None));
@@ -72,24 +73,24 @@ fn journey(card: &str, datagrams: usize, more: &[&str]) -> (Path, [Report; 2]) {
     (path, [0, 1].map(|node| rig.report(node)))
 }
 
-/// The journey's stages in picoseconds, those of the host link aside.
+/// Returns the path's stages in picoseconds, without those of the host link.
 fn stages(path: &Path) -> Vec<(Stage, u64)> {
     path.stages().map(|(stage, time)| (stage, time.ps())).collect()
 }
 
-/// The parts of a journey that are the same whatever the bus, in nanoseconds.
+/// The parts of a path that do not depend on the bus, in nanoseconds.
 const SWITCH: u64 = 1000 + 2 * 100;
-/// The switch, and the thread's two lines; a call; the socket; two lines copied and missed; the stack and a buffer.
+/// The switch and the thread's two lines. A call. The socket. Two copied lines that miss. The stack and a buffer.
 const SYSTEM_CALL: u64 = 300;
 const COPY: u64 = 2 * 16 + 2 * 100;
 const STACK_OUT: u64 = 1400 + 130;
-/// The driver, three lines copied, and the ring's four lines.
+/// The driver, three copied lines, and the ring's four lines.
 const DRIVER_OUT: u64 = 600 + 3 * 16 + 4 * 100;
-/// A frame of 14 + 20 + 8 + 100 bytes, with preamble, check sequence and gap: 800 ps each; and the flight.
+/// A frame of 14 + 20 + 8 + 100 bytes, with preamble, check sequence and gap, at 800 ps each, and the flight.
 const LINK: u64 = (142 + 24) * 800 + 500_000;
 /// The driver takes the frame, with three lines that the card has written, and a buffer.
 const DRIVER_IN: u64 = 500 + 3 * 100 + 130;
-/// The soft ring's thread is woken, on another CPU, where it has not been.
+/// The soft ring's thread is woken on another CPU, for the first time there.
 const SOFT_RING: u64 = 110 + 200 + 60 + SWITCH;
 /// Three lines of headers are in the other core's caches.
 const STACK_IN: u64 = 1200 + 3 * 10;
@@ -114,14 +115,14 @@ fn on_chip() {
         (Stage::LINK, LINK),
         (Stage::DEPOSIT, 75 * ps + 142 * 125),
         (stages::COMPLETION, ps),
-        // The timer, the interrupt's crossing, and the way to its handler.
+        // The timer, the interrupt's crossing, and the time to its handler.
         (stages::COALESCED, (200_000 + 75 + 70) * ps),
         (stages::HANDLER, (1500 + 4 * 100 + 2 * read) * ps),
         (stages::DRIVER_IN, DRIVER_IN * ps),
-        // The register that says what was taken goes before.
+        // The write of the register with the number of taken frames precedes it.
         (stages::SOFT_RING, (1 + SOFT_RING) * ps),
         (stages::STACK_IN, STACK_IN * ps),
-        // The receiver goes on on its last CPU, by a cross-call; what it finds of its two lines is in the first level.
+        // The receiver continues on its last CPU, by a cross-call. Its two lines are still in the first level there.
         (Stage::WAKE, (110 + 200 + 60 + 1000) * ps),
         (Stage::CPU_QUEUED, SWITCH * ps),
     ];
@@ -130,7 +131,7 @@ fn on_chip() {
     }
     let all: u64 = expected.iter().map(|(_, time)| time).sum();
     assert_eq!(path.at().since(START).ps(), all, "{:?}", stages(&path));
-    // The program, the soft ring's thread, the program again; the second and the third by cross-calls.
+    // The program, the soft ring's thread, the program again. The second and the third are by cross-calls.
     assert_eq!((receiver.context_switches, receiver.cross_calls, receiver.interrupts), (3, 2, 1));
     assert_eq!((receiver.card.receive_interrupts, receiver.card.frames_received), (1, 1));
 }
@@ -147,15 +148,15 @@ fn over_pci_express() {
     ];
     let (path, [_, receiver]) = journey("niagara2-neptune", 1, &more);
     let (on_chip, _) = journey("niagara2-niu", 1, &[]);
-    // A request of 24 bytes and a completion of 28, at 500 ps each, and two crossings; 100 in the card.
+    // A request of 24 bytes and a completion of 28, at 500 ps each, two crossings, and 100 in the card.
     let read = 100 + 12 + 250 + 14 + 250;
-    // The host takes the interrupt from the bridge before.
+    // First the host takes the interrupt from the bridge.
     assert_eq!(path.total(stages::HANDLER), Duration::from_ns(450 + 1000 + 1500 + 4 * 100 + 2 * read));
-    // A write of 8 bytes is 32 of them: the interrupt's, of 4 bytes, 28.
+    // A write of 8 bytes is 32 on the bus. The interrupt's write of 4 bytes is 28.
     assert_eq!(path.total(stages::DESCRIPTOR_QUEUED), Duration::from_ns(16 + 250));
     assert_eq!(path.total(stages::COALESCED), Duration::from_ns(200_000 + 14 + 250 + 70));
     assert_eq!(path.total(stages::SOFT_RING), Duration::from_ns(16 + SOFT_RING));
-    // What the host does takes as long, whatever the bus.
+    // The host's work takes the same time on any bus.
     for stage in [
         Stage::SYSTEM_CALL,
         stages::SOCKET,
@@ -176,11 +177,11 @@ fn thirty_two_frames_interrupt_before_the_time_is_over() {
     let (first, [_, one]) = journey("niagara2-niu", 31, &[]);
     assert!(first.total(stages::COALESCED) >= Duration::from_us(200));
     assert_eq!(one.card.receive_interrupts, 1);
-    // The sender takes about 5 us for each, so that the 32nd comes at 160 us.
+    // The sender takes about 5 us for each, so the 32nd arrives at 160 us.
     let (first, [_, two]) = journey("niagara2-niu", 32, &[]);
     assert!((100..200).contains(&(first.total(stages::COALESCED).ps() / 1_000_000)), "{:?}", stages(&first));
     assert_eq!(two.card.receive_interrupts, 1);
-    // A handler takes what comes while it works.
+    // A handler takes frames that arrive while it works.
     let (_, [_, many]) = journey("niagara2-niu", 100, &[]);
     assert!((2..=4).contains(&many.card.receive_interrupts), "{:?}", many.card);
 }

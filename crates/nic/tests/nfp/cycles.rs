@@ -1,4 +1,4 @@
-//! Cycle counts by hand from the shipped spec: an instruction 1, a return 3, a switch 2; CLS 37 to read and 38 to
+//! Cycle counts by hand from the shipped spec: an instruction 1, a return 3, a switch 2. CLS 37 to read and 38 to
 //! write, a signal 10.
 
 use crate::nfp::{Rig, program, spec};
@@ -14,7 +14,7 @@ fn context(computing: u64, asleep: u64, ready: u64, idle: u64, instructions: u64
     ContextCounters { computing, asleep, ready, idle, instructions, references: 1 }
 }
 
-/// A small constant.
+/// Returns a small constant.
 fn set(register: u32, value: i32) -> u32 {
     addi(register, ZERO, value)
 }
@@ -46,7 +46,7 @@ fn two_contexts_hide_the_latency_of_each_other() {
 
 #[test]
 fn a_running_context_is_not_preempted() {
-    // The first is ready at 38; the second computes from 3 to 104 without a reference.
+    // The first is ready at 38. The second computes from 3 to 104 without a reference.
     let words = [vec![beq(A1, ZERO, 4 * 102)], vec![nop(); 100], vec![ret()], load().to_vec()].concat();
     let rig = Rig::new(&spec(&[]));
     rig.nfp.load(0, &program(&spec(&[]), &words), 2).unwrap();
@@ -64,7 +64,7 @@ fn a_running_context_is_not_preempted() {
 fn references_queue_at_a_memory() {
     let spec = spec(&["memory.cls.gap=10"]);
     let mut rig = Rig::running(&spec, &load(), &[(0, 1), (1, 1), (12, 1)], &[map::CLS]);
-    // Both references of the island are issued at 1: one is done at 38, the other is served from 11 on and done at
+    // Both references of the island are issued at 1. One is done at 38. The other is served from 11 on and done at
     // 48. The third context has another CLS.
     assert_eq!(rig.run(), 52);
     assert_eq!(rig.nfp.context_counters(0, 0), context(5, 37, 0, 10, 3));
@@ -122,7 +122,7 @@ fn signals_play_ping_pong() {
         rig.nfp.load(core, &program(&spec, words), 1).unwrap();
         rig.nfp.start(core, 0, map::CODE, &[]);
     }
-    // Sent at 5, there at 15; the reply is there at 30; returned at 33.
+    // Sent at 5, arrives at 15. The reply arrives at 30. Returned at 33.
     assert_eq!(rig.run(), 33);
     assert_eq!(rig.nfp.outcome(0, 0), Some(Outcome::Returned(1 << 5)));
     let counters = |core| rig.nfp.context_counters(core, 0);
@@ -157,7 +157,7 @@ fn waiting_for_any_signal_takes_those_that_have_come() {
 
 #[test]
 fn a_signal_wakes_before_a_memory_does() {
-    // One context waits for EMEM until 326, the other for a signal, which is there at 10.
+    // One context waits for EMEM until 326, the other for a signal that arrives at 10.
     let words = [beq(A1, ZERO, 16), set(A7, number::WAIT_ALL as i32), ecall(), ret(), lw(A0, 0, A0), ret()];
     let spec = spec(&[]);
     let mut rig = Rig::new(&spec);
@@ -165,7 +165,7 @@ fn a_signal_wakes_before_a_memory_does() {
     rig.nfp.start(0, 0, map::CODE, &[map::EMEM, 0]);
     rig.nfp.start(0, 1, map::CODE, &[1, 1]);
     rig.nfp.signal(0, 1, 0);
-    // First: branch 0 to 3, load 3, EMEM 4 to 329. Second: switch 4 to 6, branch 6, set 7, wait at 9; signal at 10;
+    // First: branch 0 to 3, load 3, EMEM 4 to 329. Second: switch 4 to 6, branch 6, set 7, wait at 9, signal at 10,
     // return 10 to 13. First: switch 329 to 331, return to 334.
     assert_eq!(rig.run(), 334);
     let second = rig.nfp.context_counters(0, 1);
@@ -184,7 +184,7 @@ fn the_crc_holds_the_core() {
 
 #[test]
 fn ready_contexts_take_turns() {
-    // Each notes the cycle before it yields and after, and stores both in CTM, eight bytes for each hart.
+    // Each notes the cycle before and after its yield. It stores both in CTM, eight bytes for each hart.
     let words = [
         csrrs(T1, 0xc00, ZERO),
         set(A7, number::YIELD as i32),
@@ -210,7 +210,7 @@ fn ready_contexts_take_turns() {
 
 #[test]
 fn atomic_operations_lose_nothing() {
-    // A hundred additions each, by AMO and by LR and SC, from every context of three microengines.
+    // Every context of three microengines makes a hundred additions each by AMO and by LR and SC.
     let words = [
         set(T0, 100),
         set(T1, 1),

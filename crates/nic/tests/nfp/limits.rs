@@ -94,7 +94,7 @@ fn a_signal_that_never_comes_is_a_deadlock() {
 
 #[test]
 fn a_stack_belongs_to_its_context() {
-    // The second of two contexts has the upper half of local memory; 16 bytes below it is the first one's stack.
+    // The second of two contexts has the upper half of local memory. The first one's stack is 16 bytes below.
     let spec = spec(&[]);
     let mut rig = Rig::new(&spec);
     rig.nfp.load(0, &program(&spec, &[addi(SP, SP, -2048), sw(A0, -16, SP), ret()]), 2).unwrap();
@@ -107,7 +107,7 @@ fn a_stack_belongs_to_its_context() {
     );
 }
 
-/// The outcome of code on one of eight contexts, each with 512 bytes of stack.
+/// Returns the outcome of code on one of eight contexts, each with 512 bytes of stack.
 fn on_context(context: usize, words: &[u32], arguments: &[u32]) -> Outcome {
     let spec = spec(&[]);
     let mut rig = Rig::new(&spec);
@@ -131,7 +131,7 @@ fn every_address_of_local_memory_is_one_contexts() {
     }
 }
 
-/// Recursion and large frames move the stack pointer, without a store below it.
+/// Recursion and large frames move the stack pointer without a store below it.
 #[test]
 fn a_stack_pointer_that_leaves_its_stack_is_an_overflow() {
     let down = |by: i32, times: i32| {
@@ -153,7 +153,7 @@ fn a_stack_pointer_that_leaves_its_stack_is_an_overflow() {
             let bottom = map::LOCAL + 512 * context as u32;
             let text = format!("{below} bytes below the stack of 512 bytes at {bottom:#x}");
             assert!(trap.to_string().contains(&text), "{trap}");
-            // The instruction after the one that moved it: the same line of C.
+            // The instruction after the one that moved it, which is in the same line of C.
             assert_eq!(trap.pc, map::CODE + 8);
         }
     }

@@ -11,7 +11,7 @@ use nicety_nic::nfp::{Nfp, NfpSpec, Program, map};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use std::rc::Rc;
 
-/// The shipped card, with overrides.
+/// Returns the shipped card, with overrides.
 fn spec(overrides: &[&str]) -> NfpSpec {
     try_spec(overrides).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -23,12 +23,12 @@ fn try_spec(overrides: &[&str]) -> Result<NfpSpec, String> {
     card.of::<NfpSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Hand-assembled code as a program.
+/// Returns hand-assembled code as a program.
 fn program(spec: &NfpSpec, words: &[u32]) -> Rc<Program> {
     Program::new(Image::from_words(map::CODE, words, &spec.core), spec).unwrap()
 }
 
-/// A processor by itself.
+/// A processor without a card.
 struct Rig {
     world: World<()>,
     nfp: Rc<Nfp>,
@@ -42,7 +42,7 @@ impl Rig {
         Rig { world, nfp }
     }
 
-    /// The same code on these `(microengine, contexts)`, with the same arguments.
+    /// Starts the same code on these `(microengine, contexts)`, with the same arguments.
     fn running(spec: &NfpSpec, words: &[u32], cores: &[(usize, usize)], arguments: &[u32]) -> Rig {
         let rig = Rig::new(spec);
         let program = program(spec, words);
@@ -53,7 +53,7 @@ impl Rig {
         rig
     }
 
-    /// Runs to the end; returns the last cycle.
+    /// Runs to the end. Returns the last cycle.
     fn run(&mut self) -> u64 {
         self.world.run().unwrap();
         self.nfp.cycle()

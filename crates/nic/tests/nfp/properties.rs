@@ -13,7 +13,7 @@ enum Piece {
     Load(u8),
     /// Adds to a word shared by all processes.
     Add(u8, u8),
-    /// Writes a block of its own.
+    /// Writes a private block.
     Block(u8),
     Yield,
 }
@@ -29,7 +29,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// A process of these pieces; a0 is its number.
+/// Returns a process of these pieces. a0 is its number.
 fn assemble(pieces: &[Piece]) -> Vec<u32> {
     let set = |register, value: i32| addi(register, ZERO, value);
     let memory = |which: u8| lui(T0, MemoryKind::ALL[which as usize].base() >> 12);
@@ -47,7 +47,7 @@ fn assemble(pieces: &[Piece]) -> Vec<u32> {
                 slli(T1, S0, 4),
                 add(A0, T0, T1),
                 addi(A0, A0, 64),
-                // Its own stack, empty so far: zeros.
+                // Its own stack, still empty: zeros.
                 addi(A1, SP, -16),
                 sw(S0, 0, A1),
                 set(A2, 16),
@@ -61,7 +61,7 @@ fn assemble(pieces: &[Piece]) -> Vec<u32> {
     words
 }
 
-/// The results of a run: its last cycle, all counters, the memories' first bytes.
+/// Returns the results of a run: its last cycle, all counters, and the first bytes of the memories.
 fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, String, Vec<Vec<u8>>) {
     let spec = spec(&["hpu.cores=6", "hpu.island=2"]);
     let mut rig = Rig::new(&spec);
@@ -76,7 +76,7 @@ fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, Str
         .collect();
     let program = program(&spec, &code);
     (0..cores).for_each(|core| rig.nfp.load(core, &program, contexts).unwrap());
-    // In waves of as many processes as there are contexts.
+    // In waves of one process per context.
     for (wave, entries) in entries.chunks(cores * contexts).enumerate() {
         for (place, &entry) in entries.iter().enumerate() {
             let process = (wave * cores * contexts + place) as u32;

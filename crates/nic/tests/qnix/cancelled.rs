@@ -1,4 +1,4 @@
-//! Calls that are dropped or fail midway: their resources are free again.
+//! Calls that are dropped or fail midway. Their resources are free afterwards.
 
 use super::support::{Rig, User, at};
 use crate::support::PathCell;
@@ -17,7 +17,7 @@ struct Step {
     receive: bool,
     how: How,
     bytes: u64,
-    /// When the call is dropped, in nanoseconds.
+    /// The time at which the call is dropped, in nanoseconds.
     limit: u64,
 }
 
@@ -31,7 +31,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..30)
 }
 
-/// A call that is dropped after so many nanoseconds.
+/// Drops a call after `limit` nanoseconds.
 async fn within<T>(user: &User, limit: u64, call: impl Future<Output = T>) -> Option<T> {
     let result = timeout(&user.sim, Duration::from_ns(limit), call).await.ok();
     user.restart();
@@ -49,7 +49,7 @@ async fn wait(user: &User, operation: Operation, limit: u64) {
     user.wait(operation).await.unwrap();
 }
 
-/// What was posted; nothing where the pool has no room for it, with what is posted and not done yet.
+/// Returns the posted operation. None if the pool has no room for it beside the operations in progress.
 fn unless_full(posted: Result<Operation, QnixError>) -> Option<Operation> {
     match posted {
         Err(QnixError::PoolFull { bytes, free }) => {
@@ -93,7 +93,7 @@ async fn program(user: User, steps: Vec<Step>) {
     for operation in sends {
         wait(&user, operation, 700).await;
     }
-    // All of the pool is free, and nothing is pending.
+    // All of the pool is free, and no operation is pending.
     let whole = user.room(POOL);
     let last = user.receive(whole, None, None, How::Copy).await.unwrap();
     let operation = user.send(user.room(POOL), at(0, own), 0, How::Translate).await.unwrap();
@@ -120,7 +120,7 @@ fn a_failed_call_frees_its_resources() {
     rig.process(0, 0, async move |user| {
         let own = user.open().await.unwrap();
         user.pool(POOL).await.unwrap();
-        // Memory that the process claims and that its host does not have.
+        // Memory that the process claims and that its host lacks.
         let elsewhere = Memory::new(1 << 40);
         elsewhere.allocate_phantom(1 << 36).unwrap();
         let wrong = elsewhere.allocate(POOL).unwrap();
@@ -144,7 +144,7 @@ fn a_failed_call_frees_its_resources() {
     rig.run();
 }
 
-/// One thread closes an interface while another posts: either the close is refused, or the post is.
+/// One thread closes an interface while another posts. Either the close or the post is refused.
 #[test]
 fn a_close_and_a_post_at_the_same_time_exclude_each_other() {
     for late in 0..40 {

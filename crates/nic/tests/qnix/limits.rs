@@ -52,7 +52,7 @@ fn pending_operations_have_their_limits() {
         assert!(refused.to_string().contains("32 receives of the process have not ended"), "{refused}");
         assert!(matches!(user.close().await, Err(QnixError::Pending { operations: 32 })));
     });
-    // Sends end when they are on the link; 32 of 2 MiB take longer than posting them.
+    // Sends end when they are on the link. 32 of 2 MiB take longer than their posts.
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         let buffer = user.room(2 * MIB);
@@ -107,7 +107,7 @@ fn messages_and_pools_have_their_limits() {
         }
         user.pool(8 * MIB).await.unwrap();
         assert_eq!(user.pool(4096).await.unwrap_err(), QnixError::PoolThere);
-        // Two MiB that begin inside a page fit as a copy, and the library chooses that by itself.
+        // Two MiB that begin inside a page fit as a copy. The library chooses that by itself.
         send(address + 1, 2 * MIB, How::Auto).await.unwrap();
         let nowhere = user.send((address, 8), at(2, 0), 0, How::Auto).await.unwrap_err();
         assert_eq!(nowhere.to_string(), "no node 2: the cluster has 0 to 1");
@@ -151,7 +151,7 @@ fn a_process_touches_nothing_of_another() {
         assert!(user.send((u64::MAX, 2), at(1, 0), 0, How::Auto).await.is_err());
     });
     rig.run();
-    // Four refused calls of each round on the interface, and four on memory.
+    // Each round has four refused calls on the interface and four on memory.
     assert_eq!(card.statistics().refused, 12);
     assert_eq!((card.statistics().sends, card.statistics().receives), (0, 0));
 }

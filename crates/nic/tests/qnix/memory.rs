@@ -1,4 +1,4 @@
-//! The card's memory: its use by interfaces and waiting messages, and the case of a full memory.
+//! The card's memory: its use by interfaces and waiting messages, and a full memory.
 
 use super::support::{Rig, at, spec};
 use nicety_kernel::RunError;
@@ -52,10 +52,10 @@ fn messages_wait_in_it_for_their_receives() {
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         user.sim.delay(Duration::from_ns(1_000_000)).await;
-        // Three packets of the first, one of each other; 64 B of status each.
+        // Three packets of the first message, and one of each other. 64 B of status each.
         assert_eq!(seen.memory().used, 10_100 + 5 * 64);
         assert_eq!(seen.statistics().buffered, 5);
-        // By tag, out of order; then in order of arrival.
+        // By tag, out of order, and then in order of arrival.
         let buffer = user.room(10_000);
         for (tag, expected, bytes) in [(Some(3), 3, 100), (None, 1, 10_000), (None, 2, 0)] {
             let receive = user.receive(buffer, Some(at(0, 0)), tag, How::Auto).await.unwrap();

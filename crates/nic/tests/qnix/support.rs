@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The shipped card, with overrides.
+/// Returns the shipped card, with overrides.
 pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("qnix", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
@@ -22,7 +22,7 @@ pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Nodes whose programs are added before the run.
+/// Nodes. Their programs are added before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -83,7 +83,7 @@ impl Rig {
     }
 }
 
-/// A process's calls, with their path.
+/// The calls of a process, with their path.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -153,19 +153,19 @@ impl User {
         self.timed(async |path| self.process.test(self.vni.get(), operation, path).await).await
     }
 
-    /// Memory with these bytes in it.
+    /// Returns memory with these bytes in it.
     pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
         let memory = self.process.alloc(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);
         (memory.address(), memory.len())
     }
 
-    /// Uninitialised memory.
+    /// Returns uninitialised memory.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.process.alloc(bytes).unwrap().address(), bytes)
     }
 
-    /// The present contents of memory.
+    /// Returns the current contents of memory.
     pub fn look(&self, (address, bytes): (u64, u64)) -> Vec<u8> {
         let payload = self.process.card().host_memory().read(address, bytes).unwrap();
         payload

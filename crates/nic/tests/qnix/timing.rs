@@ -1,5 +1,5 @@
-//! Times by hand, to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, a poll 40
-//! ns; programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
+//! Times by hand, to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, and a poll
+//! 40 ns. Programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
 
 use super::support::{Rig, at};
 use nicety_nic::parts;
@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 const START: Time = Time::from_ps(100_000_000);
 
-/// The path of one message, from the call of send to the doorbell of a receive posted before, and the time until the
-/// receiver noticed it. If `pools`, each process has a Buffer Pool, with the buffer in it.
+/// Returns the path of one message, from the send call to the doorbell of an earlier receive, and the time of the
+/// receiver's notice. If `pools`, each process has a Buffer Pool that contains the buffer.
 fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Duration) {
     let mut rig = Rig::new(2, overrides);
     let result = Rc::new(Cell::new(None));
@@ -46,10 +46,10 @@ fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Dura
 #[test]
 fn an_empty_message_by_hand() {
     let (path, noticed) = message(0, How::Auto, &[], false);
-    // Post 520 and 480 on the bus: the command is there at 1000, when a look at the interface begins: 40. Command
-    // 200, a look at the link 40, header 500. Link 32 B x 5 + 200: it comes at 2140. The looks at the other card are
-    // 20 ns off, and one is before the link: 20 + 2 x 40. Receive 200, one comparison 60. A look at the DMA
-    // controller 40, the channel 160. Its time 585, the bus 2 + 15 clocks: 255.
+    // Post 520 and 480 on the bus: the command arrives at 1000, when a poll of the interface begins: 40. Command 200,
+    // a poll of the link 40, header 500. Link 32 B x 5 + 200: it arrives at 2140. The polls at the other card are 20
+    // ns off, and one precedes the link: 20 + 2 x 40. Receive 200, one comparison 60. A poll of the DMA controller
+    // 40, the channel 160. Its time 585, the bus 2 + 15 clocks: 255.
     let doorbell = 1000 + 40 + 200 + 40 + 500 + 360 + 100 + 260 + 40 + 160 + 585 + 255;
     assert_eq!(doorbell, 3540);
     assert_eq!(noticed, Duration::from_ns(doorbell + 150));
@@ -68,7 +68,7 @@ fn an_empty_message_by_hand() {
     assert_eq!(stages, expected);
 }
 
-/// The path's time without the polls, which depend on the phase of the control program's round.
+/// Returns the path's time without the polls, which depend on the phase of the control program's round.
 fn without_looks(path: &Path) -> u64 {
     let time = path.at().since(path.origin()) - path.total(stages::CONTROL_QUEUED);
     assert!(path.total(stages::CONTROL_QUEUED) < Duration::from_ns(600), "{path:?}");
@@ -78,7 +78,8 @@ fn without_looks(path: &Path) -> u64 {
 #[test]
 fn a_short_message_goes_by_programmed_io_and_is_deposited() {
     let (path, _) = message(1024, How::Pio, &[], true);
-    // 1024 B are 2 + 32 x 18 clocks before the command; on the link 1056 B; and in a deposit 5 us and 2 + 8 x 30.
+    // 1024 B are 2 + 32 x 18 clocks before the command. They are 1056 B on the link, and 5 us and 2 + 8 x 30 clocks
+    // in a deposit.
     let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 5000 + 242 * 15;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
     assert_eq!(path.total(Stage::BUS), Duration::from_ns(578 * 15 + 480));
@@ -97,8 +98,8 @@ fn a_long_message_is_fetched_by_the_card() {
 
 #[test]
 fn the_control_program_does_not_wait_for_a_channel() {
-    // The only channel prepares for the first deposit from about 10 us on, for 100 us; the second one waits for it
-    // when the empty message is posted.
+    // The only channel prepares for the first deposit from about 10 us on, for 100 us. The second deposit waits for
+    // it when the empty message is posted.
     let mut rig = Rig::new(2, &["dma.channels=1", "dma.setup=100 us"]);
     let (path, waited) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(Duration::ZERO)));
     let (seen, noted) = (path.clone(), waited.clone());
@@ -129,8 +130,8 @@ fn the_control_program_does_not_wait_for_a_channel() {
         noted.set(user.path.get().total(parts::stages::DMA_QUEUED));
     });
     rig.run();
-    // The second message comes less than 10 us after the first and waits while the channel is programmed, prepares
-    // and writes 122 clocks; its doorbell waits for the first one's.
+    // The second message arrives less than 10 us after the first. It waits while the channel is programmed, prepares
+    // and writes 122 clocks. Its doorbell waits for the first one's.
     let (held, doorbell) = (160 + 100_000 + 122 * 15, 160 + 585 + 255);
     assert!((held - 10_000..held + doorbell).contains(&(waited.get().ps() / 1000)), "{:?}", waited.get());
     // Post, bus, command, header, link, receive and one comparison, the channel, doorbell, bus, notice.
@@ -142,10 +143,10 @@ fn the_control_program_does_not_wait_for_a_channel() {
 fn translation_is_a_system_call_and_descriptors() {
     let copied = message(8192, How::Copy, &[], true).0;
     let translated = message(8192, How::Translate, &[], false).0;
-    // 8192 B at 700 MB/s at both ends: 11 702.857 ns and its rounding.
+    // 8192 B at 700 MB/s at both ends: 11 702.857 ns, rounded up.
     assert_eq!(copied.total(Stage::COPY).ps(), 2 * 11_702_858);
     assert_eq!(copied.total(Stage::PIN), Duration::ZERO);
-    // At the sender only: the receiver translated before. Two descriptors are one burst.
+    // Only at the sender: the receiver translated before. Two descriptors are one burst.
     assert_eq!(translated.total(Stage::SYSTEM_CALL), Duration::from_ns(300));
     assert_eq!(translated.total(Stage::PIN), Duration::from_ns(1200));
     assert_eq!(translated.total(Stage::LIBRARY), Duration::from_ns(520));
@@ -153,7 +154,7 @@ fn translation_is_a_system_call_and_descriptors() {
     assert_eq!(translated.total(Stage::COPY), Duration::ZERO);
 }
 
-/// One-way time of so many messages of so many bytes, with a window of 16.
+/// Returns the one-way bandwidth of `count` messages of `bytes` bytes in MB/s, with a window of 16.
 fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
     let mut rig = Rig::new(2, overrides);
     let end = Rc::new(Cell::new(Duration::ZERO));
@@ -200,23 +201,23 @@ fn two_channels_hide_their_set_up_and_one_does_not() {
     let fast = ["link.gap=10 GB/s", "memory.staging=16"];
     let two = stream(65_536, 60, How::Pool, &fast);
     assert!((270.0..284.5).contains(&two), "{two}");
-    // One channel: 5 us and 160 ns more for each packet, and some polls: 4096 B in 19.6 us.
+    // One channel: a further 5 us and 160 ns per packet, and some polls: 4096 B in 19.6 us.
     let one = stream(65_536, 60, How::Pool, &[&fast[..], &["dma.channels=1"]].concat());
     assert!((195.0..209.0).contains(&one), "{one}");
 }
 
-/// Time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
+/// Returns the time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
 fn period(overrides: &[&str]) -> f64 {
     let bytes = |messages: u64| (messages << 20) as f64;
     let (few, many) = (stream(1 << 20, 4, How::Pool, overrides), stream(1 << 20, 20, How::Pool, overrides));
-    // Bytes over MB/s are us.
+    // Bytes over MB/s gives us.
     1000.0 * (bytes(20) / many - bytes(4) / few) / (bytes(16) / 4096.0)
 }
 
 #[test]
 fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
-    // 4128 B x 5, then a poll of the link after one of other sources has ended, and the header. Programming of
-    // channels and doorbells come in between at times.
+    // 4128 B x 5, then a poll of the link after a poll of another source, and the header. Sometimes channels are
+    // programmed or doorbells sent in between.
     let link = 4128.0 * 5.0;
     let plain = period(&[]);
     assert!((link + 40.0 + 500.0..link + 160.0 + 500.0 + 60.0).contains(&plain), "{plain}");
@@ -226,7 +227,7 @@ fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
         let expected = plain - 500.0 + 10.0 * f64::from(cycles);
         assert!((other - expected).abs() < 160.0, "header of {cycles} cycles: {other}, by hand {expected}");
     }
-    // Polls likewise: the one that finds the link free is not hidden.
+    // Polls likewise: the poll that finds the link free is not hidden.
     let slow = period(&["program.poll=100"]);
     assert!((link + 1000.0 + 500.0..link + 4000.0 + 500.0 + 60.0).contains(&slow), "{slow}");
 }
@@ -235,7 +236,7 @@ fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
 fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
     let (path, _) = message(8192, How::Pool, &[], true);
     // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. The second leaves a poll
-    // and a header after the first, and all of this is the message's own time.
+    // and a header after the first. All of this is the message's own time.
     assert_eq!(path.total(Stage::LINK_QUEUED), Duration::ZERO);
     assert_eq!(path.total(Stage::LINK), Duration::from_ns(2 * 4128 * 5 + 200));
     assert_eq!(path.total(stages::CONTROL), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
@@ -243,7 +244,7 @@ fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
 
 #[test]
 fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
-    // With a fast link the second packet comes while the first one's bytes move. Its channel waits for them, and that
+    // With a fast link the second packet arrives while the first one's bytes move. Its channel waits for them. That
     // is the message's own time: twice 962 clocks, and 17 for the doorbell.
     let (path, _) = message(8192, How::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
     assert_eq!(path.total(parts::stages::DMA_QUEUED), Duration::ZERO);
@@ -276,8 +277,8 @@ fn waiting_for_another_messages_packet_is_queued() {
     }
     rig.run();
     let path = path.take().unwrap();
-    // The first one's command 1000 + 200, its fetch 160 + 5000 + 962 x 15, a header, 4128 x 5 on the link, and some
-    // looks. The second one's command is taken 26 200 and some looks after the start.
+    // The first message's command takes 1000 + 200 and its fetch 160 + 5000 + 962 x 15. A header, 4128 x 5 on the
+    // link, and some polls follow. The second message's command is taken 26 200 and some polls after the start.
     let waited = path.total(Stage::LINK_QUEUED).ps() / 1000;
     let expected = 1200 + 160 + 5000 + 962 * 15 + 500 + 4128 * 5 - 26_200;
     assert!(waited.abs_diff(expected) < 500, "{waited}, by hand {expected}: {path:?}");

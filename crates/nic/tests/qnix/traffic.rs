@@ -1,4 +1,4 @@
-//! Many processes: every byte and every order, under any contention.
+//! Many processes: every byte and every order under any contention.
 
 use super::support::{Rig, User, at};
 use nicety_nic::qnix::How;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Byte `i` of message number `n` between two interfaces.
+/// Returns byte `i` of message number `n` between two interfaces.
 fn pattern(from: (u32, u32), n: u64, bytes: u64) -> Vec<u8> {
     let salt = u64::from(from.0) * 31 + u64::from(from.1) * 7 + n * 13;
     (0..bytes).map(|i| ((i * 2_654_435_761 + salt * 97) >> 3) as u8).collect()
@@ -52,7 +52,7 @@ fn sixty_four_processes_at_once_get_every_byte() {
     for card in cards {
         assert_eq!((card.statistics().sends, card.statistics().receives), (64 * 6, 64 * 6));
         assert_eq!(card.memory().used, 0);
-        // A call to register, and one for each locked buffer: 5000 and 40 000 B at both ends, 1025 B at none.
+        // A call to register, and one for each locked buffer: 5000 and 40 000 B at both ends, none for 1025 B.
         let kernel = card.kernel().counters();
         assert_eq!((kernel.interrupts, kernel.wakes), (0, 0));
         assert_eq!(kernel.calls, 64 + kernel.pins);
@@ -121,13 +121,13 @@ fn senders_share_the_link_equally() {
     rig.run();
     let ends = ends.take();
     let (first, last) = (ends.iter().min().unwrap(), ends.iter().max().unwrap());
-    // 8 MiB take 42 ms; eight rounds of packets are 0.17 ms.
+    // 8 MiB take 42 ms. Eight rounds of packets take 0.17 ms.
     assert!(last - first < 1_000_000_000, "{ends:?}");
 }
 
 #[test]
 fn interfaces_take_turns_at_the_link() {
-    // A packet takes a millisecond, so that all short messages have come to the card before the second one leaves.
+    // A packet takes a millisecond, so that all short messages have reached the card before the second one leaves.
     let mut rig = Rig::new(2, &["link.gap=1 MB/s"]);
     let received = Rc::new(RefCell::new(Vec::new()));
     for number in 0..4_u32 {
@@ -200,8 +200,8 @@ fn scarcity() -> impl Strategy<Value = Vec<&'static str>> {
     (prop::sample::subsequence(scarce, count), bus).prop_map(|(scarce, bus)| [&scarce, bus].concat())
 }
 
-/// Runs the sends; each receiver posts its receives in an order of its own, before or while messages arrive. Returns
-/// the end of the run, and the number of events.
+/// Runs the sends. Each receiver posts its receives in its own order, before or while messages arrive. Returns the
+/// end of the run, and the number of events.
 fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: usize) -> (u64, u64) {
     let mut rig = Rig::with_shards(2, overrides, shards);
     for node in 0..2 {
@@ -212,7 +212,8 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
                 let own = user.open().await.unwrap();
                 user.pool(1 << 20).await.unwrap();
                 user.sim.until(nicety_types::Time::from_ps(2_000_000_000)).await;
-                // Interfaces are assigned in the order in which processes open them, which is that of their numbers.
+                // Interfaces are assigned in the order in which processes open them. That is the order of their
+                // numbers.
                 assert_eq!(own, number);
                 let (sender, receiver) = (user.clone(), user.clone());
                 sender.path.set(user.path.get());
@@ -273,7 +274,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
 proptest! {
     #![proptest_config(crate::support::random::cases(48))]
 
-    /// Every message arrives once, in order and complete, and the run is the same in two shards.
+    /// Every message arrives once, in order and complete. The run is the same in two shards.
     #[test]
     fn random_traffic_arrives(
         all in sendings(), how in hows(), late in prop_oneof![Just(0), 0..2_000_000_u64], overrides in scarcity()

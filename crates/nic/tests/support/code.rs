@@ -1,4 +1,4 @@
-//! Handlers in hand-assembled code, whose cycles can be counted.
+//! Handlers in hand-assembled code with countable cycles.
 
 use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image};
@@ -86,12 +86,12 @@ impl Code {
         self.with(&[addi(register, ZERO, value)])
     }
 
-    /// Issues a command whose arguments are set: 1 cycle before it.
+    /// Issues a command with the arguments in place: 1 cycle before it.
     pub fn command(self, number: u32) -> Code {
         self.small(A7, number as i32).with(&[ecall()])
     }
 
-    /// Stores the cycle counter at an offset of the state: 2 cycles, of which it shows the first.
+    /// Stores the cycle counter at an offset of the state: 2 cycles. It shows the first of them.
     pub fn stamp(self, offset: i32) -> Code {
         self.with(&[csrrs(T0, 0xc00, ZERO), sw(T0, offset, S0)])
     }
@@ -127,12 +127,12 @@ impl Code {
     }
 }
 
-/// A program of up to three handlers, for the cores of the shipped cards.
+/// Returns a program of up to three handlers, for the cores of the shipped cards.
 pub fn program(header: Option<Code>, payload: Option<Code>, completion: Option<Code>) -> Handlers {
     program_for(super::spec(&[]).hpu.core, header, payload, completion)
 }
 
-/// The same for other cores.
+/// Returns such a program for other cores.
 pub fn program_for(
     core: Core,
     header: Option<Code>,
@@ -152,13 +152,13 @@ pub fn program_for(
     Handlers::at(image, header, payload, completion).unwrap()
 }
 
-/// Only a payload handler.
+/// Returns a program with only a payload handler.
 pub fn payload(code: Code) -> Handlers {
     program(None, Some(code), None)
 }
 
-/// A payload handler that puts its packet with the `nicety_put_t` at the start of its state; the put is handed over
-/// at cycle 5.
+/// Returns a payload handler that puts its packet with the `nicety_put_t` at the start of its state. The put is
+/// handed over at cycle 5.
 pub fn echo() -> Code {
     Code::new()
         .with(&[lw(A5, 4, A0), lw(A0, 0, A0), mv(A2, A1), mv(A1, A5)])
@@ -166,7 +166,7 @@ pub fn echo() -> Code {
         .returns(result::SUCCESS)
 }
 
-/// A `nicety_put_t`.
+/// Returns a `nicety_put_t`.
 pub fn put(match_bits: u64, target: u32, remote_offset: u32, counted: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(match_bits.to_le_bytes());
@@ -177,12 +177,12 @@ pub fn put(match_bits: u64, target: u32, remote_offset: u32, counted: bool) -> V
     bytes
 }
 
-/// A word of published state.
+/// Returns a word of published state.
 pub fn word(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
 }
 
-/// The wait of a command between stamps, in cycles, and its result.
+/// Returns the wait of a command between stamps, in cycles, and its result.
 pub fn waited(bytes: &[u8], offset: usize) -> (u32, u32) {
     (word(bytes, offset + 4) - word(bytes, offset) - 2, word(bytes, offset + 8))
 }

@@ -19,7 +19,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host on a node, one of so many.
+    /// Installs a host on a node, one of `nodes` hosts.
     pub fn install(spec: &Arc<dyn CardSpec>, sim: Sim, port: Port, nodes: u32) -> Host {
         let (host, recorder) = (spec.node().host, Recorder::off());
         let memory = Rc::new(Memory::new(host.memory));
@@ -43,7 +43,7 @@ impl Host {
         Host { card, memory, sim, cpus, recorder }
     }
 
-    /// Memory that its messages may use.
+    /// Returns memory that its messages may use.
     pub fn room(&self, bytes: u64) -> Allocation {
         let buffer = self.memory.allocate(bytes.max(1)).unwrap();
         self.card.adopt(&buffer);

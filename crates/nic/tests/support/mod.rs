@@ -1,4 +1,4 @@
-//! Two cards on a pair, host programs as async blocks, handlers in hand-assembled code.
+//! Two cards on a pair, host programs as async blocks, and handlers in hand-assembled code.
 
 #![allow(dead_code, reason = "each of the two test programs uses a part of it")]
 
@@ -26,11 +26,10 @@ pub use path::PathCell;
 
 /// The portal table entry that every test uses.
 pub const PT: u32 = 1;
-/// The start of measurements; by then every entry is appended.
+/// The start of measurements. By then every entry is appended.
 pub const START: Time = Time::from_ps(100_000_000);
 
-/// The discrete card, with overrides. Unless they say otherwise, printing costs no time, so that tests can observe
-/// handlers.
+/// Returns the discrete card, with overrides. By default printing costs no time, so that tests can observe handlers.
 pub fn spec(overrides: &[&str]) -> SpinSpec {
     let free = ["hpu.cycles.printf=0", "hpu.cycles.printf_byte=0"];
     let free = free.iter().filter(|text| {
@@ -43,7 +42,7 @@ pub fn spec(overrides: &[&str]) -> SpinSpec {
     card.of::<SpinSpec>().unwrap().clone()
 }
 
-/// So many picoseconds after `START`.
+/// Returns the time `ps` picoseconds after `START`.
 pub fn after(ps: u64) -> Time {
     Time::from_ps(START.ps() + ps)
 }
@@ -151,13 +150,13 @@ impl Rig {
         self.log.lock().unwrap().clone()
     }
 
-    /// The printed texts, in order.
+    /// Returns the printed texts, in order.
     pub fn texts(&self) -> Vec<String> {
         self.log().into_iter().map(|line| line.text).collect()
     }
 }
 
-/// A match entry for puts with these match bits that generates full events.
+/// Returns a match entry for puts with these match bits that generates full events.
 pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
     Me {
         start: memory.address(),
@@ -168,7 +167,7 @@ pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
     }
 }
 
-/// A match entry that only counts.
+/// Returns a match entry that only counts.
 pub fn counted(memory: &Allocation, match_bits: u64, ct: CtHandle) -> Me {
     let entry = entry(memory, match_bits);
     let options = entry.options | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_COMM_DISABLE;
@@ -176,7 +175,7 @@ pub fn counted(memory: &Allocation, match_bits: u64, ct: CtHandle) -> Me {
 }
 
 impl Node {
-    /// Memory with these contents.
+    /// Returns memory with these contents.
     pub fn alloc(&self, bytes: &[u8]) -> Allocation {
         let allocation = self.memory.allocate(bytes.len() as u64).unwrap();
         self.write(&allocation, bytes);
@@ -195,14 +194,14 @@ impl Node {
         bytes
     }
 
-    /// A descriptor of all of it, without events.
+    /// Returns a descriptor of all of the memory, without events.
     pub fn md(&self, memory: &Allocation) -> MdHandle {
         let options = MdOptions::EVENT_SEND_DISABLE;
         let md = Md { start: memory.address(), length: memory.len(), options, ..Md::default() };
         self.card.md_bind(md).unwrap()
     }
 
-    /// A put of all of it to the other node.
+    /// Returns a put of all of the memory to the other node.
     pub fn request(&self, memory: &Allocation, match_bits: u64) -> PutRequest {
         let target = NodeId(1 - self.sim.node().0);
         PutRequest::new(self.md(memory), memory.len(), target, PT, match_bits)
@@ -243,7 +242,7 @@ impl Node {
         result
     }
 
-    /// A descriptor of all of it that counts replies, sends and acknowledgements.
+    /// Returns a descriptor of all of the memory that counts replies, sends and acknowledgements.
     pub fn counted_md(&self, memory: &Allocation, options: MdOptions) -> MdHandle {
         let ct = Some(self.ct);
         let md = Md { start: memory.address(), length: memory.len(), options, ct, eq: Some(self.eq) };
@@ -270,7 +269,7 @@ impl Node {
         self.append(Me { handlers, ..me }).await
     }
 
-    /// Waits until this instant, where its path begins anew.
+    /// Waits until this instant, and starts a new path there.
     pub async fn until(&self, time: Time) {
         assert!(self.sim.now() <= time, "set-up took until {}", self.sim.now());
         self.sim.until(time).await;
@@ -289,7 +288,7 @@ impl Node {
         result
     }
 
-    /// The next event of this kind.
+    /// Waits for the next event of this kind.
     pub async fn event(&self, kind: EventKind) -> Event {
         self.try_event(kind).await.unwrap()
     }
@@ -302,7 +301,8 @@ impl Node {
         result
     }
 
-    /// The parts of the program's path, by name, in picoseconds; checked to add up to the time since its beginning.
+    /// Returns the parts of the program's path, by name, in picoseconds. Checks that they add up to the time since
+    /// its start.
     #[track_caller]
     pub fn parts(&self) -> Vec<(&'static str, u64)> {
         let path = self.path.get();
@@ -311,7 +311,7 @@ impl Node {
     }
 }
 
-/// The parts of a path, checked to add up.
+/// Returns the parts of a path. Checks that they add up.
 #[track_caller]
 pub fn parts(path: &Path) -> Vec<(&'static str, u64)> {
     let parts: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();
@@ -319,7 +319,7 @@ pub fn parts(path: &Path) -> Vec<(&'static str, u64)> {
     parts
 }
 
-/// Bytes that differ by offset and by seed.
+/// Returns bytes that differ by offset and by seed.
 pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
     (0..len as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed * 0x0101_4567)).to_le_bytes()[4])

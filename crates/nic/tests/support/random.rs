@@ -1,8 +1,8 @@
-//! How many random cases a test tries.
+//! The number of random cases of a test.
 
 use proptest::prelude::ProptestConfig;
 
-/// `usual` cases; as many times more in a long run as PROPTEST_CASES is above proptest's own default.
+/// `usual` cases. A long run multiplies them by the ratio of PROPTEST_CASES to proptest's own default.
 pub fn cases(usual: u32) -> ProptestConfig {
     const DEFAULT: u32 = 256;
     ProptestConfig {

@@ -12,12 +12,12 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Of a packet to node 0: kind, sender, number, offset; processes, address, bytes and data. The payload is real.
+/// Returns a packet to node 0: kind, sender, number, offset, processes, address, bytes and data. The payload is real.
 fn packet(kind: (u8, u8), origin: (u32, u64, u64), words: [u64; 5], payload: &[u8]) -> Forged {
     packet_to(0, kind, origin, words, payload)
 }
 
-/// The same to any node.
+/// The same for any node.
 fn packet_to(
     target: u32,
     (kind, physical): (u8, u8),
@@ -30,7 +30,7 @@ fn packet_to(
         [&[kind, physical, 0, 0][..], &words, &address.to_le_bytes(), &message.to_le_bytes()].concat();
     header.extend([offset as u32, bytes as u32].map(u32::to_le_bytes).concat());
     header.extend(data.to_le_bytes());
-    // Sequence numbers like those of the messages.
+    // Sequence numbers equal to the numbers of the messages.
     header.extend((message as u32).to_le_bytes());
     let mut payload = payload.to_vec();
     payload.resize(payload.len().next_multiple_of(32), 0);
@@ -38,13 +38,13 @@ fn packet_to(
     Forged { header, payload: Payload::copy_of(&payload), control: kind == 4, pause: 20_000 }
 }
 
-/// A card whose process has registered memory and posted streaming buffers, and a forger. The memory between regions stays
-/// as it is. Returns the counters, and the process's memory.
+/// Runs a card with a process that has registered memory and posted streaming buffers, and a forger. The memory
+/// between regions stays unchanged. Returns the counters, and the process's memory.
 fn run(packets: Vec<Forged>) -> (Statistics, Vec<u8>) {
     run_on(packets, true)
 }
 
-/// The same where packets of a node may come in any order, unless `ordered`.
+/// Does the same. Packets of a node may arrive in any order, unless `ordered`.
 fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
     let overrides = ["buffer.packets=4", "limits.gets=2"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("apenet-v5", &overrides, SHIPPED).unwrap();
@@ -64,7 +64,7 @@ fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
     let (node, at) = (sim.clone(), buffer.address());
     sim.spawn_program("receiver", async move {
         let mut path = Path::from(node.now());
-        // A get whose reply is forged.
+        // A get with a forged reply.
         let peer = Endpoint { node: NodeId(1), process: 0 };
         let get = Transfer { peer, local: at + 1000, remote: 64, bytes: 100, data: 0 };
         process.get(get, &mut path).await.unwrap();
@@ -99,7 +99,7 @@ fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
 
 /// The first address of the region of `run`.
 const REGION: u64 = FIRST + 1000;
-/// Behind the rings: 1024 descriptors and 16384 events of 32 B each, an unused page after each.
+/// Behind the rings: 1024 descriptors and 16384 events of 32 B each, with an unused page after each.
 const FIRST: u64 = 0x10_0000 + 32_768 + 4096 + 524_288 + 4096;
 
 proptest! {
@@ -122,7 +122,7 @@ proptest! {
                     ),
                     prop::collection::vec(1u8.., 0..300),
                 ).prop_map(|(kind, origin, (f, t, a, b, d), payload)| packet(kind, origin, [f, t, a, b, d], &payload)),
-                // Whole puts of a packet.
+                // Whole single-packet puts.
                 3 => ((0..9u64), REGION - 50..REGION + 2050, prop::collection::vec(1u8.., 0..300)).prop_map(
                     |(number, address, payload)| {
                         packet((1, 0), (1, number, 0), [0, 0, address, payload.len() as u64, 0], &payload)
@@ -148,29 +148,30 @@ fn what_is_no_part_of_a_message_is_dropped_and_counted() {
     };
     let (counted, memory) = run(vec![
         put(0, 0, 10, 10),
-        // A duplicate, one longer than its message, a part of a message whose beginning was lost, an empty part.
+        // A duplicate, one longer than its message, a part of a message with a lost beginning, and an empty part.
         put(0, 0, 10, 10),
         put(1, 0, 10, 11),
         put(2, 5, 10, 5),
         put(3, 0, 10, 0),
-        // A second part that says something else.
+        // A second part that contradicts the first.
         put(4, 0, 200, 100),
         packet((1, 0), (1, 4, 100), [0, 0, REGION + 500, 200, 0], &[5; 100]),
         put(4, 100, 200, 100),
         damaged,
-        // In the name of this card, and of none; a reply to no get; a refusal of no message, and as data.
+        // In the name of this card, and of no node. A reply to no get. A refusal of no message, and a refusal on the
+        // data channel.
         packet((1, 0), (0, 5, 0), [0, 0, REGION, 10, 0], &[4; 10]),
         packet((1, 0), (2, 6, 0), [0, 0, REGION, 10, 0], &[4; 10]),
         packet((3, 0), (1, 7, 0), [0, 0, 0, 10, 99], &[4; 10]),
         packet((4, 0), (1, 1 << 40, 0), [0, 0, 0, 0, 1], &[]),
         Forged { control: false, ..packet((4, 0), (1, 0, 0), [0, 0, 0, 0, 1], &[]) },
-        // A refusal of the get for another process than its own.
+        // A refusal of the get for another process than the one that posted it.
         Forged { pause: 200_000, ..packet((4, 0), (1, 0, 0), [3, 0, 0, 0, 1], &[]) },
-        // The reply of another length than the get's, and the right one.
+        // A reply with another length than the get's, and the right one.
         packet((3, 0), (1, 8, 0), [0, 0, 0, 10, 0], &[4; 10]),
         packet((3, 0), (1, 10, 0), [0, 0, 0, 100, 0], &[6; 100]),
     ]);
-    // And eight more invalid packets; those of replies to a get that may have failed are late.
+    // Plus eight more invalid packets. Replies to a get that may have failed are late.
     assert_eq!((counted.unusable, counted.late), (11 + 8, 1));
     assert_eq!((counted.refused, counted.refused_elsewhere), (1, 0));
     assert_eq!(memory[1000..1100], [6; 100]);
@@ -178,8 +179,8 @@ fn what_is_no_part_of_a_message_is_dropped_and_counted() {
     assert_eq!((counted.packets_received, counted.events_lost, counted.abandoned), (16 - 7 + 3, 0, 1));
 }
 
-/// The counters of packets for a card that expects the reply to its get 0, of 100 bytes: unusable, late, refused, refused
-/// elsewhere, given up, gets served.
+/// Runs a card that expects the reply to its get 0, of 100 bytes. Returns its counters of packets: unusable, late,
+/// refused, refused elsewhere, given up, gets served.
 fn counted(packets: &[Forged]) -> ([u64; 6], Vec<u8>) {
     let (counted, memory) = run(packets.to_vec());
     // And eight more invalid packets.
@@ -192,7 +193,8 @@ fn a_refusal_is_taken_from_the_end_that_the_get_went_to_alone() {
     let refusal = |from, to, bytes, data| packet((4, 0), (1, 0, 0), [from, to, 0, bytes, data], &[]);
     let right = refusal(0, 0, 100, 1);
     assert_eq!(counted(std::slice::from_ref(&right)).0, [0, 0, 0, 1, 0, 0]);
-    // Other processes, another length, no reason; and no refusal, though on its channel. It comes once.
+    // Other processes, another length, or no reason. Then a packet on the control channel that is no refusal. The
+    // refusal counts once.
     for wrong in [
         refusal(3, 0, 100, 1),
         refusal(0, 3, 100, 1),
@@ -235,7 +237,8 @@ fn a_get_takes_one_reply_from_the_end_that_it_went_to() {
     };
     let right = [part(10, 0, 0, 100, 6, 50), part(10, 0, 50, 100, 6, 50)];
     for (wrong, at) in [
-        // A second reply, which begins after the first; one from another process; of another length, from its middle.
+        // A second reply that begins after the first, one from another process, and one of another length, from its
+        // middle.
         (part(11, 0, 0, 100, 5, 100), 1),
         (part(11, 3, 0, 100, 5, 100), 0),
         (part(11, 0, 50, 99, 5, 20), 0),
@@ -245,7 +248,7 @@ fn a_get_takes_one_reply_from_the_end_that_it_went_to() {
         let (counted, memory) = counted(&packets);
         assert_eq!((counted, &memory[1000..1100]), ([0, 1, 0, 0, 0, 0], &[6; 100][..]));
     }
-    // Its address is the get's, and virtual, whatever it says.
+    // Its address is the get's, and virtual, whatever the packet claims.
     let hits =
         |physical| run(vec![packet((3, physical), (1, 10, 0), [0, 0, 64, 100, 0], &[6; 100])]).0.tlb_hits;
     assert_eq!(hits(1), hits(0));
@@ -255,7 +258,7 @@ fn a_get_takes_one_reply_from_the_end_that_it_went_to() {
 fn a_message_goes_on_beside_packets_that_are_no_part_of_it() {
     let part = |offset, address| packet((1, 0), (1, 4, offset), [0, 0, address, 300, 0], &[3; 100]);
     let parts = [0, 100, 200].map(|offset| part(offset, REGION + offset));
-    // A part again; a later one that says another address.
+    // A repeated part, and a later one with another address.
     for wrong in [parts[0].clone(), part(200, REGION)] {
         let [first, second, third] = parts.clone();
         let (counted, memory) = counted(&[first, wrong, second, third]);
@@ -282,23 +285,23 @@ fn messages_that_may_pass_each_other_are_given_up_when_there_are_too_many() {
     let begin = |number| packet((1, 0), (1, number, 0), [0, 0, REGION, 200, 0], &[3; 100]);
     let given_up = |count| run_on((0..count).map(begin).collect(), false).0.abandoned;
     assert_eq!([1, 64, 65, 67].map(given_up), [0, 0, 1, 3]);
-    // A message that is whole waits for the one before it, until that is given up.
+    // A whole message waits for the one before it, until that is given up.
     let whole = packet((1, 0), (1, 2, 0), [0, 0, REGION + 500, 10, 0], &[4; 10]);
     let last = packet((1, 0), (1, 1, 150), [0, 0, REGION + 150, 200, 0], &[3; 50]);
     let [without, with] = [vec![begin(1), whole.clone()], vec![begin(1), whole, last]]
         .map(|packets| run_on(packets, false).0.events);
-    // Its event, and that of the one that was given up.
+    // Its event, and the event of the message that was given up.
     assert_eq!(with, without + 2);
 }
 
-/// A put of no bytes for the library, with this address and data.
+/// Returns a put of no bytes for the library, with this address and data.
 fn to_library((node, number): (u32, u64), address: u64, data: u64) -> Forged {
     let library = u64::from(u32::MAX);
     Forged { pause: 200_000, ..packet((1, 0), (node, number, 0), [library, library, address, 0, data], &[]) }
 }
 
-/// A host whose peer is a forger. It sends 8 KiB out of a longer buffer to rank 1, and posts a receive; returns the counters of
-/// its card, and the number of its calls that have ended.
+/// Runs a host with a forger as its peer. It sends 8 KiB from a longer buffer to rank 1, and posts a receive. Returns
+/// the counters of its card, and the number of its completed calls.
 fn library(packets: Vec<Forged>) -> (Statistics, u32) {
     let spec = Spec::load("apenet-v5", &[], SHIPPED).unwrap();
     let (spec, _) = nicety_nic::read(&spec).unwrap();
@@ -326,11 +329,11 @@ fn library(packets: Vec<Forged>) -> (Statistics, u32) {
 #[test]
 fn the_library_puts_no_more_than_its_message_and_to_its_receiver_alone() {
     let cts = |number, node, address, length| to_library((node, number), address, 3u64 << 60 | length);
-    // And an RTS of a tag of 64 bits.
+    // Plus an RTS with a tag of 64 bits.
     let rts = to_library((1, 3), 1u64 << 63 | 9000, 2u64 << 60);
     let forged = vec![cts(0, 1, 4096, 8193), cts(1, 2, 4096, 100), cts(2, 1, 0, 100), rts];
     let (counted, ended) = library(forged.clone());
-    // The RTS alone.
+    // Only the RTS.
     assert_eq!((counted.packets_sent, counted.unusable, ended), (1, 4 + 32, 0));
     let (counted, ended) = library([forged, vec![cts(4, 1, 4096, 5000)]].concat());
     assert_eq!((counted.packets_sent, counted.unusable, ended), (1 + 2, 4 + 32, 1));
@@ -338,7 +341,7 @@ fn the_library_puts_no_more_than_its_message_and_to_its_receiver_alone() {
 
 #[test]
 fn the_library_has_as_many_streaming_buffers_as_windows_allow() {
-    // Three hosts, sixteen messages each; and that of the receive comes back.
+    // Three hosts with sixteen messages each. The buffer of the receive is returned.
     let eager = |number: u64| {
         let library = u64::from(u32::MAX);
         packet((1, 0), (1, number, 0), [library, library, 0, 8, 1u64 << 63 | 5], &[1; 8])
@@ -350,10 +353,10 @@ fn the_library_has_as_many_streaming_buffers_as_windows_allow() {
 
 #[test]
 fn a_receive_does_not_end_before_its_bytes() {
-    // An RTS of 9000 bytes, and word that they have been put, of which none has come.
+    // An RTS of 9000 bytes, and a notice that they have been put, although none has arrived.
     let rts = to_library((1, 0), 9000, 2u64 << 60 | 7 << 32);
     let bytes = to_library((1, 1), 0, 4u64 << 60 | 7 << 32);
     let (counted, ended) = library(vec![rts, bytes]);
-    // The other's RTS, and a CTS.
+    // The other host's RTS, and a CTS.
     assert_eq!((counted.packets_sent, counted.unusable, ended), (2, 1 + 32, 0));
 }

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A host that waits for connections and datagrams, and a forger.
+/// Runs a host that waits for connections and datagrams, and a forger. Returns the report.
 fn run(frames: Vec<Forged>) -> Report {
     let spec = Spec::load("niagara2-niu", &[], SHIPPED).unwrap();
     let (card, _) = nicety_nic::read(&spec).unwrap();
@@ -58,7 +58,7 @@ fn run(frames: Vec<Forged>) -> Report {
     node.report()
 }
 
-/// A frame with a true check sequence.
+/// Returns a frame with a correct check sequence.
 fn checked(frame: Vec<u8>, pause: u64) -> Forged {
     let header = crc32fast::hash(&frame).to_le_bytes().to_vec();
     Forged { header, payload: Payload::copy_of(&frame), control: false, pause }
@@ -69,7 +69,7 @@ fn address(rank: u32) -> [u8; 4] {
     address.octets()
 }
 
-/// A frame for the host, of IPv4, whose header says these numbers, with a checksum that is true or not.
+/// Returns a frame for the host: IPv4 with these numbers in its header, and a correct or an incorrect checksum.
 fn packet(protocol: u8, [from, to]: [u16; 2], flags: u8, rest: &[u8], filled: bool) -> Vec<u8> {
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
     let inner = match protocol {
@@ -126,7 +126,7 @@ fn frames_are_dropped_for_what_they_are() {
     let frames =
         [damaged, phantom, control, checked(vec![1; 3000], 0), checked(wrong_sum, 0), checked(whole, 0)];
     let report = run(frames.to_vec());
-    // Those of the forger's end are no frames, either.
+    // The frames at the forger's end are invalid too.
     assert_eq!(report.card.check_errors, 3 + 2 * 64);
     assert_eq!((report.card.too_long, report.card.frames_received, report.dropped), (1, 2, 1));
 }

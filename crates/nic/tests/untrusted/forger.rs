@@ -1,4 +1,4 @@
-//! A node without a card, which puts forged packets on the link.
+//! A node without a card. It puts forged packets on the link.
 
 use nicety_fabric::{Channel, HeaderBytes, Label, LinkSpec, Packet, Port, Symbol};
 use nicety_kernel::{Config, World};
@@ -16,7 +16,7 @@ pub struct Forged {
     pub pause: u64,
 }
 
-/// Two nodes on a link; the first port is for the card, the second for the forger.
+/// Returns two nodes on a link. The first port is for the card, the second for the forger.
 pub fn link(spec: LinkSpec) -> (World<Symbol>, Port, Port) {
     let mut world = World::new(Config::default());
     let (card, forger) = (world.add_node(), world.add_node());
@@ -24,7 +24,7 @@ pub fn link(spec: LinkSpec) -> (World<Symbol>, Port, Port) {
     (world, a, b)
 }
 
-/// Sends packets, and accepts all replies. Every slot of the card's buffer must be free in the end.
+/// Sends packets, and accepts all replies. Every slot of the card's buffer must be free at the end.
 pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32) {
     let (sim, port) = (world.sim(NodeId(1)), Rc::new(port));
     let receiver = port.clone();
@@ -46,7 +46,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
                 true => port.control_turn(flight.clone()).await,
                 false => port.turn(flight.clone()).await,
             };
-            // Its label says nothing true but the route.
+            // Only the route in its label is true.
             let message = MessageId { source: NodeId(u32::MAX), sequence: u64::MAX };
             let handed = port.launch(
                 Packet {
@@ -63,7 +63,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
     });
 }
 
-/// Small, arbitrary and boundary numbers.
+/// Returns small, arbitrary and boundary numbers.
 pub fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..4u64,
@@ -73,7 +73,7 @@ pub fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// A packet with this header and payload.
+/// Returns a packet with this header and payload.
 pub fn forged(
     header: impl Strategy<Value = Vec<u8>>,
     payload: impl Strategy<Value = Vec<u8>>,
@@ -87,13 +87,13 @@ pub fn forged(
     })
 }
 
-/// A node that may have sent a packet, mostly the forger, the number of a message there, and an offset in it.
+/// Returns a node as the sender of a packet (mostly the forger), the number of a message there, and an offset in it.
 pub fn origin() -> impl Strategy<Value = (u32, u64, u64)> {
     let source = prop_oneof![18 => Just(1u32), 1 => 0..3u32, 1 => any::<u32>()];
     (source, 0..6u64, prop_oneof![2 => Just(0), 1 => number()])
 }
 
-/// Arbitrary bytes.
+/// Returns arbitrary bytes.
 pub fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..=96)
 }

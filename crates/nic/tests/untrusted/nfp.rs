@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A frame with its checksum.
+/// Returns a frame with its checksum.
 fn frame(queue: u8, source: u8, len: u16, payload: &[u8]) -> Vec<u8> {
     let mut header = vec![2, queue, 0, 0, 0, 0, 2, 0, 0, 0, 0, source];
     header.extend(len.to_be_bytes());
@@ -26,7 +26,7 @@ fn frame(queue: u8, source: u8, len: u16, payload: &[u8]) -> Vec<u8> {
     header
 }
 
-/// A valid frame, padded to 46 bytes.
+/// Returns a valid frame, padded to 46 bytes.
 fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
     let mut payload = bytes.to_vec();
     payload.resize(bytes.len().max(46), 0);
@@ -38,7 +38,7 @@ fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
     }
 }
 
-/// Counters of port and messages, and the results of receives.
+/// Runs a card and a forger. Returns the counters of port and messages, and the results of receives.
 fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64, MessageError>>) {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
@@ -70,7 +70,7 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     (card.port_counters(), messenger.counters(), results)
 }
 
-/// A frame for a forwarding process: a head of small numbers, and bytes behind it.
+/// Returns a frame for a forwarding process: a head of small numbers, then bytes.
 fn told() -> impl Strategy<Value = Vec<u8>> {
     let head = (0..6u8, 0..9u8, 0..9u8, 0..3u8, number(), number());
     (head, prop::collection::vec(any::<u8>(), 0..60)).prop_map(
@@ -81,7 +81,7 @@ fn told() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// An envelope: kind, tag, bytes, the message's number, lane, eager bytes.
+/// Returns an envelope: kind, tag, bytes, the message's number, lane, eager bytes.
 fn envelope(kind: u32, tag: u32, bytes: u32, id: u32, lane: u32) -> Vec<u8> {
     let words = [1, kind, tag, bytes, id, lane].map(u32::to_le_bytes).concat();
     [words, vec![5; 32]].concat()
@@ -144,7 +144,7 @@ fn frames_that_are_none_are_damaged() {
 fn invalid_envelopes_are_refused() {
     let late = |bytes: &[u8]| Forged { pause: 300_000, ..good(MESSAGE_QUEUE, 1, bytes) };
     let (port, refused, results) = run(vec![
-        // The first words of a program's own frame, which used to be taken for an envelope.
+        // The first words of a program's own frame. A former version took them for an envelope.
         late(&[[1u32; 1].map(u32::to_le_bytes).concat(), vec![0; 56]].concat()),
         late(&[1, 0, 0, 0]),
         late(&envelope(0, 0, 0, 1, 0)),

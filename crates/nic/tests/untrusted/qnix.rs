@@ -12,13 +12,14 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Of a packet to node 0: the number of its message at a node, and its offset there; two interfaces, size and tag.
+/// Returns the header of a packet to node 0: number of its message at a node, offset there, two interfaces, size and
+/// tag.
 fn header((node, message, offset): (u32, u64, u64), [from, to, bytes, tag]: [u64; 4]) -> Vec<u8> {
     let words = [node, from as u32, 0, to as u32].map(u32::to_le_bytes).concat();
     [words, [message, offset, bytes, tag].map(u64::to_le_bytes).concat()].concat()
 }
 
-/// A card whose process has posted receives of all kinds, and a forger.
+/// Runs a card with a process that has posted receives of all kinds, and a forger.
 fn run(packets: Vec<Forged>) -> Statistics {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("qnix", &overrides, SHIPPED).unwrap();
@@ -102,7 +103,7 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
     };
     let counted = run(vec![
         packet(0, 0, 10, 10),
-        // A duplicate, an extra packet, one longer than its message, and parts of no message.
+        // A duplicate, an excess packet, one longer than its message, and parts of no message.
         packet(0, 0, 10, 10),
         packet(0, 10, 10, 10),
         packet(1, 0, 10, 11),
@@ -125,7 +126,7 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
     assert_eq!((counted.unusable, counted.packets_received), (9 + 8, 4 + 5 * 2));
 }
 
-/// A forged message with the number of the first message that the card will send to itself arrives before that one.
+/// A forged message arrives with the number of the first message that the card will send to itself, before that one.
 #[test]
 fn messages_in_the_cards_own_name_are_dropped() {
     let packet = |source: u32, message: u64| Forged {

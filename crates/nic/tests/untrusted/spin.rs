@@ -74,18 +74,19 @@ fn header() -> impl Strategy<Value = Header> {
     )
 }
 
-/// The header of a message's first packet.
+/// Returns the header of a message's first packet.
 fn first(header: &Header, message: u64) -> Vec<u8> {
     [&header.encode()[..], &message.to_le_bytes()].concat()
 }
 
-/// The header of any other packet: its sender, the number of the message there, and the offset in it; its target.
+/// Returns the header of any other packet: its sender, the number of the message there, the offset in it, and its
+/// target.
 fn further((source, message, offset): (u32, u64, u64), target: u32) -> Vec<u8> {
     let words = [1, source, target, 0].map(u32::to_le_bytes).concat();
     [words, [message, offset].map(u64::to_le_bytes).concat()].concat()
 }
 
-/// A card with entries and handlers of all kinds and pending operations, and a forger.
+/// Runs a card with entries and handlers of all kinds and pending operations, and a forger.
 fn run(packets: Vec<Forged>, overrides: &[&str]) -> (Unusable, TransportStatistics) {
     let spec = Arc::new(spec(&[&["buffer.packets=4"], overrides].concat()));
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.link);
@@ -141,7 +142,7 @@ fn packets() -> impl Strategy<Value = Vec<Forged>> {
     prop::collection::vec(forged(header, payload), 0..60)
 }
 
-/// Packets with the transport header: in sequence or not, and of all kinds.
+/// Returns packets with the transport header: in sequence or not, and of all kinds.
 fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
     let mut next = 0;
     let seal = |(mut forged, &(kind, source, number)): (Forged, &(u8, u8, u64))| {
@@ -199,7 +200,7 @@ fn a_message_takes_no_more_than_it_said() {
             packet(1, 60, 40),
             packet(1, 60, 40),
             Forged { control: true, ..packet(2, 0, 100) },
-            // Parts of a message of the card itself, of no node, and for another.
+            // Parts of a message: from the card itself, from no node, and for another node.
             Forged { header: further((0, 3, 4), 0), ..packet(3, 4, 10) },
             Forged { header: further((2, 3, 4), 0), ..packet(3, 4, 10) },
             Forged { header: further((1, 3, 4), 1), ..packet(3, 4, 10) },

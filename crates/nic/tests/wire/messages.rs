@@ -10,13 +10,13 @@ use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Sizes of messages: eager, of several packets, and by rendezvous.
+/// Sizes of messages: eager, several packets, and rendezvous.
 const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
 
-/// A received message: rank, time, its source, its tag, and whether its bytes are right.
+/// A received message: rank, time, source, tag, and whether its bytes are right.
 type Came = (u32, Time, u32, u64, bool);
 
-/// Two hosts, joined by a relay.
+/// Returns two hosts, joined by a relay.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();
@@ -45,7 +45,7 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
         }
         let came = came.clone();
         sim.spawn_program(format!("receiver {rank}"), async move {
-            // Some messages come before their receives.
+            // Some messages arrive before their receives.
             host.sim.delay(Duration::from_us(20)).await;
             for tag in [3, 0, 1, 2, 5, 4] {
                 let (source, tag, right) = receive(&host, tag).await;
@@ -57,14 +57,14 @@ fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
     came.take()
 }
 
-/// Sends so many bytes, which say the tag.
+/// Sends `bytes` bytes that encode the tag.
 async fn send(host: &Host, to: u32, tag: u64, bytes: u64) {
     let buffer = host.room(bytes);
     buffer.bytes().unwrap().write(0, &pattern(bytes as usize, tag));
     host.send_from(&buffer, to, tag, bytes).await.unwrap();
 }
 
-/// Receives the message of a tag: its source, its tag, and whether its bytes are right.
+/// Receives the message of a tag. Returns its source, its tag, and whether its bytes are right.
 async fn receive(host: &Host, tag: u64) -> (u32, u64, bool) {
     let room = SIZES[tag as usize];
     let buffer = host.room(room);
@@ -96,7 +96,7 @@ fn messages_are_received_from_the_bytes_of_packets_alone() {
 #[test]
 fn a_phantom_that_waits_for_its_receive_copies_no_bytes() {
     const BYTES: u64 = 1500;
-    // Two messages a buffer, and one of three is a phantom: real ones follow it in each place.
+    // Two messages per buffer, and every third is a phantom, so that real ones follow it in each place.
     let overrides = ["messages.buffers=2", "messages.buffer=4 KiB"];
     let (mut world, [sender, receiver], _network) = hosts("spin-discrete", &overrides, Relay::Unchanged);
     let apart = Duration::from_us(40);

@@ -1,4 +1,4 @@
-//! A node between two cards, which takes packets from each and sends them on to the other.
+//! A node between two cards. It takes packets from each and sends them to the other.
 
 use nicety_fabric::{HeaderBytes, Label, Network, NetworkSpec, Packet, Parcel, Port, Symbol, Topology};
 use nicety_kernel::{Channel, Config, Sim, World};
@@ -6,16 +6,16 @@ use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Segment};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The state of packets behind the relay.
+/// The form of packets behind the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
-    /// As they were.
+    /// Unchanged.
     Unchanged,
-    /// Built anew from their bytes and their destination.
+    /// Rebuilt from their bytes and their destination.
     FromBytes,
 }
 
-/// A world of two nodes for cards, joined by a relay; the ports for the cards, and one of the two links.
+/// Returns a world of two nodes for cards, joined by a relay, the ports for the cards, and one of the two links.
 pub fn link(relay: Relay, spec: &NetworkSpec) -> (World<Symbol>, [Port; 2], Network) {
     let mut world = World::new(Config::default());
     let [a, b, between] = [(); 3].map(|()| world.add_node());
@@ -34,7 +34,7 @@ pub fn link(relay: Relay, spec: &NetworkSpec) -> (World<Symbol>, [Port; 2], Netw
     (world, [port_a, port_b], network)
 }
 
-/// A port takes credits while it waits for packets, so it always does.
+/// A port takes credits only while it waits for packets, so it always waits.
 async fn take(from: Rc<Port>, come: Rc<Channel<Parcel>>) {
     loop {
         come.send(from.receive().await).await.unwrap();
@@ -60,7 +60,7 @@ async fn carry(sim: Sim, relay: Relay, (from, come): (Rc<Port>, Rc<Channel<Parce
     }
 }
 
-/// A packet with the same bytes, of which nothing else is true but its destination and its virtual channel.
+/// Returns a packet with the same bytes. Only its destination and its virtual channel are true.
 fn anew(packet: &Packet, count: u64, path: Path) -> Packet {
     let destination = packet.label.destination;
     let message = MessageId { source: NodeId(7 + count as u32 % 3), sequence: count % 5 };

@@ -1,16 +1,16 @@
-//! Connections of TCP in a file with several runs: each has ports of its own.
+//! TCP connections in a file with several runs: each run has its own ports.
 //!
-//! Runs of one seed have the same connections, and numbers in them that begin anew. Wireshark knows a connection by its addresses and
-//! ports, whatever the interface, and takes the second run for retransmissions. So a connection that an earlier run of the file
-//! had gets another port at the end with the higher one, in its frames in the file alone.
+//! Runs of one seed have the same connections, and their sequence numbers start again. Wireshark identifies a connection by
+//! addresses and ports on any interface, so it takes the second run for retransmissions. So a connection that an earlier run of
+//! the file had gets another port at its higher-port end, only in the file's frames.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// The first port that is given, the first ephemeral one (RFC 6335), and how many there are from there on.
+/// The first port to assign, the first ephemeral one (RFC 6335), and the number of ports from there on.
 const FIRST: u16 = 49152;
 const PORTS: usize = 1 << 14;
-/// Most connections of a file that are told apart.
+/// Maximum connections of a file that are kept apart.
 const MOST: usize = 1 << 20;
 
 const IPV4: u16 = 0x0800;
@@ -18,34 +18,34 @@ const IPV6: u16 = 0x86dd;
 const TAGS: [u16; 2] = [0x8100, 0x88a8];
 const TCP: u8 = 6;
 
-/// An end of a connection: its address, of version 4 in the first bytes, and its port.
+/// An end of a connection: its address and its port. An IPv4 address is in the first bytes.
 type End = ([u8; 16], u16);
-/// A connection, its lesser end in front.
+/// A connection, lower end first.
 type Connection = [End; 2];
 
 /// The connections of a file.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// Those of earlier runs.
+    /// Connections of earlier runs.
     earlier: HashSet<Connection>,
-    /// Ports that were given, one behind the other.
+    /// The number of ports assigned.
     given: usize,
 }
 
 /// The connections of a run.
 #[derive(Debug, Default)]
 pub(super) struct OfRun {
-    /// Those that were sent: the end that has another port in the file, and that port.
+    /// Connections on the links, with the end that has another port in the file, and that port.
     known: HashMap<Connection, Option<(End, u16)>>,
-    /// What they are in the file.
+    /// The same connections as the file has them.
     shown: HashSet<Connection>,
-    /// The first and the last port that was given, if there is one, and how many.
+    /// The first and the last assigned port, if any, and the number of changed connections.
     ports: Option<(u16, u16)>,
     moved: usize,
 }
 
 impl Connections {
-    /// Gives a frame the port that its connection has in the file. Frames that are not of TCP stay as they are.
+    /// Gives a TCP frame the port of its connection in the file. Other frames stay unchanged.
     pub(super) fn place(&mut self, run: &mut OfRun, frame: &mut [u8]) {
         let Some(found) = Found::of(frame) else { return };
         let ends = found.ends(frame);
@@ -70,7 +70,7 @@ impl Connections {
         }
     }
 
-    /// The next port with which a connection is that of no other run, for its end with the higher one.
+    /// Assigns the next port that makes the connection unique in the file, to the end with the higher port.
     fn give(&mut self, run: &mut OfRun, connection: Connection) -> Option<(End, u16)> {
         let high = usize::from(connection[1].1 > connection[0].1);
         let (end, other) = (connection[high], connection[1 - high]);
@@ -88,14 +88,14 @@ impl Connections {
         None
     }
 
-    /// A run has ended.
+    /// Ends a run.
     pub(super) fn end(&mut self, run: OfRun) {
         self.earlier.extend(run.shown);
     }
 }
 
 impl OfRun {
-    /// The ports that were given, in words, if there were any.
+    /// Describes the assigned ports, if any.
     pub(super) fn described(&self) -> Option<String> {
         let (first, last) = self.ports?;
         Some(match self.moved {
@@ -105,11 +105,11 @@ impl OfRun {
     }
 }
 
-/// Where a frame of TCP has what.
+/// The parts of a TCP frame.
 struct Found {
-    /// Both addresses, the sender's in front.
+    /// Both addresses, the sender's first.
     addresses: [Range<usize>; 2],
-    /// The header of TCP.
+    /// The start of the TCP header.
     tcp: usize,
 }
 
@@ -122,7 +122,7 @@ impl Found {
         }
         let (protocol, addresses, size, tcp) = match kind {
             IPV4 => {
-                // A later fragment has no header of TCP.
+                // A later fragment has no TCP header.
                 if half(at + 6)? & 0x1fff != 0 {
                     return None;
                 }
@@ -146,7 +146,7 @@ impl Found {
         })
     }
 
-    /// Gives one of its ends another port, and the checksum what follows from it (RFC 1624): right where it was right before.
+    /// Changes the port of an end, and updates the checksum (RFC 1624): a correct checksum stays correct.
     fn set_port(&self, frame: &mut [u8], end: usize, port: u16) {
         let mut replace = |at: usize, value: u16| {
             let before = u16::from_be_bytes([frame[at], frame[at + 1]]);
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The sum of the 16-bit words of bytes (RFC 1071).
+    /// Returns the sum of the 16-bit words of bytes (RFC 1071).
     fn sum(bytes: &[u8]) -> u64 {
         bytes.chunks(2).map(|two| u64::from(two[0]) << 8 | u64::from(*two.get(1).unwrap_or(&0))).sum()
     }
@@ -181,7 +181,7 @@ mod tests {
         sum as u16
     }
 
-    /// Whether the checksum of a segment is right, behind the addresses of its packet.
+    /// Whether the checksum of a segment is correct, with the addresses of its packet.
     fn is_right(frame: &[u8], addresses: &[u8], tcp: usize) -> bool {
         let segment = &frame[tcp..];
         folded(sum(addresses) + u64::from(TCP) + segment.len() as u64 + sum(segment)) == 0xffff
@@ -210,7 +210,7 @@ mod tests {
         (frame, tcp)
     }
 
-    /// The ports of a frame in the file.
+    /// Returns the ports of a frame in the file.
     fn ports(frame: &[u8], tcp: usize) -> (u16, u16) {
         let port = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
         (port(tcp), port(tcp + 2))
@@ -237,7 +237,7 @@ mod tests {
             assert_eq!(words.is_some(), run > 0);
             file.end(of_run);
         }
-        // 49152 is taken by the first run.
+        // The first run has 49152.
         assert_eq!(told, [(50_000, 49_152), (49_153, 49_154), (49_155, 49_156)]);
     }
 
@@ -267,7 +267,7 @@ mod tests {
     }
 
     proptest! {
-        /// Over any runs, frames of a connection stay together, those of two runs never meet, and checksums stay right.
+        /// Over any runs, a connection keeps its frames, two runs never share a connection, and checksums stay correct.
         #[test]
         fn connections_of_runs_never_meet(
             runs in prop::collection::vec(prop::collection::vec((0u8..3, 0u8..3, 0u16..4, 0u16..4, any::<bool>()), 1..12), 1..5),

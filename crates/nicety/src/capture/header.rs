@@ -1,7 +1,7 @@
 //! The bytes of a packet in a capture.
 //!
-//! Frames of Ethernet are as they are on the wire, without their checksum. Packets of any other link have this header before
-//! those of their card; its numbers are big-endian:
+//! Ethernet frames are as on the wire, without their checksum. On any other link, this header precedes the card's headers. Its
+//! numbers are big-endian:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -13,12 +13,18 @@
 //! | 8..12 | rank of the source |
 //! | 12..16 | rank of the destination |
 //! | 16..24 | number of the message at its source |
-//! | 24..32 | where the payload begins in the message |
+//! | 24..32 | offset of the payload in the message |
 //! | 32..40 | bytes of payload |
 //!
-//! Flags: 1, the control channel; 2, lost on the link; 4, damaged; 8, again; 16, bytes of payload are missing here, since they
-//! are phantom or too many; 32, dropped by a switch or card; 64, no packet but a pause frame, which is in the place of the card's
-//! header.
+//! Flags:
+//!
+//! - 1: the control channel
+//! - 2: lost on the link
+//! - 4: damaged
+//! - 8: sent again
+//! - 16: bytes of payload are missing here, since they are phantom or too many
+//! - 32: dropped by a switch or card
+//! - 64: a pause frame in place of the card's header, not a packet
 
 use nicety_fabric::{Captured, Channel, Fate};
 use nicety_nic::LinkLayer;
@@ -27,7 +33,7 @@ use nicety_nic::LinkLayer;
 const HEADER: usize = 40;
 const VERSION: u8 = 1;
 
-/// The number of its kind of link in the registry of tcpdump.org.
+/// The link type of this layer in the registry of tcpdump.org.
 pub(super) const fn link_type(layer: LinkLayer) -> u16 {
     match layer {
         LinkLayer::Ethernet { .. } => 1,
@@ -35,7 +41,7 @@ pub(super) const fn link_type(layer: LinkLayer) -> u16 {
     }
 }
 
-/// A packet's bytes, and how many they would be with all of the payload.
+/// Returns a packet's bytes, and the length with all of the payload.
 pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64) {
     let &Captured { label, channel, fate, header, payload, length, pause, .. } = packet;
     let mut bytes = match layer {

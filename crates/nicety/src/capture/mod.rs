@@ -1,14 +1,16 @@
 //! Captures: the packets of a run's links, in a pcapng file.
 //!
-//! Each direction of a link that carried anything is an interface, and so is each node that dropped any packets, and its packets have the time at which their first byte went
-//! out: in nanoseconds, and in a comment to the picosecond. Several runs may go into one file, each with interfaces of its own, whose names
-//! say the run from the second one on, and with TCP connections of its own. Packets of a run are in the order of their times, and of
-//! those at the same instant that of the first interface is first, so a seed makes one file, to the byte.
+//! Each direction of a link with traffic is an interface, and so is each node that dropped packets. A packet's time is that of
+//! its first byte on the link: in nanoseconds, and in a comment to the picosecond.
+//!
+//! Several runs may go into one file. Each has its own interfaces and its own TCP connections. From the second run on, the
+//! interface names give the run. Packets of a run are in the order of time, then of interface. So a seed makes one file, to the
+//! byte.
 //!
 //! - `header.rs`: the bytes of a packet
 //! - `connections.rs`: ports of connections, run by run
 //! - `pcapng.rs`: the blocks of the file
-//! - `whole.rs`: the file, which has whole runs alone
+//! - `whole.rs`: a file of whole runs only
 
 mod connections;
 mod header;
@@ -27,12 +29,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use whole::Whole;
 
-/// Memory for the packets of a run, in bytes, unless said otherwise.
+/// Default memory for the packets of a run, in bytes.
 const MEMORY: u64 = 1 << 30;
-/// Most bytes of a packet in a file, which is the most that tools read.
+/// Maximum bytes of a packet in a file: the most that tools read.
 const LONGEST: usize = 1 << 18;
 
-/// A file to which the packets of runs are written, one run after the other. Clones write to the same file.
+/// A file for the packets of runs, one run after the other. Clones write to the same file.
 #[derive(Clone, Debug)]
 pub struct Capture {
     file: Arc<Mutex<Appended>>,
@@ -40,12 +42,12 @@ pub struct Capture {
     label: String,
 }
 
-/// A file, once there is something in it.
+/// A file with contents.
 #[derive(Debug)]
 struct Appended {
     path: PathBuf,
     file: Option<Whole>,
-    /// Runs that have packets in it.
+    /// Runs with packets in the file.
     runs: u32,
     interfaces: u32,
     connections: Connections,
@@ -53,7 +55,7 @@ struct Appended {
     packets: u64,
 }
 
-/// A run whose packets are written.
+/// A run to write to a capture.
 pub struct CapturedRun<'r> {
     /// A text for the descriptions of its interfaces: cards, network, seed.
     pub description: String,
@@ -66,7 +68,7 @@ pub struct CapturedRun<'r> {
 }
 
 impl Capture {
-    /// A capture in this file, which the first run makes, or makes anew.
+    /// Returns a capture in this file. The first run creates or overwrites the file.
     pub fn to(path: impl AsRef<Path>) -> Capture {
         let appended = Appended {
             path: path.as_ref().to_owned(),
@@ -80,14 +82,14 @@ impl Capture {
         Capture { file: Arc::new(Mutex::new(appended)), memory: MEMORY, label: String::new() }
     }
 
-    /// The same file, for runs whose packets take at most so many bytes of memory, in equal shares of all nodes; the
-    /// packets that do not fit are counted. Otherwise 1 GiB.
+    /// Sets the memory for the packets of a run, in bytes, in equal shares for all nodes; default 1 GiB. Packets that do not fit
+    /// are counted.
     #[must_use]
     pub fn within(self, memory: u64) -> Capture {
         Capture { memory, ..self }
     }
 
-    /// The same file, for a run whose interfaces say this of it, too.
+    /// Returns the same file, with a label for the interfaces of a run.
     #[must_use]
     pub fn labelled(&self, label: impl Into<String>) -> Capture {
         Capture { label: label.into(), ..self.clone() }
@@ -98,12 +100,12 @@ impl Capture {
         self.memory
     }
 
-    /// How many packets did not fit so far, in all runs.
+    /// Packets of all runs so far that did not fit the memory.
     pub fn left_out(&self) -> u64 {
         self.lock().left_out
     }
 
-    /// How many packets were on a link so far, in all runs.
+    /// Packets of all runs so far.
     pub fn packets(&self) -> u64 {
         self.lock().packets
     }
@@ -137,7 +139,7 @@ impl Appended {
         let (packets, mut of_run) = (in_order(links), OfRun::default());
         let packet = |(link, number): (u32, usize)| links[link as usize].packet(number);
         if number > 1 {
-            // Interfaces come before packets, and say which ports they have.
+            // Interfaces come before packets, and their descriptions give the ports.
             for (_, link, number) in &packets {
                 frame_of(layer, &packet((*link, *number)), (&mut self.connections, &mut of_run));
             }
@@ -182,7 +184,7 @@ impl Appended {
     }
 }
 
-/// The packets of links: their times, the link of each, and its number there.
+/// Returns the packets of links: time, link, and number on that link.
 fn in_order(links: &[CapturedLink]) -> Vec<(Time, u32, usize)> {
     let numbers = |(link, of): (usize, &CapturedLink)| {
         (0..of.len()).map(|number| (of.time(number), link as u32, number)).collect::<Vec<_>>()
@@ -192,7 +194,7 @@ fn in_order(links: &[CapturedLink]) -> Vec<(Time, u32, usize)> {
     packets
 }
 
-/// A packet's bytes in the file, and how many the whole packet has.
+/// Returns a packet's bytes in the file, and the length of the whole packet.
 fn frame_of(
     layer: LinkLayer,
     packet: &Captured<'_>,
@@ -206,7 +208,7 @@ fn frame_of(
     (bytes, length)
 }
 
-/// The names of a run's links, each different: several may be between the same two nodes. From the second run on they say its number.
+/// Returns unique names for a run's links, also for several links between two nodes. From the second run on they give its number.
 fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
     let mut known = BTreeMap::new();
     let of_run = if run > 1 { format!(", run {run}") } else { String::new() };
@@ -225,7 +227,7 @@ fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
     links.iter().map(name).collect()
 }
 
-/// A packet's exact time, and what became of it.
+/// Returns a packet's exact time and its disposition.
 fn comment(packet: &Captured<'_>, of: Option<CardPort>) -> String {
     let Fate { lost, dropped, damaged, again, late } = packet.fate;
     let mut text = format!("{} ps", packet.time.ps());
@@ -237,7 +239,7 @@ fn comment(packet: &Captured<'_>, of: Option<CardPort>) -> String {
     }
     match dropped {
         Some(Cause::QueueFull(port)) => {
-            // Of a card, the port's own number.
+            // A card's port has its own number.
             let port = of.map_or(port, |of| of.number);
             text += &format!(", dropped: no room before port {port}");
         }

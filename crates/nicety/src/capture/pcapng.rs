@@ -2,7 +2,7 @@
 
 /// Ticks of interfaces: nanoseconds.
 const NANOSECONDS: u8 = 9;
-/// Options are named by these numbers in blocks of their own kind.
+/// Option numbers. A number's meaning depends on the kind of block.
 const COMMENT: u16 = 1;
 const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
@@ -17,7 +17,7 @@ struct Options(Vec<u8>);
 
 impl Options {
     fn with(mut self, code: u16, value: &[u8]) -> Options {
-        // Nothing that is written here is near 64 KiB, but names may be the user's.
+        // Values of nicety are far below 64 KiB, but names may be the user's.
         let value = &value[..value.len().min(u16::MAX as usize - 3)];
         self.0.extend(code.to_le_bytes());
         self.0.extend((value.len() as u16).to_le_bytes());
@@ -34,7 +34,7 @@ impl Options {
     }
 }
 
-/// Fills up to a multiple of four bytes.
+/// Pads to a multiple of four bytes.
 fn pad(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(4), 0);
 }
@@ -51,13 +51,13 @@ fn block(kind: u32, parts: &[&[u8]]) -> Vec<u8> {
     block
 }
 
-/// A time as its halves, the high one first.
+/// Returns a time as two halves, high one first.
 fn halves(ticks: u64) -> [u8; 8] {
     let [high, low] = [(ticks >> 32) as u32, ticks as u32].map(u32::to_le_bytes);
     [high, low].concat().try_into().expect("two halves")
 }
 
-/// The beginning of a file that this application writes.
+/// Returns the start of a file by this application.
 pub(super) fn section(application: &str) -> Vec<u8> {
     let mut fixed = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
     fixed.extend([1_u16, 0].map(u16::to_le_bytes).concat());
@@ -65,7 +65,7 @@ pub(super) fn section(application: &str) -> Vec<u8> {
     block(0x0a0d_0d0a, &[&fixed, &Options::default().with(SHB_USERAPPL, application.as_bytes()).end()])
 }
 
-/// The next interface. Packets of it have at most `longest` bytes.
+/// Returns the next interface. Its packets have at most `longest` bytes.
 pub(super) fn interface(link_type: u16, longest: u32, name: &str, description: &str) -> Vec<u8> {
     let mut fixed = [link_type, 0].map(u16::to_le_bytes).concat();
     fixed.extend(longest.to_le_bytes());
@@ -76,7 +76,7 @@ pub(super) fn interface(link_type: u16, longest: u32, name: &str, description: &
     block(1, &[&fixed, &options.end()])
 }
 
-/// A packet of an interface, of whose `length` bytes these are the first.
+/// Returns a packet of an interface: the first bytes of `length`.
 pub(super) fn packet(interface: u32, ns: u64, length: u64, bytes: &[u8], comment: &str) -> Vec<u8> {
     let length = u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
     let captured = (bytes.len() as u32).to_le_bytes();
@@ -84,7 +84,7 @@ pub(super) fn packet(interface: u32, ns: u64, length: u64, bytes: &[u8], comment
     block(6, &[&fixed, bytes, &Options::default().with(COMMENT, comment.as_bytes()).end()])
 }
 
-/// How many packets an interface has had until `ns`, and how many of them are not in the file.
+/// Returns the number of packets of an interface until `ns`, and the number of those missing from the file.
 pub(super) fn statistics(interface: u32, ns: u64, packets: u64, left_out: u64) -> Vec<u8> {
     let options =
         Options::default().with(ISB_IFRECV, &packets.to_le_bytes()).with(ISB_IFDROP, &left_out.to_le_bytes());

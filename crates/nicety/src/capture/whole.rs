@@ -1,24 +1,24 @@
-//! A file that grows by whole runs: one that cannot be written leaves what was there before.
+//! A file that grows by whole runs. A failed write leaves the earlier contents.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// A file in the making. Until its first run is whole it has another name, beside its own.
+/// A file that is being written. Until its first run is whole, it has a temporary name beside its own.
 #[derive(Debug)]
 pub(super) struct Whole {
     path: PathBuf,
-    /// The other name, while it has that.
+    /// The temporary name, while the file has it.
     beside: Option<PathBuf>,
     file: BufWriter<File>,
-    /// Bytes of the runs that are whole.
+    /// Bytes of whole runs.
     bytes: u64,
 }
 
 impl Whole {
-    /// A file at this path. What is no file, as a pipe, is written as it is.
+    /// Creates a file at this path. Anything other than a plain file, such as a pipe, is written directly.
     pub(super) fn create(path: &Path) -> io::Result<Whole> {
-        // A link stays one.
+        // A symbolic link stays one.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_plain = path.metadata().map_or(true, |about| about.is_file());
         let beside = is_plain.then(|| {
@@ -29,7 +29,7 @@ impl Whole {
         let direct = || File::options().write(true).truncate(is_plain).open(&path);
         let (beside, file) = match beside.as_ref().map(File::create) {
             Some(Ok(file)) => (beside, file),
-            // The folder takes no new file, and the old one may still be written.
+            // The folder takes no new file, but the old one may be writable.
             Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 (None, direct().map_err(|_| error)?)
             }
@@ -39,7 +39,7 @@ impl Whole {
         Ok(Whole { path, beside, file: BufWriter::new(file), bytes: 0 })
     }
 
-    /// Appends what `write` writes, as a whole or not at all.
+    /// Appends the bytes of `write`, all or none.
     pub(super) fn append(
         &mut self,
         write: impl FnOnce(&mut Counted<'_>) -> io::Result<()>,
@@ -58,10 +58,10 @@ impl Whole {
         done
     }
 
-    /// Takes away what belongs to no whole run. Where even that cannot be, there is nothing more to do.
+    /// Removes the bytes of a partial run. A failure of the removal has no remedy.
     fn take_back(&mut self) {
         let Ok(file) = self.file.get_ref().try_clone() else { return };
-        // What is still to be written goes with the old writer.
+        // Buffered bytes go with the old writer.
         let (mut file, _) = std::mem::replace(&mut self.file, BufWriter::new(file)).into_parts();
         let _ = file.set_len(self.bytes);
         let _ = file.seek(SeekFrom::Start(self.bytes));
@@ -76,7 +76,7 @@ impl Drop for Whole {
     }
 }
 
-/// The file, while a run is written.
+/// The file while a run is written, with its length.
 pub(super) struct Counted<'w> {
     file: &'w mut BufWriter<File>,
     bytes: u64,
@@ -108,7 +108,7 @@ mod tests {
             Scratch(folder)
         }
 
-        /// What is there: names and contents.
+        /// Returns the names and contents of the folder's files.
         fn files(&self) -> Vec<(String, String)> {
             let mut files: Vec<_> = fs::read_dir(&self.0)
                 .unwrap()
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// As on a disk that is full behind so many bytes.
+    /// Writes a text to a disk that is full after `bytes` bytes.
     fn full_behind(bytes: usize, text: &str) -> impl FnOnce(&mut Counted<'_>) -> io::Result<()> + '_ {
         move |file| {
             file.write_all(&text.as_bytes()[..bytes])?;
@@ -153,7 +153,7 @@ mod tests {
         let mut file = Whole::create(&path).unwrap();
         file.append(|file| file.write_all(b"one ")).unwrap();
         assert_eq!(scratch.files(), named("one "));
-        // Short of a buffer and longer than one.
+        // Shorter and longer than the buffer.
         for text in ["two ", &long] {
             file.append(full_behind(text.len(), text)).unwrap_err();
             assert_eq!(scratch.files(), named("one "));

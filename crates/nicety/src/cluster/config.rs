@@ -1,4 +1,4 @@
-//! What a cluster is made of.
+//! The configuration of a cluster.
 
 use super::{Allowed, LargeCluster, Noise};
 use crate::capture::Capture;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 pub struct ClusterConfig {
     /// Number of hosts.
     pub nodes: u32,
-    /// The card of each, by rank; a single one is in all.
+    /// The hosts' cards, by rank; a single one is in all hosts.
     pub cards: Vec<LoadedCard>,
     /// The network's topology.
     pub topology: Topology,
-    /// The rank whose card has all of its ports in use, in a star: the switch is then inside that card. It brings the packets of
-    /// the ports together at once, keeps as many for each port as the card for all, and its way to the card is as fast as all
+    /// In a star, the rank with all ports of its card in use. The switch is then inside that card, and merges the packets of the
+    /// ports without delay. It buffers as much for each port as the card for all, and its link to the card is as fast as all
     /// ports.
     pub all_ports: Option<u32>,
-    /// What keeps its buffers from overflowing; [`flow::parse`](crate::flow::parse) reads it.
+    /// Protection of switch buffers from overflow; [`flow::parse`](crate::flow::parse) reads it.
     pub flow_control: FlowControl,
     /// The user of each host's operations, by rank; user 0 on every host if empty.
     pub uids: Vec<u32>,
@@ -32,9 +32,9 @@ pub struct ClusterConfig {
     pub faults: Faults,
     /// The seed of all random streams.
     pub seed: u64,
-    /// Number of shards that the nodes are spread over; results do not depend on it.
+    /// Number of shards for the nodes; results do not depend on it.
     pub shards: usize,
-    /// When set, building or running the cluster ends.
+    /// When set, the build or the run of the cluster ends.
     pub interrupt: Option<Interrupt>,
     /// Receives the output of handlers.
     pub log: Log,
@@ -42,29 +42,29 @@ pub struct ClusterConfig {
     pub large: fn(&LargeCluster),
     /// Failures that do not fail the run.
     pub allowed: Allowed,
-    /// Whether packets that a full buffer drops are part of the experiment, and do not fail the run.
+    /// Whether packets dropped by a full buffer are part of the experiment, and do not fail the run.
     pub drops_allowed: bool,
-    /// Whether [`Host::path`](crate::Host::path) accounts for its time by stage, which costs memory and time; always on where messages are
-    /// recorded.
+    /// Whether [`Host::path`](crate::Host::path) accounts for its time by stage, which costs memory and time. Always on where
+    /// messages are recorded.
     pub breakdown: bool,
     /// Level of recording.
     pub recording: Level,
-    /// Most rows that each node keeps in each table of a recording; later rows are only counted. A message takes
-    /// about 200 bytes, a packet 300, and every other row 120.
+    /// Maximum rows of each node in each table of a recording; later rows are only counted. A message takes about 200 bytes, a
+    /// packet 300, and every other row 120.
     pub recorded_rows: usize,
     /// Takes the packets of the network's links.
     pub capture: Option<Capture>,
-    /// Traffic for hosts' cards while programs run: expressions, each with a tester of its own, which is a node behind the hosts
-    /// and sends to the rank that it names by `to`, or to rank 0.
+    /// Traffic for hosts' cards while programs run, as expressions. Each has its own tester, a node after the hosts. The tester
+    /// sends to the rank in the expression's `to`, or to rank 0.
     pub traffic: Vec<String>,
 }
 
-/// Default for the rows that a node keeps in each table.
+/// Default for the rows of a node in each table.
 const RECORDED_ROWS: usize = 250_000;
 
 impl ClusterConfig {
-    /// Defaults: credits, no noise, no failure allowed, a pair (or a single host), seed 1, one shard, no recording. The output
-    /// of handlers and the announcement of a large cluster go to standard error.
+    /// Returns the defaults: credits, no noise, no failure allowed, a pair (or a single host), seed 1, one shard, no recording.
+    /// The output of handlers and the announcement of a large cluster go to standard error.
     pub fn new(nodes: u32, card: LoadedCard) -> ClusterConfig {
         ClusterConfig {
             nodes,

@@ -1,5 +1,5 @@
-//! The memory of the simulating machine: how much a cluster may take, and a gauge that measures this while a large
-//! cluster is built, so that the cluster is refused before it has exhausted the memory.
+//! The memory of the simulating machine: the limit for a cluster, and a gauge during the build of a large cluster. The gauge
+//! refuses the cluster before the memory is exhausted.
 
 use crate::Error;
 use std::cell::Cell;
@@ -7,21 +7,21 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Least memory of a host with its card: the leanest card takes 70 KiB, measured.
+/// Minimum memory of a host with its card: the leanest card takes 70 KiB, measured.
 const LEAST: u64 = 32 << 10;
-/// Least number of hosts to be checked; fewer take some hundred MiB at most.
+/// Minimum number of hosts for the check; fewer take at most some hundred MiB.
 const FEW: u64 = 128;
-/// Least size in bytes that is announced beforehand.
+/// Minimum size in bytes for the announcement.
 const MUCH: u64 = 2 << 30;
 
-/// The memory that a large cluster takes of the simulating machine.
+/// The memory of a large cluster on the simulating machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LargeCluster {
     /// Number of hosts.
     pub hosts: u64,
     /// Name of their card.
     pub card: String,
-    /// Bytes that they take initially, approximately.
+    /// Initial bytes, approximately.
     pub bytes: u64,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for LargeCluster {
     }
 }
 
-/// Memory that this process has, and that it may still take; none if the system does not tell.
+/// Returns the memory of this process, and the memory left for it; none if the system does not report it.
 pub(crate) fn memory() -> Option<Memory> {
     read(Path::new("/"))
 }
@@ -40,10 +40,9 @@ pub(crate) fn memory() -> Option<Memory> {
 /// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Resident at present.
+    /// Resident now.
     pub(crate) resident: u64,
-    /// Available beside that: the least of what the machine, the limits of the process's control groups, and its own
-    /// limit of address space leave.
+    /// Available in addition: the minimum left by the machine, the process's control groups, and its limit of address space.
     pub(crate) available: u64,
 }
 
@@ -64,7 +63,7 @@ fn read(root: &Path) -> Option<Memory> {
     Some(Memory { resident, available })
 }
 
-/// A field of `/proc/meminfo` or `/proc/self/status`, given there in KiB, in bytes.
+/// Returns a field of `/proc/meminfo` or `/proc/self/status` in bytes. The files have KiB.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1 << 10)
@@ -76,8 +75,8 @@ fn address_limit(text: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The folders of a process's control groups and of their parents, if any; of version 2, and of version 1's memory
-/// controller.
+/// Returns the folders of a process's control groups and of their parents, if any. Supports version 2 and the memory controller
+/// of version 1.
 fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -88,7 +87,7 @@ fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
             names if names.split(',').any(|name| name == "memory") => root.join("sys/fs/cgroup/memory"),
             _ => continue,
         };
-        // In a container, the path may be that of the machine around it; the root is then the container's own.
+        // In a container, the path may be that of the machine around it. Then the root is the container's own.
         let own = base.join(path.trim_start_matches('/'));
         let around = own.ancestors().take_while(|folder| folder.starts_with(&base));
         found.extend(around.filter(|folder| folder.is_dir()).map(Path::to_path_buf));
@@ -96,8 +95,8 @@ fn control_groups(root: &Path, text: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The memory that the limit of a control group leaves; none without a limit. Inactive pages of files count as free,
-/// because the kernel reclaims them when memory is short.
+/// Returns the memory below the limit of a control group; none without a limit. Inactive pages of files count as free, because
+/// the kernel reclaims them when memory is short.
 fn left_in(group: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
     let idle = |name: &str| {
@@ -115,21 +114,21 @@ fn left_in(group: &Path) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(idle.unwrap_or(0))))
 }
 
-/// Measures the memory taken while a cluster is built.
+/// A measurement of memory during the build of a cluster.
 pub(crate) struct Gauge {
     hosts: u64,
     card: String,
     read: fn() -> Option<Memory>,
     tell: fn(&LargeCluster),
     told: Cell<bool>,
-    /// Memory before anything was built.
+    /// Memory before the build.
     before: Option<Memory>,
-    /// Resident memory when half as many hosts were built.
+    /// Resident memory at half the current number of hosts.
     half: Cell<u64>,
 }
 
 impl Gauge {
-    /// Starts measuring, before anything is built; `tell` is called once for a large cluster.
+    /// Starts to measure, before the build. `tell` is called once for a large cluster.
     ///
     /// # Errors
     /// When the memory is too small even for hosts of the leanest card.
@@ -155,12 +154,12 @@ impl Gauge {
         }
     }
 
-    /// Reports that so many hosts are built. Memory is measured at each power of two; the second half's memory
-    /// predicts that of the rest. The first half is no measure: it includes memory that is taken once, and memory
-    /// that was free in this process before may hide it.
+    /// Reports that `hosts` hosts are built. Memory is measured at each power of two; the growth of the second half predicts that
+    /// of the remaining hosts. The first half is no measure: it includes one-time memory, and memory that was free in this
+    /// process may hide it.
     ///
     /// # Errors
-    /// When all hosts will take more memory than there is.
+    /// When all hosts need more memory than the machine has.
     pub(crate) fn built(&self, hosts: u32) -> Result<(), Error> {
         let hosts = u64::from(hosts);
         let Some(before) = self.before.filter(|_| hosts >= FEW / 4 && hosts.is_power_of_two()) else {
@@ -207,7 +206,7 @@ mod tests {
 
     const MI: u64 = 1 << 20;
 
-    /// A machine's files below a folder of the test's own.
+    /// A machine's files, in a folder of the test.
     struct Machine(PathBuf);
 
     impl Machine {
@@ -298,7 +297,7 @@ mod tests {
         static TOLD: Cell<Vec<String>> = const { Cell::new(Vec::new()) };
     }
 
-    /// A machine with 1 GiB to spare.
+    /// Returns a machine with 1 GiB available.
     fn small() -> Option<Memory> {
         Some(Memory { resident: RESIDENT.get(), available: 1 << 30 })
     }
@@ -330,7 +329,7 @@ mod tests {
         assert_eq!(build(2047, MI, 0), (Vec::new(), 0));
         let text = "3072 hosts with a card take about 3.0 GiB of memory to begin with".to_owned();
         assert_eq!(build(3072, MI, 0), (vec![text], 64));
-        // Memory that was free before hides the growth for a while.
+        // Memory that was already free hides the growth at first.
         let (told, when) = build(3072, MI, 100 * MI);
         assert_eq!((told.len(), when), (1, 256));
         assert_eq!(build(127, 1 << 30, 0), (Vec::new(), 0));
@@ -357,10 +356,10 @@ mod tests {
         // The network is built once.
         assert_eq!(build_after(600 * MI, 400, MI, 0), Ok(()));
         assert!(build_after(600 * MI, 500, MI, 0).is_err());
-        // Memory that was free before hides only the first hosts.
+        // Memory that was already free hides only the first hosts.
         assert!(build(2000, MI, 100 * MI).is_err());
         assert!(RESIDENT.get() < 512 * MI);
-        // Too many for any card are refused before anything is built, and few are not checked.
+        // Too many hosts for any card are refused before the build. Few hosts are not checked.
         assert!(gauge(40_000).is_err_and(|error| error.to_string().contains("at least 1.2 GiB")));
         assert_eq!(build(127, 10 * MI, 0), Ok(()));
     }

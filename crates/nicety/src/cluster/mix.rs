@@ -1,29 +1,29 @@
-//! The cards of a cluster, by host, and the check that different cards speak the same protocol.
+//! The cards of a cluster, by host, and the check that they speak the same protocol.
 
 use crate::Error;
 use crate::cards::{self, Card};
 use std::sync::Arc;
 
-/// Most card names in one text.
+/// Maximum card names in a text.
 const NAMED: usize = 4;
 
 /// The cards of a cluster's hosts.
 pub(crate) struct Mix {
-    /// By rank; a single one is in all hosts.
+    /// By rank; a single card is in all hosts.
     cards: Vec<Card>,
     /// Their names.
     names: Vec<Arc<str>>,
-    /// Most payload of a packet that all of them accept.
+    /// Maximum payload of a packet that all cards accept.
     packet_payload: Option<u64>,
-    /// The longest message that all of them take before its receive is known.
+    /// Maximum length of a message that all cards accept before its receive is known.
     eager: Option<u64>,
 }
 
 impl Mix {
-    /// The cards of so many hosts.
+    /// Returns the cards of `hosts` hosts.
     ///
     /// # Errors
-    /// When there is neither one for all nor one for each, or two of them do not speak the same protocol.
+    /// When there is neither one card for all nor one for each, or two cards speak different protocols.
     pub(crate) fn of(cards: Vec<Card>, hosts: u32) -> Result<Mix, Error> {
         if cards.len() != 1 && cards.len() != hosts as usize {
             let many = cards.len();
@@ -48,23 +48,23 @@ impl Mix {
         self.names[self.index(rank)].clone()
     }
 
-    /// Most payload of a packet that all cards accept.
+    /// Maximum payload of a packet that all cards accept.
     pub(crate) fn packet_payload(&self) -> Option<u64> {
         self.packet_payload
     }
 
-    /// Most payload of a packet on the network.
+    /// Maximum payload of a packet on the network.
     pub(crate) fn largest_packet(&self) -> u64 {
         let largest = self.cards.iter().map(|card| card.spec.largest_packet()).max().unwrap_or(0);
         self.packet_payload.map_or(largest, |least| least.min(largest))
     }
 
-    /// The longest message that all cards take before its receive is known.
+    /// Maximum length of a message that all cards accept before its receive is known.
     pub(crate) fn eager(&self) -> Option<u64> {
         self.eager
     }
 
-    /// Their names, each once.
+    /// Returns the names of the cards, without repetition.
     pub(crate) fn names(&self) -> String {
         let mut different: Vec<&str> = Vec::new();
         for name in &self.names {
@@ -79,7 +79,7 @@ impl Mix {
         }
     }
 
-    /// The label of a rank in texts: with its card, if cards differ.
+    /// Returns the label of a rank in texts: with its card, if cards differ.
     pub(crate) fn label(&self, rank: u32) -> String {
         match self.names.iter().any(|name| *name != self.names[0]) {
             true => format!("rank {rank} ({})", self.name(rank)),

@@ -1,14 +1,14 @@
 //! A cluster: hosts with their cards, a network between them, and the programs on the hosts.
 //!
-//! - `config.rs`: what it is made of.
+//! - `config.rs`: the configuration.
 //! - `mix.rs`: the cards by host, and the check that they speak the same protocol.
 //! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
-//! - `testers.rs`: traffic for hosts' cards, and what sends it.
-//! - `pauses.rs`: when a run looks whether to go on.
+//! - `testers.rs`: traffic for hosts' cards, and its senders.
+//! - `pauses.rs`: the checks for an interrupt or a pause of a run.
 //! - `parts.rs`: a run in several threads or processes.
-//! - `outcome.rs`, and what it asks, `undelivered.rs`, `refusals.rs`, `verdict.rs`: the outcome of a run: undelivered messages, commands that cards
-//!   refused, and failures that were not allowed.
+//! - `outcome.rs`: the outcome of a run. It uses `undelivered.rs` for undelivered messages, `refusals.rs` for refused commands,
+//!   and `verdict.rs` for failures that were not allowed.
 
 mod config;
 mod machine;
@@ -55,48 +55,48 @@ pub use nicety_fabric::{NetworkStatistics, PortStatistics, SwitchStatistics, Top
 pub struct NodeReport {
     /// The name of its card.
     pub nic: Arc<str>,
-    /// Bytes that went through host memory.
+    /// Bytes read from and written to host memory.
     pub memory: Traffic,
-    /// Traps and failures of handlers and processes, and packets of the node that were lost.
+    /// Traps and failures of handlers and processes, and lost packets of the node.
     pub failures: Vec<ProgramFailure>,
     /// Commands of handlers that the card refused.
     pub refused_commands: Vec<RefusedCommand>,
-    /// Messages that found no cycles left in their application's budget: the application, and their number.
+    /// Messages without cycles left in their application's budget: the application, and their number.
     pub unserved: Vec<(String, u64)>,
     /// Counters of the card.
     pub card: CardReport,
 }
 
 impl NodeReport {
-    /// The counters in one design's type; the default if the card is of another design.
+    /// Returns the counters in one design's type; the default if the card is of another design.
     pub fn of<R: Clone + Default + 'static>(&self) -> R {
         self.card.of::<R>().cloned().unwrap_or_default()
     }
 }
 
-/// A completed run.
+/// The results of a completed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The time of the last event.
     pub end: Time,
-    /// Number of events that the kernel processed.
+    /// Events that the kernel processed.
     pub events: u64,
     /// The nodes, by rank.
     pub nodes: Vec<NodeReport>,
-    /// What became of the traffic for hosts' cards.
+    /// Packet dispositions of the traffic for hosts' cards.
     pub traffic: Vec<TrafficReport>,
-    /// Counters of the network's ports: those of hosts by rank, and behind them those of testers.
+    /// Counters of the network's ports: hosts by rank, then testers.
     pub network: NetworkStatistics,
     /// The recording of the run.
     pub recording: Recording,
 }
 
-/// Hosts with their cards, and the programs to be run.
+/// A cluster: hosts with their cards, and their programs.
 pub struct Cluster {
     world: World<Symbol>,
     pauses: Arc<Pauses>,
     network: Network,
-    /// With the description of the run.
+    /// The capture, and the description of the run.
     capture: Option<(Capture, String)>,
     mix: Mix,
     recording: Level,
@@ -114,8 +114,8 @@ pub struct Cluster {
 }
 
 impl Run {
-    /// Failures on the nodes, by rank: traps and failures of handlers and processes, refused commands, messages
-    /// without budget, lost packets.
+    /// Returns failures on the nodes, by rank: traps and failures of handlers and processes, refused commands, messages without
+    /// budget, lost packets.
     pub fn failures(&self) -> Vec<Failure> {
         (0..).zip(&self.nodes).flat_map(|(rank, node)| verdict::failures(rank, node)).collect()
     }
@@ -125,14 +125,14 @@ impl Cluster {
     /// Builds the cluster at time zero.
     ///
     /// # Errors
-    /// [`Error::Input`] when the topology does not allow that many nodes, this machine has too little memory, or
-    /// noise, faults, flow control or users are invalid; [`Error::Interrupted`] when interrupted.
+    /// [`Error::Input`] when the topology does not allow this number of nodes, or this machine has too little memory. Also when
+    /// the noise, faults, flow control or users are invalid. [`Error::Interrupted`] when interrupted.
     pub fn new(config: ClusterConfig) -> Result<Cluster, Error> {
         Cluster::build(config, None)
     }
 
-    /// One of the parts of a cluster, which are built alike, each in a thread or process of its own: it runs the block of hosts
-    /// whose programs [run here](Cluster::runs), and the switches beside them. Its report counts what happened here.
+    /// Builds one part of a cluster. All parts are built alike, each in its own thread or process. A part runs the programs of a
+    /// block of hosts (see [`Cluster::runs`]), and the switches beside them. Its report counts its own events.
     ///
     /// # Errors
     /// As [`Cluster::new`].
@@ -167,7 +167,7 @@ impl Cluster {
             traffic,
         } = config;
         let mix = Mix::of(cards, nodes)?;
-        // Settings shared by all hosts come from the first one's card.
+        // The first host's card gives the settings that all hosts share.
         let mut around = mix.card(0).spec.node();
         if let Some(rank) = all_ports {
             around.switch = inside(&mix.card(rank).spec.node());
@@ -201,7 +201,7 @@ impl Cluster {
         let looking = pauses.clone();
         let config = Config {
             seed,
-            // More shards than hosts would be empty.
+            // Shards beyond the number of hosts would be empty.
             shards: shards.min(nodes as usize),
             interrupt: Some(Interrupt::new(move || looking.is_due())),
             max_time: None,
@@ -224,7 +224,7 @@ impl Cluster {
         let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
         network.inject(&faults, &mut ports)?;
         let sender = mix.card(0).spec.clone();
-        // Reports of traffic count the frames of testers, and those for them.
+        // Reports of traffic count frames from and to testers.
         network.set_data(move |packet| {
             let ends = [packet.label.message.source, packet.label.destination];
             ends.iter().all(|end| end.0 < nodes) && !sender.makes_up_for(packet)
@@ -235,7 +235,7 @@ impl Cluster {
             (capture, format!("{hosts} with {}, topology {topology}, seed {seed}", mix.names()))
         });
         let barriers = Launcher::install(&mut world, ids, around.barrier);
-        // The launcher tells testers that all programs have ended.
+        // The launcher signals to testers that all programs have ended.
         let mut over = match of_testers {
             [] => Vec::new(),
             _ => Launcher::install(&mut world, &ends, around.barrier),
@@ -245,7 +245,7 @@ impl Cluster {
         let of_testers_ports = of_hosts.split_off(ids.len());
         let mut recorders: Vec<(NodeId, Recorder)> = Vec::new();
         let mut recorder_of = |node: NodeId| {
-            // Nodes come in their order; only a router is on a node that has come before, its host's.
+            // Nodes come in order. Only a router is on a known node, that of its host.
             if let Some((known, recorder)) = recorders.get(node.0 as usize) {
                 debug_assert_eq!(*known, node);
                 return recorder.clone();
@@ -333,10 +333,10 @@ impl Cluster {
         })
     }
 
-    /// A host, for set-up before the run.
+    /// Returns a host, for set-up before the run.
     ///
     /// # Panics
-    /// When there is no such rank.
+    /// When the rank does not exist.
     pub fn host(&self, rank: u32) -> &Host {
         &self.hosts[rank as usize]
     }
@@ -349,7 +349,7 @@ impl Cluster {
     /// Whether the programs of a rank run here, and not in another [part](Cluster::part).
     ///
     /// # Panics
-    /// When there is no such rank.
+    /// When the rank does not exist.
     pub fn runs(&self, rank: u32) -> bool {
         self.world.runs(NodeId(rank))
     }
@@ -359,11 +359,11 @@ impl Cluster {
         (0..self.hosts.len() as u32).all(|rank| self.runs(rank))
     }
 
-    /// Gives a host a program, which starts at time zero; nothing where it does not [run here](Cluster::runs). When the last
-    /// program of a host has ended, its sockets are closed.
+    /// Adds a host's program, which starts at time zero. Does nothing for a host that does not [run here](Cluster::runs). When
+    /// the last program of a host has ended, its sockets are closed.
     ///
     /// # Panics
-    /// When there is no such rank.
+    /// When the rank does not exist.
     pub fn program<F>(&mut self, rank: u32, program: impl FnOnce(Host) -> F)
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -371,11 +371,12 @@ impl Cluster {
         self.begin_program(self.host(rank).clone(), None, program);
     }
 
-    /// As [`Cluster::program`], for one of several processes of a host, with its name in texts. They share the host's memory, its CPUs, its
-    /// card and the card's library of messages: tags have to tell their messages apart. Each has a thread and a path of its own.
+    /// As [`Cluster::program`], for one of several processes of a host. `name` is its name in texts. They share the host's
+    /// memory, its CPUs, its card and the card's message library, so tags must distinguish their messages. Each has its own
+    /// thread and path.
     ///
     /// # Panics
-    /// When there is no such rank.
+    /// When the rank does not exist.
     pub fn process<F>(&mut self, rank: u32, name: &str, program: impl FnOnce(Host) -> F)
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -406,21 +407,27 @@ impl Cluster {
 
     /// Runs until no events are left.
     ///
+    /// A [capture](ClusterConfig::capture) has the packets up to an error.
+    ///
     /// # Errors
-    /// A program's own error first, since it is often why others wait; then a failed handler; then messages that a
-    /// network with faults did not deliver; then a deadlock; then failures that no program noticed, unless they are
-    /// [allowed](ClusterConfig::allowed); then data that the network lost or damaged and nothing sends again, though all programs
-    /// ended, unless that is allowed. A [capture](ClusterConfig::capture) has what happened until then; one that cannot
-    /// be written is the last of errors. A packet that a switch or card had no room for, and that nothing sends again, was not
-    /// delivered, unless [drops are allowed](ClusterConfig::drops_allowed); ports that have paused each other in a circle are a deadlock even where all programs have ended.
+    /// The first of these:
+    ///
+    /// 1. A program's own error, since others often wait because of it.
+    /// 2. A failed handler.
+    /// 3. Messages that a network with faults did not deliver. A packet that a full switch or card dropped, and that nothing
+    ///    sends again, is not delivered, unless [drops are allowed](ClusterConfig::drops_allowed).
+    /// 4. A deadlock. Ports that have paused each other in a circle are a deadlock even after the end of all programs.
+    /// 5. Failures that no program noticed, unless they are [allowed](ClusterConfig::allowed).
+    /// 6. Data that the network lost or damaged and nothing sends again, unless that is allowed.
+    /// 7. A capture that cannot be written.
     pub fn run(&mut self) -> Result<Run, Error> {
         self.begin();
         let outcome = self.world.run();
         self.end(outcome)
     }
 
-    /// As [`Cluster::run`]; every so often, some hundred thousand events, `go_on` is called, and where it returns false, the
-    /// run is interrupted.
+    /// As [`Cluster::run`], and calls `go_on` at intervals of some hundred thousand events. When it returns false, the run is
+    /// interrupted.
     ///
     /// # Errors
     /// As [`Cluster::run`].
@@ -436,8 +443,8 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// As [`Cluster::run`]; when nothing is left to happen and programs wait, `more` is called, which may have something happen that
-    /// does not come of the simulation, such as the notification of a [signal](Host::signal). Where it returns false, that is the end.
+    /// As [`Cluster::run`]. When no events are left and programs wait, calls `more`. It may cause events from outside the
+    /// simulation, such as the notification of a [signal](Host::signal). When it returns false, the run ends.
     ///
     /// # Errors
     /// As [`Cluster::run`].
@@ -452,7 +459,7 @@ impl Cluster {
         self.end(outcome)
     }
 
-    /// Traffic ends with the last program; without any it is sent to its end.
+    /// Starts the traffic. It ends with the last program; without programs, all of it is sent.
     fn begin(&self) {
         let hosts = || self.hosts.iter().filter(|host| self.runs(host.rank()));
         if !self.testers.is_empty() && hosts().any(Host::is_running) {
@@ -461,7 +468,7 @@ impl Cluster {
     }
 }
 
-/// What brings the packets of a card's ports together.
+/// Returns the switch that merges the packets of a card's ports.
 fn inside(card: &NodeSpec) -> SwitchSpec {
     SwitchSpec { latency: Duration::ZERO, ports: card.ports + 1, buffer: card.link.buffer }
 }

@@ -1,4 +1,4 @@
-//! Background noise on the CPUs of a cluster's hosts, as users write it.
+//! Background noise on the CPUs of a cluster's hosts, in the form that users write.
 
 use crate::Error;
 use nicety_host::{Intervals, NoiseSpec, NoiseTrace, Regularity};
@@ -8,23 +8,23 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::str::FromStr;
 
-/// The longest trace that is read: sixteen million intervals and more.
+/// Maximum bytes of a trace: sixteen million intervals and more.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Background noise on the CPUs of all hosts, or of one.
 ///
-/// As a text: `PERIOD,DURATION`, optionally followed by `fixed` and `rank=N`, as in `1ms,25us` or
-/// `100us,1us,fixed,rank=1`; or the name of a file with a trace, optionally followed by `rank=N`.
+/// As a text it is `PERIOD,DURATION`, optionally followed by `fixed` and `rank=N`, such as `1ms,25us` or
+/// `100us,1us,fixed,rank=1`. Or it is the name of a trace file, optionally followed by `rank=N`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// When CPUs are taken.
+    /// The intervals in which noise holds CPUs.
     pub intervals: Intervals,
     /// The only host with noise; none for all hosts.
     pub rank: Option<u32>,
 }
 
 impl Noise {
-    /// The noise of a host.
+    /// Returns the noise of a host.
     pub(crate) fn on(&self, rank: u32) -> Option<&Intervals> {
         self.rank.is_none_or(|only| only == rank).then_some(&self.intervals)
     }
@@ -46,7 +46,7 @@ impl FromStr for Noise {
     }
 }
 
-/// Noise by its period, its duration and its options.
+/// Parses noise by period, duration and options.
 fn drawn(period: &str, duration: &str, options: &[&str]) -> Result<Noise, String> {
     let time = |part: &str, what: &str| -> Result<Duration, String> {
         let time = parse_time(part).map_err(|error| format!("the {what}: {error}"))?;
@@ -75,7 +75,7 @@ fn drawn(period: &str, duration: &str, options: &[&str]) -> Result<Noise, String
     Ok(Noise { intervals: Intervals::Drawn(NoiseSpec { period, duration, regularity }), rank })
 }
 
-/// Noise as in a file.
+/// Reads noise from a trace file.
 fn recorded(file: &str, options: &[&str]) -> Result<Noise, String> {
     let mut rank = None;
     for option in options {
@@ -99,7 +99,7 @@ fn rank_of(number: &str) -> Result<u32, String> {
     number.parse().map_err(|_| format!("'{number}' is no rank; write rank=1"))
 }
 
-/// Why there is no trace: perhaps none was meant.
+/// Explains a missing trace: the user may not have meant a file.
 fn no_file(file: &str, error: &io::Error) -> String {
     let said = error.to_string();
     let said = said.split(" (os error").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The end of a run: its results, or why it failed.
+//! The end of a run: its results or its error.
 
 use super::undelivered::Lost;
 use super::{Cluster, NodeReport, Run, refusals, undelivered, verdict};
@@ -57,7 +57,7 @@ impl Cluster {
             Ok(_) if undelivered.is_some() && (lost.is_none() || !self.allowed.has(FailureKind::Lost)) => {
                 Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
             }
-            // A circle may go through other parts.
+            // A circle of pauses may go through other parts.
             Ok(_)
                 if self.network.paused_ring().is_some() || !self.is_whole() && self.network.has_paused() =>
             {
@@ -111,7 +111,7 @@ impl Cluster {
         }
     }
 
-    /// The ports that have paused each other in a circle; empty if there are none.
+    /// Describes ports that have paused each other in a circle; empty if there are none.
     fn ring_note(&self) -> String {
         self.network.paused_ring().map_or_else(String::new, |ring| {
             format!(
@@ -121,8 +121,8 @@ impl Cluster {
         })
     }
 
-    /// The effects of faults and full buffers on packets so far; only those of failed links and nodes, if cards send again.
-    /// Empty if there are none.
+    /// Describes the effects of faults and full buffers on packets so far. Where cards resend packets, only failed links and
+    /// nodes count. Empty if there are none.
     pub fn fault_notes(&self) -> String {
         undelivered::notes(&self.network, &self.cards)
     }
@@ -164,7 +164,7 @@ fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>), nic: Arc<str>) -> N
     }
 }
 
-/// Deadlock hints from the cards of each design.
+/// Returns deadlock hints from the cards of each design.
 fn hints(cards: &[Rc<dyn Card>]) -> String {
     let mut designs: Vec<&'static dyn Design> = Vec::new();
     for card in cards {

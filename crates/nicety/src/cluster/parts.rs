@@ -1,7 +1,7 @@
 //! A run in several threads or processes, each with a block of the hosts.
 //!
-//! Each builds the whole cluster and runs its part of it, so they share nothing but messages. A run that fails is run again
-//! as a whole, in one thread, or in each process: it is the same run, and who sees all of it can say why.
+//! Each builds the whole cluster and runs its part of it, so they share nothing but messages. A failed run is repeated as a
+//! whole, in one thread or in each process. It is the same run, and only a run with all hosts can explain the failure.
 
 use super::{Cluster, ClusterConfig};
 use crate::Error;
@@ -16,43 +16,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Progress, in units of the caller's: told how much is done, says whether to go on.
+/// A report of progress in the caller's units. Returns whether to continue.
 type Tell<'t> = dyn FnMut(u64) -> bool + 't;
 
-/// How a run is spread. Whoever names processes and threads gets processes, each of one thread.
+/// The threads and processes of a run. With processes, each has one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Spread {
-    /// Threads, of which there is one at least.
+    /// Number of threads, at least one.
     pub threads: usize,
-    /// The processes that all run it.
+    /// The processes of the run, if any.
     pub peers: Option<Peers>,
 }
 
 impl Spread {
-    /// So many threads.
+    /// Returns a spread over `threads` threads.
     pub fn threads(threads: usize) -> Spread {
         Spread { threads, peers: None }
     }
 
-    /// Over how many parts so many hosts are spread.
+    /// The number of parts for `hosts` hosts.
     pub fn parts(&self, hosts: u32) -> usize {
         let parts = self.peers.as_ref().map_or(self.threads, Peers::count);
         parts.clamp(1, hosts.max(1) as usize)
     }
 }
 
-/// Runs a cluster in parts, as many as `spread` says or as it has hosts. In each, `body` is given the
-/// [part](Cluster::part): it starts programs, runs the cluster, and returns what came of its hosts. The results are in the order
-/// of ranks, and all processes have all of them. In the caller's thread `go_on` is called with what all bodies have told; from
-/// a process, with an estimate of it.
+/// Runs a cluster in parts, as many as `spread` says, at most one per host. In each part, `body` gets its [part](Cluster::part)
+/// of the cluster: it starts programs, runs the cluster, and returns the results of its hosts.
 ///
-/// With a capture, one part does all. So it does for a run that has failed, which is thereby run twice.
+/// Results are in rank order, and all processes get all of them. In the caller's thread, `go_on` gets the progress of all bodies;
+/// with processes, an estimate of it. With a capture, one part runs all hosts. The same holds for the repetition of a failed run.
 ///
 /// # Errors
-/// As [`Cluster::new`] and `body`; the other processes are out of reach.
+/// As [`Cluster::new`] and `body`, or when other processes are out of reach.
 ///
 /// # Panics
-/// When `body` does.
+/// When `body` panics.
 pub fn in_parts<T: Send + Serialize + DeserializeOwned>(
     config: &ClusterConfig,
     spread: &Spread,
@@ -62,7 +61,7 @@ pub fn in_parts<T: Send + Serialize + DeserializeOwned>(
     let parts = if config.capture.is_some() { 1 } else { spread.parts(config.nodes) };
     if parts > 1 {
         let results = match &spread.peers {
-            // Hosts are fewer than processes at times: then every one runs all of them.
+            // With fewer hosts than processes, every process runs all hosts.
             Some(peers) if parts == peers.count() => in_processes(config, peers, go_on, &body)?,
             Some(_) => None,
             None => match in_threads(config, parts, go_on, &body) {
@@ -82,7 +81,7 @@ pub fn in_parts<T: Send + Serialize + DeserializeOwned>(
     body(&mut Cluster::new(config)?, go_on).map(|whole| vec![whole])
 }
 
-/// The configuration of part `number`, whose handlers' output is kept.
+/// Returns the configuration of part `number`, which keeps the handlers' output.
 fn config_of(config: &ClusterConfig, number: usize, printed: &Arc<Mutex<Vec<Logged>>>) -> ClusterConfig {
     let printed = printed.clone();
     ClusterConfig {
@@ -94,7 +93,7 @@ fn config_of(config: &ClusterConfig, number: usize, printed: &Arc<Mutex<Vec<Logg
     }
 }
 
-/// Prints what handlers did, in one piece, in the order of time.
+/// Prints the handlers' output in order of time.
 fn print(config: &ClusterConfig, mut printed: Vec<Logged>) {
     printed.sort_by_key(Logged::order);
     printed.iter().for_each(|line| (config.log)(line));
@@ -104,7 +103,7 @@ fn taken(printed: &Mutex<Vec<Logged>>) -> Vec<Logged> {
     std::mem::take(&mut *printed.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The results of all processes; none if one of them failed.
+/// Returns the results of all processes; none if one of them failed.
 fn in_processes<T: Serialize + DeserializeOwned>(
     config: &ClusterConfig,
     peers: &Peers,
@@ -159,7 +158,7 @@ fn in_threads<T: Send>(
             others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
         std::iter::once(first).chain(others).collect()
     });
-    // One that failed lets the others go, which then seem to be interrupted.
+    // A failed thread releases the others, which then report an interrupt.
     let (failed, interrupted): (Vec<_>, Vec<_>) = results
         .iter()
         .filter_map(|result| result.as_ref().err())

@@ -1,12 +1,12 @@
-//! When a run looks whether to go on: where its interrupt is set, and, if its caller wants to be asked, every so often.
+//! The checks of a run: for its interrupt, and for a pause if the caller wants one at intervals.
 
 use nicety_kernel::Interrupt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Looks of the kernel, each of a thousand events or so, between two pauses.
+/// Checks by the kernel, one per thousand events or so, between two pauses.
 const LOOKS: u32 = 256;
 
-/// The interrupt of a run, and the pauses of one whose caller is asked.
+/// The interrupt of a run, and its pauses for the caller.
 pub(super) struct Pauses {
     interrupt: Option<Interrupt>,
     /// Whether there are pauses.
@@ -23,7 +23,7 @@ impl Pauses {
         self.interrupt.as_ref().is_some_and(Interrupt::is_set)
     }
 
-    /// Whether the kernel is to stop.
+    /// Whether the kernel must stop.
     pub(super) fn is_due(&self) -> bool {
         let pauses = || {
             self.active.load(Ordering::Relaxed)
@@ -32,7 +32,7 @@ impl Pauses {
         self.is_interrupted() || pauses()
     }
 
-    /// Whether a run that stopped may go on, as far as its interrupt says.
+    /// Whether a stopped run may continue: its interrupt is not set.
     pub(super) fn is_over(&self) -> bool {
         !self.is_interrupted()
     }

@@ -3,11 +3,11 @@
 use nicety_nic::{Card, RefusedCommand};
 use std::rc::Rc;
 
-/// Most of them that are listed.
+/// Maximum listed commands.
 const LISTED: usize = 8;
 
-/// Refused commands, as notes on a run that ended badly: a handler that ignores a command's result does not wait, but
-/// others may wait for its effect.
+/// Returns refused commands, as notes on a failed run. A handler that ignores a command's result does not wait, but others may
+/// wait for its effect.
 pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
     let found = merged(cards.iter().map(|card| card.refused_commands()).zip(0..));
     let mut text: String = found
@@ -27,7 +27,7 @@ pub(crate) fn notes(cards: &[Rc<dyn Card>]) -> String {
     text
 }
 
-/// Refusals by place, added up over ranks.
+/// Merges refusals by source line, over ranks.
 fn merged(of_ranks: impl Iterator<Item = (Vec<RefusedCommand>, u32)>) -> Vec<(RefusedCommand, Vec<u32>)> {
     let mut found: Vec<(RefusedCommand, Vec<u32>)> = Vec::new();
     for (refused, rank) in of_ranks {

@@ -1,5 +1,5 @@
-//! Testers: nodes behind the hosts, each with a link of its own into the network, that send traffic to a host's card while the
-//! hosts' programs run.
+//! Testers: nodes after the hosts, each with its own link into the network. They send traffic to a host's card while the hosts'
+//! programs run.
 
 use super::mix::Mix;
 use crate::Error;
@@ -15,66 +15,67 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Most testers of a run.
+/// Maximum testers of a run.
 const MOST: usize = 64;
 
-/// Traffic for a host's card, and what became of it.
+/// Traffic for a host's card, and the dispositions of its frames.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TrafficReport {
     /// The expression.
     pub traffic: String,
-    /// The rank whose card it was for.
+    /// The rank of its target card.
     pub rank: u32,
-    /// Frames that its tester sent: all, unless the programs had ended before.
+    /// Frames that its tester sent: all of them, or those until the programs' end.
     pub offered: u64,
     /// Their bytes, without frame check sequences.
     pub offered_bytes: u64,
-    /// How long they take at their rate, until the next one would be due, which of a capture is a mean gap behind the last one.
+    /// Duration of the offered frames at their rate, up to the next due time. For a capture that is a mean gap after the last
+    /// frame.
     pub offered_ns: f64,
-    /// How much later than that the link was free, because the network held frames up.
+    /// Additional time until the link was free, because the network stalled frames.
     pub late_ns: f64,
-    /// Frames that the card took in.
+    /// Frames that the card accepted.
     pub handled: u64,
-    /// Of these, frames that went on: to the host, or out again.
+    /// Frames of `handled` that went on: to the host, or out again.
     pub passed: u64,
-    /// Of these, frames that handlers sent out.
+    /// Frames of `handled` that handlers sent out.
     pub to_wire: u64,
     /// Frames that handlers dropped.
     pub dropped_by_handler: u64,
     /// Frames on which handlers failed.
     pub failed: u64,
-    /// Frames whose check sequence was wrong.
+    /// Frames with a wrong check sequence.
     pub damaged: u64,
-    /// Frames that found a full buffer, of the card or of a switch, and were dropped.
+    /// Frames dropped by a full buffer, of the card or of a switch.
     pub dropped_by_overload: u64,
-    /// Frames that faults of the network lost.
+    /// Frames lost by faults of the network.
     pub lost: u64,
-    /// Of the frames for the host, those that it had no buffer for.
+    /// Frames for the host that were dropped without a buffer there.
     pub dropped_at_host: u64,
-    /// Frames that came to the tester from hosts and handlers.
+    /// Frames from hosts and handlers that reached the tester.
     pub returned: u64,
     /// Their bytes, without frame check sequences.
     pub returned_bytes: u64,
-    /// The latency through the card, from the last byte in the packet buffer until the frame has left it: the mean.
+    /// Mean latency through the card, from the last byte in the packet buffer until the frame has left it.
     pub latency_ns_mean: f64,
-    /// The median, by nearest rank, and at most 0.2 % above it; likewise the following.
+    /// Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
     pub latency_ns_p50: f64,
-    /// The 99th percentile.
+    /// 99th percentile of the latency.
     pub latency_ns_p99: f64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile of the latency.
     pub latency_ns_p999: f64,
-    /// The maximum, exactly.
+    /// Maximum latency, exact.
     pub latency_ns_max: f64,
 }
 
-/// What a tester has sent, and why it ended early, if it did.
+/// Frames that a tester has sent, and the error that ended it, if any.
 #[derive(Default)]
 struct Sent {
     offered: Offered,
     error: Option<TrafficError>,
 }
 
-/// Traffic for a rank, opened.
+/// Opened traffic for a rank.
 pub(super) struct Aimed {
     text: String,
     pub(super) rank: u32,
@@ -96,7 +97,7 @@ struct Running {
 #[derive(Default)]
 pub(super) struct Testers(Vec<Running>);
 
-/// An expression that is none, or a packet of it that cannot be sent.
+/// Returns the error of an invalid expression, or of a packet that cannot be sent.
 fn refused(text: &str, error: &TrafficError) -> Error {
     match error.place() {
         Some(_) => Error::Input(format!("traffic: {error}")),
@@ -104,10 +105,11 @@ fn refused(text: &str, error: &TrafficError) -> Error {
     }
 }
 
-/// Opens the traffic of a cluster with so many hosts. Where the expression says no addresses, frames are from the tester's own to the host's.
+/// Opens the traffic of a cluster with `hosts` hosts. Without addresses in the expression, frames go from the tester's address to
+/// the host's.
 ///
 /// # Errors
-/// Where it cannot be sent there, or cannot be read.
+/// When traffic cannot be sent to its target, or cannot be read.
 pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Result<Vec<Aimed>, Error> {
     if traffic.len() > MOST {
         return Err(Error::Input(format!(
@@ -145,7 +147,7 @@ pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Res
 }
 
 impl Testers {
-    /// Adds a tester, which sends traffic to a card from its start on, and stops when the barrier is left.
+    /// Adds a tester, which sends traffic to a card from its start on, and stops when the programs leave the barrier.
     pub(super) fn add(
         &mut self,
         aimed: Aimed,
@@ -186,7 +188,7 @@ impl Testers {
         self.0.is_empty()
     }
 
-    /// The first error of a capture that was read while it was sent, or of a rate above the wire's.
+    /// Returns the first error of a capture that failed while it was sent, or of a rate above the wire rate.
     pub(super) fn error(&self) -> Option<Error> {
         self.0.iter().find_map(|running| {
             let Sent { offered, error } = &*running.sent.borrow();
@@ -199,7 +201,7 @@ impl Testers {
         })
     }
 
-    /// What became of all traffic.
+    /// Returns the dispositions of all traffic.
     pub(super) fn reports(&self, cards: &[Rc<dyn Card>], network: &Network) -> Vec<TrafficReport> {
         let report = |running: &Running| {
             let Running { text, rank, node, tester, sent, .. } = running;

@@ -1,4 +1,4 @@
-//! Errors and notes about messages that a network did not deliver: for its faults, or for want of room.
+//! Errors and notes about messages that a network did not deliver, because of faults or full buffers.
 
 use nicety_fabric::{Cause, FaultStatistics, LostData, LostPacket, Network, Place};
 use nicety_nic::parts::transport::Undelivered;
@@ -6,22 +6,23 @@ use nicety_nic::{Card, FailureKind, ProgramFailure};
 use nicety_types::NodeId;
 use std::rc::Rc;
 
-/// Most messages or packets that are listed.
+/// Maximum listed messages or packets.
 const LISTED: usize = 10;
 
-/// Undelivered messages, and why; none if the run need not fail for them. Without reliable transport only losses from
-/// failed links and nodes and from full buffers count, because a program may not need a packet that is lost by chance.
+/// Describes undelivered messages and their causes; none if the run need not fail. Without reliable transport only losses from
+/// failed links and nodes and from full buffers count. A program may not need a packet that is lost by chance.
 pub(crate) fn undelivered(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     if reliable(cards) == Some(true) { given_up(network, cards) } else { lost_for_good(network, cards) }
 }
 
-/// Losses of a run that came to its end: an error's text, and the failure of the host that sent the first packet.
+/// Losses of a completed run: the error's text, and the failure of the host that sent the first packet.
 pub(crate) struct Lost {
     pub(crate) text: String,
     pub(crate) failure: ProgramFailure,
 }
 
-/// Data that the network lost or damaged and nothing sends again; without `drops`, not for want of room. None if there is none.
+/// Returns data that the network lost or damaged and nothing sends again. Without `drops`, excludes losses from full buffers.
+/// None without losses.
 pub(crate) fn lost(network: &Network, cards: &[Rc<dyn Card>], drops: bool) -> Option<Lost> {
     let failure = |(node, time), text, times| ProgramFailure {
         kind: FailureKind::Lost,
@@ -48,14 +49,14 @@ pub(crate) fn lost(network: &Network, cards: &[Rc<dyn Card>], drops: bool) -> Op
     let why = format!("packets were {}, and nothing sends them again{}", causes.verb(), causes.listed(": "));
     let failure = failure((first.source, first.time), format!("{why}; the first: {first}"), times);
     let lines = match reliable(cards) {
-        // Among those that were lost first are segments of TCP.
+        // The first losses include segments of TCP.
         Some(true) => lost.iter().map(|data| data.first).collect(),
         _ => network.lost_packets(),
     };
     Some(Lost { text: for_good(&causes, &lines, cards), failure })
 }
 
-/// Messages that cards gave up.
+/// Returns the messages that cards gave up.
 fn given_up_by(cards: &[Rc<dyn Card>]) -> impl Iterator<Item = (NodeId, Undelivered)> {
     cards
         .iter()
@@ -63,7 +64,7 @@ fn given_up_by(cards: &[Rc<dyn Card>]) -> impl Iterator<Item = (NodeId, Undelive
         .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (NodeId(rank), message)))
 }
 
-/// Messages that cards gave up, with the fate of their packets since the last progress.
+/// Describes messages that cards gave up, and the fate of their packets since the last progress.
 fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let messages: Vec<(NodeId, Undelivered)> = given_up_by(cards).collect();
     if messages.is_empty() {
@@ -98,7 +99,7 @@ fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     Some(format!("{why}; {} not delivered{}", counted(lines.len() as u64, "message", true), listed(&lines)))
 }
 
-/// Packets lost for good because a link or node has failed, or a buffer was full.
+/// Describes packets that a failed link or node, or a full buffer, lost for good.
 fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
@@ -111,7 +112,7 @@ fn lost_for_good(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     failed.then(|| for_good(&causes, &network.lost_packets(), cards))
 }
 
-/// The text of packets that were lost for these causes.
+/// Returns the text of packets that were lost for these causes.
 fn for_good(causes: &Causes, packets: &[LostPacket], cards: &[Rc<dyn Card>]) -> String {
     let why = match reliable(cards) {
         Some(true) => "TCP alone sends again",
@@ -128,7 +129,7 @@ fn for_good(causes: &Causes, packets: &[LostPacket], cards: &[Rc<dyn Card>]) -> 
     head + &listed(&lines)
 }
 
-/// Causes of lost packets: whether it was a failure, and their number.
+/// Causes of lost packets: the text, whether it was a failure, and the number of packets.
 #[derive(Default)]
 struct Causes(Vec<(String, bool, u64)>);
 
@@ -155,13 +156,13 @@ impl Causes {
         }
     }
 
-    /// The failed links and nodes, if there was no other cause.
+    /// Returns the failed links and nodes, if there was no other cause.
     fn failures_alone(&self) -> Option<String> {
         let texts: Vec<&str> = self.0.iter().map(|(text, ..)| text.as_str()).collect();
         (!texts.is_empty() && self.0.iter().all(|(_, failure, _)| *failure)).then(|| texts.join(", "))
     }
 
-    /// All causes, the most frequent first.
+    /// Lists all causes, the most frequent first.
     fn listed(&self, before: &str) -> String {
         let mut causes: Vec<_> = self.0.iter().collect();
         causes.sort_by_key(|(.., times)| std::cmp::Reverse(*times));
@@ -187,8 +188,8 @@ impl Causes {
 
 const DAMAGED: &str = "damaged";
 
-/// The effects of faults and full buffers, as notes on a run that ended badly for another reason. Where cards send again, only
-/// failed links and nodes are named.
+/// Describes the effects of faults and full buffers, as notes on a run that failed for another reason. Where cards resend
+/// packets, only failed links and nodes are named.
 pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     if reliable(cards) == Some(true) {
         return failures_note(network);
@@ -224,7 +225,7 @@ pub(crate) fn notes(network: &Network, cards: &[Rc<dyn Card>]) -> String {
     )
 }
 
-/// The failed links and nodes that lost packets, which no card makes up for; empty if there are none.
+/// Names failed links and nodes that lost packets, which no card recovers; empty if there are none.
 fn failures_note(network: &Network) -> String {
     let mut causes = Causes::default();
     for (from, to, cause, times) in network.causes() {
@@ -239,7 +240,7 @@ fn failures_note(network: &Network) -> String {
     lost.collect()
 }
 
-/// Whether the cards send packets again that the network lost; none if their design never does.
+/// Whether the cards resend packets that the network lost; none if their design never does.
 fn reliable(cards: &[Rc<dyn Card>]) -> Option<bool> {
     cards.first().and_then(|card| card.is_reliable())
 }

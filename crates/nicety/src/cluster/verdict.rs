@@ -1,4 +1,4 @@
-//! The verdict on a completed run: its failures, and which of them were allowed.
+//! The verdict on a completed run: its failures, and the allowed ones among them.
 
 use super::NodeReport;
 use crate::Error;
@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;
 
-/// Most failures that a text lists, beside those of `failure_lines`.
+/// Maximum failures in a text, beside those of `failure_lines`.
 const LISTED: usize = 8;
 
-/// Failures of handlers and processes that do not fail the run. None by default: a run in which a handler trapped,
-/// failed, overran its budget or had a command refused is an error, even if no program waited for it.
+/// Failures of handlers and processes that do not fail the run; none by default. By default a trap, a failure, an exceeded budget
+/// or a refused command fails the run, even if no program waited for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
     kinds: u8,
@@ -28,7 +28,7 @@ impl Allowed {
         Allowed { kinds: self.kinds | 1 << kind as u8 }
     }
 
-    /// Whether failures of this kind are allowed.
+    /// Whether this kind of failure is allowed.
     pub const fn has(self, kind: FailureKind) -> bool {
         self.kinds >> kind as u8 & 1 != 0
     }
@@ -37,7 +37,7 @@ impl Allowed {
 impl FromStr for Allowed {
     type Err = Error;
 
-    /// Names of kinds, separated by commas, or `all`.
+    /// Parses names of kinds, separated by commas, or `all`.
     fn from_str(text: &str) -> Result<Allowed, Error> {
         if text == "all" {
             return Ok(Allowed::ALL);
@@ -61,15 +61,15 @@ impl FromStr for Allowed {
 pub struct Failure {
     /// The rank of its card.
     pub rank: u32,
-    /// `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code; `budget`, a
-    /// budget of its application was used up; `refused`, the card refused a command; `lost`, packets that it sent were lost or
-    /// damaged on the way, and nothing sends them again.
+    /// `trap`: a handler or process was stopped. `fail`: it returned a failure or an invalid return code. `budget`: a budget of
+    /// its application was used up. `refused`: the card refused a command. `lost`: packets that it sent were lost or damaged in
+    /// the network, and nothing sends them again.
     #[serde(serialize_with = "name")]
     #[schemars(with = "String")]
     pub kind: FailureKind,
-    /// Description, and place in the source.
+    /// Description, and source line.
     pub text: String,
-    /// Number of times.
+    /// Number of occurrences.
     pub times: u64,
 }
 
@@ -77,7 +77,7 @@ fn name<S: serde::Serializer>(kind: &FailureKind, to: S) -> Result<S::Ok, S::Err
     to.serialize_str(kind.name())
 }
 
-/// The failures on a node: of its programs, refused commands, and messages without budget.
+/// Returns the failures on a node: of its programs, refused commands, and messages without budget.
 pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     let own = |failure: &ProgramFailure| Failure {
         rank,
@@ -100,10 +100,10 @@ pub(crate) fn failures(rank: u32, node: &NodeReport) -> Vec<Failure> {
     node.failures.iter().map(own).chain(refused).chain(unserved).collect()
 }
 
-/// Fails a completed run for these nodes' failures; `label` is the label of a rank in texts.
+/// Fails a completed run with these nodes' failures. `label` returns the label of a rank in texts.
 ///
 /// # Errors
-/// [`Error::HandlerTrap`] with the failures that were not allowed.
+/// [`Error::HandlerTrap`] with the failures that are not allowed.
 pub(crate) fn check(
     nodes: &[NodeReport],
     allowed: Allowed,

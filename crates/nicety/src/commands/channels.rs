@@ -20,14 +20,14 @@ pub enum ChannelCall {
 /// A message that a selection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A direct one.
+    /// A direct message.
     Direct {
         /// Its channel.
         channel: u64,
         /// Its length.
         bytes: u32,
     },
-    /// An indirect one.
+    /// An indirect message.
     Indirect {
         /// Its channel.
         channel: u64,

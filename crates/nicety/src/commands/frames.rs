@@ -3,23 +3,23 @@
 use super::{OnCards, Outcome, Program, numbered};
 use crate::Error;
 
-/// A compiled program, and the name of its frame handler if it is not the usual one.
+/// A compiled program, and the name of its frame handler if it is not the default.
 pub(super) type Compiled = (Vec<u8>, Option<String>);
 
 /// [`FrameHandlers`](crate::FrameHandlers)'s functions, under the same names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions and arguments of `FrameHandlers`, under the same names")]
 pub enum FrameSetup {
-    /// A compiled program with a frame handler of this name, or the usual one; it gets a number that is valid on every host.
+    /// Loads a compiled program with a frame handler of this name or the default one. Its number is valid on every host.
     Load { elf: Vec<u8>, name: Option<String> },
     Install {
         rule: String,
-        /// Numbered by the outcome of `Load`.
+        /// The number in the outcome of `Load`.
         handlers: u64,
         state: Vec<u8>,
     },
     State {
-        /// Numbered by the outcome of `Install`.
+        /// The number in the outcome of `Install`.
         number: usize,
     },
 }

@@ -7,7 +7,7 @@ use crate::{ApplicationConfig, ApplicationId, Attach, Error, HandlerNames, Host,
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions and arguments of `Portals`, under the same names")]
 pub enum HandlerSetup {
-    /// A compiled program, which gets a number that is valid on every host.
+    /// Loads a compiled program. Its number is valid on every host.
     Load {
         elf: Vec<u8>,
         names: HandlerNames,
@@ -22,13 +22,13 @@ pub enum HandlerSetup {
     HpuFree {
         memory: HpuMemoryId,
     },
-    /// Its number is in the upper half of the outcome, its length in the lower one.
+    /// Finds a variable. The upper half of the outcome is its number, the lower half its length.
     HpuVariable {
         handlers: u32,
         name: String,
     },
     Attach {
-        /// Numbered by the outcome of `Load`.
+        /// The number in the outcome of `Load`.
         handlers: u64,
         /// The initial state, unless it is shared memory.
         state: Vec<u8>,

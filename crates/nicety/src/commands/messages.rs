@@ -26,7 +26,7 @@ pub enum MessageCall {
         source: Option<u32>,
         tags: Tags,
     },
-    /// A receive, numbered by the outcome of `PostRecv`.
+    /// Waits for a receive, by the number in the outcome of `PostRecv`.
     Received {
         posted: u64,
     },
@@ -51,7 +51,7 @@ pub enum MessageCall {
 pub struct Extent {
     /// The part.
     pub part: Part,
-    /// Offsets in it and lengths; all of it if none.
+    /// Offsets in the part and lengths; all of the part if none.
     pub blocks: Option<Vec<(u64, u64)>>,
 }
 

@@ -1,14 +1,13 @@
-//! The interface to programs that run elsewhere, for example in Python: commands are plain typed data, each defined
-//! once.
+//! The interface to programs that run elsewhere, for example in Python. Commands are plain typed data, each defined once.
 //!
-//! A command is a [`Setup`], which takes no virtual time and is answered at once by [`Program::set_up`], or a
-//! [`Call`], which takes virtual time: [`drive`] resumes a [`Thread`] of the program until it makes a call, and
-//! resumes it with the call's [`Outcome`] when that time has passed. While a thread runs, virtual time stands still.
-//! Commands refer to objects, such as buffers, by the numbers in earlier outcomes.
+//! A [`Setup`] takes no virtual time, and [`Program::set_up`] returns its outcome at once. A [`Call`] takes virtual time:
+//! [`drive`] resumes a [`Thread`] of the program until it makes a call, and resumes it with the call's [`Outcome`] after that
+//! time. Virtual time stands still while a thread runs. Commands refer to objects, such as buffers, by the numbers in earlier
+//! outcomes.
 //!
-//! Each file has the commands about one subject, and carries them out on a [`Host`]: `messages.rs`, `portals.rs`,
-//! `handlers.rs`, `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `names.rs` parses the names of options and
-//! operators.
+//! Each file has the commands of one subject, and executes them on a [`Host`]: `messages.rs`, `portals.rs`, `handlers.rs`,
+//! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `names.rs` parses the names of
+//! options and operators.
 
 mod channels;
 mod frames;
@@ -57,23 +56,23 @@ pub enum Setup {
     },
     /// A host's resources on a Portals card.
     Portals(PortalsSetup),
-    /// About handlers.
+    /// Handlers.
     Handlers(HandlerSetup),
-    /// About processes of the card.
+    /// Processes of the card.
     Processes(ProcessSetup),
-    /// About processes of the host with interfaces of their own.
+    /// Processes of the host with their own interfaces.
     Interfaces(InterfaceSetup),
-    /// About RDMA, and the memory of a graphics processor.
+    /// RDMA, and the memory of a graphics processor.
     Rdma(RdmaSetup),
-    /// About sockets.
+    /// Sockets.
     Sockets(SocketSetup),
-    /// About handlers on frames.
+    /// Handlers on frames.
     Frames(FrameSetup),
-    /// Asks whether the host's card has this interface: [`Outcome::Nothing`] if it has.
+    /// Checks that the host's card has this interface: [`Outcome::Nothing`] if it has.
     Has(Api),
 }
 
-/// The interfaces that only cards of one design have, by their handle of [`Host`].
+/// An interface of one card design, by its handle of [`Host`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions of `Host` that give them")]
 pub enum Api {
@@ -93,13 +92,13 @@ pub enum Call {
     Messages(MessageCall),
     /// Calls to a Portals card.
     Portals(PortalsCall),
-    /// About the memory of handlers.
+    /// The memory of handlers.
     Handlers(HandlerCall),
-    /// About processes of the card.
+    /// Processes of the card.
     Processes(ProcessCall),
-    /// About channels to them.
+    /// Channels to processes of the card.
     Channels(ChannelCall),
-    /// About processes of the host with interfaces of their own.
+    /// Processes of the host with their own interfaces.
     Interfaces(InterfaceCall),
     /// RDMA of a process of the host.
     Rdma {
@@ -108,7 +107,7 @@ pub enum Call {
         /// The call.
         call: RdmaCall,
     },
-    /// About a socket.
+    /// A socket.
     Sockets {
         /// Its number.
         socket: u32,
@@ -120,7 +119,7 @@ pub enum Call {
 /// A part of a buffer of the program's host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The buffer, numbered by [`Outcome::Buffer`].
+    /// The number of the buffer, from [`Outcome::Buffer`].
     pub buffer: u32,
     /// First byte.
     pub offset: u64,
@@ -131,13 +130,13 @@ pub struct Part {
 /// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done, without a value.
+    /// Success without a value.
     Nothing,
     /// A number: a handle, a count, or the number of a new object.
     Word(u64),
     /// Bytes that were read.
     Bytes(Vec<u8>),
-    /// Memory. [`Program::memory`] has its bytes.
+    /// Memory. [`Program::memory`] returns its bytes.
     Buffer {
         /// Its number in commands.
         number: u32,
@@ -150,11 +149,11 @@ pub enum Outcome {
     Received(Received),
     /// The value of a counter.
     Count(CtEvent),
-    /// The first counter that reached its threshold, with its value; none after the time limit.
+    /// The first counter that reached its threshold, with its value; none after the timeout.
     Reached(Option<(CtHandle, CtEvent)>),
     /// The next event of a queue; none if it is empty.
     Event(Option<Event>),
-    /// The first event of several queues, with its queue; none after the time limit.
+    /// The first event of several queues, with its queue; none after the timeout.
     Polled(Option<(EqHandle, Event)>),
     /// The first of several messages, with its bytes if it is direct.
     Selected(u32, Vec<u8>),
@@ -162,7 +161,7 @@ pub enum Outcome {
     Completed(Option<Completed>),
     /// A registered region.
     Region(Region),
-    /// An event of a process with RDMA; none if none has come.
+    /// An event of a process with RDMA; none if there is none.
     RdmaEvent(Option<apenet::Event>),
     /// A datagram, and its sender.
     Datagram(Vec<u8>, SocketAddr),
@@ -186,17 +185,16 @@ pub enum Next {
 
 /// A thread of a program that runs elsewhere.
 pub trait Thread: 'static {
-    /// Runs it up to its next call or its end. `reply` is the outcome of its last call, [`Outcome::Nothing`]
-    /// initially.
+    /// Runs it up to its next call or its end. `reply` is the outcome of its last call, [`Outcome::Nothing`] at the start.
     fn resume(&mut self, reply: Result<Outcome, Error>) -> Next;
 }
 
-/// A call in flight. Boxed with exactly the size of its own future, so that a thread that computes does not move the
-/// state of a receive.
+/// A call in flight. It is boxed with exactly the size of its own future. So a computing thread does not move the state of a
+/// receive.
 type Carried<'c> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 'c>>;
 
-/// Compiled programs loaded for a cluster's cards: a program that one host has loaded, the others attach by its
-/// number. Cheap to clone; a clone is the same list.
+/// Compiled programs loaded for a cluster's cards. Other hosts attach a program, which one host has loaded, by its number. Cheap
+/// to clone; a clone is the same list.
 #[derive(Clone, Default)]
 pub struct Loaded {
     handlers: Shared<OnCards<(Vec<u8>, HandlerNames), Handlers>>,
@@ -215,15 +213,15 @@ struct OnCards<S, T> {
 }
 
 impl<S, T: Clone> OnCards<S, T> {
-    /// The program `source`, loaded for cards of this specification.
+    /// Returns the program `source`, loaded for cards of this specification.
     fn new(source: S, spec: usize, loaded: T) -> OnCards<S, T> {
         OnCards { source, loaded: RefCell::new(vec![(spec, loaded)]) }
     }
 
-    /// The loaded form for cards of a specification.
+    /// Returns the loaded form for cards of a specification, and loads it if necessary.
     ///
     /// # Errors
-    /// When it has not been loaded for that specification, and does not fit it.
+    /// When it does not fit that specification.
     fn on(&self, spec: usize, load: impl FnOnce(&S) -> Result<T, Error>) -> Result<T, Error> {
         if let Some((_, loaded)) = self.loaded.borrow().iter().find(|(known, _)| *known == spec) {
             return Ok(loaded.clone());
@@ -234,8 +232,7 @@ impl<S, T: Clone> OnCards<S, T> {
     }
 }
 
-/// A program on its host, with its numbered objects, which its threads share. Cheap to clone; a clone is the same
-/// one.
+/// A program on its host, with the numbered objects that its threads share. Cheap to clone; a clone is the same program.
 #[derive(Clone)]
 pub struct Program(Rc<Inner>);
 
@@ -244,7 +241,7 @@ struct Inner {
     loaded: Loaded,
     buffers: RefCell<Vec<Buffer>>,
     receives: RefCell<Receives>,
-    /// Processes it has started.
+    /// Processes that it has started.
     started: RefCell<Vec<Process>>,
     channels: RefCell<Vec<Channel>>,
 }
@@ -256,17 +253,17 @@ struct Receives {
     posted: u64,
 }
 
-/// Runs a program on its host: its first thread, and those that it gathers.
+/// Runs a program on its host: its first thread, and the threads that it gathers.
 ///
 /// # Errors
-/// No errors of the program's own, which its threads keep.
+/// No errors of the program itself, which its threads keep.
 pub async fn drive(program: Program, thread: Box<dyn Thread>) -> Result<(), Error> {
     let host = program.0.host.clone();
     program.run(host, thread).await
 }
 
 impl Program {
-    /// A program to run on a host of a cluster, with the programs loaded for its cards.
+    /// Returns a program for a host of a cluster, with the programs loaded for its cards.
     pub fn new(host: Host, loaded: Loaded) -> Program {
         Program(Rc::new(Inner {
             host,
@@ -283,7 +280,7 @@ impl Program {
         self.0.host.now()
     }
 
-    /// Carries out a command that takes no virtual time.
+    /// Executes a command that takes no virtual time.
     ///
     /// # Errors
     /// As the corresponding function of [`Host`].
@@ -307,10 +304,10 @@ impl Program {
         }
     }
 
-    /// The bytes of a buffer; none if its length is zero.
+    /// Returns the bytes of a buffer; none if its length is zero.
     ///
     /// # Errors
-    /// When there is no such buffer.
+    /// When the buffer does not exist.
     pub fn memory(&self, number: u32) -> Result<Option<Arc<HostBytes>>, Error> {
         self.with_buffer(number, |buffer| buffer.shared().cloned())
     }
@@ -331,10 +328,10 @@ impl Program {
         }
     }
 
-    /// Carries out a call of a thread of the program, for those that keep its threads themselves: `host` is the thread's own.
+    /// Executes a call of a thread of the program, for callers that keep its threads themselves. `host` is the thread's own.
     ///
     /// # Errors
-    /// What the call's function of [`Host`] fails with; a number that names nothing.
+    /// As the call's function of [`Host`], and for a number without an object.
     pub async fn call(&self, host: &Host, call: Call) -> Result<Outcome, Error> {
         self.carry_out(host, call).await
     }
@@ -382,7 +379,7 @@ impl Program {
     }
 }
 
-/// The outcome without a value.
+/// Returns the outcome without a value.
 fn nothing((): ()) -> Outcome {
     Outcome::Nothing
 }

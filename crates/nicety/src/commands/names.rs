@@ -1,5 +1,4 @@
-//! Names of options, operators and the like in texts: those of the Portals specification without `PTL_`, and those of
-//! specs.
+//! Names of options, operators and the like in texts: those of the Portals specification without `PTL_`, and those of specs.
 
 use crate::Error;
 use crate::qnix::How;
@@ -8,15 +7,15 @@ use nicety_portals::{
     AckRequest, Atomic, AtomicOp, Datatype, List, MdOptions, MeOptions, PtOptions, StatusRegister,
 };
 
-/// Options of a match entry, such as `op_put`.
+/// Parses options of a match entry, such as `op_put`.
 ///
 /// # Errors
-/// [`Error::Input`] with the valid names when there is no such option.
+/// [`Error::Input`] with the valid names when an option does not exist.
 pub fn me_options(names: &[String]) -> Result<MeOptions, Error> {
     options(names, MeOptions::from_name, "match entry")
 }
 
-/// Options of a memory descriptor, such as `event_ct_send`.
+/// Parses options of a memory descriptor, such as `event_ct_send`.
 ///
 /// # Errors
 /// As [`me_options`].
@@ -24,7 +23,7 @@ pub fn md_options(names: &[String]) -> Result<MdOptions, Error> {
     options(names, MdOptions::from_name, "memory descriptor")
 }
 
-/// Options of a portal table entry, such as `flowctrl`.
+/// Parses options of a portal table entry, such as `flowctrl`.
 ///
 /// # Errors
 /// As [`me_options`].
@@ -32,18 +31,18 @@ pub fn pt_options(names: &[String]) -> Result<PtOptions, Error> {
     options(names, PtOptions::from_name, "portal table entry")
 }
 
-/// `priority` or `overflow`.
+/// Parses `priority` or `overflow`.
 ///
 /// # Errors
-/// [`Error::Input`] when it is neither.
+/// [`Error::Input`] for any other name.
 pub fn list(name: &str) -> Result<List, Error> {
     one_of(name, [("priority", List::Priority), ("overflow", List::Overflow)], "list")
 }
 
-/// An acknowledgement: `no_ack`, `ack`, `ct_ack` or `oc_ack`.
+/// Parses an acknowledgement: `no_ack`, `ack`, `ct_ack` or `oc_ack`.
 ///
 /// # Errors
-/// [`Error::Input`] when it is none of them.
+/// [`Error::Input`] for any other name.
 pub fn ack(name: &str) -> Result<AckRequest, Error> {
     let names = [
         ("no_ack", AckRequest::None),
@@ -54,11 +53,10 @@ pub fn ack(name: &str) -> Result<AckRequest, Error> {
     one_of(name, names, "acknowledgement")
 }
 
-/// An operator with a type of items, without `_T`, such as `sum` and `uint64`.
+/// Parses an operator and a type of items without `_T`, such as `sum` and `uint64`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such operator or type, [`Error::Program`] when the operator does not apply to
-/// the type.
+/// [`Error::Input`] when the operator or type does not exist, [`Error::Program`] when the operator does not apply to the type.
 pub fn atomic(operator: &str, datatype: &str) -> Result<Atomic, Error> {
     let short = |name: &str| name.trim_start_matches("PTL_").trim_end_matches("_T").to_lowercase();
     let operators = AtomicOp::ALL.iter().map(|&op| (short(op.name()), op));
@@ -68,31 +66,31 @@ pub fn atomic(operator: &str, datatype: &str) -> Result<Atomic, Error> {
     Atomic::new(op, datatype).map_err(|error| Error::Program(error.to_string()))
 }
 
-/// A status register, such as `drop_count`.
+/// Parses a status register, such as `drop_count`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such register.
+/// [`Error::Input`] when the register does not exist.
 pub fn status_register(name: &str) -> Result<StatusRegister, Error> {
     one_of(name, StatusRegister::ALL.map(|register| (register.name(), register)), "status register")
 }
 
-/// A memory of a card with microengines: `cls`, `ctm`, `imem` or `emem`.
+/// Parses a memory of a card with microengines: `cls`, `ctm`, `imem` or `emem`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such memory.
+/// [`Error::Input`] when the memory does not exist.
 pub fn card_memory(name: &str) -> Result<MemoryKind, Error> {
     one_of(name, MemoryKind::ALL.map(|kind| (kind.key(), kind)), "memory of the card")
 }
 
-/// A transfer method between a process and its card, such as `auto`.
+/// Parses a transfer method between a process and its card, such as `auto`.
 ///
 /// # Errors
-/// [`Error::Input`] when there is no such method.
+/// [`Error::Input`] when the method does not exist.
 pub fn how(name: &str) -> Result<How, Error> {
     one_of(name, How::ALL.map(|how| (how.name(), how)), "way to move a message")
 }
 
-/// The item with this name.
+/// Returns the item with this name.
 fn one_of<N: AsRef<str>, T>(
     name: &str,
     known: impl IntoIterator<Item = (N, T)>,

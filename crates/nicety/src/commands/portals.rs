@@ -69,13 +69,13 @@ pub enum PortalsCall {
         pt: u32,
         enabled: bool,
     },
-    /// `me` is the entry without its memory, which is `part`.
+    /// Appends a match entry. `me` is the entry without its memory, which is `part`.
     MeAppend {
         part: Part,
         pt: u32,
         me: Me,
         list: List,
-        /// Whether to wait until the card has appended it; the outcome is then its handle.
+        /// Whether to wait until the card has appended it. The outcome is then its handle.
         wait: bool,
     },
     MeUnlink {

@@ -7,12 +7,12 @@ use crate::{CardMemory, Error, Host, Start};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the functions and arguments of `Channels`, under the same names")]
 pub enum ProcessSetup {
-    /// A compiled program, which gets a number that is valid on every host.
+    /// Loads a compiled program. Its number is valid on every host.
     Load {
         elf: Vec<u8>,
     },
     Start {
-        /// Numbered by the outcome of `Load`.
+        /// The number in the outcome of `Load`.
         processes: u64,
         name: String,
         microengine: u32,
@@ -23,7 +23,7 @@ pub enum ProcessSetup {
     OpenQueue {
         queue: u32,
     },
-    /// Checks a part of the card's memory; the outcome is its address for processes.
+    /// Checks a part of the card's memory. The outcome is its address for processes.
     CardMemory {
         part: CardMemory,
     },
@@ -40,7 +40,7 @@ pub enum ProcessSetup {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the calls and arguments of `Channels`, under the same names")]
 pub enum ProcessCall {
-    /// A process, numbered by the outcome of `Start`.
+    /// Waits for the end of a process, by the number in the outcome of `Start`.
     Finished { process: u64 },
 }
 

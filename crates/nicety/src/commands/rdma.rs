@@ -1,4 +1,4 @@
-//! Commands of processes whose card has RDMA, and of hosts with a graphics processor.
+//! Commands of processes with RDMA on their card, and of hosts with a graphics processor.
 
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host, Rdma};

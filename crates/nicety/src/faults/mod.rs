@@ -1,4 +1,4 @@
-//! Faults of the network, as users write them.
+//! Faults of the network, in the form that users write.
 //!
 //! On one line, as for the command line:
 //!
@@ -10,18 +10,18 @@
 //!
 //! ```toml
 //! seed = 7
-//! loss = 1e-3                  # packets lost, from 0 to 1; so corrupt (a byte damaged) and duplicate
-//! reorder = "1e-3:5 us"        # how many are late, and by how much at most
-//! burst = 4                    # packets lost, or damaged, in a row, in the mean
+//! loss = 1e-3                  # fraction of lost packets, 0 to 1; corrupt (a damaged byte) and duplicate alike
+//! reorder = "1e-3:5 us"        # fraction of late packets, and their maximum delay
+//! burst = 4                    # mean number of consecutive packets lost or damaged
 //! fail = [
 //!     "hosts.1@2 ms",                        # a node, from then on
-//!     "hosts.0 -> switch.0@5 us..9 us",      # one direction of a link, for a while
-//!     "hosts.2 <-> switch.0@1 ms",           # both, for good
+//!     "hosts.0 -> switch.0@5 us..9 us",      # one direction of a link, for an interval
+//!     "hosts.2 <-> switch.0@1 ms",           # both directions, for good
 //! ]
 //!
 //! [[link]]
 //! name = "hosts.3 -> switch.0"
-//! loss = 0.5                   # what is not said here is as above
+//! loss = 0.5                   # keys that are missing here have the values above
 //! drop = [1, 5]                # the first and the fifth packet of this direction
 //! ```
 
@@ -33,11 +33,11 @@ use nicety_spec::units::parse_time;
 use nicety_types::{Duration, Time};
 use value::Node;
 
-/// Keys of a document, and of a link in it.
+/// Keys of a document, and of one of its links.
 const KEYS: [&str; 8] = ["seed", "loss", "corrupt", "duplicate", "reorder", "burst", "fail", "link"];
 const LINK_KEYS: [&str; 7] = ["name", "loss", "corrupt", "duplicate", "reorder", "burst", "drop"];
 
-/// Longest list.
+/// Maximum length of a list.
 const MOST: usize = 100_000;
 
 /// Reads faults: a line of `key=value`, TOML or a JSON object.
@@ -48,7 +48,7 @@ pub fn parse(text: &str) -> Result<Faults, Error> {
     read(text).map_err(|problem| Error::Input(format!("faults{problem}")))
 }
 
-/// `, line 3: loss: ...`, or an error without a place.
+/// An error such as `, line 3: loss: ...`, or without a place.
 type Problem = String;
 
 fn read(text: &str) -> Result<Faults, Problem> {
@@ -81,7 +81,7 @@ fn read(text: &str) -> Result<Faults, Problem> {
     Ok(faults)
 }
 
-/// Rates; those not written default to `usual`.
+/// Reads rates. Missing ones default to `usual`.
 fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
     let rate = |key, usual| table.get(key).map_or(Ok(usual), |node| node.rate(key));
     let mut rates = Rates {
@@ -102,7 +102,7 @@ fn rates(table: &Node, usual: Rates) -> Result<Rates, Problem> {
         }
     }
     for (key, rate) in [("loss", rates.loss), ("corrupt", rates.corruption)] {
-        // There is at least one packet between two bursts.
+        // At least one packet separates two bursts.
         let most = rates.burst / (rates.burst + 1.0);
         if rates.burst > 0.0 && rate > most && rate < 1.0 {
             let burst = rates.burst;
@@ -144,7 +144,7 @@ fn read_link(link: &Node, usual: Rates) -> Result<LinkFaults, Problem> {
     Ok(LinkFaults { from, to, rates: rates(link, usual)?, down: Vec::new(), drop })
 }
 
-/// `hosts.1@2ms`, `hosts.0 -> switch.0@5us..9us`, or both directions with `<->`.
+/// Reads a failure: `hosts.1@2ms`, `hosts.0 -> switch.0@5us..9us`, or both directions with `<->`.
 fn read_failure(node: &Node, faults: &mut Faults) -> Result<(), Problem> {
     let text = node.text("fail")?;
     let wrong = |why: &str| {

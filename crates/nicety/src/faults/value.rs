@@ -4,7 +4,7 @@ use super::Problem;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and its line, if there are lines.
+/// A value and its line, if the notation has lines.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) value: Value,
@@ -49,7 +49,7 @@ fn line(text: &str) -> Result<Node, Problem> {
         let (key, node) = (key.trim().to_owned(), Node::loose(value.trim(), None));
         match entries.iter_mut().find(|(other, _)| *other == key) {
             None => entries.push((key, node)),
-            // The only key that may be repeated.
+            // The only key that may occur twice.
             Some((_, before)) if key == "fail" => match &mut before.value {
                 Value::List(nodes) => nodes.push(node),
                 _ => before.value = Value::List(vec![before.clone(), node]),
@@ -105,13 +105,13 @@ impl Node {
         Node { value: Value::Loose(text.to_owned()), line }
     }
 
-    /// An error in the value of a key, with its line.
+    /// Returns an error in the value of a key, with its line.
     pub(super) fn problem(&self, key: &str, what: &str) -> Problem {
         let line = self.line.map_or_else(String::new, |line| format!(", line {line}"));
         format!("{line}: {key}: {what}")
     }
 
-    /// The entries, which must have these keys.
+    /// Returns the entries, which must have these keys.
     pub(super) fn table(&self, name: &str, keys: &[&str]) -> Result<&[(String, Node)], Problem> {
         let Value::Table(entries) = &self.value else {
             return Err(self.problem(name, "it is no table"));
@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    /// The items of a list; a single value is a list of one.
+    /// Returns the items of a list; a single value is a list of one.
     pub(super) fn items(&self) -> &[Node] {
         match &self.value {
             Value::List(nodes) => nodes,

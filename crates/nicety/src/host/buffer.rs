@@ -28,7 +28,7 @@ impl Buffer {
         self.len == 0
     }
 
-    /// A part of the buffer: the same memory.
+    /// Returns a part of the buffer: the same memory.
     ///
     /// # Errors
     /// When it reaches beyond the end.
@@ -42,12 +42,12 @@ impl Buffer {
         }
     }
 
-    /// The memory of the whole allocation, to be shared; none if it is phantom.
+    /// The shared memory of the whole allocation; none if it is phantom.
     pub fn shared(&self) -> Option<&Arc<HostBytes>> {
         self.allocation.bytes()
     }
 
-    /// A copy of `len` bytes from `offset` on; takes no virtual time.
+    /// Returns a copy of `len` bytes from `offset` on; takes no virtual time.
     ///
     /// # Panics
     /// When the range is outside the buffer.

@@ -5,15 +5,15 @@ use crate::Error;
 use nicety_nic::nfp::{self, ChannelError, Guard};
 use nicety_types::{Duration, Path};
 
-/// The device through which a host's threads reach the processes on its card. It belongs to the thread that opened
-/// it; another thread opens its own.
+/// The device through which a host's threads reach the processes on its card. It belongs to the thread that opened it; another
+/// thread opens its own.
 #[derive(Clone)]
 pub struct Device {
     pub(super) host: Host,
     pub(super) device: nfp::Device,
 }
 
-/// A channel to the process that has registered a target. It carries messages both ways, one at a time in each.
+/// A channel to the process of a target. It carries messages both ways, one at a time in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channel {
     channel: nfp::Channel,
@@ -21,7 +21,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The target that it was subscribed to.
+    /// Its target.
     pub fn target(&self) -> u32 {
         self.target
     }
@@ -30,17 +30,17 @@ impl Channel {
 /// An alternative of [`Device::select`].
 #[derive(Clone, Copy, Debug)]
 pub enum Alternative<'b> {
-    /// A direct message of so many bytes.
+    /// A direct message of this length in bytes.
     Direct(Channel, u32),
     /// An indirect message that fills a buffer.
     Indirect(Channel, &'b Buffer),
 }
 
 impl Device {
-    /// Subscribes to a target: a channel to the process that has registered it.
+    /// Subscribes to a target: opens a channel to the process that has registered it.
     ///
     /// # Errors
-    /// When no process has, or it has another channel already.
+    /// When no process has registered it, or the process has another channel already.
     pub async fn subscribe(&self, target: u32) -> Result<Channel, Error> {
         let subscribe = async |path: &mut Path| self.device.subscribe(path, target).await;
         let opened = self.host.timed("subscribe", subscribe).await;
@@ -58,19 +58,19 @@ impl Device {
         closed.map_err(|error| about("close", channel.target, error))
     }
 
-    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it. A timeout bounds the wait for the
-    /// process; without one the wait is unbounded.
+    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it. A timeout bounds the wait for the process;
+    /// without one the wait is unbounded.
     ///
     /// # Errors
-    /// [`Error::Input`] when the size is invalid; [`Error::TimedOut`] when the process did not come in time; other
-    /// errors when it expects another size or kind, another thread is sending here, or the channel is not open.
+    /// [`Error::Input`] when the size is invalid, and [`Error::TimedOut`] after the timeout. Other errors when the process
+    /// expects another size or kind, another thread is sending here, or the channel is not open.
     pub async fn send(&self, channel: Channel, bytes: &[u8], timeout: Option<Duration>) -> Result<(), Error> {
         let send = async |path: &mut Path| self.device.send(path, channel.channel, bytes, timeout).await;
         let sent = self.host.timed("send", send).await;
         sent.map_err(|error| about("send to", channel.target, error))
     }
 
-    /// Receives a direct message of exactly so many bytes.
+    /// Receives a direct message of exactly `bytes` bytes.
     ///
     /// # Errors
     /// As [`Device::send`].
@@ -87,7 +87,7 @@ impl Device {
         Ok(payload.to_vec())
     }
 
-    /// Sends a buffer by an indirect message. Returns when the process has it.
+    /// Sends a buffer as an indirect message. Returns when the process has it.
     ///
     /// # Errors
     /// As [`Device::send`]; when DMA fails too often.
@@ -123,13 +123,12 @@ impl Device {
         received.map_err(|error| about("receive_ind from", channel.target, error))
     }
 
-    /// Receives from the first of several channels whose process writes; if several have written, from the first in
-    /// the order of the alternatives. Returns its index, and the bytes of a direct message; those of an indirect one
-    /// are in its buffer.
+    /// Receives from the first of several channels that has a message; if several have, from the first in the order of the
+    /// alternatives. Returns its index, and the bytes of a direct message. Those of an indirect one are in its buffer.
     ///
     /// # Errors
-    /// As [`Device::receive`] and [`Device::receive_ind`], for the alternative taken; [`Error::Input`] when there are
-    /// no alternatives, or two of one channel.
+    /// As [`Device::receive`] and [`Device::receive_ind`], for the alternative taken. [`Error::Input`] when there are no
+    /// alternatives, or two for one channel.
     pub async fn select(
         &self,
         alternatives: &[Alternative<'_>],
@@ -168,7 +167,7 @@ fn about(what: &str, target: u32, error: ChannelError) -> Error {
     Error::from_channel(&format!("{what} target {target}"), error)
 }
 
-/// The length of a buffer as a message size.
+/// Returns the length of a buffer as a message size.
 fn length(what: &str, buffer: &Buffer) -> Result<u32, Error> {
     u32::try_from(buffer.len()).map_err(|_| {
         Error::Input(format!(

@@ -8,14 +8,14 @@ use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The rules and handlers of a host's card. Installing takes no virtual time: it is set-up. Cheap to clone.
+/// The rules and handlers of a host's card. An installation is set-up and takes no virtual time. Cheap to clone.
 #[derive(Clone)]
 pub struct FrameHandlers {
     node: Rc<Node>,
 }
 
 impl Host {
-    /// Handlers on frames of this host's card.
+    /// Returns the handlers on frames of this host's card.
     ///
     /// # Errors
     /// When the card is of another design, or has no handler processors.
@@ -33,37 +33,37 @@ impl FrameHandlers {
         self.node.handling().expect("seen when this was made")
     }
 
-    /// Loads a compiled program with a frame handler of this name, or the usual one.
+    /// Loads a compiled program with a frame handler of this name or the default one.
     ///
     /// # Errors
-    /// When it is none for the card's cores, or has no such handler.
+    /// When it is not a program for the card's cores, or lacks that handler.
     pub fn load(&self, elf: &[u8], name: Option<&str>) -> Result<Handlers, Error> {
         Ok(load_frame_handler(elf, name, self.handling().hpu())?)
     }
 
-    /// The address of the card's specification, which programs are loaded for.
+    /// The address of the card's specification, for which programs are loaded.
     pub(crate) fn spec_address(&self) -> usize {
         std::ptr::from_ref(self.handling().hpu()) as usize
     }
 
-    /// Gives the frames that a rule matches, such as `udp dport=53`, to a frame handler with this state. Returns their number.
+    /// Installs a frame handler with this state for the frames of a rule, such as `udp dport=53`. Returns its number.
     ///
     /// # Errors
-    /// When the rule is none, overlaps another one or is too long, or when program or state do not fit.
+    /// When the rule is invalid, overlaps another one or is too long, or when program or state do not fit.
     pub fn install(&self, rule: &str, handlers: &Handlers, state: &[u8]) -> Result<usize, Error> {
         let rule = Rule::parse(rule).map_err(|error| Error::Input(error.to_string()))?;
         Ok(self.handling().install(rule, handlers, state)?)
     }
 
-    /// The state of handlers, with this number.
+    /// Returns the state of handler `number`.
     ///
     /// # Errors
-    /// When there are none.
+    /// When the handler does not exist.
     pub fn state(&self, number: usize) -> Result<Vec<u8>, Error> {
         Ok(self.handling().state(number)?)
     }
 
-    /// What became of the frames of each rule.
+    /// The frame dispositions of each rule.
     pub fn reports(&self) -> Vec<RuleReport> {
         self.handling().reports()
     }
@@ -78,7 +78,7 @@ impl FrameHandlers {
         self.handling().sent()
     }
 
-    /// What frames have made each part of the host do so far.
+    /// Work of each part of the host for frames so far.
     pub fn host_work(&self) -> Vec<HostWork> {
         self.node.host_work()
     }
@@ -88,13 +88,13 @@ impl FrameHandlers {
         self.node.for_host()
     }
 
-    /// What has become of the frames of a generator, where they are [watched](FrameHandlers::watch_generator).
+    /// Frame dispositions of a [watched](FrameHandlers::watch_generator) generator.
     pub fn judged(&self, node: NodeId) -> Option<Judged> {
         self.node.judged(node)
     }
 
-    /// Counts the frames of a generator on their own from now on. It takes all frames that handlers send on for stations that are not
-    /// there.
+    /// Starts to count the frames of a generator separately. The generator takes all frames that handlers forward to unknown
+    /// stations.
     pub fn watch_generator(&self, node: NodeId) {
         self.node.watch_generator(node);
     }
@@ -104,12 +104,12 @@ impl FrameHandlers {
         self.node.busy()
     }
 
-    /// How long a frame of so many bytes has the card's link.
+    /// The time for which a frame of `bytes` bytes occupies the card's link.
     pub fn wire_interval(&self, bytes: u64) -> Duration {
         self.node.wire_interval(bytes)
     }
 
-    /// Has the card generate frames, as [`Node::offer`].
+    /// Makes the card generate frames, as [`Node::offer`].
     pub async fn offer(
         &self,
         target: u32,

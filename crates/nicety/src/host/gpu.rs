@@ -3,7 +3,7 @@
 use super::{Buffer, Host};
 use crate::Error;
 
-/// The graphics processor of a host whose card reaches its memory. Cheap to clone.
+/// The graphics processor of a host. The host's card reaches its memory. Cheap to clone.
 #[derive(Clone)]
 pub struct Gpu {
     host: Host,
@@ -11,10 +11,10 @@ pub struct Gpu {
 }
 
 impl Host {
-    /// The graphics processor of this host.
+    /// Returns the graphics processor of this host.
     ///
     /// # Errors
-    /// When its card reaches none; the error names one that does.
+    /// When its card reaches none. The error names a card that does.
     pub fn gpu(&self) -> Result<Gpu, Error> {
         let gpu = self.inner.gpu.clone().ok_or_else(|| {
             let design = self.inner.card.design().name();
@@ -29,8 +29,8 @@ impl Host {
 }
 
 impl Gpu {
-    /// Allocates `len` zero bytes of its memory; set-up, takes no virtual time. A card reads and writes them; the host's CPUs
-    /// do not.
+    /// Allocates `len` zero bytes of its memory; set-up, takes no virtual time. A card reads and writes them; the host's CPUs do
+    /// not.
     ///
     /// # Errors
     /// When it has no more memory.

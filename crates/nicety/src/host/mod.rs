@@ -1,9 +1,15 @@
-//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier; messages between ranks in `send.rs` and
-//! `receive.rs`. A program may have several threads: `thread.rs`; or many small tasks: `tasks.rs`.
+//! A host as its programs see it: memory ([`Buffer`]), CPUs, the barrier, and messages between ranks in `send.rs` and
+//! `receive.rs`. A program may have several threads (`thread.rs`), or many small tasks (`tasks.rs`).
 //!
-//! Features of one card design are behind a handle of their own: [`Host::portals`] (`portals.rs`, `offload.rs`),
-//! [`Host::channels`] (`processes.rs`, `device.rs`), [`Host::vni`] (`vni.rs`), [`Host::rdma`] (`rdma.rs`),
-//! [`Host::socket`] (`socket.rs`), [`Host::frames`] (`frames.rs`); the memory of a graphics processor behind [`Host::gpu`] (`gpu.rs`).
+//! Features of one card design have their own handle:
+//!
+//! - [`Host::portals`] (`portals.rs`, `offload.rs`)
+//! - [`Host::channels`] (`processes.rs`, `device.rs`)
+//! - [`Host::vni`] (`vni.rs`)
+//! - [`Host::rdma`] (`rdma.rs`)
+//! - [`Host::socket`] (`socket.rs`)
+//! - [`Host::frames`] (`frames.rs`)
+//! - [`Host::gpu`] (`gpu.rs`), the memory of a graphics processor
 
 mod buffer;
 mod device;
@@ -44,8 +50,8 @@ use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone belongs to
-/// the same thread.
+/// A host, as one thread of its program sees it: its memory, its CPUs, its card. Cheap to clone; a clone belongs to the same
+/// thread.
 #[derive(Clone)]
 pub struct Host {
     inner: Rc<Inner>,
@@ -63,7 +69,7 @@ struct Inner {
     gpu: Option<nicety_host::Gpu>,
     cpus: Rc<Cpus>,
     barrier: Barrier,
-    /// Tells that the host's programs have ended, where someone waits for that.
+    /// Signals the end of the host's programs, if anything waits for it.
     over: RefCell<Option<Barrier>>,
     /// Serializes the barriers of threads.
     at_barrier: Pool,
@@ -71,7 +77,7 @@ struct Inner {
     threads: Cell<u32>,
     /// Programs and threads of them that have not ended.
     running: Cell<u32>,
-    /// Failed programs, and threads that are not joined: rank, name if it has another one, and reason.
+    /// Failed programs and threads without a join: rank, name if it differs, and reason.
     failed: Failed,
     recorder: Recorder,
     /// Whether paths account for their stages.
@@ -87,9 +93,9 @@ pub(crate) struct HostParts {
     pub(crate) gpu: Option<nicety_host::Gpu>,
     pub(crate) cpus: Rc<Cpus>,
     pub(crate) barrier: Barrier,
-    /// Tells that the host's programs have ended, where someone waits for that.
+    /// Signals the end of the host's programs, if anything waits for it.
     pub(crate) over: Option<Barrier>,
-    /// Collects the failures of threads that are not joined.
+    /// Collects the failures of threads without a join.
     pub(crate) failed: Failed,
     pub(crate) recorder: Recorder,
     pub(crate) breakdown: bool,
@@ -124,12 +130,12 @@ impl Host {
         self.inner.sim.node().0
     }
 
-    /// The number of this thread on its host: 0 for the first one.
+    /// The number of this thread on its host; 0 for the first.
     pub fn thread(&self) -> u32 {
         self.thread
     }
 
-    /// Number of hosts.
+    /// The number of hosts.
     pub fn ranks(&self) -> u32 {
         self.inner.ranks
     }
@@ -155,8 +161,8 @@ impl Host {
     }
 
     /// Allocates a length of host memory without bytes, for large timing runs; otherwise as [`Host::alloc`]. Messages from it
-    /// have no bytes either, and the program cannot read it. On a card whose messages [need bytes](nicety_nic::Design::needs_bytes)
-    /// it has them.
+    /// have no bytes either, and the program cannot read it. It has bytes on a card with messages that [need
+    /// bytes](nicety_nic::Design::needs_bytes).
     ///
     /// # Errors
     /// When the host has no more memory.
@@ -174,7 +180,7 @@ impl Host {
         Ok(Buffer { allocation: self.inner.memory.allocate(len)?, start: 0, len })
     }
 
-    /// The random stream of this name on this host; the same seed gives the same numbers.
+    /// Returns the random stream of this name on this host. The same seed gives the same numbers.
     pub fn rng(&self, name: &str) -> Rng {
         self.inner.sim.rng(name)
     }
@@ -195,8 +201,8 @@ impl Host {
         self.timed("compute", async |path| self.inner.cpus.compute(duration, path).await).await;
     }
 
-    /// Until when nothing happens in a cluster that runs in one thread, and a program may compute undisturbed: this instant if something is
-    /// about to happen, no core of the host is free, or there is noise.
+    /// The time of the next event in a cluster with one thread. A program may compute undisturbed until then. Now, if an event is
+    /// due, no core of the host is free, or there is noise.
     pub fn quiet_until(&self) -> Time {
         match self.inner.cpus.are_ready() {
             true => self.inner.sim.next_event().unwrap_or(Time::MAX),
@@ -204,7 +210,7 @@ impl Host {
         }
     }
 
-    /// Whether so many cores are free, and work on them keeps them, as there is no noise.
+    /// Whether `cores` cores are free, and work keeps its core because there is no noise.
     pub fn has_free_cores(&self, cores: usize) -> bool {
         self.inner.cpus.have_free(cores)
     }
@@ -214,7 +220,7 @@ impl Host {
         self.inner.cpus.has_noise()
     }
 
-    /// Number of events to come in a cluster that runs in one thread.
+    /// Pending events in a cluster with one thread.
     pub fn pending_events(&self) -> usize {
         self.inner.sim.pending_events()
     }
@@ -225,13 +231,13 @@ impl Host {
         self.restart_path();
     }
 
-    /// Lets others that have something to do at this instant go first; takes no time.
+    /// Lets others with work at this instant go first; takes no time.
     pub async fn yield_now(&self) {
         self.inner.sim.yield_now().await;
     }
 
-    /// Waits until every program of the cluster has called it, over the job launcher's own network. Several threads
-    /// of one host each take part in a barrier of their own, one after another.
+    /// Waits until every program of the cluster has called it, over the job launcher's own network. Several threads of one host
+    /// each take part in a barrier of their own, one after another.
     pub async fn barrier(&self) {
         let (rank, start) = (self.rank(), self.now());
         let waiting = move || format!("the other ranks to come to the barrier (rank {rank} is there)");
@@ -245,12 +251,12 @@ impl Host {
         self.called("barrier", start);
     }
 
-    /// A signal of this host's programs.
+    /// Returns a signal of this host's programs.
     pub fn signal(&self) -> Signal {
         Signal::new(&self.inner.sim)
     }
 
-    /// Has the run's interrupt checked now.
+    /// Requests a check of the run's interrupt now.
     pub fn check_interrupt(&self) {
         self.inner.sim.check_interrupt();
     }
@@ -260,7 +266,7 @@ impl Host {
         self.path.replace(self.path_from_now());
     }
 
-    /// A path that begins now.
+    /// Returns a path that begins now.
     fn path_from_now(&self) -> Path {
         path_from(self.now(), self.inner.breakdown)
     }
@@ -271,7 +277,7 @@ impl Host {
     }
 }
 
-/// A path from this instant on, by stage if `breakdown`.
+/// Returns a path from this instant on, by stage if `breakdown`.
 fn path_from(now: Time, breakdown: bool) -> Path {
     if breakdown { Path::from(now) } else { Path::clock(now) }
 }

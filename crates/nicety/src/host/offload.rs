@@ -6,7 +6,7 @@ use crate::Error;
 use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, CallError, HpuMemoryId};
 
 impl Portals {
-    /// An application on this host's card, with a weight and limits of its own.
+    /// Creates an application on this host's card, with its own weight and limits.
     ///
     /// # Errors
     /// When its configuration is invalid, or the card has no room for another one.
@@ -14,8 +14,7 @@ impl Portals {
         self.card.application(config).map_err(input)
     }
 
-    /// HPU memory with these contents, which handlers of the application may be attached to as their state
-    /// (`PtlHPUAllocMem`).
+    /// Allocates HPU memory with these contents (`PtlHPUAllocMem`). Handlers of the application may use it as their state.
     ///
     /// # Errors
     /// When the card or the application has too little memory left.
@@ -23,10 +22,10 @@ impl Portals {
         self.card.hpu_alloc(application, contents).map_err(input)
     }
 
-    /// A variable of the program of attached handlers, as HPU memory to read and to write, with its length in bytes.
+    /// Returns a variable of the program of attached handlers, as HPU memory to read and to write, with its length in bytes.
     ///
     /// # Errors
-    /// When there are no such handlers, or their program has no such variable.
+    /// When the handlers do not exist, or their program has no such variable.
     pub fn hpu_variable(&self, handlers: u32, name: &str) -> Result<(HpuMemoryId, u64), Error> {
         self.card.hpu_variable(handlers, name).map_err(input)
     }
@@ -34,34 +33,33 @@ impl Portals {
     /// Frees HPU memory (`PtlHPUFreeMem`).
     ///
     /// # Errors
-    /// When there is no such memory, or attached handlers use it as their state.
+    /// When it does not exist, or attached handlers use it as their state.
     pub fn hpu_free(&self, memory: HpuMemoryId) -> Result<(), Error> {
         self.card.hpu_free(memory).map_err(input)
     }
 
-    /// Posts a write of HPU memory from `offset` on. The bytes are in place when they have crossed the bus, before
-    /// the effects of anything posted later.
+    /// Posts a write of HPU memory from `offset` on. The bytes are in place when they have crossed the bus, before the effects of
+    /// later posts.
     ///
     /// # Errors
-    /// When there is no such memory, or the write reaches beyond it.
+    /// When the memory does not exist, or the write reaches beyond it.
     pub async fn hpu_write(&self, memory: HpuMemoryId, offset: u64, contents: Vec<u8>) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.hpu_write(cpus, path, memory, offset, contents).await;
         self.host.timed("write HPU memory", post).await.map_err(input)
     }
 
-    /// Reads `bytes` of HPU memory from `offset` on, with the contents at the time when the request has crossed the
-    /// bus.
+    /// Reads `bytes` of HPU memory from `offset` on, with its contents when the request has crossed the bus.
     ///
     /// # Errors
-    /// When there is no such memory, or the read reaches beyond it.
+    /// When the memory does not exist, or the read reaches beyond it.
     pub async fn hpu_read(&self, memory: HpuMemoryId, offset: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let read = async |path: &mut _| card.hpu_read(cpus, path, memory, offset, bytes).await;
         self.host.timed("read HPU memory", read).await.map_err(input)
     }
 
-    /// Attaches handlers, with a state of their own or a shared one. The result is the `handlers` of match entries.
+    /// Attaches handlers, with their own state or a shared one. The result is the `handlers` of match entries.
     ///
     /// # Errors
     /// When program or state do not fit the card.
@@ -69,10 +67,10 @@ impl Portals {
         self.card.attach_as(attach).map_err(input)
     }
 
-    /// Detaches handlers and frees memory that only they use.
+    /// Detaches handlers, and frees memory that only they use.
     ///
     /// # Errors
-    /// When there are no such handlers, or a match entry uses them.
+    /// When the handlers do not exist, or a match entry uses them.
     pub fn detach(&self, handlers: u32) -> Result<(), Error> {
         self.card.detach(handlers).map_err(input)
     }

@@ -1,5 +1,5 @@
-//! The Portals calls of a host's program. Set-up takes no virtual time; posting costs the CPU o and returns then;
-//! waiting costs it o for noticing.
+//! The Portals calls of a host's program. Set-up takes no virtual time. A post costs the CPU o, and returns then. A wait costs o
+//! for the notice.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -22,10 +22,10 @@ pub struct Portals {
 }
 
 impl Host {
-    /// The Portals interface of this host's card, with handlers and applications.
+    /// Returns the Portals interface of this host's card, with handlers and applications.
     ///
     /// # Errors
-    /// When the card is of another design; the error names a card with a Portals interface.
+    /// When the card is of another design. The error names a card with a Portals interface.
     pub fn portals(&self) -> Result<Portals, Error> {
         Ok(Portals { host: self.clone(), card: self.inner.card.of::<spin::Node>()?.card().clone() })
     }
@@ -33,7 +33,7 @@ impl Host {
 
 /// Set-up.
 impl Portals {
-    /// A counter, at zero (`PtlCTAlloc`).
+    /// Allocates a counter, at zero (`PtlCTAlloc`).
     ///
     /// # Errors
     /// When the card has no free one.
@@ -49,7 +49,7 @@ impl Portals {
         Ok(self.card.ct_free(ct)?)
     }
 
-    /// An event queue (`PtlEQAlloc`).
+    /// Allocates an event queue (`PtlEQAlloc`).
     ///
     /// # Errors
     /// When the card has no free one, or the depth is beyond its limit.
@@ -65,7 +65,7 @@ impl Portals {
         Ok(self.card.eq_free(eq)?)
     }
 
-    /// A memory descriptor (`PtlMDBind`).
+    /// Binds a memory descriptor (`PtlMDBind`).
     ///
     /// # Errors
     /// When the card has no free one, or the memory is not this host's.
@@ -81,7 +81,7 @@ impl Portals {
         Ok(self.card.md_release(md)?)
     }
 
-    /// A portal table entry without options: [`Portals::pt_alloc_with`].
+    /// Allocates a portal table entry without options: [`Portals::pt_alloc_with`].
     ///
     /// # Errors
     /// As there.
@@ -89,10 +89,10 @@ impl Portals {
         self.pt_alloc_with(index, eq, PtOptions::empty())
     }
 
-    /// A portal table entry, with this index or any free one (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
+    /// Allocates a portal table entry, with this index or any free one (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
     ///
     /// # Errors
-    /// When the index is taken or beyond the table, or flow control has no queue of four events or more.
+    /// When the index is in use or beyond the table, or flow control lacks a queue of at least four events.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -102,8 +102,8 @@ impl Portals {
         Ok(self.card.pt_alloc_with(index, eq, options)?)
     }
 
-    /// Appends a match entry of a library's set-up, which takes no virtual time: it does not count against the limit of
-    /// entries, is not compared with unexpected headers, and leaves no `LINK` event.
+    /// Appends a match entry of a library's set-up, which takes no virtual time. It does not count against the limit of entries,
+    /// is not compared with unexpected headers, and leaves no `LINK` event.
     ///
     /// # Errors
     /// When the portal table index is not in use, the memory is not this host's, or its handlers are not attached.
@@ -114,7 +114,7 @@ impl Portals {
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors
-    /// When match entries are linked or referred to, or it does not exist.
+    /// When match entries are linked or in use, or it does not exist.
     pub fn pt_free(&self, pt: u32) -> Result<(), Error> {
         Ok(self.card.pt_free(pt)?)
     }
@@ -153,7 +153,7 @@ impl Portals {
         self.card.uid()
     }
 
-    /// Most payload of a packet of the card, in bytes.
+    /// Maximum payload of a packet of the card, in bytes.
     pub fn packet_payload(&self) -> u64 {
         self.card.spec().packet_payload
     }
@@ -168,29 +168,29 @@ impl Portals {
         &self.card
     }
 
-    /// Has the host's memory be that of a process as well, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns
-    /// whether it had none yet.
+    /// Also makes the host's memory that of a process, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns whether
+    /// it had none before.
     pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
         self.card.memory().add_process(bytes)
     }
 
-    /// Is notified whenever a counter or an event queue changes, as the host sees it.
+    /// Returns a signal for changes of a counter or an event queue, as the host sees them.
     pub fn changed(&self) -> Signal {
         self.card.changed()
     }
 
-    /// The limits of the interface (`ptl_ni_limits_t`, of `PtlNIInit`).
+    /// Returns the limits of the interface (`ptl_ni_limits_t`, of `PtlNIInit`).
     pub fn ni_limits(&self) -> Limits {
         self.card.spec().limits
     }
 
-    /// The current value of a status register (`PtlNIStatus`).
+    /// Returns the current value of a status register (`PtlNIStatus`).
     pub fn ni_status(&self, register: StatusRegister) -> u64 {
         self.card.statistics().register(register)
     }
 
-    /// Waits until the effects of the card's atomic operations before now are visible in host memory
-    /// (`PtlAtomicSync`): a command, and its reply behind the card's writes.
+    /// Waits until the effects of the card's earlier atomic operations are visible in host memory (`PtlAtomicSync`): a command,
+    /// and its reply behind the card's writes.
     ///
     /// # Errors
     /// When the card has no Portals interface.
@@ -205,7 +205,7 @@ impl Portals {
     /// Posts a put (`PtlPut`).
     ///
     /// # Errors
-    /// When the request is not valid.
+    /// When the request is invalid.
     pub async fn put(&self, request: &PutRequest) -> Result<(), Error> {
         self.post(&Request::Put(*request)).await
     }
@@ -213,7 +213,7 @@ impl Portals {
     /// Posts a get (`PtlGet`).
     ///
     /// # Errors
-    /// When the request is not valid.
+    /// When the request is invalid.
     pub async fn get(&self, request: &GetRequest) -> Result<(), Error> {
         self.post(&Request::Get(*request)).await
     }
@@ -221,7 +221,7 @@ impl Portals {
     /// Posts an atomic (`PtlAtomic`).
     ///
     /// # Errors
-    /// When the request is not valid.
+    /// When the request is invalid.
     pub async fn atomic(&self, request: &AtomicRequest) -> Result<(), Error> {
         self.post(&Request::Atomic(*request)).await
     }
@@ -229,7 +229,7 @@ impl Portals {
     /// Posts a fetch-and-atomic (`PtlFetchAtomic`).
     ///
     /// # Errors
-    /// When the request is not valid.
+    /// When the request is invalid.
     pub async fn fetch_atomic(&self, request: &FetchRequest) -> Result<(), Error> {
         self.post(&Request::FetchAtomic(*request)).await
     }
@@ -237,7 +237,7 @@ impl Portals {
     /// Posts a swap (`PtlSwap`).
     ///
     /// # Errors
-    /// When the request is not valid.
+    /// When the request is invalid.
     pub async fn swap(&self, request: &FetchRequest) -> Result<(), Error> {
         self.post(&Request::Swap(*request)).await
     }
@@ -245,7 +245,7 @@ impl Portals {
     /// Posts an operation of any kind.
     ///
     /// # Errors
-    /// When the request is not valid.
+    /// When the request is invalid.
     pub async fn post(&self, request: &Request) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         Ok(self.host.timed(request.name(), async |path| card.post(cpus, path, request).await).await?)
@@ -254,7 +254,7 @@ impl Portals {
     /// Posts a put that is triggered when the counter reaches `threshold` (`PtlTriggeredPut`).
     ///
     /// # Errors
-    /// When the rank is not valid.
+    /// When the rank is invalid.
     pub async fn triggered_put(
         &self,
         request: PutRequest,
@@ -264,11 +264,11 @@ impl Portals {
         self.triggered(Request::Put(request), ct, threshold).await
     }
 
-    /// Posts an operation of any kind that is triggered when the counter reaches `threshold` (`PtlTriggeredGet` and
-    /// its siblings).
+    /// Posts an operation of any kind that is triggered when the counter reaches `threshold` (`PtlTriggeredGet` and its
+    /// siblings).
     ///
     /// # Errors
-    /// When the rank is not valid. Other refusals are among the card's failures.
+    /// When the rank is invalid. Other refusals are among the card's failures.
     pub async fn triggered(&self, request: Request, ct: CtHandle, threshold: u64) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let post = async |path: &mut _| card.post_triggered(cpus, path, request, ct, threshold).await;
@@ -298,10 +298,10 @@ impl Portals {
         Ok(self.host.timed("wait for an append", wait).await?)
     }
 
-    /// Unlinks a match entry, and waits until the card has done so (`PtlMEUnlink`).
+    /// Unlinks a match entry, and waits for the card (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// When messages or unexpected headers refer to it, or it does not exist.
+    /// When messages or unexpected headers use it, or it does not exist.
     pub async fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let unlink = async |path: &mut _| {
@@ -311,7 +311,7 @@ impl Portals {
         Ok(self.host.timed("unlink an entry", unlink).await?)
     }
 
-    /// Searches the unexpected headers, and waits until the card has done so (`PtlMESearch`). Results come as events.
+    /// Searches the unexpected headers, and waits for the card (`PtlMESearch`). Results arrive as events.
     ///
     /// # Errors
     /// When the card refuses it.
@@ -324,8 +324,7 @@ impl Portals {
         Ok(self.host.timed("search", search).await?)
     }
 
-    /// Enables or disables a portal table entry, and waits until the card has done so (`PtlPTEnable`,
-    /// `PtlPTDisable`).
+    /// Enables or disables a portal table entry, and waits for the card (`PtlPTEnable`, `PtlPTDisable`).
     ///
     /// # Errors
     /// When it does not exist.
@@ -342,12 +341,12 @@ impl Portals {
 
 /// Counters and events.
 impl Portals {
-    /// A counter as the host sees it now.
+    /// Returns a counter as the host sees it now.
     pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
         self.card.ct_get(ct)
     }
 
-    /// The time when the host could see a counter's last change; none if it has not changed.
+    /// The time at which the host could see a counter's last change; none without a change.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.card.ct_changed(ct)
     }
@@ -355,16 +354,16 @@ impl Portals {
     /// Posts an increment of a counter (`PtlCTInc`).
     ///
     /// # Errors
-    /// When there is no such counter.
+    /// When the counter does not exist.
     pub async fn ct_inc(&self, ct: CtHandle, by: CtEvent) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         Ok(self.host.timed("increment a counter", async |path| card.ct_inc(cpus, path, ct, by).await).await?)
     }
 
-    /// Posts the setting of a counter (`PtlCTSet`).
+    /// Posts a set of a counter (`PtlCTSet`).
     ///
     /// # Errors
-    /// When there is no such counter.
+    /// When the counter does not exist.
     pub async fn ct_set(&self, ct: CtHandle, value: CtEvent) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         Ok(self.host.timed("set a counter", async |path| card.ct_set(cpus, path, ct, value).await).await?)
@@ -373,7 +372,7 @@ impl Portals {
     /// Posts an increment of `target` that is triggered when `ct` reaches `threshold` (`PtlTriggeredCTInc`).
     ///
     /// # Errors
-    /// When there is no such counter.
+    /// When a counter does not exist.
     pub async fn triggered_ct_inc(
         &self,
         target: CtHandle,
@@ -386,10 +385,10 @@ impl Portals {
         Ok(self.host.timed("triggered increment", post).await?)
     }
 
-    /// Posts a setting of `target` that is triggered when `ct` reaches `threshold` (`PtlTriggeredCTSet`).
+    /// Posts a set of `target` that is triggered when `ct` reaches `threshold` (`PtlTriggeredCTSet`).
     ///
     /// # Errors
-    /// When there is no such counter.
+    /// When a counter does not exist.
     pub async fn triggered_ct_set(
         &self,
         target: CtHandle,
@@ -403,10 +402,10 @@ impl Portals {
         Ok(self.host.timed("triggered set", post).await?)
     }
 
-    /// Posts the cancellation of all operations that a counter is to trigger (`PtlCTCancelTriggered`).
+    /// Posts the cancellation of all operations that a counter triggers (`PtlCTCancelTriggered`).
     ///
     /// # Errors
-    /// When there is no such counter.
+    /// When the counter does not exist.
     pub async fn ct_cancel_triggered(&self, ct: CtHandle) -> Result<(), Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         Ok(self.host.timed("cancel", async |path| card.ct_cancel_triggered(cpus, path, ct).await).await?)
@@ -415,7 +414,7 @@ impl Portals {
     /// Waits until a counter has reached `threshold` (`PtlCTWait`).
     ///
     /// # Errors
-    /// When operations it counts have failed; [`Error::HandlerTrap`] when handlers of this card have failed.
+    /// When operations that it counts have failed; [`Error::HandlerTrap`] when handlers of this card have failed.
     pub async fn ct_wait(&self, ct: CtHandle, threshold: u64) -> Result<CtEvent, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
@@ -437,7 +436,7 @@ impl Portals {
     /// (`PtlCTPoll`). Returns the counter and its value; none after `limit`.
     ///
     /// # Errors
-    /// When there is no such counter.
+    /// When a counter does not exist.
     pub async fn ct_poll(
         &self,
         counters: &[(CtHandle, u64)],
@@ -448,11 +447,10 @@ impl Portals {
         Ok(self.host.timed("wait for a counter", poll).await?)
     }
 
-    /// Waits for the first event in a queue that `wanted` accepts (`PtlEQWait`). `what` names the event in a
-    /// deadlock's text.
+    /// Waits for the first event in a queue that `wanted` accepts (`PtlEQWait`). `what` names the event in a deadlock's text.
     ///
     /// # Errors
-    /// When the queue overflowed before it.
+    /// When the queue overflowed before the event.
     pub async fn eq_wait(
         &self,
         eq: EqHandle,
@@ -464,20 +462,20 @@ impl Portals {
         Ok(self.host.timed("wait for an event", wait).await?)
     }
 
-    /// The next event of a queue, if there is one (`PtlEQGet`). Polling costs the CPU o in either case.
+    /// Returns the next event of a queue, if any (`PtlEQGet`). The poll always costs the CPU o.
     ///
     /// # Errors
-    /// When there is no such queue, or it overflowed before the event.
+    /// When the queue does not exist, or it overflowed before the event.
     pub async fn eq_get(&self, eq: EqHandle) -> Result<Option<Event>, Error> {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         Ok(self.host.timed("look for an event", async |path| card.eq_get(cpus, path, eq).await).await?)
     }
 
-    /// Waits until one of these queues has an event, or until `limit` has passed (`PtlEQPoll`). Returns the queue and
-    /// the event; none after `limit`.
+    /// Waits until one of these queues has an event, or until `limit` has passed (`PtlEQPoll`). Returns the queue and the event;
+    /// none after `limit`.
     ///
     /// # Errors
-    /// When there is no such queue, or it overflowed before the event.
+    /// When a queue does not exist, or it overflowed before the event.
     pub async fn eq_poll(
         &self,
         queues: &[EqHandle],

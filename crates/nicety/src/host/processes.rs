@@ -1,5 +1,5 @@
-//! A host's interface to a card with processes: [`Channels`]. Everything except waiting for the end of a process is
-//! set-up and takes no virtual time.
+//! A host's interface to a card with processes: [`Channels`]. Everything except the wait for the end of a process is set-up and
+//! takes no virtual time.
 
 use super::{Buffer, Device, Host};
 use crate::Error;
@@ -15,10 +15,10 @@ pub struct Channels {
 }
 
 impl Host {
-    /// Processes on this host's card, and channels to them.
+    /// Returns the processes on this host's card, and channels to them.
     ///
     /// # Errors
-    /// When the card is of another design; the error names a card with processes.
+    /// When the card is of another design. The error names a card with processes.
     pub fn channels(&self) -> Result<Channels, Error> {
         Ok(Channels { host: self.clone(), table: self.inner.card.of::<ProcessTable>()? })
     }
@@ -40,7 +40,7 @@ impl Channels {
         Device { host: self.host.clone(), device: self.table.card().open() }
     }
 
-    /// A system call that locks a buffer's pages for the card, and unlocks them again. Returns their number.
+    /// Makes a system call that locks a buffer's pages for the card, and unlocks them again. Returns their number.
     pub async fn lock(&self, buffer: &Buffer) -> u64 {
         let kernel = self.table.card().kernel();
         let pages = kernel.spec().pages(buffer.address(), buffer.len());
@@ -65,17 +65,16 @@ impl Channels {
     /// Starts a process on a context of a microengine, where it runs until its function returns.
     ///
     /// # Errors
-    /// When there is no such function, microengine or context, or the context runs a process; when the stacks do not
-    /// fit local memory.
+    /// When the function, microengine or context does not exist, the context runs a process, or the stacks do not fit local
+    /// memory.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, Error> {
         Ok(self.table.start(processes, start)?)
     }
 
-    /// Opens a queue of the card's port: from now on its frames wait until a process receives them; before, they are
-    /// dropped.
+    /// Opens a queue of the card's port. From now on its frames wait until a process receives them; before, they are dropped.
     ///
     /// # Errors
-    /// When there is no such queue, or it is the one of messages between hosts.
+    /// When the queue does not exist, or is that of messages between hosts.
     pub fn open_queue(&self, queue: u32) -> Result<(), Error> {
         let card = self.table.card();
         match u8::try_from(queue).ok().filter(|&queue| queue != MESSAGE_QUEUE) {
@@ -93,7 +92,7 @@ impl Channels {
     /// Waits for the end of a process, and returns its value.
     ///
     /// # Errors
-    /// [`Error::HandlerTrap`] when it trapped; an error when another process has been started in its place.
+    /// [`Error::HandlerTrap`] when it trapped; an error when another process has started in its place.
     pub async fn finished(&self, process: &Process) -> Result<u32, Error> {
         let start = self.host.now();
         let result = self.table.finished(process).await;
@@ -111,7 +110,7 @@ impl Channels {
         Ok(self.table.check(part)?)
     }
 
-    /// The present bytes of a part of the card's memory.
+    /// Returns the current bytes of a part of the card's memory.
     ///
     /// # Errors
     /// When it reaches beyond the memory.
@@ -126,7 +125,7 @@ impl Channels {
     /// Overwrites the first bytes of a part of the card's memory.
     ///
     /// # Errors
-    /// When the part reaches beyond the memory, or there are more bytes than the part has.
+    /// When the part reaches beyond the memory, or `bytes` is longer than the part.
     pub fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), Error> {
         let card = &self.table;
         card.check(part)?;

@@ -18,10 +18,10 @@ pub struct Rdma {
 }
 
 impl Host {
-    /// RDMA of this host's card, for process 0 of this host.
+    /// Returns RDMA of this host's card, for process 0 of this host.
     ///
     /// # Errors
-    /// When the card is of another design; the error names a card with RDMA.
+    /// When the card is of another design. The error names a card with RDMA.
     pub fn rdma(&self) -> Result<Rdma, Error> {
         let node = self.inner.card.of::<Node>()?;
         let process = node.process(0).expect("not the library's");
@@ -30,8 +30,8 @@ impl Host {
 }
 
 impl Rdma {
-    /// The same for another process of this host, by a number of the program's choice. Each has regions, streaming buffers and
-    /// events of its own, and exchanges messages with the process of that number on other hosts.
+    /// Returns RDMA for another process of this host, by a number that the program chooses. Each process has its own regions,
+    /// streaming buffers and events. It exchanges messages with the process of the same number on other hosts.
     ///
     /// # Errors
     /// When the number is 2^32 - 1, which is the library's own.
@@ -47,8 +47,8 @@ impl Rdma {
         self.process.number()
     }
 
-    /// Registers a buffer in host or GPU memory: a system call that locks its pages, and the embedded processor's work to
-    /// enter them. Puts and gets of others may name its addresses from then on.
+    /// Registers a buffer in host or GPU memory: a system call that locks its pages, and the embedded processor's work to enter
+    /// them. From then on, puts and gets of other processes may use its addresses.
     ///
     /// # Errors
     /// When it is empty, or the card's table is full.
@@ -58,8 +58,8 @@ impl Rdma {
         Ok(self.host.timed("register", register).await?)
     }
 
-    /// Has the host's memory be that of a process as well, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns
-    /// whether it had none yet.
+    /// Also makes the host's memory that of a process, from [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES) on. Returns whether
+    /// it had none before.
     pub fn add_process(&self, bytes: impl ProcessBytes + 'static) -> bool {
         self.node.card().host_memory().add_process(bytes)
     }
@@ -73,13 +73,13 @@ impl Rdma {
         Ok(self.host.timed("register", register).await?)
     }
 
-    /// The most gets that may wait for their replies, and the most events of a process.
+    /// Maximum gets that wait for their replies, and maximum events of a process.
     pub fn limits(&self) -> (u64, u64) {
         let spec = self.node.card().spec();
         (spec.limits.gets, spec.events.entries.min(spec.events.user))
     }
 
-    /// Ends a registration. Transfers that have begun are waited for; messages that come from now on are refused.
+    /// Ends a registration. Waits for transfers in flight; later messages are refused.
     ///
     /// # Errors
     /// When the process has no such region.
@@ -88,11 +88,11 @@ impl Rdma {
         Ok(self.host.timed("deregister", deregister).await?)
     }
 
-    /// Posts a put of a registered buffer to an address of another host, or this one. [`Rdma::wait`] tells when the buffer may
-    /// be used again; the receiver has an event with `data`.
+    /// Posts a put of a registered buffer to an address of another host, or this one. [`Rdma::wait`] returns when the buffer may
+    /// be used again. The receiver gets an event with `data`.
     ///
     /// # Errors
-    /// When there is no such rank, the buffer is not registered, or the address is 0.
+    /// When the rank does not exist, the buffer is not registered, or the address is 0.
     pub async fn put(&self, buffer: &Buffer, to: u32, address: u64, data: u64) -> Result<Operation, Error> {
         if address == 0 {
             let text = "a put to address 0, which stands for a streaming buffer; use send for that";
@@ -122,11 +122,11 @@ impl Rdma {
         Ok(self.host.timed(what, async |path| self.process.put(put, path).await).await?)
     }
 
-    /// Posts a get into a registered buffer, from an address of another host, or this one. [`Rdma::wait`] tells when the bytes
-    /// have come.
+    /// Posts a get into a registered buffer, from an address of another host, or this one. [`Rdma::wait`] returns when the bytes
+    /// have arrived.
     ///
     /// # Errors
-    /// When there is no such rank, the buffer is not registered, or too many gets wait for their replies.
+    /// When the rank does not exist, the buffer is not registered, or too many gets wait for their replies.
     pub async fn get(&self, buffer: &Buffer, from: u32, address: u64) -> Result<Operation, Error> {
         self.host.check_rank(from)?;
         let get = self.transfer(buffer, from, address, 0);
@@ -138,7 +138,7 @@ impl Rdma {
         Transfer { peer, local: buffer.address(), remote, bytes: buffer.len(), data }
     }
 
-    /// Adds a streaming buffer, which lies in a registered region, behind those that are unused.
+    /// Adds a streaming buffer behind the unused ones. It lies in a registered region.
     ///
     /// # Errors
     /// When it is not registered, overlaps an unused one, or too many are unused.
@@ -148,7 +148,7 @@ impl Rdma {
         Ok(self.host.timed("post a streaming buffer", post).await?)
     }
 
-    /// Number of unused streaming buffers.
+    /// The number of unused streaming buffers.
     pub fn streaming(&self) -> u64 {
         self.process.streaming()
     }
@@ -161,7 +161,7 @@ impl Rdma {
         Ok(self.host.timed("wait for an event", async |path| self.process.event(path).await).await?)
     }
 
-    /// Looks for an event once.
+    /// Polls once for an event.
     ///
     /// # Errors
     /// As [`Rdma::event`].
@@ -169,12 +169,12 @@ impl Rdma {
         Ok(self.host.timed("look for an event", async |path| self.process.poll(path).await).await?)
     }
 
-    /// Waits for the end of an operation of this process: the buffer of a put or send may be used again, or the bytes of a get
-    /// have come. Other events stay in the queue.
+    /// Waits for the end of an operation of this process. After a put or send its buffer may be used again; after a get the bytes
+    /// have arrived. Other events stay in the queue.
     ///
     /// # Errors
-    /// When the other end has refused it by now; when its end has been told already, by this call or as an event; when events
-    /// were lost.
+    /// When the other end has already refused the operation. When its end has been reported before, by this call or as an event.
+    /// When events were lost.
     pub async fn wait(&self, operation: Operation) -> Result<Event, Error> {
         let wait = async |path: &mut _| self.process.wait(operation, path).await;
         Ok(self.host.timed("wait for an operation", wait).await?)
@@ -188,22 +188,22 @@ impl Rdma {
         Ok(self.host.timed("wait for a put", async |path| self.process.received(path).await).await?)
     }
 
-    /// Chooses how programs of this host learn of events: by polling or by interrupts.
+    /// Sets the notification of this host's programs about events: polling or interrupts.
     pub fn set_notify(&self, notify: Notify) {
         self.node.card().set_notify(notify);
     }
 
-    /// How programs of this host learn of events.
+    /// The notification of this host's programs about events.
     pub fn notify(&self) -> Notify {
         self.node.card().notify()
     }
 
-    /// Chooses whether puts and gets of this host name physical addresses, which skip the receiver's TLB.
+    /// Sets whether puts and gets of this host use physical addresses, which bypass the receiver's TLB.
     pub fn set_physical(&self, physical: bool) {
         self.node.card().set_physical(physical);
     }
 
-    /// Chooses whether this host's card drops packets when they have come over the link, to measure the transmit side of others.
+    /// Sets whether this host's card drops packets that arrive over the link, to measure the transmit side of other hosts.
     pub fn set_flushed(&self, flushed: bool) {
         self.node.card().set_flushed(flushed);
     }
@@ -213,12 +213,12 @@ impl Rdma {
         self.node.card().statistics()
     }
 
-    /// How long parts of this host's card have worked.
+    /// Busy times of parts of this host's card.
     pub fn busy(&self) -> Busy {
         self.node.card().busy()
     }
 
-    /// Regions and pages registered at present.
+    /// Regions and pages currently registered.
     pub fn registered(&self) -> (u64, u64) {
         self.node.card().registered()
     }

@@ -1,4 +1,4 @@
-//! Receiving messages: `recv`, and its two halves, which allow a receive to be posted before its message comes.
+//! Receives of messages: `recv`, and its two halves, which post a receive before its message arrives.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -9,7 +9,7 @@ use nicety_types::Time;
 /// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The rank that sent it.
+    /// The sending rank.
     pub source: u32,
     /// Its tag.
     pub tag: u64,
@@ -17,13 +17,13 @@ pub struct Received {
     pub length: u64,
 }
 
-/// A posted receive, for [`Host::received`] of the same host. It stays posted until a message comes, even if no call
-/// waits for it. A clone is the same receive, so that one task can give up what another waits for.
+/// A posted receive, for [`Host::received`] of the same host. It stays posted until a message arrives, even without a call that
+/// waits for it. A clone is the same receive, so that one task can cancel it while another waits for it.
 #[derive(Clone)]
 #[must_use = "a message comes into its buffer; Host::received says when"]
 pub struct PendingRecv(pub(super) PostedReceive);
 
-/// The error of a message longer than its receive.
+/// Returns the error of a message longer than its receive.
 fn cut(bytes: u64, rank: u32, room: u64) -> Error {
     Error::Program(format!(
         "a message of {bytes} bytes from rank {rank} came into a recv of {room} bytes: {} bytes were cut; give recv a \
@@ -33,24 +33,25 @@ fn cut(bytes: u64, rank: u32, room: u64) -> Error {
 }
 
 impl Host {
-    /// Has the library match the messages of `send` and `recv` where the card does by itself, as one with virtual network interfaces, which then
-    /// may have any number of receives, probe and cancel; nothing on other cards. A library with room for so many messages of a host that no
-    /// receive has taken has as much for each pair of their processes. For all hosts with the same pairs, before the first message; it takes
-    /// no virtual time.
+    /// Moves the match of `send` and `recv` messages from the card to the library, on cards that match by themselves, such as
+    /// those with virtual network interfaces. Such hosts then may have any number of receives, probe and cancel. Does nothing on
+    /// other cards.
+    ///
+    /// A library with limited room for unexpected messages of a host has this room for each pair of their processes. Call this on
+    /// all hosts with the same pairs, before the first message. It takes no virtual time.
     ///
     /// # Errors
-    /// When a limit of the card is reached.
+    /// When the card reaches a limit.
     pub fn match_in_library(&self, pairs: Pairs) -> Result<(), Error> {
         Ok(self.inner.card.match_in_library(pairs)?)
     }
 
-    /// Receives one message into a buffer: from one rank or any, with one tag or any.
-    ///
-    /// A message that came before waits for it. This is [`Host::post_recv`] and [`Host::received`] in one.
+    /// Receives one message into a buffer: from one rank or any, with one tag or any. A message that arrived earlier waits for
+    /// it. The call is [`Host::post_recv`] and [`Host::received`] in one.
     ///
     /// # Errors
-    /// When there is no such rank, the tag is too large, the card has no more match entries, or the message is longer than the
-    /// buffer.
+    /// When the rank does not exist, the tag is too large, or the card has no free match entry. When the message is longer than
+    /// the buffer.
     pub async fn recv(
         &self,
         buffer: &Buffer,
@@ -75,16 +76,15 @@ impl Host {
         self.received_since(pending, start).await
     }
 
-    /// Posts a receive without waiting for its message. The receive takes effect one crossing of the bus and the
-    /// card's work on a command later, and matches messages from then on. Of several, the first that matches takes a
-    /// message.
+    /// Posts a receive without waiting for its message. It takes effect after one crossing of the bus and the card's work on a
+    /// command, and matches messages from then on. Of several receives, the first that matches takes a message.
     ///
-    /// A program that must be sure that its receive comes first posts it, and only then notifies its sender, by a
-    /// [`Host::barrier`] or a message. On a Portals card it is a use-once match entry; on a flow processor a receive
-    /// of the library, which takes no time to post.
+    /// To ensure that a receive comes first, a program posts it and only then notifies its sender, by a [`Host::barrier`] or a
+    /// message. On a Portals card a receive is a use-once match entry. On a flow processor it is a receive of the library, which
+    /// takes no time to post.
     ///
     /// # Errors
-    /// When there is no such rank, or the tag is too large. [`Host::received`] reports when the card has no free match entry.
+    /// When the rank does not exist, or the tag is too large. [`Host::received`] reports a card without a free match entry.
     pub async fn post_recv(
         &self,
         buffer: &Buffer,
@@ -94,7 +94,7 @@ impl Host {
         self.post_recv_matching(buffer, source, Tags::exactly_or_any(tag)).await
     }
 
-    /// As [`Host::post_recv`], with one of several tags: those that have the bits of one, but for bits that are ignored.
+    /// As [`Host::post_recv`], with several tags: those with the bits of one tag, except for ignored bits.
     ///
     /// # Errors
     /// As [`Host::post_recv`].
@@ -108,17 +108,17 @@ impl Host {
         Ok(PendingRecv(self.inner.card.clone().post_receive(self.caller(), wanted).await?))
     }
 
-    /// The oldest early message that a receive of this source and these tags would take, if there is one. It waits for its receive
-    /// as before.
+    /// Returns the oldest early message that a receive of this source and these tags would take, if any. The message still waits
+    /// for its receive.
     ///
-    /// Only messages that have come are seen: one that is on its way is not. On a Portals card it is a search of the unexpected
-    /// headers (`PtlMESearch`), which the card answers; on other cards the library looks at its own list, for `library.call` on a
-    /// flow processor, for the host's `notice` on a card with RDMA, and for `messages.match` on a card for frames, which reads its
-    /// connections first.
+    /// The probe sees only messages that have arrived, not those in flight. On a Portals card it is a search of the unexpected
+    /// headers (`PtlMESearch`), which the card answers. On other cards the library searches its own list. This costs
+    /// `library.call` on a flow processor, and the host's `notice` on a card with RDMA. On a card for frames it costs
+    /// `messages.match`, and the library reads its connections first.
     ///
     /// # Errors
-    /// As [`Host::post_recv`]; on a card with virtual network interfaces, which keeps early messages to itself, unless
-    /// [the library has them](Host::match_in_library).
+    /// As [`Host::post_recv`]. Also on a card with virtual network interfaces, which does not expose early messages, unless [the
+    /// library has them](Host::match_in_library).
     pub async fn probe(&self, source: Option<u32>, tags: Tags) -> Result<Option<Received>, Error> {
         source.map_or(Ok(()), |rank| self.check_rank(rank))?;
         check_tag(tags.bits)?;
@@ -126,12 +126,12 @@ impl Host {
         Ok(found.map(|Arrival { source, tag, bytes, .. }| Received { source, tag, length: bytes }))
     }
 
-    /// How often something has come since the start that [`Host::probe`] may find, or that may have it fail.
+    /// The number of changes so far that may affect [`Host::probe`]: new messages or errors.
     pub fn early_changes(&self) -> u64 {
         self.inner.card.early().map_or(0, Early::changes)
     }
 
-    /// Waits until something has come that [`Host::probe`] may find, beyond what has been seen. On a card that does not tell, for ever.
+    /// Waits for a change beyond `seen` that [`Host::probe`] may find. Waits forever on a card that does not report changes.
     pub async fn early_beyond(&self, seen: u64) {
         match self.inner.card.early() {
             Some(early) => early.beyond(seen).await,
@@ -139,12 +139,12 @@ impl Host {
         }
     }
 
-    /// Gives up a posted receive, which then takes no message. Returns it if a message has come for it or is coming: then it is
-    /// to be received. It costs the same as [`Host::probe`]; on a Portals card it unlinks the match entry (`PtlMEUnlink`).
+    /// Cancels a posted receive, which then takes no message. Returns it if its message has arrived or is arriving; then it must
+    /// be received. It costs the same as [`Host::probe`]; on a Portals card it unlinks the match entry (`PtlMEUnlink`).
     ///
     /// # Errors
-    /// On a card with virtual network interfaces, which keeps the receives that it has, unless [the library
-    /// has them](Host::match_in_library).
+    /// On a card with virtual network interfaces, which keeps its receives, unless [the library has
+    /// them](Host::match_in_library).
     pub async fn cancel(&self, pending: PendingRecv) -> Result<Option<PendingRecv>, Error> {
         Ok(self.inner.card.clone().cancel(self.caller(), pending.0).await?.map(PendingRecv))
     }
@@ -158,7 +158,8 @@ impl Host {
         self.received_since(pending, start).await
     }
 
-    /// As [`Host::received`], but that a message that is longer than the buffer is cut and no error: its length is as sent.
+    /// As [`Host::received`], but truncates a message that is longer than the buffer without an error. Its length is the sent
+    /// one.
     ///
     /// # Errors
     /// When the card had no free match entry.

@@ -6,7 +6,7 @@ use nicety_nic::ethernet::{self, Node, Report, Setting, SocketError, SocketKind}
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// The sockets of a host, for one thread of its program. Sockets have numbers, which all threads of the host share. Cheap to clone.
+/// The sockets of a host, for one thread of its program. All threads of the host share the numbers of sockets. Cheap to clone.
 #[derive(Clone)]
 pub struct Sockets {
     host: Host,
@@ -14,27 +14,27 @@ pub struct Sockets {
 }
 
 impl Host {
-    /// The sockets of this host.
+    /// Returns the sockets of this host.
     ///
     /// # Errors
-    /// When the card is of another design; the error names a card with sockets.
+    /// When the card is of another design. The error names a card with sockets.
     pub fn socket(&self) -> Result<Sockets, Error> {
         Ok(Sockets { host: self.clone(), node: self.inner.card.of::<Node>()? })
     }
 }
 
 impl Sockets {
-    /// The IPv4 address of a rank's host, or the one that it would have.
+    /// Returns the IPv4 address of a rank's host, whether it exists or not.
     pub fn address(rank: u32) -> IpAddr {
         ethernet::Sockets::address(rank)
     }
 
-    /// Makes a socket, and gives its number; set-up, takes no virtual time.
+    /// Opens a socket, and returns its number; set-up, takes no virtual time.
     pub fn open(&self, kind: SocketKind) -> u32 {
         self.node.sockets().open(kind)
     }
 
-    /// Gives a socket a port.
+    /// Binds a socket to a port.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::bind`].
@@ -54,7 +54,7 @@ impl Sockets {
         told(|| "setsockopt".to_owned(), self.host.timed("setsockopt", set).await)
     }
 
-    /// Connects a socket. Ready when the connection is established.
+    /// Connects a socket. Returns when the connection is established.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::connect`].
@@ -64,7 +64,7 @@ impl Sockets {
         told(|| format!("connect to {to}"), self.host.timed("connect", connect).await)
     }
 
-    /// Has a socket with a port wait for connections, of which up to `backlog` may wait to be accepted.
+    /// Makes a socket with a port listen for connections. Up to `backlog` connections may wait to be accepted.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::listen`].
@@ -74,7 +74,7 @@ impl Sockets {
         told(|| "listen".to_owned(), self.host.timed("listen", listen).await)
     }
 
-    /// Waits for a connection, and gives the number of its socket.
+    /// Waits for a connection, and returns the number of its socket.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::accept`].
@@ -84,7 +84,7 @@ impl Sockets {
         told(|| "accept".to_owned(), self.host.timed("accept", accept).await)
     }
 
-    /// Writes bytes to a connection. Ready when the socket has taken the last one.
+    /// Writes bytes to a connection. Returns when the socket has taken the last one.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::send`].
@@ -94,7 +94,7 @@ impl Sockets {
         told(|| "send".to_owned(), self.host.timed("socket send", send).await)
     }
 
-    /// Reads at most so many bytes of a connection, and waits for the first; empty after the peer's last.
+    /// Waits for the first byte of a connection, and reads at most `most` bytes. Empty after the peer's last byte.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::recv`].
@@ -114,7 +114,7 @@ impl Sockets {
         told(|| format!("sendto {to}"), self.host.timed("sendto", send).await)
     }
 
-    /// Waits for a datagram: its bytes, cut to so many, and its sender.
+    /// Waits for a datagram. Returns its bytes, truncated to `most`, and its sender.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::recv_from`].
@@ -124,7 +124,7 @@ impl Sockets {
         told(|| "recvfrom".to_owned(), self.host.timed("recvfrom", recv).await)
     }
 
-    /// Sends no more on a connection.
+    /// Shuts down the send direction of a connection.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::shutdown`].
@@ -134,7 +134,7 @@ impl Sockets {
         told(|| "shutdown".to_owned(), self.host.timed("shutdown", shutdown).await)
     }
 
-    /// Gives a socket back.
+    /// Closes a socket.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::close`].
@@ -144,7 +144,7 @@ impl Sockets {
         told(|| "close".to_owned(), self.host.timed("close", close).await)
     }
 
-    /// Address and port of a socket, and those of its peer.
+    /// Returns address and port of a socket, and those of its peer.
     ///
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::ends`].
@@ -152,7 +152,7 @@ impl Sockets {
         told(|| "getsockname".to_owned(), self.node.sockets().ends(socket))
     }
 
-    /// Work of the program itself between two calls, in instructions, on the hardware thread of its calls.
+    /// Executes the program's own instructions between two calls, on the hardware thread of its calls.
     pub async fn work(&self, instructions: u64) {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         self.host.timed("work", async |path: &mut _| sockets.work(thread, instructions, path).await).await;

@@ -1,4 +1,4 @@
-//! Many small parts of a host's program that run side by side, such as the operations of a schedule.
+//! Many small concurrent parts of a host's program, such as the operations of a schedule.
 
 use super::{Host, PendingRecv};
 use crate::Error;
@@ -8,25 +8,25 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// The tasks of a program: lighter than [threads](Host::spawn), since nobody waits for a single one. A clone is the same
-/// tasks.
+/// The tasks of a program. They are lighter than [threads](Host::spawn), since nothing waits for a single task. A clone is the
+/// same tasks.
 #[derive(Clone)]
 pub struct Tasks(Rc<Shared>);
 
-/// A task that has ended and goes on in another one: [`Tasks::start_when_received`].
+/// A task that has ended and continues as another one: [`Tasks::start_when_received`].
 #[must_use = "the task that goes on later is over for now, and says so by its result"]
 pub struct Later(());
 
 struct Shared {
     running: Cell<u64>,
     failed: RefCell<Option<Error>>,
-    /// The path to the end of the last one.
+    /// The path to the end of the last task.
     path: RefCell<Path>,
     ended: Signal,
 }
 
 impl Tasks {
-    /// No tasks yet, of this host's program.
+    /// Returns an empty set of tasks, of this host's program.
     pub fn new(host: &Host) -> Tasks {
         Tasks(Rc::new(Shared {
             running: Cell::new(0),
@@ -36,8 +36,8 @@ impl Tasks {
         }))
     }
 
-    /// Starts a task at this instant, as thread number `thread` of its program, and with a path that goes on from `path`. It
-    /// shares the host's memory and card. The first one that fails ends the wait for all.
+    /// Starts a task at this instant, as thread number `thread` of its program, with a path that continues `path`. It shares the
+    /// host's memory and card. The first failure ends the wait for all tasks.
     pub fn start<F>(&self, host: &Host, thread: u32, path: Path, task: impl FnOnce(Host) -> F)
     where
         F: Future<Output = Result<Option<Later>, Error>> + 'static,
@@ -48,11 +48,11 @@ impl Tasks {
         self.spawn(host, task);
     }
 
-    /// Has one of these tasks, which ends by returning the result, go on in another when the message of a posted receive has come, or
-    /// something else for it: so [`Host::received`] need not wait there, and what is kept meanwhile takes little memory.
+    /// Starts another task when the message of a posted receive, or another event for it, arrives. The current task ends with the
+    /// result, so it need not wait in [`Host::received`], and the pending receive takes little memory.
     ///
     /// # Errors
-    /// The receive, if something has come already, or the card cannot tell: then the task waits itself.
+    /// The receive itself, if such an event has happened, or the card cannot notify. Then the task must wait itself.
     pub fn start_when_received<F>(
         &self,
         host: &Host,
@@ -94,10 +94,10 @@ impl Tasks {
         });
     }
 
-    /// Waits until all have ended, those included that others start meanwhile. The caller's path continues that of the last.
+    /// Waits for the end of all tasks, including new ones. The caller's path continues that of the last.
     ///
     /// # Errors
-    /// The error of the first one that failed.
+    /// The error of the first failed task.
     pub async fn ended(&self, host: &Host) -> Result<(), Error> {
         let Shared { running, failed, path, ended } = &*self.0;
         let over = || running.get() == 0 || failed.borrow().is_some();

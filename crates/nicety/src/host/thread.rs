@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Failed programs, and threads that are not joined: rank, name if it has another one, and reason.
+/// Failed programs and threads without a join: rank, name if it differs, and reason.
 pub(crate) type Failed = Rc<RefCell<Vec<(u32, Option<String>, Error)>>>;
 
-/// A thread started by [`Host::spawn`]. If dropped, it runs on, and fails the run if it fails.
+/// A thread started by [`Host::spawn`]. If dropped, it continues, and its failure fails the run.
 #[must_use = "a thread's result, and its error, are what Thread::join gives"]
 pub struct Thread<T> {
     host: Host,
@@ -26,8 +26,7 @@ struct End<T> {
 }
 
 impl Host {
-    /// Starts another thread of this host's program, at this instant. It shares the host's memory and card, and has a
-    /// path of its own.
+    /// Starts another thread of this host's program, at this instant. It shares the host's memory and card, and has its own path.
     pub fn spawn<T, F>(&self, thread: impl FnOnce(Host) -> F) -> Thread<T>
     where
         T: 'static,
@@ -53,7 +52,7 @@ impl Host {
         Thread { host: self.clone(), number, end }
     }
 
-    /// The host, as another thread sees it.
+    /// Returns the host for another thread.
     pub(crate) fn another_thread(&self) -> Host {
         let number = self.inner.threads.get() + 1;
         self.inner.threads.set(number);
@@ -61,13 +60,13 @@ impl Host {
         Host { inner: self.inner.clone(), thread: number, path }
     }
 
-    /// A program of this host begins, or a thread of one.
+    /// Counts a new program of this host, or a new thread of one.
     pub(crate) fn begins(&self) {
         let running = &self.inner.running;
         running.set(running.get() + 1);
     }
 
-    /// It has ended. After the last one its card closes what it has left open.
+    /// Counts the end of one. After the last one, the card closes what is still open.
     pub(crate) async fn ended(&self) {
         let running = &self.inner.running;
         running.set(running.get() - 1);
@@ -82,7 +81,7 @@ impl Host {
         self.inner.running.get() > 0
     }
 
-    /// Tells that no program of this host is left, where someone waits for that.
+    /// Signals that no program of this host is left, if anything waits for that.
     pub(crate) fn over(&self) {
         if let Some(over) = self.inner.over.take() {
             self.inner.sim.spawn(async move { over.wait().await });
@@ -95,7 +94,7 @@ impl Host {
 }
 
 impl<T> Thread<T> {
-    /// Waits for the end of the thread: its result. The caller's path continues the thread's, if it had to wait.
+    /// Waits for the end of the thread, and returns its result. The caller's path continues the thread's, if it had to wait.
     ///
     /// # Errors
     /// The error of the thread.

@@ -10,8 +10,8 @@ use nicety_nic::qnix::{
 use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
 
-/// A process of a host whose card has virtual network interfaces. It has memory of its own, and an interface once it
-/// has opened one. Cheap to clone; its calls take the time of the thread that made it.
+/// A process of a host with virtual network interfaces on its card. It has its own memory, and an interface after it has opened
+/// one. Cheap to clone. Its calls take the time of the thread that made it.
 #[derive(Clone)]
 pub struct VniProcess {
     host: Host,
@@ -26,18 +26,18 @@ pub struct Vni {
 }
 
 impl Host {
-    /// Virtual network interfaces of this host's card, for processes of this host.
+    /// Returns the virtual network interfaces of this host's card, for processes of this host.
     ///
     /// # Errors
-    /// When the card is of another design; the error names a card with virtual network interfaces.
+    /// When the card is of another design. The error names a card with virtual network interfaces.
     pub fn vni(&self) -> Result<Vni, Error> {
         Ok(Vni { host: self.clone(), node: self.inner.card.of::<qnix::Node>()? })
     }
 }
 
 impl Vni {
-    /// A process of this host, by a number of the program's choice. Number 0 owns `send` and `recv`: it has interface
-    /// 0 and the largest Buffer Pool from the beginning, and memory that this host allocates.
+    /// Returns a process of this host, by a number that the program chooses. Number 0 owns `send` and `recv`. It has interface 0
+    /// and the largest Buffer Pool from the start, and memory that this host allocates.
     pub fn process(&self, number: u32) -> VniProcess {
         VniProcess { host: self.host.clone(), process: self.node.process(number) }
     }
@@ -52,12 +52,12 @@ impl Vni {
         self.node.card().statistics()
     }
 
-    /// Use of the card's memory.
+    /// Occupancy of the card's memory.
     pub fn memory(&self) -> CardMemory {
         self.node.card().memory()
     }
 
-    /// A piece of the Buffer Pool of `send` and `recv`; a message in it needs neither a copy nor the kernel. Set-up,
+    /// Allocates a piece of the Buffer Pool of `send` and `recv`. A message in it needs neither a copy nor the kernel. Set-up,
     /// takes no virtual time; the piece is never freed.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Vni {
         Ok(Buffer { allocation, start, len })
     }
 
-    /// A CPU copies a buffer into the Buffer Pool of `send` and `recv`, where the card can fetch it.
+    /// Copies a buffer by a CPU into the Buffer Pool of `send` and `recv`, where the card can fetch it.
     ///
     /// # Errors
     /// When the pool has no free piece of that length.
@@ -77,11 +77,11 @@ impl Vni {
         Ok(self.host.timed("copy", copy).await?)
     }
 
-    /// A system call that locks and translates a buffer's pages, writes their descriptors to the card, and unlocks
-    /// the pages again. Returns their number.
+    /// Makes a system call that locks and translates a buffer's pages, writes their descriptors to the card, and unlocks the
+    /// pages again. Returns their number.
     ///
     /// # Errors
-    /// When the card has fewer descriptors.
+    /// When the card has too few descriptors.
     pub async fn lock_and_translate(&self, buffer: &Buffer) -> Result<u64, Error> {
         let process = self.node.process(OWN_PROCESS);
         let (address, bytes) = (buffer.address(), buffer.len());
@@ -101,7 +101,7 @@ impl Vni {
         Ok(())
     }
 
-    /// Posts a send, without waiting until the buffer may be used again.
+    /// Posts a send, and does not wait until the buffer may be used again.
     ///
     /// # Errors
     /// As [`Vni::send`].
@@ -113,7 +113,7 @@ impl Vni {
     /// Waits until the buffer of a send may be used again.
     ///
     /// # Errors
-    /// When the operation does not exist or has ended already.
+    /// When the operation does not exist or has already ended.
     pub async fn sent(&self, posted: Operation) -> Result<Completed, Error> {
         Ok(self.node.sent(self.host.caller(), posted).await?)
     }
@@ -140,7 +140,7 @@ impl VniProcess {
         self.process.number()
     }
 
-    /// Allocates zero bytes of its own; set-up, takes no virtual time.
+    /// Allocates zero bytes of its own memory; set-up, takes no virtual time.
     ///
     /// # Errors
     /// When the host has no more memory.
@@ -150,15 +150,15 @@ impl VniProcess {
         Ok(buffer)
     }
 
-    /// Has the kernel register it with the card. Returns the number of its interface, the lowest free one.
+    /// Registers the process with the card, by the kernel. Returns the number of its interface, the lowest free one.
     ///
     /// # Errors
-    /// When it has one already, or none is free.
+    /// When it already has an interface, or none is free.
     pub async fn open(&self) -> Result<u32, Error> {
         Ok(self.host.timed("open an interface", async |path| self.process.open(path).await).await?)
     }
 
-    /// Has the kernel release its interface and its Buffer Pool.
+    /// Releases its interface and its Buffer Pool, by the kernel.
     ///
     /// # Errors
     /// When the interface is not its own, or operations are pending.
@@ -166,11 +166,10 @@ impl VniProcess {
         Ok(self.host.timed("close an interface", async |path| self.process.close(vni, path).await).await?)
     }
 
-    /// Registers a Buffer Pool, whose pages are locked and translated once. Messages sent from it or received into it
-    /// need no copy and no kernel.
+    /// Registers a Buffer Pool. Its pages are locked and translated once. Messages in it need no copy and no kernel.
     ///
     /// # Errors
-    /// When the interface is not its own, there is a pool already, or it is too large.
+    /// When the interface is not its own, it already has a pool, or the pool is too large.
     pub async fn register_pool(&self, vni: u32, bytes: u64) -> Result<Buffer, Error> {
         let register = async |path: &mut _| self.process.register_pool(vni, bytes, path).await;
         let allocation = self.host.timed("register a pool", register).await?;
@@ -213,7 +212,7 @@ impl VniProcess {
         Ok(self.host.timed("post a receive", post).await?)
     }
 
-    /// Polls the doorbell of an operation: its completion, if it has completed.
+    /// Polls the doorbell of an operation, and returns its completion, if any.
     ///
     /// # Errors
     /// When the interface is not its own, or it has no such operation.
@@ -222,7 +221,7 @@ impl VniProcess {
         Ok(self.host.timed("look at a doorbell", look).await?)
     }
 
-    /// Waits for the doorbell of an operation: its completion.
+    /// Waits for the doorbell of an operation, and returns its completion.
     ///
     /// # Errors
     /// When the interface is not its own, or it has no such operation.
@@ -231,7 +230,7 @@ impl VniProcess {
         Ok(self.host.timed("wait for a doorbell", wait).await?)
     }
 
-    /// The costs of copying a buffer to the pool, and of locking and translating it, according to the spec.
+    /// The costs of a copy of the buffer to the pool, and of its lock and translation, by the spec.
     pub fn costs(&self, buffer: &Buffer) -> (Duration, Duration) {
         self.process.costs(buffer.address(), buffer.len())
     }

@@ -1,4 +1,4 @@
-//! Computing on host memory: the cost of a program's own pass over bytes.
+//! Computation on host memory: the cost of a program's own pass over bytes.
 
 use super::{Buffer, Host};
 use crate::Error;
@@ -15,7 +15,7 @@ impl Buffer {
 }
 
 impl Host {
-    /// The duration of so much time plus so many cycles of a CPU core.
+    /// Returns the sum of `time` and `cycles` cycles of a CPU core.
     ///
     /// # Errors
     /// When it would end beyond the end of virtual time, 2^64 picoseconds.
@@ -33,9 +33,8 @@ impl Host {
         Ok(Duration::from_ps(whole))
     }
 
-    /// Computes on memory, on one of the host's CPUs. It takes the longest of computation, fetching lines into the
-    /// cache, and memory bandwidth, and counts the lines as traffic of host memory. It does not change bytes; the
-    /// caller does.
+    /// Computes on memory, on one of the host's CPUs. It takes the longest of computation, line fetches into the cache, and
+    /// memory bandwidth. The lines count as traffic of host memory. The caller changes the bytes.
     ///
     /// # Errors
     /// When the memory is not the host's.
@@ -47,8 +46,7 @@ impl Host {
         Ok(done?)
     }
 
-    /// Copies a buffer, on one of the host's CPUs: [`Host::work`] over both buffers; the bytes are in place at its
-    /// end.
+    /// Copies a buffer, on one of the host's CPUs: [`Host::work`] over both buffers. The bytes are in place at its end.
     ///
     /// # Errors
     /// When the buffers differ in length.

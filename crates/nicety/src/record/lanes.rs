@@ -2,9 +2,9 @@
 
 use nicety_types::{Slice, Time};
 
-/// Assigns a lane to each use of one resource. Uses are sorted by start, and those with the same start by the longer
-/// first. Uses in a lane do not overlap, but may nest if the resource nests. Lanes are numbered from 0, and each use
-/// gets the lowest that it fits in. A use that takes no time fits everywhere.
+/// Assigns a lane to each use of one resource. Uses are sorted by start, and those with the same start by length, longest first.
+/// Uses in a lane do not overlap, but may nest if the resource nests. Lanes are numbered from 0. Each use gets the lowest lane
+/// that has room. A use that takes no time fits everywhere.
 pub(super) fn assign(slices: &[Slice]) -> Vec<u32> {
     // The ends of the uses in each lane that are still open, the innermost last.
     let mut lanes: Vec<Vec<Time>> = Vec::new();

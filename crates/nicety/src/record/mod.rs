@@ -1,7 +1,7 @@
 //! The recording of a run: messages, packets, handler runs, and the use of resources.
 //!
-//! A [`Recording`] is built after a run from the records of each node. Its rows are sorted, so that they do not
-//! depend on how the nodes were spread over shards.
+//! A [`Recording`] is built after a run from the records of each node. Its rows are sorted, so that they do not depend on the
+//! distribution of nodes over shards.
 //!
 //! - [`tables`]: the rows as Arrow columns.
 //! - [`timeline`]: the rows as a timeline for the Perfetto viewer.
@@ -32,39 +32,38 @@ pub struct Message {
     pub kind: &'static str,
     /// Its origin.
     pub by: Starter,
-    /// When its sender began to post it.
+    /// The time at which its sender began to post it.
     pub posted: Time,
-    /// When its first byte went on the link.
+    /// The time at which its first byte went on the link.
     pub first_byte: Option<Time>,
-    /// When its first packet had been matched; of a message on a channel, when its mailbox had arrived at the other
-    /// end.
+    /// The time at which its first packet was matched; for a message on a channel, the arrival of its mailbox at the other end.
     pub matched: Option<Time>,
-    /// When its completion was visible to its target host; none if it was dropped, or still in flight at the end.
+    /// The time at which its completion was visible to its target host; none if it was dropped, or still in flight at the end.
     pub completed: Option<Time>,
-    /// When a program of that host had noticed the completion.
+    /// The time at which a program of that host noticed the completion.
     pub noticed: Option<Time>,
     /// Its outcome.
     pub outcome: &'static str,
-    /// The stages of the time from `posted` to `completed`; they add up to it exactly.
+    /// The stages from `posted` to `completed`; they add up exactly.
     pub stages: Option<Vec<(Stage, Duration)>>,
 }
 
 /// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRow {
-    /// The message it is part of.
+    /// Its message.
     pub message: MessageId,
-    /// Where its payload begins in the message's, in bytes.
+    /// The offset of its payload in the message's, in bytes.
     pub offset: u64,
     /// Payload in bytes.
     pub bytes: u64,
-    /// When its first byte went on the link.
+    /// The time at which its first byte went on the link.
     pub sent: Time,
-    /// When its last byte was in its target's packet buffer.
+    /// The time at which its last byte was in its target's packet buffer.
     pub arrived: Option<Time>,
-    /// When the matching unit had processed it.
+    /// The time at which the matching unit had processed it.
     pub matched: Option<Time>,
-    /// When it left the packet buffer: deposited, handled or dropped.
+    /// The time at which it left the packet buffer: deposited, handled or dropped.
     pub settled: Option<Time>,
 }
 
@@ -84,13 +83,13 @@ pub struct Usage {
 pub struct Recording {
     /// Level of recording.
     pub level: Level,
-    /// The stages that messages may have on the cards of the run, in their usual order.
+    /// The possible stages of messages on the cards of the run, in their usual order.
     pub stages: Vec<Stage>,
     /// Rows of messages at each node, sorted; from [`Level::Messages`] on.
     rows: Vec<(NodeId, MessageRows)>,
-    /// Packets, by source in the order in which they were sent; from [`Level::Packets`] on.
+    /// Packets, by source in the order of sending; from [`Level::Packets`] on.
     pub packets: Vec<PacketRow>,
-    /// Handler runs, by node in the order in which they ended; from [`Level::Packets`] on.
+    /// Handler runs, by node in the order of their ends; from [`Level::Packets`] on.
     pub handler_runs: Vec<(NodeId, HandlerRun)>,
     /// Uses of resources, by node, resource, unit and time; at [`Level::Everything`].
     pub resources: Vec<Usage>,
@@ -103,14 +102,14 @@ pub struct Recording {
 pub struct StageTotal {
     /// The stage.
     pub stage: Stage,
-    /// Messages that spent any time in it.
+    /// Messages with time in it.
     pub messages: u64,
-    /// The time of all of them together.
+    /// The sum of their times in it.
     pub total: Duration,
 }
 
 impl Recording {
-    /// Joins the records of the nodes, given in the order of their numbers. `stages` are those of the cards.
+    /// Joins the records of the nodes, in the order of their numbers. `stages` are those of the cards.
     pub(crate) fn of(level: Level, stages: Vec<Stage>, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
         let mut recording = Recording { level, stages, ..Recording::default() };
         let mut packets: HashMap<(MessageId, u64), PacketArrived> = HashMap::new();
@@ -139,7 +138,7 @@ impl Recording {
         recording
     }
 
-    /// Messages, by source and number; from [`Level::Messages`] on. The two ends of each are joined as it is read.
+    /// Messages, by source and number; from [`Level::Messages`] on. The two ends of each are joined during the read.
     pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
         self.rows.iter().flat_map(|(_, rows)| rows.sent()).map(|sent| message(&sent, self.arrived(&sent)))
     }
@@ -149,7 +148,7 @@ impl Recording {
         self.rows.iter().map(|(_, rows)| rows.sent_count()).sum()
     }
 
-    /// A message's row at its target, or at its source where it failed there.
+    /// Returns a message's row at its target, or at its source if it failed there.
     fn arrived(&self, sent: &Sent) -> Option<Arrived> {
         let mut ends = [sent.message.source, sent.target];
         ends.sort_unstable();
@@ -176,7 +175,7 @@ impl Recording {
     }
 }
 
-/// The name of time in a table of stages that no stage accounts for.
+/// The name of time in a table of stages that belongs to no stage.
 pub const NOT_ACCOUNTED_FOR: &str = "not accounted for";
 
 fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {

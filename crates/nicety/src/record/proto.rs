@@ -1,6 +1,6 @@
 //! Protocol Buffers encoding for a timeline, which needs three kinds of fields.
 
-/// A message being encoded.
+/// A message during its encoding.
 #[derive(Default)]
 pub(super) struct Proto(Vec<u8>);
 
@@ -21,26 +21,26 @@ impl Proto {
         self.varint(u64::from(field << 3 | wire_type));
     }
 
-    /// An unsigned integer, a non-negative signed one, a boolean or an enumeration.
+    /// Appends an unsigned integer, a non-negative signed one, a boolean or an enumeration.
     pub(super) fn uint(mut self, field: u32, value: u64) -> Proto {
         self.tag(field, 0);
         self.varint(value);
         self
     }
 
-    /// Eight bytes.
+    /// Appends eight bytes.
     pub(super) fn fixed64(mut self, field: u32, value: u64) -> Proto {
         self.tag(field, 1);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// A text.
+    /// Appends a text.
     pub(super) fn text(self, field: u32, text: &str) -> Proto {
         self.bytes(field, text.as_bytes())
     }
 
-    /// A nested message.
+    /// Appends a nested message.
     pub(super) fn message(self, field: u32, message: &Proto) -> Proto {
         self.bytes(field, &message.0)
     }
@@ -52,7 +52,7 @@ impl Proto {
         self
     }
 
-    /// The encoded message.
+    /// Returns the encoded message.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn fields_are_encoded_as_in_the_documentation() {
-        // The examples of 'Encoding', protobuf.dev.
+        // The examples in 'Encoding', protobuf.dev.
         assert_eq!(Proto::new().uint(1, 150).into_bytes(), [0x08, 0x96, 0x01]);
         let testing = Proto::new().text(2, "testing");
         assert_eq!(testing.into_bytes(), [0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g']);

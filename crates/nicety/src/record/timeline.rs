@@ -1,9 +1,8 @@
 //! A recording as a timeline for the Perfetto viewer, <https://ui.perfetto.dev>.
 //!
-//! Each node is a process of the timeline, each resource of it a track, and each use a slice. A message is a flow:
-//! arrows from its origin (a handler or the host's post) over link, matching, handler and deposit to the host that
-//! notices it. Field numbers are those of Perfetto's `trace_packet.proto`, `track_event.proto` and
-//! `track_descriptor.proto`.
+//! Each node is a process of the timeline, each of its resources a track, and each use a slice. A message is a flow. Its arrows
+//! go from the origin (a handler or the host's post) over link, matching, handler and deposit to the host that notices it. Field
+//! numbers are those of Perfetto's `trace_packet.proto`, `track_event.proto` and `track_descriptor.proto`.
 
 use super::proto::Proto;
 use super::{Message, Recording, Starter, Usage, lanes};
@@ -15,7 +14,7 @@ use std::str::FromStr;
 /// The unit of the timeline's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// A nanosecond, as the viewer expects; fractions are cut off, and the exact times are arguments of the slices.
+    /// A nanosecond, as the viewer expects. Fractions are cut off; arguments of the slices have the exact times.
     #[default]
     Nanosecond,
     /// A picosecond: exact, but the viewer displays picoseconds as nanoseconds.
@@ -88,7 +87,7 @@ const SEQUENCE: u64 = 1;
 /// `SEQ_INCREMENTAL_STATE_CLEARED`: nothing before the first packet is needed.
 const CLEARED: u64 = 1;
 
-/// A flow that passes through a slice.
+/// A point of a flow in a slice.
 #[derive(Clone, Copy)]
 struct Step {
     flow: u64,
@@ -96,8 +95,8 @@ struct Step {
 }
 
 impl Recording {
-    /// The timeline, as a Perfetto trace file. It has only a header below
-    /// [`Level::Everything`](super::Level::Everything).
+    /// Returns the timeline, as a Perfetto trace file. Below [`Level::Everything`](super::Level::Everything) it has only a
+    /// header.
     pub fn timeline(&self, scale: Scale) -> Vec<u8> {
         let mut trace = Writer { scale, bytes: Vec::new(), events: Vec::new() };
         let steps = self.steps();
@@ -117,13 +116,13 @@ impl Recording {
         trace.finish()
     }
 
-    /// The flows through each slice, by its index in `resources`.
+    /// Returns the flows through each slice, by its index in `resources`.
     fn steps(&self) -> HashMap<usize, Vec<Step>> {
         let messages: Vec<Message> = self.messages().collect();
         let mut points: HashMap<MessageId, Points> = HashMap::with_capacity(messages.len());
         points.extend(messages.iter().map(|m| (m.id, Points::default())));
         let ends: HashMap<MessageId, NodeId> = messages.iter().map(|m| (m.id, m.target)).collect();
-        // Handler runs that sent messages, by node and the message they ran for.
+        // Handler runs that sent messages, by node and the handler's own message.
         let mut runs: HashMap<(NodeId, MessageId), Vec<usize>> = HashMap::new();
         for (at, Usage { node, slice, .. }) in self.resources.iter().enumerate() {
             let Some(message) = slice.message else { continue };
@@ -166,12 +165,12 @@ impl Recording {
     }
 }
 
-/// The slices that a message's flow passes through, by the declared points that they are.
+/// The slices that a message's flow passes through, by their declared points.
 #[derive(Clone, Default)]
 struct Points(Vec<(&'static FlowPoint, usize)>);
 
 impl Points {
-    /// Takes the use at `at` as a point, unless a point's better use is known.
+    /// Takes the use at `at` as a point, unless a better use for the point is known.
     fn take(&mut self, point: &'static FlowPoint, at: usize, all: &[Usage]) {
         match self.0.iter_mut().find(|(known, _)| ptr::eq(*known, point)) {
             None => self.0.push((point, at)),
@@ -194,7 +193,7 @@ fn node_name(usages: &[Usage]) -> String {
 fn track_name(usage: &Usage, lane: u32) -> String {
     let ResourceKind { name, tracks, .. } = *usage.slice.resource.kind();
     if tracks == Tracks::Overlapping {
-        // One engine with overlapping transfers: a number would read as an engine's.
+        // One engine with overlapping transfers: the viewer would take a number for that of an engine.
         let others = usage.unit + lane;
         return if others == 0 { name.to_owned() } else { format!("{name}, also in flight ({others})") };
     }
@@ -209,7 +208,7 @@ fn track_name(usage: &Usage, lane: u32) -> String {
 struct Writer {
     scale: Scale,
     bytes: Vec<u8>,
-    /// Events by time; those of one track in their order.
+    /// Events by time; events of one track keep their order.
     events: Vec<(Time, Proto)>,
 }
 
@@ -228,7 +227,7 @@ impl Writer {
         self.packet(Proto::new().message(packet::DESCRIPTOR, &track));
     }
 
-    /// The track of a unit, and its slices; `at` is the index of the first one.
+    /// Writes the track of a unit, and its slices; `at` is the index of the first one.
     fn unit(
         &mut self,
         process: u64,

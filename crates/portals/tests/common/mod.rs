@@ -27,7 +27,7 @@ pub fn bench_with(limits: Limits) -> Bench {
     Bench { ni, effects: Effects::new(), eq, ct }
 }
 
-/// A put of `length` bytes from `PEER`.
+/// Returns a put of `length` bytes from `PEER`.
 pub fn put(match_bits: u64, length: u64) -> Header {
     Header {
         kind: HeaderKind::Put,
@@ -47,7 +47,7 @@ pub fn put(match_bits: u64, length: u64) -> Header {
     }
 }
 
-/// A quiet entry of 100 bytes at 0x1000 that takes puts.
+/// Returns an entry of 100 bytes at 0x1000 that accepts puts, without a link event.
 pub fn me(match_bits: u64, options: MeOptions) -> Me {
     let options = options | MeOptions::OP_PUT | MeOptions::EVENT_LINK_DISABLE;
     Me { start: 0x1000, length: 100, match_bits, options, user_ptr: match_bits, ..Me::default() }
@@ -74,19 +74,19 @@ impl Bench {
         self.ni.complete(delivery, FailType::Ok, &mut self.effects).unwrap();
     }
 
-    /// A message that matches and is deposited at once.
+    /// Receives a message that matches, and deposits it at once.
     pub fn receive(&mut self, header: &Header) -> Delivery {
         let delivery = self.arrive(header).unwrap();
         self.complete(&delivery);
         delivery
     }
 
-    /// The effects so far.
+    /// Returns the effects so far.
     pub fn take(&mut self) -> Vec<Effect> {
         self.effects.drain().collect()
     }
 
-    /// The kinds of the full events so far, with their user words.
+    /// Returns the kinds of the full events so far, with their user words.
     pub fn kinds(&mut self) -> Vec<(EventKind, u64)> {
         let events = self.effects.drain().filter_map(|e| match e {
             Effect::Event { event, .. } => Some((event.kind, event.user_ptr)),

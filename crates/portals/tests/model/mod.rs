@@ -1,6 +1,6 @@
-//! Random interleavings of everything a target does, against a reference model that is as naive as it can be:
-//! one list of entries ever appended, searched from the front; one list of triggered operations, searched for
-//! what is due. Effects, placements, refusals and the state left behind must all agree.
+//! Random interleavings of all calls of a target, against a naive reference model. It has one list of all entries ever appended, searched
+//! from the front, and one list of triggered operations, searched for due ones. Effects, placements, refusals and the final state must
+//! agree.
 
 mod reference;
 mod values;
@@ -39,7 +39,7 @@ fn ops() -> impl Strategy<Value = Op> {
         3 => Just(MeOptions::OP_PUT | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_CT_OVERFLOW),
         1 => any::<u32>().prop_map(MeOptions::from_bits_truncate),
     ];
-    // The reference is of Portals 4.
+    // The reference model is of Portals 4, without redelivery.
     let options = options.prop_map(|options: MeOptions| options - MeOptions::REDELIVER);
     let user = prop_oneof![4 => Just(User::Any), 1 => (0..2u32).prop_map(User::Id)];
     let me = (0..4u64, 0..4u64, source, 0..40u64, options, 0..12u64, user).prop_map(
@@ -111,7 +111,7 @@ fn arrivals() -> impl Strategy<Value = Header> {
     })
 }
 
-/// An operation of one of the five kinds, known by its match bits.
+/// Prepares an operation of one of the five kinds, identified by its match bits.
 fn trigger(
     real: &mut Interface,
     (kind, name): (u8, u64),
@@ -141,7 +141,7 @@ fn trigger(
     }
 }
 
-/// Ends an operation: the card sends it and, where a reply is to come, receives that.
+/// Ends an operation: the card sends it and receives the reply, if it has one.
 fn end(real: &mut Interface, out: &Outgoing, effects: &mut Effects) {
     real.sent(out.operation, FailType::Ok, effects).unwrap();
     if out.header.kind.wants_reply() {
@@ -196,7 +196,7 @@ fn run(ops: Vec<Op>, flow: bool) -> Result<(), TestCaseError> {
                 let op = if delete { SearchOp::Delete } else { SearchOp::Only };
                 let result = codes(real.me_search(0, me, op, &mut effects));
                 prop_assert_eq!(result, model.search(me, delete));
-                // An entry that searches has no handle; its number must not be another's.
+                // A search entry has no handle; keep its number from other entries.
                 if model.entries.len() > handles.len() {
                     handles.push(MeHandle::from_bits(0));
                 }
@@ -339,7 +339,7 @@ fn tear_down(
     real.eq_consumed(model.eq, DEPTH).unwrap();
     for user in [User::Id(0), User::Id(1)] {
         let everything = Me { ignore_bits: !0, user, options: BOTH, ..Me::default() };
-        // Room for it there may not be, among the entries that headers keep.
+        // There may be no room for a search entry, among the entries that headers keep.
         let _ = real.me_search(0, everything, SearchOp::Delete, &mut effects);
         real.eq_consumed(model.eq, DEPTH).unwrap();
     }
@@ -358,10 +358,10 @@ fn tear_down(
     Ok(())
 }
 
-/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+/// Returns the number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.
 fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
-    // The default is what PROPTEST_CASES says, and 256 without it.
+    // The default is `PROPTEST_CASES`, or 256 without it.
     ProptestConfig { cases: usual.max(default.cases), ..default }
 }
 

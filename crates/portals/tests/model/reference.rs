@@ -69,13 +69,13 @@ pub struct Model {
     pub messages: Vec<ModelMessage>,
     pub values: [CtEvent; 2],
     pub waiting: Vec<(usize, u64, ModelAction)>,
-    /// Operations are known by their match bits.
+    /// Operations are identified by their match bits.
     pub puts: u64,
     pub effects: Vec<Effect>,
 }
 
 impl Model {
-    /// The offset in the entry, and the bytes from there on.
+    /// Returns the offset in the entry, and the bytes left from there.
     pub fn room(&self, i: usize, header: &Header) -> (u64, u64) {
         let entry = &self.entries[i];
         let local = entry.me.options.contains(MeOptions::MANAGE_LOCAL);
@@ -89,7 +89,7 @@ impl Model {
             && (!me.options.contains(MeOptions::NO_TRUNCATE) || self.room(i, header).1 >= header.length)
     }
 
-    /// The messages that an append or a search takes.
+    /// Returns the messages that an append or a search takes.
     pub fn wanted(&self, me: &Me) -> Vec<usize> {
         let takes = |m: &usize| {
             let ModelMessage { header, claimed, .. } = &self.messages[*m];
@@ -102,7 +102,7 @@ impl Model {
         all.take(if me.options.contains(MeOptions::USE_ONCE) { 1 } else { 100 }).collect()
     }
 
-    /// Events that are sure to come, each of which has its room.
+    /// Returns the number of future events with reserved room.
     pub fn to_come(&self) -> usize {
         let quiet = |i: usize, option| self.entries[i].me.options.contains(option);
         let open = |m: &&ModelMessage| m.outcome.is_none() && !quiet(m.entry, MeOptions::EVENT_COMM_DISABLE);
@@ -148,7 +148,7 @@ impl Model {
         self.post(event);
     }
 
-    /// `None` where the append is refused.
+    /// Appends an entry; an error means that it is refused.
     pub fn append(&mut self, me: Me, list: List) -> Result<(), &'static str> {
         if self.on(list).len() == LIMITS.list_length as usize {
             return Err("PTL_LIST_TOO_LONG");
@@ -202,7 +202,7 @@ impl Model {
         }
     }
 
-    /// A search; entries that only search are entries, too.
+    /// Searches; entries that only search are entries, too.
     pub fn search(&mut self, me: Me, delete: bool) -> Result<(), &'static str> {
         if self.alive() == LIMITS.entries as usize {
             return Err("PTL_NO_SPACE");
@@ -384,7 +384,7 @@ impl Model {
         }
     }
 
-    /// The message, and how many entries were looked at.
+    /// Returns the message, and the number of entries searched.
     pub fn arrive(&mut self, header: &Header, accept: bool) -> Result<(usize, usize), DropReason> {
         let result = self.find(header, accept);
         if let Err((reason, silent)) = result {
@@ -408,7 +408,7 @@ impl Model {
         }
     }
 
-    /// Or why it is refused, and whether flow control is silent about it.
+    /// The error has the reason for a refusal, and whether flow control is silent about it.
     fn find(&mut self, header: &Header, accept: bool) -> Result<(usize, usize), (DropReason, bool)> {
         if self.disabled {
             return Err((DropReason::PtDisabled, true));

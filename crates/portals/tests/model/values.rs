@@ -1,4 +1,4 @@
-//! Headers, events and effects, as the model compares them.
+//! Headers, events and effects, in the form that the model compares.
 
 use crate::model::reference::NODE;
 use nicety_portals::*;
@@ -7,7 +7,7 @@ use nicety_types::NodeId;
 const ACKS: [AckRequest; 4] =
     [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
 
-/// An effect, with a started operation known by its match bits and not by its handle.
+/// Returns an effect in which match bits identify a started operation, not its handle.
 pub fn plain(effect: &Effect) -> Effect {
     match *effect {
         Effect::Start(out) => Effect::Start(outgoing(out.header.match_bits)),

@@ -1,5 +1,5 @@
-//! Reading the arguments of calls from Python: fast for the expected types; anything else goes through the checks of
-//! the Python package, which word the errors.
+//! Readers of call arguments from Python. Expected types are fast. Other types go through the checks of the Python package, which
+//! word the errors.
 
 use crate::errors::{InputError, raised};
 use nicety::{Duration, Error, LARGEST_TAG};
@@ -7,22 +7,22 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
-/// A whole number from 0 to 2^64 - 1.
+/// Reads a whole number from 0 to 2^64 - 1.
 pub fn u64_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     whole(value, name, u64::MAX)
 }
 
-/// The tag of a message, or bits of one.
+/// Reads the tag of a message, or bits of one.
 pub fn tag_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     whole(value, name, LARGEST_TAG)
 }
 
-/// A whole number from 0 to 2^32 - 1.
+/// Reads a whole number from 0 to 2^32 - 1.
 pub fn u32_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u32> {
     Ok(whole(value, name, u32::MAX.into())? as u32)
 }
 
-/// The same, or None.
+/// Reads a value or None.
 pub fn optional<T>(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -42,7 +42,7 @@ fn whole(value: &Bound<'_, PyAny>, name: &str, most: u64) -> PyResult<u64> {
     CHECK.import(value.py(), "nicety.shared.checks", "whole")?.call1((value, name, most))?.extract()
 }
 
-/// A text; `example` is one.
+/// Reads a text; `example` is one.
 pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<String> {
     static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if let Ok(text) = value.cast::<PyString>() {
@@ -51,12 +51,12 @@ pub fn text_of(value: &Bound<'_, PyAny>, name: &str, example: &str) -> PyResult<
     CHECK.import(value.py(), "nicety.shared.checks", "text")?.call1((value, name, example))?.extract()
 }
 
-/// The meaning of a name.
+/// Returns the meaning of a name.
 pub fn named<T>(meaning: Result<T, Error>) -> PyResult<T> {
     meaning.map_err(|error| raised(&error))
 }
 
-/// An acknowledgement: True, False, or by its name.
+/// Reads an acknowledgement: True, False, or a name.
 pub fn ack_of(value: &Bound<'_, PyAny>) -> PyResult<nicety::portals::AckRequest> {
     use nicety::portals::AckRequest;
     if let Ok(whether) = value.cast_exact::<PyBool>() {
@@ -67,7 +67,7 @@ pub fn ack_of(value: &Bound<'_, PyAny>) -> PyResult<nicety::portals::AckRequest>
         .map_err(|error| InputError::new_err(format!("{error}, True and False")))
 }
 
-/// A time in nanoseconds, rounded up to whole picoseconds. Errors read `before`, the time, `after`.
+/// Reads a time in nanoseconds, rounded up to whole picoseconds. Errors read `before`, the time, `after`.
 pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Duration> {
     static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let quick = if value.is_exact_instance_of::<PyInt>() {
@@ -85,8 +85,8 @@ pub fn duration_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyRes
     Ok(Duration::from_ps(ps.extract()?))
 }
 
-/// Nanoseconds as picoseconds, rounded up, from the shortest decimal digits: 0.1 ns is 100 ps, not the 101 of its
-/// binary fraction. None if it is too large, or not a time.
+/// Converts nanoseconds to picoseconds, rounded up from the shortest decimal digits: 0.1 ns is 100 ps, not the 101 of its binary
+/// fraction. None for a number that is too large or not a time.
 fn picoseconds(ns: f64) -> Option<u64> {
     if !(0.0..=1.8e16).contains(&ns) {
         return None;
@@ -100,7 +100,7 @@ fn picoseconds(ns: f64) -> Option<u64> {
     whole.checked_mul(1000)?.checked_add(thousandths + up)
 }
 
-/// A time limit in nanoseconds; None is unlimited.
+/// Reads a time limit in nanoseconds; None is unlimited.
 pub fn timeout_of(value: &Bound<'_, PyAny>, before: &str, after: &str) -> PyResult<Option<Duration>> {
     if value.is_none() { Ok(None) } else { duration_of(value, before, after).map(Some) }
 }

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// A call of a host, whose virtual time passes while it is awaited. It is its own iterator: the first step yields the
-/// call itself to the driver of the program, the second ends with the result that the driver has left in it.
+/// A call of a host. Virtual time passes while a program awaits it. It is its own iterator. The first step yields the call itself
+/// to the program's driver. The second step ends with the result from the driver.
 #[pyclass]
 pub struct Call {
     host: Arc<Handle>,
@@ -53,7 +53,7 @@ struct Place {
 }
 
 impl Place {
-    /// The line that called the running method of the Python package.
+    /// Returns the line that called the running method of the Python package.
     fn caller(py: Python<'_>) -> Option<Place> {
         // SAFETY: Python's lock is held, and the result is null or a borrowed running frame.
         let method = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }?;
@@ -92,7 +92,7 @@ impl Call {
         &self.host
     }
 
-    /// Its request, on the first await.
+    /// Takes its request, on the first await.
     pub fn take(&mut self) -> Option<Request> {
         match std::mem::replace(&mut self.state, State::Taken) {
             State::Awaited(request) => Some(request),
@@ -103,7 +103,7 @@ impl Call {
         }
     }
 
-    /// Stores the outcome; its next step ends with it.
+    /// Stores the outcome. The next step ends with it.
     pub fn answer(&mut self, reply: Reply) {
         self.state = State::Answered(reply);
     }
@@ -161,7 +161,7 @@ impl Call {
             Reply::Outcome(Ok(Outcome::Nothing)) => return Ok(None),
             Reply::Outcome(Ok(outcome)) => python(py, &host, outcome, then.as_ref())?,
         };
-        // A tuple would be taken for the arguments of the exception.
+        // The exception would take a tuple for its arguments.
         Err(if result.is_instance_of::<PyTuple>() {
             PyStopIteration::new_err((result.unbind(),))
         } else {
@@ -176,10 +176,10 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // Like Python's own coroutines: a call may be made in one line and awaited in a later one.
+        // As with Python's own coroutines, a program may make a call in one line and await it in a later one.
         let State::Made(request) = std::mem::replace(&mut self.state, State::Over) else { return };
         Python::try_attach(|py| {
-            // An exception may be in flight through the program, such as Ctrl-C: it must not be taken for ours.
+            // An exception such as Ctrl-C may be in flight through the program: it is not ours.
             let on_its_way = PyErr::take(py);
             let text = self.text(py);
             let (rank, name) = (self.host.rank, self.name);

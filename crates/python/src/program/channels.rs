@@ -8,8 +8,7 @@ use nicety::commands::{self, ChannelCall, Wanted};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about channels, under their names in programs. A channel is named by the number that
-/// `subscribe` returns.
+/// The calls of a host about channels, under their names in programs. The number from `subscribe` names a channel.
 #[pyclass(frozen)]
 pub struct ChannelCalls(Arc<Handle>);
 
@@ -26,7 +25,7 @@ impl ChannelCalls {
         ChannelCalls(calls.0.clone())
     }
 
-    /// Checks that it is a buffer of this host.
+    /// Checks that a buffer belongs to this host.
     fn check(&self, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
         self.0.part(buffer).map(drop)
     }
@@ -84,7 +83,7 @@ impl ChannelCalls {
         Ok(self.call(buffer.py(), "channel.receive_ind", call, None))
     }
 
-    /// For each alternative a channel, and the length of a direct message or the buffer of an indirect one.
+    /// Each alternative has a channel, and the length of a direct message or the buffer of an indirect one.
     fn select(
         &self,
         alternatives: Vec<(u64, Bound<'_, PyAny>)>,

@@ -6,7 +6,7 @@ use nicety::commands::{FrameSetup, Setup};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about handlers on frames, under their names in programs. Objects are named by numbers.
+/// The calls of a host about handlers on frames, under their names in programs. Numbers name objects.
 #[pyclass(frozen)]
 pub struct FrameCalls(Arc<Handle>);
 

@@ -16,20 +16,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct Handle {
     pub rank: u32,
     pub ranks: u32,
-    /// The error when it is used before the run.
+    /// The error of a use before the run.
     beginning: String,
     begun: AtomicBool,
     now_ps: AtomicU64,
     /// Errors for calls that were never awaited.
     forgotten: Mutex<Vec<String>>,
-    /// Whether there are any.
+    /// Whether `forgotten` has errors.
     forgets: AtomicBool,
-    /// Coroutines given to a `gather` that have not ended, by identity.
+    /// Coroutines of a `gather` that have not ended, by identity.
     gathered: Mutex<HashSet<usize>>,
 }
 
 impl Handle {
-    /// A call of this host, named `name` in errors. `then` converts its outcome to the result.
+    /// Makes a call of this host, named `name` in errors. `then` converts its outcome to the result.
     pub fn call(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -40,13 +40,13 @@ impl Handle {
         Call::new(py, self.clone(), name, Request::Call(call), then)
     }
 
-    /// Carries out a command that takes no virtual time.
+    /// Executes a command that takes no virtual time.
     pub fn set_up(self: &Arc<Self>, setup: Setup) -> PyResult<Outcome> {
         let running = running::current(self).ok_or_else(|| self.outside())?;
         guarded(|| running.program.set_up(setup))
     }
 
-    /// The same, for a numeric outcome.
+    /// As [`Handle::set_up`], for a numeric outcome.
     pub fn number(self: &Arc<Self>, setup: Setup) -> PyResult<u64> {
         match self.set_up(setup)? {
             Outcome::Word(word) => Ok(word),
@@ -54,7 +54,7 @@ impl Handle {
         }
     }
 
-    /// The same, for an outcome with memory.
+    /// As [`Handle::set_up`], for an outcome with memory.
     pub fn allocate(self: &Arc<Self>, setup: Setup) -> PyResult<HostMemory> {
         match self.set_up(setup)? {
             Outcome::Buffer { number, address, bytes } => self.memory(number, address, bytes),
@@ -62,7 +62,7 @@ impl Handle {
         }
     }
 
-    /// The memory of an outcome.
+    /// Returns the memory of an outcome.
     pub fn memory(self: &Arc<Self>, number: u32, address: u64, length: u64) -> PyResult<HostMemory> {
         let running = running::current(self).ok_or_else(|| self.outside())?;
         let bytes = guarded(|| running.program.memory(number))?;
@@ -70,7 +70,7 @@ impl Handle {
         Ok(HostMemory::new(self.clone(), whole, address, bytes))
     }
 
-    /// A part of this host's memory, for a command.
+    /// Returns a part of this host's memory, for a command.
     pub fn part(self: &Arc<Self>, buffer: &Bound<'_, PyAny>) -> PyResult<Part> {
         let Ok(memory) = buffer.cast::<HostMemory>() else {
             let what = buffer.get_type().name()?;
@@ -106,18 +106,18 @@ impl Handle {
         self.now_ps.store(ps, Ordering::Relaxed);
     }
 
-    /// The current instant in nanoseconds, as Python prints it.
+    /// Returns the current instant in nanoseconds, as Python prints it.
     pub fn now_ns(&self) -> String {
         format!("{:?}", self.now_ps.load(Ordering::Relaxed) as f64 / 1000.0)
     }
 
-    /// Notes a call that was dropped without being awaited.
+    /// Records a call that was dropped without an await.
     pub fn forget(&self, text: String) {
         lock(&self.forgotten).push(text);
         self.forgets.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the first such call.
+    /// Takes the first recorded call.
     pub fn forgotten(&self) -> Option<String> {
         if !self.forgets.load(Ordering::Relaxed) {
             return None;
@@ -128,7 +128,7 @@ impl Handle {
         first
     }
 
-    /// Marks a coroutine as given to a `gather`; returns whether it was not.
+    /// Marks a coroutine as part of a `gather`. Returns whether it was unmarked.
     fn take(&self, coroutine: &Bound<'_, PyAny>) -> bool {
         lock(&self.gathered).insert(coroutine.as_ptr() as usize)
     }
@@ -139,13 +139,12 @@ impl Handle {
     }
 }
 
-/// Locks; no holder panics.
+/// Locks a mutex; no holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// The features of a host with any card: `Calls(rank, ranks, beginning)`, where `beginning` is the error when the
-/// host is used before its run.
+/// The features of a host with any card: `Calls(rank, ranks, beginning)`. `beginning` is the error of a use before the run.
 #[pyclass(frozen)]
 pub struct Calls(pub Arc<Handle>);
 
@@ -171,31 +170,31 @@ impl Calls {
         self.0.rank
     }
 
-    /// Number of hosts.
+    /// The number of hosts.
     #[getter]
     fn ranks(&self) -> u32 {
         self.0.ranks
     }
 
-    /// The instant at which the program was last resumed, in picoseconds.
+    /// The instant of the program's last resumption, in picoseconds.
     #[getter]
     fn now_ps(&self) -> u64 {
         self.0.now_ps.load(Ordering::Relaxed)
     }
 
-    /// The instruction set that programs for the card are compiled for.
+    /// The instruction set of programs for the card.
     fn isa(&self) -> PyResult<String> {
         let running = running::current(&self.0).ok_or_else(|| self.0.outside())?;
         running.run.isa(self.0.rank)
     }
 
-    /// The interface that handlers for the card are written for.
+    /// The interface of handlers for the card.
     fn interface(&self) -> PyResult<&'static str> {
         let running = running::current(&self.0).ok_or_else(|| self.0.outside())?;
         Ok(running.run.interface(self.0.rank))
     }
 
-    /// Checks that the card has the interface that a host has under this name.
+    /// Checks that the card has this interface of a host.
     fn has(&self, name: &str) -> PyResult<()> {
         let api = match name {
             "portals" => Api::Portals,

@@ -8,7 +8,7 @@ use nicety::{ApplicationConfig, ApplicationId, HandlerNames, HpuMemoryId};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about handlers, under their names in programs. Objects are named by numbers.
+/// The calls of a host about handlers, under their names in programs. Numbers name objects.
 #[pyclass(frozen)]
 pub struct HandlerCalls(Arc<Handle>);
 

@@ -8,8 +8,8 @@ use nicety::commands::{self, InterfaceCall, InterfaceSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about virtual network interfaces, under their names in programs. An interface is named by its
-/// process and its number, `vni`, and an operation by the number that `send` and `receive` return.
+/// The calls of a host about virtual network interfaces, under their names in programs. The process and the number `vni` name an
+/// interface. The number from `send` or `receive` names an operation.
 #[pyclass(frozen)]
 pub struct InterfaceCalls(Arc<Handle>);
 

@@ -15,19 +15,19 @@ use std::sync::Arc;
 pub struct HostMemory {
     host: Arc<Handle>,
     part: Part,
-    /// The address of the buffer that it is a part of.
+    /// The address of its whole buffer.
     start: u64,
-    /// The bytes of that buffer; none if its length is zero.
+    /// The bytes of its whole buffer; none if the length is zero.
     bytes: Option<Arc<HostBytes>>,
 }
 
 impl HostMemory {
-    /// Memory of a host; `whole` is in a buffer that begins at `start`.
+    /// Returns memory of a host; `whole` is in a buffer that begins at `start`.
     pub fn new(host: Arc<Handle>, whole: Part, start: u64, bytes: Option<Arc<HostBytes>>) -> HostMemory {
         HostMemory { host, part: whole, start, bytes }
     }
 
-    /// Its name in commands of this host; none if it belongs to another host.
+    /// Returns its name in commands of this host; none if it belongs to another host.
     pub fn part_of(&self, host: &Arc<Handle>) -> Option<Part> {
         Arc::ptr_eq(&self.host, host).then_some(self.part)
     }
@@ -35,7 +35,7 @@ impl HostMemory {
 
 #[pymethods]
 impl HostMemory {
-    /// The same memory, for a class of its own.
+    /// Returns the same memory, for a class of its own.
     #[new]
     fn py_new(memory: &HostMemory) -> HostMemory {
         memory.clone()
@@ -57,7 +57,7 @@ impl HostMemory {
         self.start + self.part.offset
     }
 
-    /// A part of it.
+    /// Returns a part of it.
     fn _part(&self, offset: u64, length_bytes: u64) -> PyResult<HostMemory> {
         if offset.checked_add(length_bytes).is_none_or(|end| end > self.part.bytes) {
             return Err(PyIndexError::new_err("the part reaches over the end"));

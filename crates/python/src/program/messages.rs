@@ -97,7 +97,7 @@ impl MessageCalls {
     }
 }
 
-/// A rank or a tag, or None for any.
+/// Reads a rank or a tag; None for any.
 fn any_or<T>(
     value: &Bound<'_, PyAny>,
     name: &str,
@@ -112,7 +112,7 @@ fn any_or<T>(
     })
 }
 
-/// The tags of a receive: one or any, and the bits of one that are not compared.
+/// Reads the tags of a receive: one or any, and the bits of one that are not compared.
 fn tags_of(tag: &Bound<'_, PyAny>, ignore: &Bound<'_, PyAny>) -> PyResult<Tags> {
     match (any_or(tag, "tag", tag_of)?, tag_of(ignore, "ignore")?) {
         (Some(bits), ignore) => Ok(Tags { bits, ignore }),
@@ -124,7 +124,7 @@ fn tags_of(tag: &Bound<'_, PyAny>, ignore: &Bound<'_, PyAny>) -> PyResult<Tags> 
 }
 
 impl MessageCalls {
-    /// Memory that a computation touches: buffers, or buffers with blocks of them.
+    /// Reads the memory that a computation touches: buffers, or buffers with blocks of them.
     fn extents(&self, given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Extent>> {
         if let Ok(several) = given.cast_exact::<PyTuple>()
             && several.is_empty()

@@ -1,15 +1,14 @@
-//! Programs of hosts that are Python coroutines.
+//! Programs of hosts as Python coroutines.
 //!
-//! A program calls its host: [`messages`], [`portals`], [`handlers`], [`frames`], [`processes`], [`channels`],
-//! [`interfaces`], [`rdma`] and [`sockets`] read the arguments ([`arguments`]) and make a command of them, which is plain data of [`nicety::commands`]. A
-//! set-up command takes no virtual time and is answered at once ([`running`]). Any other is a [`call`], which the
-//! coroutine yields when it awaits it; its [`thread`] hands the command to the simulation, and steps the coroutine
-//! again with its [`outcome`]. All of this happens in the thread that called [`simulation`]: a run has no thread of
-//! its own.
+//! A program calls its host. The modules [`messages`], [`portals`], [`handlers`], [`frames`], [`processes`], [`channels`],
+//! [`interfaces`], [`rdma`] and [`sockets`] read the arguments ([`arguments`]), and make a command of them. A command is plain
+//! data of [`nicety::commands`]. A set-up command takes no virtual time and returns at once ([`running`]). Any other is a
+//! [`call`], which the coroutine yields in its await. Its [`thread`] gives the command to the simulation, and resumes the
+//! coroutine with the [`outcome`]. All of this happens in the thread that called [`simulation`]: a run has no thread of its own.
 //!
-//! Python objects may be used and dropped in any thread, so they hold plain data and a [`handle`]. State of the run's
-//! thread, above all the simulated world, is on that thread's stack, and found through [`running`]. Nothing is
-//! borrowed while Python runs: a program may make a run of its own.
+//! Any thread may use and drop Python objects, so they hold plain data and a [`handle`]. State of the run's thread, above all the
+//! simulated world, is on that thread's stack, and found through [`running`]. Nothing is borrowed while Python runs: a program
+//! may make a run of its own.
 
 mod arguments;
 mod call;

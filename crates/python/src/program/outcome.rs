@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::sync::Arc;
 
-/// The result of a call. If Python has a class for it, `then` makes it from the parts of the outcome.
+/// Returns the result of a call. If Python has a class for it, `then` makes it from the parts of the outcome.
 pub fn python<'py>(
     py: Python<'py>,
     host: &Arc<Handle>,
@@ -87,7 +87,7 @@ fn made<'py>(
     }
 }
 
-/// A full event, in the order of `nicety.Event`.
+/// Returns a full event, in the order of `nicety.Event`.
 fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyTuple>> {
     let list = match event.list {
         List::Priority => "priority",
@@ -118,7 +118,7 @@ fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyTuple>> 
     )
 }
 
-/// With the names of `ptl_ni_limits_t`; features by their own.
+/// Returns limits with the names of `ptl_ni_limits_t`; features by their own.
 fn limits_of<'py>(py: Python<'py>, limits: &Limits) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);
     let counts = [

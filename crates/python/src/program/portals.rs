@@ -14,8 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The calls of a host about a Portals card, under their names in programs. Counters and other objects are named by
-/// their numbers.
+/// The calls of a host about a Portals card, under their names in programs. Numbers name counters and other objects.
 #[pyclass(frozen)]
 pub struct PortalsCalls(Arc<Handle>);
 
@@ -28,7 +27,7 @@ impl PortalsCalls {
         python(py, &self.0, self.0.set_up(Setup::Portals(setup))?, None)
     }
 
-    /// An operation, posted, or triggered if there is a counter with its threshold.
+    /// Posts an operation; triggered if there is a counter with its threshold.
     fn post(
         &self,
         names: [&'static str; 2],
@@ -41,7 +40,7 @@ impl PortalsCalls {
     }
 }
 
-/// The name of a call, triggered or not, and its trigger.
+/// Returns the name of a call, triggered or not, and its trigger.
 fn triggered(
     [at_once, later]: [&'static str; 2],
     trigger: Option<&Bound<'_, PyTuple>>,
@@ -66,7 +65,7 @@ fn some<'py, T>(
     if value.is_none() { Ok(None) } else { read(value).map(Some) }
 }
 
-/// Descriptor, length, rank, entry, match bits, both offsets, header data, user pointer, and the acknowledgement.
+/// Reads descriptor, length, rank, entry, match bits, both offsets, header data, user pointer, and the acknowledgement.
 fn put_of(put: &Bound<'_, PyTuple>) -> PyResult<PutRequest> {
     let word = |place: usize, name: &str| u64_of(&*put.get_borrowed_item(place)?, name);
     let half = |place: usize, name: &str| u32_of(&*put.get_borrowed_item(place)?, name);
@@ -84,7 +83,7 @@ fn put_of(put: &Bound<'_, PyTuple>) -> PyResult<PutRequest> {
     })
 }
 
-/// The descriptor for the reply, its offset in it, operator, type, and the operand.
+/// Reads the descriptor for the reply, the offset in it, operator, type, and the operand.
 fn fetch_of(put: &Bound<'_, PyTuple>, fetch: &Bound<'_, PyTuple>) -> PyResult<FetchRequest> {
     let (operator, datatype, operand): (String, String, Vec<u8>) =
         (fetch.get_item(2)?.extract()?, fetch.get_item(3)?.extract()?, fetch.get_item(4)?.extract()?);
@@ -98,7 +97,7 @@ fn fetch_of(put: &Bound<'_, PyTuple>, fetch: &Bound<'_, PyTuple>) -> PyResult<Fe
     })
 }
 
-/// Match bits, ignore bits, rank, user, options, counter and user pointer of a match entry.
+/// Reads match bits, ignore bits, rank, user, options, counter and user pointer of a match entry.
 fn entry_of(entry: &Bound<'_, PyTuple>) -> PyResult<Me> {
     let source = optional(&entry.get_item(2)?, "source", u32_of)?;
     let user = optional(&entry.get_item(3)?, "uid", u32_of)?;
@@ -144,7 +143,7 @@ impl PortalsCalls {
         self.set_up(ct.py(), PortalsSetup::CtFree { ct: ct_of(ct)? })
     }
 
-    /// Successes and failures.
+    /// Returns successes and failures.
     fn ct_get<'py>(&self, ct: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.set_up(ct.py(), PortalsSetup::CtGet { ct: ct_of(ct)? })
     }
@@ -279,7 +278,7 @@ impl PortalsCalls {
         Ok(self.call(ct.py(), "host.portals.ct_wait", call, None))
     }
 
-    /// For each counter its number and its threshold.
+    /// Takes the number and the threshold of each counter.
     fn ct_poll(
         &self,
         counters: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
@@ -322,8 +321,8 @@ impl PortalsCalls {
         Ok(self.call(pt.py(), "host.portals.pt_disable", call, None))
     }
 
-    /// `entry` is as `entry_of` reads it; `more` is the list, the bytes to keep free, the handlers, and whether to
-    /// wait.
+    /// Appends a match entry. `entry` is as in `entry_of`. `more` is the list, the bytes to keep free, the handlers, and whether
+    /// to wait.
     fn me_append(
         &self,
         buffer: &Bound<'_, PyAny>,

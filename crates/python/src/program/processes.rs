@@ -9,16 +9,16 @@ use nicety::commands::{self, Outcome, ProcessCall, ProcessSetup, Setup, names};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host about processes of its card, under their names in programs. Objects are named by numbers.
+/// The calls of a host about processes of its card, under their names in programs. Numbers name objects.
 #[pyclass(frozen)]
 pub struct ProcessCalls(Arc<Handle>);
 
-/// A part of a memory of a card: the memory's name, its island, the first byte and the length.
+/// A part of a card's memory: the memory's name, its island, the first byte and the length.
 type Part = (String, u64, u32, u32);
 
 fn part_of((memory, island, offset, bytes): Part) -> PyResult<CardMemory> {
     let kind = named(names::card_memory(&memory))?;
-    // An island number that is no size does not exist, like any other that is too large.
+    // An island number beyond `usize` does not exist, as any other that is too large.
     let island = usize::try_from(island).unwrap_or(usize::MAX);
     Ok(CardMemory { kind, island, offset, bytes })
 }
@@ -40,7 +40,7 @@ impl ProcessCalls {
         self.0.number(Setup::Processes(ProcessSetup::Load { elf }))
     }
 
-    /// `place` is a microengine, a context, and the number of contexts to set the microengine up for.
+    /// Starts a process. `place` is a microengine, a context, and the number of contexts to set the microengine up for.
     fn start(
         &self,
         processes: u64,
@@ -57,7 +57,7 @@ impl ProcessCalls {
         self.set_up(ProcessSetup::OpenQueue { queue: u32_of(queue, "queue")? }).map(drop)
     }
 
-    /// The address for processes.
+    /// Returns the address for processes.
     fn card_memory(&self, part: Part) -> PyResult<u64> {
         self.0.number(Setup::Processes(ProcessSetup::CardMemory { part: part_of(part)? }))
     }

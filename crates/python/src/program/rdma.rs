@@ -10,8 +10,7 @@ use nicety::commands::{self, RdmaCall, RdmaSetup, Setup};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The calls of a host with RDMA, under their names in programs, each for one of its processes; and of a host with a
-/// graphics processor.
+/// The calls of a host about RDMA, each for one of its processes, and about its graphics processor. Programs use their names.
 #[pyclass(frozen)]
 pub struct RdmaCalls(Arc<Handle>);
 

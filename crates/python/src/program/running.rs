@@ -1,4 +1,4 @@
-//! The state of a run with its programs, all of it in one thread.
+//! The state of a run with its programs, all in one thread.
 
 use super::handle::Handle;
 use crate::errors::InputError;
@@ -13,8 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// The program that runs now in this thread; its set-up commands are answered here. With nested runs, the
-    /// innermost one's.
+    /// The program that runs now in this thread. It answers its set-up commands. Of nested runs it is the innermost.
     static RUNNING: RefCell<Option<Rc<Running>>> = const { RefCell::new(None) };
 }
 
@@ -25,7 +24,7 @@ pub struct Running {
     pub run: Rc<Run>,
 }
 
-/// The program of this host, where it runs now.
+/// Returns the program of this host, if it runs now.
 pub fn current(host: &Arc<Handle>) -> Option<Rc<Running>> {
     RUNNING
         .with_borrow(|running| running.as_ref().filter(|running| Arc::ptr_eq(&running.host, host)).cloned())
@@ -46,16 +45,16 @@ impl Drop for Turn {
     }
 }
 
-/// An instruction set, or the error of asking for it.
+/// An instruction set, or the error of the request for it.
 pub type Isa = Result<String, String>;
 
 /// The state shared by the programs of a run.
 pub struct Run {
     pub watch: Arc<Watch>,
-    /// The instruction set of the cards, by rank; a single one is that of all.
+    /// The instruction sets of the cards, by rank. A single one is for all.
     isas: Vec<Isa>,
     interfaces: Vec<&'static str>,
-    /// The coroutines that have not ended, in the order of their beginning.
+    /// The coroutines that have not ended, in the order of their start.
     alive: RefCell<BTreeMap<u64, Py<PyAny>>>,
     begun: Cell<u64>,
     /// Exceptions of further threads that no thread has seen, in order.
@@ -76,18 +75,18 @@ impl Run {
         }
     }
 
-    /// The instruction set that programs for a rank's card are compiled for.
+    /// The instruction set of programs for a rank's card.
     pub fn isa(&self, rank: u32) -> PyResult<String> {
         let isa = if self.isas.len() == 1 { &self.isas[0] } else { &self.isas[rank as usize] };
         isa.clone().map_err(InputError::new_err)
     }
 
-    /// The interface that handlers for a rank's card are written for.
+    /// The interface of handlers for a rank's card.
     pub fn interface(&self, rank: u32) -> &'static str {
         if self.interfaces.len() == 1 { self.interfaces[0] } else { self.interfaces[rank as usize] }
     }
 
-    /// Registers a thread; returns its number.
+    /// Registers a thread, and returns its number.
     pub fn begin(&self, coroutine: Py<PyAny>) -> u64 {
         let number = self.begun.get();
         self.begun.set(number + 1);
@@ -101,7 +100,7 @@ impl Run {
         drop(ended);
     }
 
-    /// Keeps the exception of a further thread; returns its index.
+    /// Keeps the exception of a further thread, and returns its index.
     pub fn fail(&self, error: PyErr) -> u64 {
         let number = self.failed.get();
         self.failed.set(number + 1);
@@ -114,7 +113,7 @@ impl Run {
         self.failures.borrow_mut().remove(&number)
     }
 
-    /// The first exception that no thread has seen.
+    /// Takes the first exception that no thread has seen.
     pub fn first_failure(&self) -> Option<PyErr> {
         self.failures.borrow_mut().pop_first().map(|(_, error)| error)
     }
@@ -131,8 +130,7 @@ impl Run {
     }
 }
 
-/// Ends a coroutine. An exception from that is reported like one in Python's own clean-up: another failure came
-/// first.
+/// Ends a coroutine. An exception from it is reported as in Python's own clean-up: another failure came first.
 pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     let coroutine = coroutine.bind(py);
     if let Err(error) = coroutine.call_method0("close") {
@@ -140,10 +138,10 @@ pub fn close(py: Python<'_>, coroutine: &Py<PyAny>) {
     }
 }
 
-/// Interval at which a run lets other Python threads run, and checks for Ctrl-C.
+/// The interval at which a run lets other Python threads run, and checks for Ctrl-C.
 const EVERY: Duration = Duration::from_millis(5);
 
-/// Stops a run when Python asks for it.
+/// Stops a run on Python's request.
 pub struct Watch {
     raised: Mutex<Option<PyErr>>,
     looked: Mutex<Instant>,
@@ -154,7 +152,7 @@ impl Watch {
         Arc::new(Watch { raised: Mutex::default(), looked: Mutex::new(Instant::now()) })
     }
 
-    /// The interrupt of the run, checked in its thread.
+    /// Returns the interrupt of the run, checked in its thread.
     pub fn interrupt(self: &Arc<Self>) -> Interrupt {
         let watch = self.clone();
         Interrupt::new(move || watch.is_set())
@@ -187,12 +185,12 @@ impl Watch {
     }
 }
 
-/// Locks; no holder panics.
+/// Locks a mutex; no holder panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether an exception is one that Python code handles, unlike Ctrl-C.
+/// Whether Python code handles this exception, unlike Ctrl-C.
 pub fn is_failure(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py)
 }

@@ -1,5 +1,5 @@
-//! A run whose programs are Python coroutines. It runs in the thread that called it, which holds Python's lock except
-//! for a moment every few milliseconds.
+//! A run of Python coroutines. It runs in the calling thread, which holds Python's lock except for a moment every few
+//! milliseconds.
 
 use super::handle::Calls;
 use super::running::{Isa, Run, Running, Watch};
@@ -24,10 +24,10 @@ thread_local! {
     static BUILT: RefCell<Option<Built>> = const { RefCell::new(None) };
 }
 
-/// Number of simulations so far.
+/// The number of simulations so far.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// A cluster that waits for its run, which belongs to the thread that built it.
+/// A cluster that waits for its run. It belongs to the thread that built it.
 struct Built {
     /// Its simulation.
     simulation: u64,
@@ -36,13 +36,13 @@ struct Built {
 }
 
 impl Built {
-    /// Takes the cluster of a simulation, if it is the one kept.
+    /// Takes the cluster of a simulation, if it is the kept one.
     fn take(simulation: u64) -> Option<Built> {
         BUILT.with_borrow_mut(|built| built.take_if(|built| built.simulation == simulation))
     }
 }
 
-/// A cluster whose programs are Python coroutines.
+/// A cluster with Python coroutines as its programs.
 #[pyclass(frozen)]
 pub struct Simulation {
     number: u64,
@@ -93,11 +93,11 @@ impl Simulation {
                 large: tell_large,
                 // Python decides which failures are errors.
                 allowed: Allowed::ALL,
-                // Python sees where time went in what is recorded, and nowhere else.
+                // Python reads stage times only from recordings.
                 breakdown: false,
                 ..default
             };
-            // An error of the cluster is best reported before there are programs.
+            // An error of the cluster is best reported before programs exist.
             let cluster =
                 Cluster::new(ClusterConfig { interrupt: Some(watch.interrupt()), ..config.clone() })?;
             Ok((config, cluster))
@@ -110,7 +110,7 @@ impl Simulation {
         Ok(Simulation { number, config, fault_notes: Mutex::default() })
     }
 
-    /// Runs programs to their end: a coroutine on each of these hosts. The capture of this thread has the packets.
+    /// Runs programs to their end, a coroutine on each of these hosts. The capture of this thread has the packets.
     fn run(&self, py: Python<'_>, programs: Vec<(PyRef<'_, Calls>, Py<PyAny>)>) -> PyResult<Ended> {
         let built = Built::take(self.number);
         let watch = built.as_ref().map_or_else(Watch::new, |built| built.watch.clone());
@@ -162,8 +162,8 @@ impl Simulation {
         }
     }
 
-    /// The effects of the network's faults and full buffers on packets at the end of the run, if cards do not use reliable transport;
-    /// a text that begins on a line of its own, or an empty one.
+    /// Returns the effects of faults and full buffers on packets at the end of the run, for cards without reliable transport. The
+    /// text begins on a line of its own, or is empty.
     fn fault_notes(&self) -> String {
         self.fault_notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -171,7 +171,7 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // Another thread than the one that built it keeps nothing; nor does a thread that ends.
+        // A thread other than the builder keeps nothing; nor does an ending thread.
         let own = |built: &mut Built| built.simulation == self.number;
         let built = BUILT.try_with(|built| built.borrow_mut().take_if(own));
         drop(built);
@@ -179,7 +179,7 @@ impl Drop for Simulation {
 }
 
 impl Simulation {
-    /// The instruction sets that programs for the cards are compiled for.
+    /// The instruction sets of programs for the cards.
     fn isas(&self) -> Vec<Isa> {
         let isa = |card: &Card| {
             card.spec.isa().map(str::to_owned).ok_or_else(|| {
@@ -190,14 +190,14 @@ impl Simulation {
         self.config.cards.iter().map(isa).collect()
     }
 
-    /// The interfaces that handlers for the cards are written for.
+    /// The interfaces of handlers for the cards.
     fn interfaces(&self) -> Vec<&'static str> {
         self.config.cards.iter().map(|card| card.spec.interface()).collect()
     }
 }
 
-/// The exception for a failed run. If a thread raised an exception that no other thread has seen, because others wait
-/// for it, that exception is the reason.
+/// Returns the exception for a failed run. If a thread raised an exception that no other thread has seen, because others wait for
+/// it, that exception is the reason.
 fn told(py: Python<'_>, run: &Run, error: &Error) -> PyErr {
     let error = raised(error);
     if !error.is_instance_of::<RunError>(py) {

@@ -39,7 +39,7 @@ impl SocketCalls {
         SocketCalls(calls.0.clone())
     }
 
-    /// The address of a rank's host.
+    /// Returns the address of a rank's host.
     #[staticmethod]
     fn address(rank: &Bound<'_, PyAny>) -> PyResult<String> {
         Ok(address_of(rank)?.to_string())
@@ -50,7 +50,7 @@ impl SocketCalls {
         self.0.number(Setup::Sockets(SocketSetup::Open(kind)))
     }
 
-    /// A socket's own end and its peer's.
+    /// Returns a socket's own end and its peer's.
     fn ends(&self, socket: u32) -> PyResult<(Option<End>, Option<End>)> {
         let pair = |end: SocketAddr| (end.ip().to_string(), end.port());
         match self.0.set_up(Setup::Sockets(SocketSetup::Ends { socket }))? {
@@ -128,7 +128,7 @@ impl SocketCalls {
     }
 }
 
-/// A rank's address, or one that is written out.
+/// Reads a rank, for its address, or a written address.
 fn address_of(value: &Bound<'_, PyAny>) -> PyResult<IpAddr> {
     if let Ok(text) = value.extract::<String>() {
         return text.parse().map_err(|_| {
@@ -146,7 +146,7 @@ fn port_of(value: &Bound<'_, PyAny>) -> PyResult<u16> {
     u16::try_from(port).map_err(|_| InputError::new_err(format!("port is 0 to 65535, not {port}")))
 }
 
-/// Bytes of anything that has some.
+/// Returns the bytes of a bytes-like object.
 fn bytes_of(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let wrong = |_| {
         let what = value.get_type();

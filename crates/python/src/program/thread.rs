@@ -35,7 +35,7 @@ const AWAITABLE: &str =
     "a host program may await only what its own host offers, such as host.recv(...) or host.compute(ns=...)";
 
 impl Coroutine {
-    /// A program's first thread.
+    /// Returns a program's first thread.
     pub fn first(running: Rc<Running>, coroutine: Py<PyAny>, number: u64, end: End) -> Coroutine {
         Coroutine {
             running,
@@ -101,7 +101,7 @@ impl Coroutine {
         }
     }
 
-    /// The request that the thread awaits; an error if it is invalid or was awaited before.
+    /// Returns the awaited request. An error if it is invalid or was awaited before.
     fn next(&mut self, py: Python<'_>, awaited: &Bound<'_, PyAny>) -> Result<Next, PyErr> {
         let host = &self.running.host;
         if let Some(text) = host.forgotten() {
@@ -148,7 +148,7 @@ impl Coroutine {
         }
     }
 
-    /// The values of the threads it has waited for.
+    /// Returns the values of the threads that it waited for.
     fn collect(&self, py: Python<'_>, ends: &[End]) -> PyResult<Py<PyAny>> {
         let (mut results, mut failed) = (Vec::new(), Vec::new());
         for end in ends {
@@ -199,7 +199,7 @@ impl Coroutine {
         Next::Stop
     }
 
-    /// A program's exception, with its place and time.
+    /// Returns a program's exception, with its place and time.
     fn explained(&self, py: Python<'_>, error: PyErr) -> PyErr {
         let host = &self.running.host;
         let value = error.value(py);

@@ -1,8 +1,8 @@
-//! A small card, with specs of its own: the shipped ones may change, these texts stay.
+//! A small card with its own specs. Shipped specs may change; these texts stay.
 
 use nicety_spec::{Library, Listing, Spec, SpecErrors};
 
-/// Two cards, the second extending the first.
+/// Two cards. The second extends the first.
 pub const CARDS: Library = Library::new(&[("discrete", DISCRETE), ("integrated", INTEGRATED)]);
 
 const DISCRETE: &str = r#"
@@ -45,7 +45,7 @@ latency = { value = "50 ns", kind = "documented", source = "SC17", note = "on ch
 gap = { value = "6.7 ps/B", kind = "documented", source = "SC17" }
 "#;
 
-/// Reads the whole card, the way a card's parts read theirs.
+/// Reads the whole card, as the parts of a card do.
 pub fn read(spec: &Spec) -> Result<Listing, SpecErrors> {
     let reader = spec.reader();
     let host = reader.section("host");
@@ -69,7 +69,7 @@ pub fn read(spec: &Spec) -> Result<Listing, SpecErrors> {
     reader.finish()
 }
 
-/// Reads a user's text.
+/// Reads a user's file from its text.
 pub fn read_text(text: &str, overrides: &[(&str, &str)]) -> Result<Listing, SpecErrors> {
     let overrides: Vec<_> = overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     read(&Spec::from_text("my.toml", text, &overrides, CARDS)?)

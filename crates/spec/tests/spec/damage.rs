@@ -1,4 +1,4 @@
-//! For any file, reading ends in a listing or an error, never in a panic.
+//! Reading any file ends in a listing or an error, never in a panic.
 
 use crate::card::{self, CARDS};
 
@@ -13,7 +13,7 @@ fn survives(text: &str, overrides: &[(&str, &str)]) {
     }
 }
 
-/// Pieces that specs are made of.
+/// Fragments of specs.
 const PIECES: [&str; 24] = [
     "[bus]\n",
     "[hpu.cycles]\n",
@@ -48,10 +48,10 @@ fn a_long_file_is_refused_in_time() {
     assert_eq!(errors.iter().count(), 100);
 }
 
-/// How many random cases to try: `usual`, or more where `PROPTEST_CASES` asks for a long run.
+/// Number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.
 fn cases(usual: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
-    // The default is what PROPTEST_CASES says, and 256 without it.
+    // The default is `PROPTEST_CASES`, or 256 without it.
     ProptestConfig { cases: usual.max(default.cases), ..default }
 }
 

@@ -1,4 +1,4 @@
-//! The texts with which a spec is refused.
+//! Error texts of refused specs.
 
 use crate::card::{self, CARDS};
 use nicety_spec::{Change, Library, Spec};
@@ -349,7 +349,7 @@ fn a_value_that_cannot_be_read_is_compared_as_the_one_it_replaces() {
     let unit = "a size needs a unit (B, KiB, MiB, GiB)";
     assert_eq!(refused("memory = '1 KiB'", &[("hpu.memory", "300")]), [unit]);
     assert_eq!(refused("memory = '99 B'", &[("hpu.memory", "300")]), ["too many for the memory", unit]);
-    // Its own reader does not refuse it again.
+    // The key's reader does not refuse it again.
     assert_eq!(
         refused("memory = '1 KiB'", &[("hpu.cores", "x"), ("hpu.memory", "99 B")]),
         ["expected a whole number from 1 to 9"]

@@ -1,10 +1,10 @@
-//! Files on disk: paths, what they extend, and files that are not specs.
+//! Files on disk: paths, bases, and files that are not specs.
 
 use crate::card::CARDS;
 use nicety_spec::{Library, Spec};
 use std::path::{Path, PathBuf};
 
-/// A folder of its own for a test.
+/// Returns a folder of a test's own.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);

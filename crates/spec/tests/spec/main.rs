@@ -1,4 +1,4 @@
-//! Specs as users meet them: what is read, what is refused, and the error texts.
+//! Specs from the user's side: values read, values refused, and error texts.
 
 mod card;
 mod damage;

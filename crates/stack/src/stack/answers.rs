@@ -1,4 +1,4 @@
-//! Answers to packets that are for no socket: resets, ICMP's unreachable port, and echoes.
+//! Replies to packets for no socket: resets, ICMP's unreachable port, and echoes.
 
 use super::{Arrival, Source, Stack};
 use crate::checksum::fill_ip;
@@ -8,13 +8,13 @@ use crate::link::ethertype;
 use crate::tcp::TcpOptions;
 use std::net::SocketAddr;
 
-/// An ICMP error with its packet is no longer than this: what every host of IPv4, and of IPv6, can take (RFC 1812, 4.3.2.3;
-/// RFC 4443, 2.4).
+/// Maximum size of an ICMP error with its packet. Every host of IPv4, and of IPv6, can receive this size (RFC 1812,
+/// 4.3.2.3; RFC 4443, 2.4).
 const MOST_V4: usize = 576;
 const MOST_V6: usize = 1280;
 
 impl Stack {
-    /// Sends a reset in answer to a segment (RFC 9293, 3.10.7.1).
+    /// Sends a reset in reply to a segment (RFC 9293, 3.10.7.1).
     pub(super) fn refuse(&mut self, tcp: &TcpHeader, ip: &IpPacket, payload: usize, mac: [u8; 6]) {
         if tcp.flags & RST != 0 {
             return;
@@ -32,7 +32,7 @@ impl Stack {
         self.reply(frame, ip, TCP, mac);
     }
 
-    /// Answers an echo request.
+    /// Replies to an echo request.
     pub(super) fn echo(&mut self, frame: &[u8], ip: &IpPacket, mac: [u8; 6]) -> Arrival {
         let request = &frame[ip.payload.clone()];
         let kind = if ip.source.is_ipv4() { 0 } else { 129 };
@@ -40,7 +40,7 @@ impl Stack {
         Arrival::of(Source::Host)
     }
 
-    /// Says that a datagram's port has no socket.
+    /// Reports that a datagram's port has no socket.
     pub(super) fn unreachable_port(&mut self, frame: &[u8], ip: &IpPacket, mac: [u8; 6]) -> Arrival {
         let (protocol, kind, code, most) =
             if ip.source.is_ipv4() { (ICMP, 3, 3, MOST_V4 - 28) } else { (ICMPV6, 1, 4, MOST_V6 - 48) };
@@ -50,7 +50,7 @@ impl Stack {
         Arrival::of(Source::Host)
     }
 
-    /// Sends a packet back to where one came from.
+    /// Sends a packet back to the sender of another one.
     fn answer(&mut self, ip: &IpPacket, protocol: u8, parts: &[&[u8]], mac: [u8; 6]) {
         let mut frame = vec![0; self.link.room()];
         let length = parts.iter().map(|part| part.len()).sum();
@@ -59,12 +59,12 @@ impl Stack {
         self.reply(frame, ip, protocol, mac);
     }
 
-    /// Sends a frame back that is whole but for its header and checksums. A group gets no answer.
+    /// Sends a frame back that lacks only its header and checksums. A group gets no reply.
     fn reply(&mut self, mut frame: Vec<u8>, ip: &IpPacket, protocol: u8, mac: [u8; 6]) {
         if mac[0] & 1 != 0 {
             return;
         }
-        // The sender may be no neighbour that is known, and is at this address.
+        // The sender need not be a known neighbour. It is at this address.
         let to = self.neighbours.get(ip.source).unwrap_or(mac);
         let packet = packet_in(&frame, self.link.room(), ip.destination, ip.source, protocol);
         let filled = fill_ip(&mut frame, &packet);

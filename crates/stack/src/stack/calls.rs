@@ -1,5 +1,5 @@
-//! The calls of programs on TCP sockets. None of them waits: a program is told by [`Event`]s and [`Arrival`]s when to
-//! try again.
+//! The calls of programs on TCP sockets. None of them blocks: [`Event`]s and [`Arrival`]s notify a program when to try
+//! again.
 //!
 //! [`Event`]: super::Event
 //! [`Arrival`]: super::Arrival
@@ -14,12 +14,12 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 impl Stack {
-    /// Begins a connection, from an ephemeral port where none is named.
+    /// Begins a connection, from an ephemeral port if none is named.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`] where the port is taken, by a listener or towards this peer;
-    /// [`Error::AddressNotAvailable`] where none is left; [`Error::NetworkUnreachable`] without a way to the peer;
-    /// [`Error::NoBufferSpace`] at the limit of connections or memory; [`Error::Invalid`] for what is no address.
+    /// [`Error::AddressInUse`] if the port is taken, by a listener or towards this peer; [`Error::AddressNotAvailable`]
+    /// if none is left. [`Error::NetworkUnreachable`] without a way to the peer; [`Error::NoBufferSpace`] at the limit
+    /// of connections or memory; [`Error::Invalid`] for an invalid address.
     pub fn connect(
         &mut self,
         now: Time,
@@ -51,10 +51,10 @@ impl Stack {
         Ok(id)
     }
 
-    /// An ephemeral port that no listener, no connection and nothing else of TCP has.
+    /// Returns an ephemeral port without a listener, a connection or another TCP use.
     ///
     /// # Errors
-    /// [`Error::AddressNotAvailable`] where none is left.
+    /// [`Error::AddressNotAvailable`] if none is left.
     pub fn free_port(&mut self, taken: impl Fn(u16) -> bool) -> Result<u16, Error> {
         let in_use = |stack: &Stack, port| {
             stack.ports.contains_key(&port) || stack.flows.keys().any(|flow| flow.0 == port)
@@ -62,7 +62,7 @@ impl Stack {
         self.ephemeral(|stack, port| !taken(port) && !in_use(stack, port))
     }
 
-    /// The next ephemeral port that is free.
+    /// Returns the next free ephemeral port.
     pub(super) fn ephemeral(&mut self, free: impl Fn(&Stack, u16) -> bool) -> Result<u16, Error> {
         for _ in EPHEMERAL..=u16::MAX {
             let port = self.next_port;
@@ -74,10 +74,10 @@ impl Stack {
         Err(Error::AddressNotAvailable)
     }
 
-    /// Waits for connections at a port, up to `backlog` of them that are not accepted yet, one at least.
+    /// Listens for connections at a port. At most `backlog` of them, and at least one, may wait to be accepted.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`], [`Error::Invalid`] for port 0 or buffers that cannot be.
+    /// [`Error::AddressInUse`]; [`Error::Invalid`] for port 0 or invalid buffer sizes.
     pub fn listen(&mut self, port: u16, backlog: usize, options: &Options) -> Result<ListenerId, Error> {
         if port == 0 || [options.send_buffer, options.receive_buffer].contains(&Some(0)) {
             return Err(Error::Invalid);
@@ -93,10 +93,10 @@ impl Stack {
         Ok(id)
     }
 
-    /// Takes the connection that was established first.
+    /// Takes the oldest established connection.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] where there is none, [`Error::BadHandle`].
+    /// [`Error::WouldBlock`] if there is none, [`Error::BadHandle`].
     pub fn accept(&mut self, listener: ListenerId) -> Result<ConnectionId, Error> {
         let entry = self.listeners.get_mut(listener.0).ok_or(Error::BadHandle)?;
         let id = entry.queue.pop_front().ok_or(Error::WouldBlock)?;
@@ -105,7 +105,7 @@ impl Stack {
         Ok(id)
     }
 
-    /// Waits no more; connections that were not accepted are reset.
+    /// Stops listening. Connections that were not accepted are reset.
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -131,11 +131,11 @@ impl Stack {
         self.connections.get_mut(id.0).filter(|connection| connection.held).ok_or(Error::BadHandle)
     }
 
-    /// Appends bytes to the send buffer, and says how many found room.
+    /// Appends bytes to the send buffer, and returns the number that fitted.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] where the buffer is full, [`Error::NotConnected`] before the connection is established,
-    /// [`Error::BrokenPipe`] after [`Stack::shutdown`], the connection's own error after it failed, and
+    /// [`Error::WouldBlock`] if the buffer is full, [`Error::NotConnected`] before the connection is established,
+    /// [`Error::BrokenPipe`] after [`Stack::shutdown`]. The connection's own error after it failed, and
     /// [`Error::BadHandle`].
     pub fn send(&mut self, now: Time, id: ConnectionId, bytes: &[u8]) -> Result<usize, Error> {
         let connection = self.held(id)?;
@@ -153,10 +153,10 @@ impl Stack {
         if sent == 0 && !bytes.is_empty() { Err(Error::WouldBlock) } else { Ok(sent) }
     }
 
-    /// Takes bytes that have come, and says how many; 0 after the peer's last.
+    /// Takes received bytes, and returns their number: 0 after the peer's last.
     ///
     /// # Errors
-    /// As [`Stack::send`]; bytes that came before a reset can be read.
+    /// As in [`Stack::send`]. Bytes received before a reset can be read.
     pub fn recv(&mut self, now: Time, id: ConnectionId, bytes: &mut [u8]) -> Result<usize, Error> {
         let connection = self.held(id)?;
         if connection.tcb.state().is_handshake() {
@@ -175,7 +175,7 @@ impl Stack {
         Ok(read)
     }
 
-    /// Sends no more: the peer reads the end after the bytes in the send buffer.
+    /// Closes the sending direction. The peer reads the end after the bytes in the send buffer.
     ///
     /// # Errors
     /// [`Error::NotConnected`], the connection's own error, [`Error::BadHandle`].
@@ -192,8 +192,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Gives the handle back. What is in the send buffer is still delivered, and the connection closed; with bytes that
-    /// were not read it is reset instead (RFC 2525, 2.17).
+    /// Gives the handle back. The bytes in the send buffer are still delivered, and then the connection is closed. If
+    /// received bytes are unread, it is reset instead (RFC 2525, 2.17).
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -221,7 +221,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether small segments go out at once (`TCP_NODELAY`).
+    /// Sets whether small segments are sent at once (`TCP_NODELAY`).
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -239,7 +239,7 @@ impl Stack {
         Ok(self.look(id)?.tcb.readable())
     }
 
-    /// Bytes for which the send buffer has room; none where nothing can be sent.
+    /// Free bytes of the send buffer, or 0 if nothing can be sent.
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -255,7 +255,7 @@ impl Stack {
         Ok(self.look(id)?.tcb.queued())
     }
 
-    /// The own end and the peer's.
+    /// The own address and port, and the peer's.
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -269,7 +269,7 @@ impl Stack {
     }
 }
 
-/// An end without IPv6's scope and flow, which no packet shows.
+/// Returns an end without IPv6's scope and flow, which no packet contains.
 pub(super) fn plain(end: SocketAddr) -> SocketAddr {
     match end.ip() {
         IpAddr::V6(a) => SocketAddr::new(a.to_ipv4_mapped().map_or(a.into(), IpAddr::from), end.port()),

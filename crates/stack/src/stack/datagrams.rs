@@ -1,4 +1,4 @@
-//! UDP sockets: a port, a bounded queue each way, and nothing else. No datagram is fragmented.
+//! UDP sockets: a port and a bounded queue in each direction. Datagrams are not fragmented.
 
 use super::calls::plain;
 use super::{Arrival, DatagramId, Drop, Outgoing, Source, Stack};
@@ -18,11 +18,11 @@ const HEADER: usize = 8;
 #[derive(Debug)]
 pub(crate) struct DatagramSocket {
     port: u16,
-    /// Datagrams to read with their senders, and their bytes.
+    /// Received datagrams with their senders, and the queued bytes.
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     queued: usize,
     most_queued: usize,
-    /// Packets with room for the frame's header and the neighbour that they go to, and their bytes, headers included.
+    /// Outgoing packets, each with the next hop and room for the frame's header, and their bytes with headers.
     outgoing: VecDeque<(IpAddr, Vec<u8>)>,
     leaving: usize,
     most_leaving: usize,
@@ -30,10 +30,10 @@ pub(crate) struct DatagramSocket {
 }
 
 impl Stack {
-    /// Binds a datagram socket, to an ephemeral port where none is named.
+    /// Binds a datagram socket, to an ephemeral port if none is named.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`] where none is left, [`Error::Invalid`] for port 0.
+    /// [`Error::AddressInUse`], [`Error::AddressNotAvailable`] if none is left, [`Error::Invalid`] for port 0.
     pub fn bind(&mut self, port: Option<u16>) -> Result<DatagramId, Error> {
         let port = match port {
             Some(0) => return Err(Error::Invalid),
@@ -64,16 +64,16 @@ impl Stack {
         Ok(self.datagrams.get(id.0).ok_or(Error::BadHandle)?.port)
     }
 
-    /// The longest datagram to such a peer, in bytes.
+    /// Maximum size of a datagram to this peer, in bytes.
     pub fn longest_datagram(&self, to: IpAddr) -> usize {
         self.spec.mtu - HEADER - ip_header(to)
     }
 
-    /// Has a datagram sent.
+    /// Queues a datagram for transmission.
     ///
     /// # Errors
-    /// [`Error::MessageTooLong`] beyond [`Stack::longest_datagram`], [`Error::WouldBlock`] where the send buffer is full,
-    /// [`Error::NetworkUnreachable`], [`Error::Invalid`] for what is no host's address, [`Error::BadHandle`].
+    /// [`Error::MessageTooLong`] beyond [`Stack::longest_datagram`], [`Error::WouldBlock`] if the send buffer is full,
+    /// [`Error::NetworkUnreachable`], [`Error::Invalid`] if the address is no host's, [`Error::BadHandle`].
     pub fn send_to(&mut self, id: DatagramId, bytes: &[u8], to: SocketAddr) -> Result<(), Error> {
         let to = plain(to);
         if to.port() == 0 {
@@ -108,10 +108,10 @@ impl Stack {
         Ok(())
     }
 
-    /// Takes a datagram, cut to the bytes that there is room for, and says how many these are and whose.
+    /// Takes a datagram, truncated to the buffer. Returns the number of bytes and the sender.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] where there is none, [`Error::BadHandle`].
+    /// [`Error::WouldBlock`] if there is none, [`Error::BadHandle`].
     pub fn recv_from(&mut self, id: DatagramId, bytes: &mut [u8]) -> Result<(usize, SocketAddr), Error> {
         let socket = self.datagrams.get_mut(id.0).ok_or(Error::BadHandle)?;
         let (from, datagram) = socket.queue.pop_front().ok_or(Error::WouldBlock)?;
@@ -121,7 +121,7 @@ impl Stack {
         Ok((read, from))
     }
 
-    /// Gives the port back; datagrams in both queues are lost.
+    /// Releases the port. Datagrams in both queues are lost.
     ///
     /// # Errors
     /// [`Error::BadHandle`].
@@ -141,7 +141,7 @@ impl Stack {
         }
     }
 
-    /// Drops the datagrams whose neighbour does not answer.
+    /// Drops the datagrams for a neighbour that does not reply.
     pub(super) fn drop_datagrams(&mut self, id: DatagramId) {
         if let Some(socket) = self.datagrams.get_mut(id.0)
             && let Some((lost, _)) = socket.outgoing.front().cloned()
@@ -206,7 +206,7 @@ impl Stack {
             acknowledged: 0,
             dropped: None,
         };
-        // A datagram without bytes takes place too.
+        // A datagram without payload takes space too.
         let full = socket.queued + payload.len() > socket.most_queued
             || socket.queue.len() * HEADER >= socket.most_queued;
         if full {

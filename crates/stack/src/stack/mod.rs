@@ -1,4 +1,4 @@
-//! A host's stack: its tables, and what happens after anything has happened to a connection.
+//! A host's stack: its tables, and the follow-up of every change of a connection.
 
 mod answers;
 mod calls;
@@ -27,19 +27,19 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-/// Frames that the stack has of its own, answers to what came: beyond, they are dropped.
+/// Maximum number of the stack's own frames, such as replies. Further ones are dropped.
 const MOST_CONTROL: usize = 256;
-/// Bytes of options that a TCP header has room for.
+/// Maximum bytes of options in a TCP header.
 const MOST_OPTIONS: usize = 40;
 /// The first ephemeral port (RFC 6335).
 const EPHEMERAL: u16 = 49152;
 
-/// A port on which connections are waited for.
+/// A listening port.
 pub(crate) struct Listener {
     port: u16,
     backlog: usize,
     options: Options,
-    /// Connections whose handshake has begun.
+    /// Number of connections in the SYN queue.
     begun: usize,
     /// Connections to accept.
     queue: VecDeque<ConnectionId>,
@@ -51,7 +51,7 @@ pub struct Stack {
     link: Link,
     neighbours: Neighbours,
     connections: Table<Connection>,
-    /// By the own port and the peer.
+    /// Keyed by the own port and the peer.
     flows: HashMap<(u16, SocketAddr), ConnectionId>,
     listeners: Table<Listener>,
     ports: BTreeMap<u16, ListenerId>,
@@ -65,19 +65,19 @@ pub struct Stack {
     /// Bytes of all connections' buffers.
     memory: usize,
     next_port: u16,
-    /// SYNs that were answered.
+    /// Number of SYNs answered.
     answered: u64,
-    /// Whether [`Source::Host`] is in the queue of those that are ready.
+    /// Whether [`Source::Host`] is in the queue of ready sources.
     control_ready: bool,
-    /// Connections in TIME-WAIT that no program has, the one that began first in front.
+    /// Connections in TIME-WAIT that no program holds, oldest first.
     late: VecDeque<ConnectionId>,
 }
 
 impl Stack {
-    /// A stack without connections.
+    /// Returns a stack without connections.
     ///
     /// # Errors
-    /// [`SpecError`], for a spec with which there can be none: an MTU below what the protocols need, say.
+    /// [`SpecError`] for an invalid spec, such as an MTU below the minimum of the protocols.
     pub fn new(spec: StackSpec) -> Result<Stack, SpecError> {
         spec.check()?;
         let link = Link { mac: spec.mac, vlan: spec.vlan };
@@ -105,39 +105,39 @@ impl Stack {
         })
     }
 
-    /// What the stack was made of.
+    /// The spec of the stack.
     pub fn spec(&self) -> &StackSpec {
         &self.spec
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Connections that there are, those being closed included.
+    /// Number of connections, including those that are closing.
     pub fn connections(&self) -> usize {
         self.connections.len()
     }
 
-    /// The next change of a socket, in the order in which they came.
+    /// Returns the next change of a socket, in order of occurrence.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// The next source of frames that was found to have one. It is not named again before [`Stack::transmit`] has
-    /// answered that it has no more.
+    /// Returns the next source with frames to send. It is not returned again before [`Stack::transmit`] has returned
+    /// that it has no more.
     pub fn next_ready(&mut self) -> Option<Source> {
         self.ready.pop_front()
     }
 
-    /// Says where a neighbour is, so that it need not be asked for.
+    /// Adds a neighbour's address, so that no request is needed.
     pub fn add_neighbour(&mut self, address: IpAddr, mac: [u8; 6]) {
         let waiting = self.neighbours.learn(address, mac, true);
         self.resolved(waiting);
     }
 
-    /// The own address in the family of another.
+    /// The host's own address in the family of another.
     fn own(&self, family: IpAddr) -> Option<IpAddr> {
         match family {
             IpAddr::V4(_) => self.spec.ipv4.map(|n| n.address.into()),
@@ -145,12 +145,12 @@ impl Stack {
         }
     }
 
-    /// The neighbour that packets for an address go to.
+    /// The next hop for packets to an address.
     fn next_hop(&self, to: IpAddr) -> Result<IpAddr, Error> {
         if !unicast(to) {
             return Err(Error::Invalid);
         }
-        // A host's packets to itself do not come to its card.
+        // A host's packets to itself do not reach its card.
         if self.own(to) == Some(to) {
             return Err(Error::NetworkUnreachable);
         }
@@ -169,7 +169,8 @@ impl Stack {
         hop.ok_or(Error::NetworkUnreachable)
     }
 
-    /// The address of a neighbour on the link; a source that has to wait is named again when it is known.
+    /// Returns the link address of a neighbour. If it is unknown, the source waits and becomes ready again when it is
+    /// known.
     fn resolve(&mut self, now: Time, hop: IpAddr, source: Source) -> Option<[u8; 6]> {
         match self.neighbours.look_up(now, hop, source) {
             Lookup::Known(mac) => Some(mac),
@@ -188,7 +189,7 @@ impl Stack {
         }
     }
 
-    /// Has a frame of the stack's own sent.
+    /// Queues a frame of the stack's own.
     fn control(&mut self, frame: Vec<u8>) {
         if self.control.len() == MOST_CONTROL {
             self.counters.control_dropped += 1;
@@ -201,7 +202,7 @@ impl Stack {
         }
     }
 
-    /// Sources whose neighbour is known by now, or will not be.
+    /// Makes sources ready with a neighbour that is now known or cannot be found.
     fn resolved(&mut self, waiting: Vec<Source>) {
         for source in waiting {
             match source {
@@ -216,7 +217,7 @@ impl Stack {
         }
     }
 
-    /// A connection's sizes, if there is room for another: one that only waits for late segments makes room.
+    /// Returns the sizes of a new connection, if there is room. A connection in TIME-WAIT makes room.
     fn setup(&mut self, options: &Options, remote: IpAddr) -> Result<Setup, Error> {
         let spec = &self.spec;
         let send = options.send_buffer.unwrap_or(spec.send_buffer);
@@ -258,8 +259,8 @@ impl Stack {
         Ok(setup)
     }
 
-    /// The first sequence number of a connection that is begun here: a clock of 4 us a number and a hash of its ends, so that
-    /// those of a later connection between the same ends are beyond (RFC 6528).
+    /// Returns the initial sequence number of a connection begun here: a clock of 4 us per number plus a hash of its
+    /// ends. So a later connection between the same ends has higher numbers (RFC 6528).
     fn first_number(&self, now: Time, local: SocketAddr, remote: SocketAddr) -> u32 {
         let word = |ip: IpAddr| match ip {
             IpAddr::V4(ip) => u128::from(u32::from(ip)),
@@ -272,8 +273,8 @@ impl Stack {
         (hash as u32).wrapping_add((now.ps() / 4_000_000) as u32)
     }
 
-    /// The first sequence number of an answer: random, so that where a SYN comes again after its connection is over, no late
-    /// acknowledgement of that one establishes another.
+    /// Returns the initial sequence number of a SYN's answer. It is random, so that for a repeated SYN after the
+    /// connection's end, no late acknowledgement of that connection establishes another.
     fn answering_number(&mut self) -> u32 {
         self.answered += 1;
         mixed(mixed(self.spec.seed ^ 2) ^ self.answered) as u32
@@ -299,15 +300,15 @@ impl Stack {
         self.detach((connection.local.port(), connection.remote), id);
     }
 
-    /// Lets others use the ends of a connection that is over.
+    /// Frees the ends of a finished connection for others.
     fn detach(&mut self, flow: (u16, SocketAddr), id: ConnectionId) {
         if self.flows.get(&flow) == Some(&id) {
             self.flows.remove(&flow);
         }
     }
 
-    /// Looks what has become of a connection: tells its program, its listener, the timers and the card's side. `why` is
-    /// the error if it is over.
+    /// Handles the changes of a connection: notifies its program and its listener, and updates the timers and the ready
+    /// queue. `why` is the error if it is over.
     fn settle(&mut self, now: Time, id: ConnectionId, why: Option<Error>) {
         if self.late.len() > 2 * self.connections.len() {
             self.late.retain(|late| self.connections.get(late.0).is_some());
@@ -344,7 +345,7 @@ impl Stack {
         }
     }
 
-    /// Tells of a connection's new state.
+    /// Reports a connection's new state.
     fn changed(&mut self, id: ConnectionId, before: State, state: State, why: Option<Error>) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         if before.is_handshake() && state.is_synchronized() {
@@ -383,7 +384,7 @@ fn make_ready(ready: &mut VecDeque<Source>, id: ConnectionId, connection: &mut C
     }
 }
 
-/// A number from another in which every bit depends on every bit of it (SplitMix64).
+/// Mixes a number so that every bit of the result depends on every bit of it (SplitMix64).
 fn mixed(seed: u64) -> u64 {
     let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

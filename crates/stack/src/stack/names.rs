@@ -1,14 +1,14 @@
-//! What a stack's caller and the stack tell each other.
+//! The types of the interface between a stack and its caller.
 
 use crate::error::Error;
 use crate::table::Key;
 use std::net::SocketAddr;
 
-/// A TCP connection; not given out again after it was closed.
+/// A TCP connection. Its identifier is not reused after it was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub(crate) Key);
 
-/// A port on which connections are waited for.
+/// A listening port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub(crate) Key);
 
@@ -17,16 +17,16 @@ pub struct ListenerId(pub(crate) Key);
 pub struct DatagramId(pub(crate) Key);
 
 impl ConnectionId {
-    /// A small number for tables: the same for no two connections at a time.
+    /// Returns a small number for tables, unique among open connections.
     pub fn index(self) -> usize {
         self.0.index as usize
     }
 }
 
-/// Who has frames to send.
+/// A source of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// The stack itself: ARP, NDP, resets, answers to echo requests.
+    /// The stack itself: ARP, NDP, resets, replies to echo requests.
     Host,
     /// A connection.
     Connection(ConnectionId),
@@ -34,24 +34,24 @@ pub enum Source {
     Datagram(DatagramId),
 }
 
-/// A change of a socket that its program may wait for. Readable bytes and room to write are in [`Arrival`].
+/// A change of a socket for which its program may wait. [`Arrival`] has readable bytes and room to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection to [accept](crate::Stack::accept).
     Incoming(ListenerId),
-    /// A connection that was [begun](crate::Stack::connect) is established.
+    /// A connection that this host [began](crate::Stack::connect) is established.
     Connected(ConnectionId),
-    /// The peer sends no more: after the bytes that are there, [`recv`](crate::Stack::recv) returns 0.
+    /// The peer sends no more: after the buffered bytes, [`recv`](crate::Stack::recv) returns 0.
     Finished(ConnectionId),
-    /// The connection is over, by refusal, reset, or silence.
+    /// The connection has ended by refusal, reset, or silence.
     Failed(ConnectionId, Error),
-    /// The connection is over, and both directions were delivered.
+    /// The connection has ended, and both directions were delivered.
     Closed(ConnectionId),
-    /// A datagram could not be sent to its neighbour.
+    /// A datagram was not sent, since its neighbour is unreachable.
     Undeliverable(DatagramId, Error),
 }
 
-/// What the card knows of a received frame's checksums.
+/// The card's knowledge of a received frame's checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksumStatus {
     /// Nothing: the stack verifies them.
@@ -60,7 +60,7 @@ pub enum ChecksumStatus {
     Good,
 }
 
-/// Why a frame did nothing.
+/// The reason why a frame was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Drop {
     /// No frame, or headers that contradict each other.
@@ -71,30 +71,30 @@ pub enum Drop {
     Vlan,
     /// A checksum of IP, TCP, UDP or ICMP is wrong.
     Checksum,
-    /// A part of a longer packet; they are not put together.
+    /// A part of a longer packet. There is no reassembly.
     Fragment,
-    /// A protocol that is not here.
+    /// An unsupported protocol.
     Protocol,
-    /// No socket has the port; answered with a reset or by ICMP.
+    /// No socket has the port. The reply is a reset or an ICMP error.
     NoPort,
-    /// The listener has as many connections as its backlog allows, or there is no memory for another.
+    /// The listener's backlog is full, or there is no memory for another connection.
     Backlog,
     /// The receive buffer is full.
     BufferFull,
 }
 
-/// What became of a received frame.
+/// The disposition of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The socket that it was for. A connection that has ended by this frame may not be there any more.
+    /// The socket of the frame. A connection that ended by this frame may not exist any more.
     pub source: Source,
     /// The frame's payload, for TCP and UDP.
     pub payload: usize,
-    /// Bytes that a program can read more than before.
+    /// Additional bytes that a program can read.
     pub readable: usize,
-    /// Bytes that a program can write more than before.
+    /// Additional bytes that a program can write.
     pub acknowledged: usize,
-    /// Why it did nothing, if so.
+    /// The reason, if it was dropped.
     pub dropped: Option<Drop>,
 }
 
@@ -103,34 +103,34 @@ pub struct Arrival {
 pub struct Outgoing {
     /// Bytes of TCP's or UDP's payload in it.
     pub payload: usize,
-    /// Whether bytes in it were sent before.
+    /// Whether it contains bytes that were sent before.
     pub retransmission: bool,
-    /// Where the card has to cut the frame: the payload of each segment but the last (see [`crate::segment`]).
+    /// The payload of each segment but the last, if the card must segment the frame (see [`crate::segment`]).
     pub segment: Option<usize>,
-    /// Whether the card has to [write](crate::fill) the checksums.
+    /// Whether the card must [write](crate::fill) the checksums.
     pub needs_checksum: bool,
 }
 
-/// What a stack counts.
+/// The counters of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames received and sent; a packet for the card to cut is one.
+    /// Frames received and sent. A packet that the card segments counts as one.
     pub received: u64,
     /// See `received`.
     pub sent: u64,
-    /// Frames that did nothing, by reason in the order of [`Drop`].
+    /// Frames dropped, by reason in the order of [`Drop`].
     pub dropped: [u64; 9],
     /// Segments sent again.
     pub retransmissions: u64,
-    /// Losses that came to light by acknowledgements, and probes for a lost tail.
+    /// Losses detected by acknowledgements, and probes for a lost tail.
     pub recoveries: u64,
     /// Retransmission timeouts of established connections.
     pub timeouts: u64,
-    /// Segments that came twice, or bytes that were there before.
+    /// Repeated segments, and those with bytes that had already arrived.
     pub duplicates: u64,
-    /// Segments that came before an earlier one.
+    /// Segments that arrived before an earlier one.
     pub out_of_order: u64,
-    /// Answers of the stack itself that found no room.
+    /// Replies of the stack itself that found no room.
     pub control_dropped: u64,
 }
 
@@ -141,7 +141,7 @@ impl Counters {
     }
 }
 
-/// A pair of ends, for messages.
+/// Whether two ends have the same address family.
 pub(crate) fn same_family(a: SocketAddr, b: SocketAddr) -> bool {
     a.is_ipv4() == b.is_ipv4()
 }

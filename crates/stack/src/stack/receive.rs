@@ -1,4 +1,4 @@
-//! The way of a received frame: link, network, transport, socket.
+//! The path of a received frame: link, network, transport, socket.
 
 use super::names::same_family;
 use super::{Arrival, ChecksumStatus, ConnectionId, Drop, Source, Stack};
@@ -25,9 +25,10 @@ impl Arrival {
 }
 
 impl Stack {
-    /// A frame from the card, without its frame check sequence. `checksum` says what the card knows of it.
+    /// Handles a frame from the card, without its frame check sequence. `checksum` is the card's knowledge of its
+    /// checksums.
     ///
-    /// Any bytes will do: what cannot be used is dropped and counted.
+    /// Any bytes are valid input: an unusable frame is dropped and counted.
     pub fn receive(&mut self, now: Time, frame: &[u8], checksum: ChecksumStatus) -> Arrival {
         self.counters.received += 1;
         let arrival = self
@@ -102,7 +103,7 @@ impl Stack {
             return Err(Drop::Malformed);
         }
         let to_us = message.target == own;
-        // RFC 826: whoever asks for this host will be spoken to.
+        // RFC 826: a station that requests this host's address will send to it.
         let asked = to_us && message.is_question;
         let mac = message.mac.unwrap_or_default();
         self.learn(message.from.into(), mac, asked);
@@ -125,7 +126,7 @@ impl Stack {
         match body.first() {
             Some(&ECHO_V6) if !destination.is_multicast() => Ok(self.echo(frame, ip, from)),
             Some(&kind) if is_ndp(kind) => {
-                // RFC 4861, 7.1: one that was forwarded by a router is not of this link.
+                // RFC 4861, 7.1: a packet forwarded by a router is not from this link.
                 if frame[ip.packet.start + 7] != 255 {
                     return Err(Drop::Malformed);
                 }
@@ -194,7 +195,7 @@ impl Stack {
         Ok(arrival)
     }
 
-    /// A connection for a SYN.
+    /// Makes a connection for a SYN.
     fn begin(
         &mut self,
         now: Time,
@@ -225,7 +226,7 @@ impl Stack {
         Ok(id)
     }
 
-    /// Gives a segment to its connection. Whether it is to be answered with a reset.
+    /// Passes a segment to its connection. Returns whether the reply is a reset.
     fn deliver(
         &mut self,
         now: Time,
@@ -242,7 +243,7 @@ impl Stack {
         arrival.dropped = taken.beyond.then_some(Drop::BufferFull);
         self.counters.duplicates += u64::from(taken.duplicate);
         self.counters.out_of_order += u64::from(taken.out_of_order);
-        // No program will read what comes to a socket that was closed (RFC 2525, 2.17).
+        // No program will read bytes that arrive at a closed socket (RFC 2525, 2.17).
         if connection.tcb.readable() > 0 && connection.is_orphan() {
             connection.tcb.abort();
         }

@@ -1,4 +1,4 @@
-//! Times: when something is due, and what is done then.
+//! Timers: due times and their actions.
 
 use super::{ConnectionId, Event, Source, Stack};
 use crate::error::Error;
@@ -7,9 +7,9 @@ use nicety_types::Time;
 use std::cmp::Reverse;
 
 impl Stack {
-    /// When [`Stack::on_timer`] has something to do, if nothing else happens.
+    /// Returns the time at which [`Stack::on_timer`] is due if nothing else happens.
     pub fn next_timer(&mut self) -> Option<Time> {
-        // Deadlines that were put off since are moved to where they are now.
+        // Postponed deadlines are moved to their present times.
         while let Some(&Reverse((due, id))) = self.timers.peek() {
             let Some(connection) = self.connections.get_mut(id.0).filter(|c| c.armed == Some(due)) else {
                 self.timers.pop();
@@ -29,8 +29,8 @@ impl Stack {
         first.into_iter().chain(self.neighbours.next_timer()).min()
     }
 
-    /// Does what is due: retransmissions, delayed acknowledgements, probes, ends of connections. What there is to
-    /// send then is in [`Stack::next_ready`].
+    /// Does all that is due: retransmissions, delayed acknowledgements, probes, ends of connections.
+    /// [`Stack::next_ready`] then returns the sources of the resulting frames.
     pub fn on_timer(&mut self, now: Time) {
         while let Some(&Reverse((due, id))) = self.timers.peek()
             && due <= now
@@ -67,12 +67,12 @@ impl Stack {
         self.settle(now, id, None);
     }
 
-    /// Ends a connection whose peer does not answer.
+    /// Ends a connection with a peer that does not reply.
     fn give_up(&mut self, now: Time, id: ConnectionId, why: Error) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.resolving = false;
         if why == Error::HostUnreachable || connection.tcb.state() == State::SynSent {
-            // There is no peer that could be told of it.
+            // No peer can be notified of it.
             connection.tcb.forget();
         } else {
             connection.tcb.abort();

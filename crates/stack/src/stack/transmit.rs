@@ -1,4 +1,5 @@
-//! The way of a frame to send: the next segment of a connection, or several in one packet for a card that cuts them.
+//! The path of an outgoing frame: the next segment of a connection, or several in one packet for a card that segments
+//! it.
 
 use super::{ConnectionId, Outgoing, Source, Stack};
 use crate::checksum::fill_ip;
@@ -8,7 +9,7 @@ use crate::link::ethertype;
 use nicety_types::Time;
 
 impl Stack {
-    /// The next frame of a source, in place of what is in `frame`; nothing when it has none at present.
+    /// Replaces `frame` with the next frame of a source. Returns `None` if the source has none at present.
     pub fn transmit(&mut self, now: Time, source: Source, frame: &mut Vec<u8>) -> Option<Outgoing> {
         let sent = match source {
             Source::Host => self.transmit_control(frame),

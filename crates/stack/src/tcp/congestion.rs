@@ -1,9 +1,10 @@
-//! How much a connection may have on its way: slow start and congestion avoidance of RFC 5681 (Reno), or CUBIC (RFC 9438).
+//! The limit of a connection's bytes in flight: slow start and congestion avoidance of RFC 5681 (Reno), or CUBIC (RFC
+//! 9438).
 
 use crate::spec::CongestionControl;
 use nicety_types::{Duration, Time};
 
-/// The largest window: that of window scaling.
+/// The maximum window: that of window scaling.
 const MOST: usize = 1 << 30;
 
 /// The congestion window, in bytes.
@@ -12,7 +13,7 @@ pub(crate) struct Congestion {
     control: CongestionControl,
     segment: usize,
     window: usize,
-    /// Where slow start ends.
+    /// The window at which slow start ends.
     threshold: usize,
     /// Bytes acknowledged since the window last grew by a segment.
     acknowledged: usize,
@@ -39,10 +40,10 @@ impl Congestion {
         self.window < self.threshold
     }
 
-    /// So many bytes were acknowledged, outside fast recovery, while the window was in use.
+    /// Counts `bytes` acknowledged outside fast recovery, while the window was in use.
     ///
-    /// Slow start counts all of them, as Linux does (RFC 3465 without its limit): one acknowledgement may be for many
-    /// segments where cards join them.
+    /// Slow start counts all of them, as in Linux (RFC 3465 without its limit): one acknowledgement may cover many
+    /// segments if cards coalesce them.
     pub fn acknowledged(&mut self, now: Time, bytes: usize, rtt: Option<Duration>) {
         if self.is_slow_start() {
             self.window = (self.window + bytes).min(self.threshold.max(self.window)).min(MOST);
@@ -64,7 +65,7 @@ impl Congestion {
         self.window = target.min(MOST);
     }
 
-    /// A loss came to light with so many bytes on their way: once for each window.
+    /// Handles a loss detected with `flight` bytes in flight, once per window.
     pub fn lost(&mut self, flight: usize) {
         let flight = flight.min(self.window);
         let kept = match self.control {
@@ -75,7 +76,7 @@ impl Congestion {
         (self.window, self.acknowledged) = (self.threshold, 0);
     }
 
-    /// The retransmission timeout has passed; `again` where it did so before for the same bytes.
+    /// Handles a retransmission timeout. `again`: it is a repeated timeout of the same bytes.
     pub fn timed_out(&mut self, flight: usize, again: bool) {
         if !again {
             self.lost(flight);
@@ -84,14 +85,14 @@ impl Congestion {
         self.cubic.epoch = None;
     }
 
-    /// Nothing was sent for a timeout or longer: what the window has learnt is out of date (RFC 5681, 4.1).
+    /// Nothing was sent for at least a timeout: the window is out of date (RFC 5681, 4.1).
     pub fn idle(&mut self, initial: usize) {
         self.window = self.window.min(initial * self.segment);
         self.cubic.epoch = None;
     }
 }
 
-/// CUBIC's constants: C in segments a cubed second, and what is kept of a window after a loss.
+/// CUBIC's constants: C in segments per cubed second, and the factor of the window after a loss.
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 
@@ -102,13 +103,13 @@ struct Cubic {
     epoch: Option<Epoch>,
 }
 
-/// Since the last loss.
+/// The period since the last loss.
 #[derive(Clone, Debug)]
 struct Epoch {
     began: Time,
-    /// When the window is at its old size again, in seconds from `began`.
+    /// The time at which the window reaches its old size again, in seconds from `began`.
     k: f64,
-    /// What Reno would have, in segments, and the window with more precision than bytes.
+    /// Reno's window in segments, and CUBIC's with more precision than bytes.
     reno: f64,
     window: f64,
 }
@@ -116,13 +117,13 @@ struct Epoch {
 impl Cubic {
     fn lost(&mut self, flight: usize, segment: usize) -> usize {
         let window = flight as f64 / segment as f64;
-        // Fast convergence: a flow that did not come back to its old window leaves more to others.
+        // Fast convergence: a flow that did not return to its old window leaves more to others.
         self.most = if window < self.most { window * (1.0 + BETA) / 2.0 } else { window };
         self.epoch = None;
         (flight as f64 * BETA) as usize
     }
 
-    /// The window, in bytes, after `bytes` more were acknowledged.
+    /// Returns the window in bytes after `bytes` more were acknowledged.
     fn window(&mut self, now: Time, window: usize, bytes: usize, segment: usize, rtt: Duration) -> usize {
         let (size, acked) = (window as f64 / segment as f64, bytes as f64 / segment as f64);
         let most = &mut self.most;
@@ -146,7 +147,7 @@ impl Cubic {
     }
 }
 
-/// Newton's way, whose steps are the same on every machine, which a library's need not be.
+/// Newton's method: its steps are the same on every machine, unlike a library's.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -221,7 +222,7 @@ mod tests {
             let window = cubic.window();
             cubic.acknowledged(at, window, Some(Duration::from_us(100)));
         }
-        // alpha = 0.9 / 1.7 segments a round trip up to the old window, in 5.7 of them, and 1 beyond: 14.3.
+        // alpha = 0.9 / 1.7 segments per round trip up to the old window, in 5.7 of them, and 1 beyond: 14.3.
         assert!((14_000..14_600).contains(&cubic.window()), "{}", cubic.window());
     }
 }

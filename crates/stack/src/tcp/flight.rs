@@ -1,5 +1,5 @@
-//! What was sent and is not acknowledged: a record of each segment, with the ranges that the peer says it has (RFC 2018)
-//! and those that are taken to be lost.
+//! Bytes sent and not acknowledged: a record of each segment. Marks the ranges that the peer reports as received (RFC
+//! 2018), and those that are considered lost.
 
 use nicety_types::Time;
 use std::collections::VecDeque;
@@ -8,22 +8,22 @@ use std::collections::VecDeque;
 pub(crate) enum Mark {
     /// On its way.
     Sent,
-    /// With the peer, behind bytes that it does not have.
+    /// Received by the peer, beyond missing bytes.
     Sacked,
-    /// Not on its way any more, and to be sent again.
+    /// Not in flight any more, and to be retransmitted.
     Lost,
 }
 
-/// Bytes that were sent together, at most one frame or what a card cuts into frames; its FIN counts as one.
+/// Bytes that were sent together: at most one frame, or one packet that a card segments. Its FIN counts as one byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub start: i64,
     pub end: i64,
-    /// When they were sent last.
+    /// The time of their last transmission.
     pub sent: Time,
     /// Bytes of each frame but the last.
     size: usize,
-    /// Whether they were sent more than once.
+    /// Whether they were retransmitted.
     pub again: bool,
     pub mark: Mark,
 }
@@ -38,18 +38,18 @@ impl Record {
     }
 }
 
-/// What came to the peer, as one acknowledgement shows it.
+/// The bytes delivered to the peer, according to one acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
     pub bytes: usize,
-    /// When the first of those was sent that were sent once: of those in order, and of those behind holes.
+    /// The send time of the first of those that were sent once: of those in order, and of those beyond holes.
     pub in_order: Option<Time>,
     pub early: Option<Time>,
-    /// Whether some in order were sent again: others may have waited for them.
+    /// Whether some in order were retransmitted: others may have waited for them.
     pub resent: bool,
-    /// When the last of them was sent, where it ends, and whether it was sent more than once.
+    /// The send time of the last of them, its end, and whether it was retransmitted.
     pub last: Option<(Time, i64, bool)>,
-    /// The lowest end of one that was sent once.
+    /// The lowest end of a record sent once.
     pub lowest: Option<i64>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Flight {
     sacked: usize,
     sacked_segments: usize,
     lost: usize,
-    /// There is nothing lost before this.
+    /// Nothing is lost before this position.
     lost_from: i64,
 }
 
@@ -87,17 +87,17 @@ impl Flight {
         self.records.is_empty()
     }
 
-    /// Bytes that the peer has behind holes.
+    /// Bytes that the peer has received beyond holes.
     pub fn sacked(&self) -> usize {
         self.sacked
     }
 
-    /// Segments that the peer has behind holes.
+    /// Segments that the peer has received beyond holes.
     pub fn sacked_segments(&self) -> usize {
         self.sacked_segments
     }
 
-    /// Bytes to be sent again.
+    /// Bytes to be retransmitted.
     pub fn lost(&self) -> usize {
         self.lost
     }
@@ -106,7 +106,7 @@ impl Flight {
         self.records.front()
     }
 
-    /// Bytes were sent for the first time, in frames of `size`.
+    /// Records bytes sent for the first time, in frames of `size`.
     pub fn push(&mut self, now: Time, start: i64, end: i64, size: usize) {
         debug_assert!(start < end && self.records.back().is_none_or(|last| last.end == start));
         let size = size.max(1);
@@ -138,7 +138,7 @@ impl Flight {
         }
     }
 
-    /// Everything before a position has come to the peer.
+    /// Records that the peer has received everything before a position.
     pub fn acknowledge(&mut self, position: i64, delivered: &mut Delivered) {
         while let Some(&record) = self.records.front()
             && record.start < position
@@ -160,7 +160,7 @@ impl Flight {
         }
     }
 
-    /// Cuts a record so that one begins at a position, and returns its index.
+    /// Splits a record so that one begins at a position, and returns its index.
     fn cut(&mut self, position: i64) -> usize {
         let index = self.records.partition_point(|record| record.end <= position);
         match self.records.get(index).copied() {
@@ -183,8 +183,8 @@ impl Flight {
         self.count(&Record { mark, ..record });
     }
 
-    /// The peer has these bytes behind a hole. A part of a frame counts as none, which bounds the records by the frames
-    /// that were sent.
+    /// Records that the peer has these bytes beyond a hole. A part of a frame does not count, which bounds the number
+    /// of records by the frames sent.
     pub fn sack(&mut self, start: i64, end: i64, delivered: &mut Delivered) {
         let mut at = start;
         loop {
@@ -216,7 +216,7 @@ impl Flight {
         }
     }
 
-    /// Makes one record of two neighbours that the peer has.
+    /// Merges two adjacent records that the peer has received.
     fn join(&mut self, index: usize) {
         let pair = [index, index.wrapping_add(1)].map(|n| self.records.get(n).copied());
         if let [Some(first), Some(second)] = pair
@@ -230,7 +230,7 @@ impl Flight {
         }
     }
 
-    /// Has those that are on their way sent again which a rule names. Whether there were any.
+    /// Marks as lost the records in flight for which `is_lost` holds. Returns whether there were any.
     pub fn lose(&mut self, mut is_lost: impl FnMut(&Record) -> bool) -> bool {
         let before = self.lost;
         for index in 0..self.records.len() {
@@ -242,7 +242,7 @@ impl Flight {
         self.lost > before
     }
 
-    /// Has the first segment sent again. Whether it was on its way.
+    /// Marks the first segment as lost. Returns whether it was in flight.
     pub fn lose_first(&mut self, size: usize) -> bool {
         let Some(&first) = self.records.front() else { return false };
         self.cut(first.start + size as i64);
@@ -260,7 +260,7 @@ impl Flight {
         Some((last.start + before as i64, last.end))
     }
 
-    /// The peer has dropped what it had behind holes, which it may (RFC 2018, 8).
+    /// Handles a peer that has discarded bytes beyond holes, which is allowed (RFC 2018, 8).
     pub fn forget_sacks(&mut self) {
         for index in 0..self.records.len() {
             if self.records[index].mark == Mark::Sacked {
@@ -269,7 +269,7 @@ impl Flight {
         }
     }
 
-    /// The first bytes that are to be sent again, up to `most`.
+    /// Returns the first bytes to be retransmitted, up to `most`.
     pub fn next_lost(&self, most: usize) -> Option<(i64, i64)> {
         if self.lost == 0 {
             return None;
@@ -282,7 +282,8 @@ impl Flight {
         Some((start, end.unwrap_or(start + most as i64)))
     }
 
-    /// These bytes, which [`Flight::next_lost`] or [`Flight::last`] has named, were sent again in frames of `size`.
+    /// Records the retransmission of these bytes, returned by [`Flight::next_lost`] or [`Flight::last`], in frames of
+    /// `size`.
     pub fn sent_again(&mut self, now: Time, start: i64, end: i64, size: usize) {
         if self.next_lost(1).is_some_and(|(first, _)| first == start) {
             self.lost_from = end;

@@ -1,37 +1,37 @@
-//! What a segment does (RFC 9293, 3.10.7, with the checks of RFC 5961 and RFC 7323).
+//! The processing of a segment (RFC 9293, 3.10.7, with the checks of RFC 5961 and RFC 7323).
 
 use super::{State, Tcb, TcpOptions};
 use crate::frame::{ACK, FIN, RST, SYN, TcpHeader};
 use crate::spec::LEAST_ACK_SEGMENTS;
 use nicety_types::{Duration, Time};
 
-/// How often segments without payload that cannot be are answered, so that two ends do not answer each other for ever
-/// (RFC 5961, 10; Linux's `tcp_invalid_ratelimit`).
+/// Minimum interval between replies to invalid segments without payload, so that two ends do not reply to each other
+/// for ever (RFC 5961, 10; Linux's `tcp_invalid_ratelimit`).
 const CHALLENGES: Duration = Duration::from_us(500_000);
-/// Acknowledgements of segments out of order that wait to be sent: beyond, they tell nothing new.
+/// Maximum number of pending acknowledgements of out-of-order segments. Further ones carry no new information.
 const MOST_OWED: u8 = 64;
-/// Segments after one out of order that are acknowledged at once: a sender whose window has shrunk may have no second one
-/// on its way (Linux's `TCP_MAX_QUICKACKS`).
+/// Number of segments after an out-of-order one that are acknowledged at once. A sender with a reduced window may have
+/// no second one in flight (Linux's `TCP_MAX_QUICKACKS`).
 const QUICK: u8 = 16;
 
-/// What a segment has changed.
+/// The changes made by a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// Bytes that can be read, and written, more than before.
+    /// Additional bytes that can be read, and written.
     pub readable: usize,
     pub acknowledged: usize,
-    /// Came before, is behind missing bytes, does not fit into the receive buffer.
+    /// It is a repetition, is beyond missing bytes, or does not fit into the receive buffer.
     pub duplicate: bool,
     pub out_of_order: bool,
     pub beyond: bool,
-    /// Is to be answered with a reset, as if there were no connection.
+    /// The reply must be a reset, as if there were no connection.
     pub refused: bool,
-    /// Has reset the connection.
+    /// It has reset the connection.
     pub reset: bool,
 }
 
 impl Tcb {
-    /// A segment of this connection, which was found to be intact.
+    /// Processes an intact segment of this connection.
     pub fn input(&mut self, now: Time, tcp: &TcpHeader, options: &TcpOptions, payload: &[u8]) -> Taken {
         let mut taken = Taken::default();
         match self.state {
@@ -66,7 +66,7 @@ impl Tcb {
             self.updated = (0, 1);
             self.acks.now = true;
         } else {
-            // Both have begun at once.
+            // A simultaneous open.
             (self.state, self.due.syn) = (State::SynReceived, true);
         }
     }
@@ -87,7 +87,7 @@ impl Tcb {
                 self.due.syn = true;
                 return;
             }
-            // Both have begun at once, and this acknowledges.
+            // A simultaneous open, and this acknowledges.
             (start, flags, self.acks.now) = (1, flags & !SYN, true);
         }
         if !self.is_fresh(options, flags) || !self.is_in_window(start, flags, payload) {
@@ -95,7 +95,7 @@ impl Tcb {
             return;
         }
         if flags & RST != 0 {
-            // Only the number that is expected shows that the sender can see the connection (RFC 5961, 3).
+            // Only the expected number proves that the sender can see the connection (RFC 5961, 3).
             if start == self.receiver.next() {
                 taken.reset = true;
                 self.forget();
@@ -144,7 +144,7 @@ impl Tcb {
         }
     }
 
-    /// Whether a segment is no older than what has come (PAWS: RFC 7323, 5).
+    /// Whether a segment is no older than those received (PAWS: RFC 7323, 5).
     fn is_fresh(&self, options: &TcpOptions, flags: u8) -> bool {
         match (self.recent_stamp, options.stamps) {
             _ if flags & RST != 0 => true,
@@ -154,7 +154,7 @@ impl Tcb {
         }
     }
 
-    /// Whether a part of a segment is in the window, or it is one without payload at its edge.
+    /// Whether a part of a segment is in the window, or it has no payload and is at the edge.
     fn is_in_window(&self, start: i64, flags: u8, payload: &[u8]) -> bool {
         let (next, edge) = (self.receiver.next(), self.receiver.edge());
         let controls = i64::from(flags & SYN != 0) + i64::from(flags & FIN != 0);
@@ -188,7 +188,7 @@ impl Tcb {
         self.acks.owed = (self.acks.owed + 1).min(MOST_OWED);
     }
 
-    /// Answers a segment that cannot be, so that a peer that has lost its state learns of this end's.
+    /// Replies to an invalid segment, so that a peer that has lost its state learns this end's state.
     fn challenge(&mut self, now: Time) {
         if self.acks.challenged.is_none_or(|last| now.saturating_since(last) >= CHALLENGES) {
             self.acks.challenged = Some(now);
@@ -196,19 +196,20 @@ impl Tcb {
         }
     }
 
-    /// Bytes that have come beyond which they are acknowledged at once.
+    /// Returns the number of received bytes beyond which they are acknowledged at once.
     fn waits_for(&self) -> i64 {
         i64::from(LEAST_ACK_SEGMENTS + self.acks.more - 1) * self.segment as i64
     }
 
-    /// Whether a short segment ends what has come, and more than that waits to be acknowledged where many segments may.
+    /// Whether a short segment ends a burst, where more than it waits to be acknowledged and many segments may.
     fn is_tail(&self, payload: &[u8], waiting: i64) -> bool {
         self.setup.ack_segments > LEAST_ACK_SEGMENTS
             && payload.len() < self.segment
             && waiting > payload.len() as i64
     }
 
-    /// An acknowledgement was late: where it was for more than a segment, the peer sends so few before it has one.
+    /// Handles a late acknowledgement. If it covered more than one segment, the peer sends fewer segments before it
+    /// needs one.
     pub(super) fn was_late(&mut self) {
         self.acks.now = true;
         if self.receiver.next() - self.acks.sent > self.segment as i64 {
@@ -217,7 +218,7 @@ impl Tcb {
         }
     }
 
-    /// Segments that an acknowledgement may wait for beyond the least.
+    /// Returns the number of segments, beyond the minimum, for which an acknowledgement may wait.
     fn most_more(&self) -> u8 {
         (self.setup.ack_segments - LEAST_ACK_SEGMENTS).saturating_sub(self.acks.fewer)
     }

@@ -1,8 +1,9 @@
-//! One TCP connection (RFC 9293): told the time, given segments and asked for them.
+//! A TCP connection (RFC 9293): its driver passes the time and segments to it, and takes segments from it.
 //!
-//! From the wire upwards: `options.rs` and `seq.rs` are the segment's edge; `receive.rs` with `ranges.rs` and `ring.rs` is
-//! the receiving half, `flight.rs` is what was sent; `rtt.rs` and `congestion.rs` say when and how much; `input.rs` is what a
-//! segment does, `recovery.rs` what its acknowledgement does, `output.rs` what is sent next, `timers.rs` what time does.
+//! From the wire upwards: `options.rs` and `seq.rs` are the segment's edge. `receive.rs` with `ranges.rs` and `ring.rs`
+//! is the receiving half, `flight.rs` the bytes in flight. `rtt.rs` and `congestion.rs` set the time and the amount to
+//! send. `input.rs` processes a segment, `recovery.rs` its acknowledgement. `output.rs` selects the next segment,
+//! `timers.rs` handles timers.
 
 mod congestion;
 mod flight;
@@ -38,7 +39,7 @@ use rtt::Rtt;
 use seq::Numbering;
 use timers::Timers;
 
-/// The least payload of a full segment that a peer may ask for: that of IPv4's smallest MTU.
+/// The minimum payload of a full segment that a peer may request: that of IPv4's minimum MTU.
 const LEAST_SEGMENT: usize = 28;
 
 /// Sizes, times and choices of a connection.
@@ -47,12 +48,12 @@ pub(crate) struct Setup {
     pub send: usize,
     pub receive: usize,
     pub nodelay: bool,
-    /// The payload that fits into a frame without options, and what a peer takes that names none.
+    /// The payload that fits into a frame without options, and the default of a peer that names none.
     pub segment: usize,
     pub default_segment: usize,
     /// Bytes of options that fit into a frame.
     pub options: usize,
-    /// The payload that a card cuts into frames, without options.
+    /// The payload that a card segments, without options.
     pub burst: Option<usize>,
     pub timestamps: bool,
     pub sack: bool,
@@ -72,20 +73,20 @@ pub(crate) struct Setup {
 /// Acknowledgements to send.
 #[derive(Clone, Copy, Debug, Default)]
 struct Acks {
-    /// At once, with whatever goes out.
+    /// At once, with any outgoing segment.
     now: bool,
-    /// Each in a segment of its own, for a segment out of order each.
+    /// Number of separate acknowledgements due, one per out-of-order segment.
     owed: u8,
-    /// When one is due that was delayed.
+    /// The due time of a delayed acknowledgement.
     at: Option<Time>,
-    /// Segments that one waits for, beyond the least, and by how much their most has become less.
+    /// Number of segments, beyond the minimum, for which an acknowledgement waits, and the decrease of its maximum.
     more: u8,
     fewer: u8,
-    /// Segments that are acknowledged at once, since some were lost.
+    /// Number of segments that are acknowledged at once, since some were lost.
     quick: u8,
-    /// The position that was acknowledged last.
+    /// The last acknowledged position.
     sent: i64,
-    /// When a segment that cannot be was answered last.
+    /// The time of the last reply to an invalid segment.
     challenged: Option<Time>,
 }
 
@@ -104,21 +105,20 @@ pub(crate) struct Tcb {
     nodelay: bool,
     numbering: Numbering,
     ring: Ring,
-    /// The first position that is not acknowledged, the first that was not sent, and the end of what the program has
-    /// written: SND.UNA, SND.NXT.
+    /// The first unacknowledged position, the first unsent one, and the end of the written bytes: SND.UNA, SND.NXT.
     una: i64,
     next: i64,
     end: i64,
-    /// Whether a FIN follows what is written.
+    /// Whether a FIN follows the written bytes.
     fin: bool,
-    /// The end of the byte that a closed window was probed with, which may be taken.
+    /// The end of the byte sent as a probe of a closed window. The peer may have accepted it.
     probed: i64,
-    /// The peer's window, the largest it ever had, and the sequence and acknowledgement number of its last update.
+    /// The peer's window, its maximum so far, and the sequence and acknowledgement number of its last update.
     window: i64,
     most_window: i64,
     updated: (i64, i64),
     peer_scale: u8,
-    /// The payload of a full segment, and of what is sent at once.
+    /// The payload of a full segment, and of one burst.
     segment: usize,
     burst: usize,
     flight: Flight,
@@ -128,11 +128,11 @@ pub(crate) struct Tcb {
     receiver: Receiver,
     acks: Acks,
     sack: bool,
-    /// The peer's clock, where both send time stamps.
+    /// The peer's clock, if both ends send time stamps.
     recent_stamp: Option<u32>,
     timers: Timers,
     due: Due,
-    /// When the SYN was sent, and whether more than once.
+    /// The send time of the SYN, and whether it was retransmitted.
     syn_sent: Option<Time>,
     syn_again: bool,
     last_sent: Time,
@@ -175,7 +175,7 @@ impl Tcb {
         }
     }
 
-    /// Begins a connection, whose SYN has the sequence number `first`.
+    /// Begins a connection with a SYN that has the sequence number `first`.
     pub fn connect(now: Time, setup: Setup, first: u32) -> Tcb {
         let mut tcb = Tcb::new(setup, first, State::SynSent);
         tcb.after(now);
@@ -190,7 +190,7 @@ impl Tcb {
         tcb
     }
 
-    /// The peer's SYN says how it counts and what it can do.
+    /// Takes the peer's initial sequence number and its options from the SYN.
     fn meet(&mut self, tcp: &TcpHeader, options: &TcpOptions) {
         self.receiver = Receiver::new(tcp.seq, self.setup.receive);
         self.acks.sent = 0;
@@ -211,7 +211,7 @@ impl Tcb {
         (self.window, self.most_window) = (i64::from(tcp.window), i64::from(tcp.window));
     }
 
-    /// The SYN is acknowledged, and the peer's has come.
+    /// Establishes the connection: the SYN is acknowledged, and the peer's has arrived.
     fn establish(&mut self, now: Time) {
         self.state = if self.fin { State::FinWait1 } else { State::Established };
         (self.una, self.due.syn, self.timers.retransmit) = (1, false, None);
@@ -230,12 +230,12 @@ impl Tcb {
         self.state
     }
 
-    /// Whether the connection is over, and the peer need not be told any more.
+    /// Whether the connection has ended, and the peer needs no further segment.
     pub fn is_gone(&self) -> bool {
         self.state == State::Closed && !self.due.reset
     }
 
-    /// Whether the peer's end has come, and everything before it.
+    /// Whether the peer's FIN and everything before it have arrived.
     pub fn has_finished(&self) -> bool {
         self.receiver.is_finished()
     }
@@ -260,7 +260,7 @@ impl Tcb {
         if may { self.ring.capacity() - self.queued() } else { 0 }
     }
 
-    /// Whether a sequence number of the peer's is beyond all that it has used.
+    /// Whether a sequence number of the peer is beyond all that it has used.
     pub fn is_beyond(&self, number: u32) -> bool {
         let next = self.receiver.next();
         self.receiver.numbering.position(number, next) >= next
@@ -270,7 +270,7 @@ impl Tcb {
         self.nodelay = nodelay;
     }
 
-    /// Takes as many bytes as there is room for.
+    /// Takes the bytes that fit.
     pub fn send(&mut self, now: Time, bytes: &[u8]) -> usize {
         let length = bytes.len().min(self.writable());
         if length > 0 {
@@ -284,7 +284,7 @@ impl Tcb {
         length
     }
 
-    /// Gives bytes that have come, in order.
+    /// Returns received bytes in order.
     pub fn recv(&mut self, now: Time, bytes: &mut [u8]) -> usize {
         let length = self.receiver.read(bytes);
         if length > 0 && self.state.is_synchronized() && !self.has_finished() {
@@ -294,12 +294,12 @@ impl Tcb {
         length
     }
 
-    /// Copies bytes that were written to where a frame is made.
+    /// Returns written bytes, to be copied into a frame.
     pub fn payload(&self, start: i64, length: usize) -> (&[u8], &[u8]) {
         self.ring.parts(start, length)
     }
 
-    /// Sends no more after what is written.
+    /// Closes the sending direction after the written bytes.
     pub fn shut(&mut self, now: Time) {
         if self.state == State::SynSent {
             self.forget();
@@ -311,14 +311,14 @@ impl Tcb {
         }
     }
 
-    /// Ends the connection with a reset, where the peer has one.
+    /// Ends the connection with a reset, if the peer has the connection.
     pub fn abort(&mut self) {
         let tell = !matches!(self.state, State::SynSent | State::Closed) && !self.state.is_ending();
         self.forget();
         self.due.reset = tell;
     }
 
-    /// Ends the connection without a word.
+    /// Ends the connection silently.
     pub fn forget(&mut self) {
         self.state = State::Closed;
         self.timers = Timers::default();
@@ -327,13 +327,13 @@ impl Tcb {
         self.ring.clear();
     }
 
-    /// Gives the buffers back where no program has the connection, and its bytes were delivered.
+    /// Frees the buffers if no program holds the connection, and its bytes were delivered.
     pub fn release(&mut self) {
         self.ring.clear();
         self.receiver.clear();
     }
 
-    /// What was counted since it was asked for last.
+    /// Returns the counts since the last call.
     pub fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
     }

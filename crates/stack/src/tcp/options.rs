@@ -2,23 +2,23 @@
 
 use crate::frame::{be16, be32};
 
-/// Ranges of received bytes in one segment: the option has room for four.
+/// Maximum number of received ranges in a segment: the option has room for four.
 const MOST_BLOCKS: usize = 4;
-/// The largest shift of a window (RFC 7323, 2.3).
+/// The maximum shift of a window (RFC 7323, 2.3).
 pub(crate) const MOST_SCALE: u8 = 14;
 
-/// What a segment carries beside its header.
+/// The options of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpOptions {
     pub segment: Option<u16>,
     pub scale: Option<u8>,
     pub sack_permitted: bool,
-    /// The sender's clock, and the last that it has from this end.
+    /// The sender's clock, and the last value that it received from this end.
     pub stamps: Option<(u32, u32)>,
     pub sacks: Blocks,
 }
 
-/// Ranges of sequence numbers: the first, and the one after the last.
+/// Ranges of sequence numbers: the first number, and the number after the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blocks {
     blocks: [(u32, u32); MOST_BLOCKS],
@@ -42,11 +42,11 @@ impl Blocks {
     }
 }
 
-/// Bytes of the time-stamp option with two of padding, as every segment of a connection with time stamps has it.
+/// Bytes of the time-stamp option with two bytes of padding, as in every segment of a connection with time stamps.
 pub(crate) const STAMPS: usize = 12;
 
 impl TcpOptions {
-    /// Reads what is between the header's fixed part and its end. What cannot be is passed over, as all stacks do.
+    /// Reads the bytes between the header's fixed part and its end. Invalid options are skipped, as in all stacks.
     pub fn read(mut bytes: &[u8]) -> TcpOptions {
         let mut options = TcpOptions::default();
         while let [kind, rest @ ..] = bytes {
@@ -79,7 +79,7 @@ impl TcpOptions {
         }
     }
 
-    /// Bytes when written, a multiple of four.
+    /// Bytes in a segment, a multiple of four.
     pub fn length(&self) -> usize {
         let mut length = 0;
         length += if self.segment.is_some() { 4 } else { 0 };
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn odd_options_are_passed_over() {
-        // An unknown one, an MSS that is too long, a scale beyond 14, and a length that runs over the end.
+        // An unknown option, an MSS that is too long, a scale beyond 14, and a length past the end.
         let options = TcpOptions::read(&[99, 3, 0, 2, 5, 0, 0, 0, 3, 3, 200, 4, 2, 2, 9]);
         assert_eq!(options, TcpOptions { scale: Some(14), sack_permitted: true, ..TcpOptions::default() });
         assert_eq!(TcpOptions::read(&[2, 0, 5, 180]), TcpOptions::default(), "a length of nothing");

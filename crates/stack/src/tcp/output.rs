@@ -1,4 +1,4 @@
-//! What is sent next: one rule asked by those who want to know whether there is anything, and by those who send.
+//! Selects the next segment. The same rule tells whether there is output, and sends it.
 
 #[cfg(test)]
 mod tests;
@@ -9,18 +9,18 @@ use super::{State, Tcb};
 use crate::frame::{ACK, FIN, PSH, RST, SYN};
 use nicety_types::Time;
 
-/// Events that call for a segment.
+/// Events that require a segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Due {
     pub syn: bool,
     pub reset: bool,
-    /// A lost tail is to be probed for.
+    /// A lost tail must be probed.
     pub tail: bool,
-    /// A closed window is to be probed.
+    /// A closed window must be probed.
     pub persist: bool,
 }
 
-/// A segment to send: its payload is in the send buffer.
+/// A segment to send. Its payload is in the send buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub seq: u32,
@@ -31,7 +31,7 @@ pub(crate) struct Sending {
     /// The payload's position in the stream, and its bytes.
     pub start: i64,
     pub payload: usize,
-    /// Where a card cuts it into frames.
+    /// The frame payload, if a card segments it.
     pub segment: usize,
     /// Was sent before.
     pub again: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Sending {
 enum Action {
     Reset,
     Syn,
-    /// Bytes that were lost, or the tail that may be.
+    /// Bytes that were lost, or the tail that may be lost.
     Again {
         start: i64,
         end: i64,
@@ -96,13 +96,13 @@ impl Tcb {
         answers.then_some(Action::Ack)
     }
 
-    /// Bytes that were never sent, and those of them that the peer's window has room for.
+    /// Unsent bytes, and the part of them that fits into the peer's window.
     fn unsent(&self) -> (usize, usize) {
         let room = (self.una + self.window - self.next).max(0);
         ((self.end - self.next).max(0) as usize, room as usize)
     }
 
-    /// A probe for a lost tail: the next segment, where there is one, or the last again.
+    /// Returns the probe for a lost tail: the next segment if there is one, or the last one again.
     fn tail(&self) -> Option<Action> {
         let (unsent, room) = self.unsent();
         let payload = unsent.min(room).min(self.segment);
@@ -114,8 +114,8 @@ impl Tcb {
         Some(Action::Again { start, end, is_tail: true })
     }
 
-    /// How much of what was never sent goes out now, and whether the FIN does: by full segments, unless a smaller one is
-    /// worth it (RFC 9293, 3.8.6.2.1, with Nagle's algorithm).
+    /// Returns the number of new bytes that are sent now, and whether the FIN is. Only full segments are sent, unless a
+    /// smaller one is worth it (RFC 9293, 3.8.6.2.1, with Nagle's algorithm).
     fn new_data(&self) -> Option<(usize, bool)> {
         if self.next > self.end {
             return None;
@@ -145,7 +145,7 @@ impl Tcb {
         (payload > 0).then_some((payload, self.fin && payload == unsent))
     }
 
-    /// Whether bytes wait that a closed window alone keeps back.
+    /// Whether only a closed window holds bytes back.
     pub(super) fn is_window_closed(&self) -> bool {
         let sends = self.state.is_synchronized() && self.state != State::TimeWait;
         sends && self.flight.is_empty() && self.next < self.end && self.new_data().is_none()
@@ -180,7 +180,7 @@ impl Tcb {
         Some(sending)
     }
 
-    /// A segment without payload, which acknowledges.
+    /// Returns a segment without payload, which acknowledges.
     fn plain(&mut self, now: Time, position: i64, flags: u8) -> Sending {
         let stamps = self.recent_stamp.map(|recent| (stamp(now), recent));
         let window = self.receiver.announce(self.segment);
@@ -204,7 +204,7 @@ impl Tcb {
         (self.syn_sent, self.syn_again, self.due.syn) = (Some(now), again, false);
         self.next = 1;
         self.timers.retransmit.get_or_insert(now + self.rtt.timeout());
-        // An answer has what the SYN has offered too.
+        // An answer has only options that the SYN has offered.
         let scales = !answers || self.receiver.is_scaled();
         let options = TcpOptions {
             segment: Some(self.setup.segment.min(0xffff) as u16),
@@ -256,12 +256,12 @@ impl Tcb {
         self.with_payload(now, start, payload, if fin { FIN } else { 0 }, false)
     }
 
-    /// A byte that the window may have no room for: whether or not the peer takes it, it answers.
+    /// Sends a byte for which the window may have no room. The peer replies, whether or not it accepts the byte.
     fn output_probe(&mut self, now: Time) -> Sending {
         let (unsent, room) = self.unsent();
         let payload = unsent.min(room).min(self.segment);
         if payload > 0 {
-            // The window has some room, which nothing was worth until now.
+            // The window has some room that was too small to use until now.
             return self.output_new(now, payload, self.fin && payload == unsent, false);
         }
         self.probed = self.next + 1;

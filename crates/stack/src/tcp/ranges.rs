@@ -1,8 +1,8 @@
-//! Sets of positions as disjoint ranges: bytes that have come before those in front of them.
+//! Sets of positions as disjoint ranges: bytes that arrived before earlier ones.
 
 use std::collections::BTreeMap;
 
-/// Ranges by their first position, with the one after their last; no two touch.
+/// Ranges by their first position, with the position after their last. No two touch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges(BTreeMap<i64, i64>);
 
@@ -11,7 +11,7 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// Adds a range, joined with those that it touches.
+    /// Adds a range, merged with those that it touches.
     pub fn insert(&mut self, mut start: i64, mut end: i64) {
         if let Some((&first, &last)) = self.0.range(..=start).next_back()
             && last >= start
@@ -28,13 +28,13 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
-    /// The range that a position is in.
+    /// Returns the range that contains a position.
     pub fn around(&self, position: i64) -> Option<(i64, i64)> {
         let (&start, &end) = self.0.range(..=position).next_back()?;
         (position < end).then_some((start, end))
     }
 
-    /// Takes out the ranges that begin at or before a position, and says where the last of them ends.
+    /// Removes the ranges that begin at or before a position, and returns the end of the last one.
     pub fn absorb(&mut self, mut position: i64) -> i64 {
         while let Some(entry) = self.0.first_entry().filter(|entry| *entry.key() <= position) {
             position = position.max(entry.remove());

@@ -1,55 +1,55 @@
-//! The receiving half: bytes in order and those that came early, and the window.
+//! The receiving half: bytes in order, early bytes, and the window.
 
 use super::options::{Blocks, MOST_SCALE};
 use super::ranges::Ranges;
 use super::ring::Ring;
 use super::seq::Numbering;
 
-/// Ranges that acknowledgements report first, as those that changed last.
+/// Number of ranges that acknowledgements report first: those that changed last.
 const RECENT: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub numbering: Numbering,
     ring: Ring,
-    /// The first byte that the program has not read, and the first that has not come.
+    /// The first unread byte, and the first one that has not arrived.
     read: i64,
     next: i64,
-    /// Where the peer's stream ends, once its FIN was seen.
+    /// The end of the peer's stream, once its FIN has arrived.
     fin: Option<i64>,
     early: Ranges,
-    /// Positions in early ranges, the one that came last first.
+    /// Positions in early ranges, the latest arrival first.
     recent: [i64; RECENT],
-    /// The end of the window that the peer was told of.
+    /// The end of the last advertised window.
     announced: i64,
-    /// Windows are shifted by this on their way, if both ends know how.
+    /// The shift of advertised windows, if both ends support it.
     scale: u8,
     scaled: bool,
 }
 
-/// What a segment's bytes have changed.
+/// The effect of a segment's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Received {
-    /// Bytes that can be read more than before.
+    /// Additional bytes that can be read.
     pub readable: usize,
-    /// The end has come, and everything before it.
+    /// Whether the end and everything before it have arrived.
     pub finished: bool,
-    /// All of it was there before.
+    /// Whether all of it had arrived before.
     pub duplicate: bool,
-    /// Does not fit into the buffer.
+    /// Whether it does not fit into the buffer.
     pub beyond: bool,
-    /// Is behind bytes that are missing, or fills a hole: the peer is to know at once (RFC 5681, 4.2).
+    /// Whether it is beyond missing bytes, or fills a hole: the peer must be notified at once (RFC 5681, 4.2).
     pub out_of_order: bool,
 }
 
-/// The least scale with which a whole buffer can be announced.
+/// Returns the minimum scale with which a whole buffer can be advertised.
 pub(crate) fn scale_for(capacity: usize) -> u8 {
     let bits = usize::BITS - (capacity >> 16).leading_zeros();
     (bits as u8).min(MOST_SCALE)
 }
 
 impl Receiver {
-    /// For a peer whose first sequence number is `first`.
+    /// Returns the receiver for a peer with the initial sequence number `first`.
     pub fn new(first: u32, capacity: usize) -> Receiver {
         Receiver {
             numbering: Numbering::from(first),
@@ -74,22 +74,22 @@ impl Receiver {
         self.scaled
     }
 
-    /// The position that is expected next.
+    /// The next expected position.
     pub fn next(&self) -> i64 {
         self.next
     }
 
-    /// The number that is expected next.
+    /// The next expected sequence number.
     pub fn expected(&self) -> u32 {
         self.numbering.number(self.next)
     }
 
-    /// Whether the peer's end has come, and all before it.
+    /// Whether the peer's FIN and everything before it have arrived.
     pub fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// The end of what can be taken.
+    /// The end of the acceptable range.
     pub fn edge(&self) -> i64 {
         if self.is_finished() { self.next } else { self.read + self.ring.capacity() as i64 }
     }
@@ -102,7 +102,7 @@ impl Receiver {
         !self.early.is_empty()
     }
 
-    /// The bytes of a segment from a position on, and whether the stream ends behind them.
+    /// Takes the bytes of a segment at a position. `fin`: the stream ends after them.
     pub fn take(&mut self, start: i64, bytes: &[u8], fin: bool) -> Received {
         let mut taken = Received::default();
         let end = start + bytes.len() as i64;
@@ -110,7 +110,7 @@ impl Receiver {
         if fin && self.fin.is_none() && end >= self.next && end <= edge {
             self.fin = Some(end);
         }
-        // The FIN counts as one more behind the bytes.
+        // The FIN counts as one more byte.
         let stop = end + i64::from(fin && self.fin == Some(end));
         if stop <= self.next {
             taken.duplicate = true;
@@ -148,7 +148,7 @@ impl Receiver {
         self.recent = kept;
     }
 
-    /// The ranges that came early, the one that changed last first (RFC 2018, 4).
+    /// Returns the ranges that arrived early, the last changed first (RFC 2018, 4).
     pub fn blocks(&self, most: usize) -> Blocks {
         let mut blocks = Blocks::default();
         let ranges = self.recent.iter().filter(|&&p| p > self.next).filter_map(|&p| self.early.around(p));
@@ -158,13 +158,14 @@ impl Receiver {
         blocks
     }
 
-    /// How far a window could be announced now.
+    /// Returns the end of the window that could be advertised now.
     fn reach(&self) -> i64 {
         self.edge().min(self.next + (0xffff << self.scale))
     }
 
-    /// The window for a segment that is sent now, as it is written. Its end never goes back, but for the part that a scaled
-    /// window cannot say; such bytes are taken. It goes on only by a segment or half of the buffer (RFC 9293, 3.8.6.2.2).
+    /// Returns the window field of a segment sent now. Its end never moves back, except by the part that a scaled
+    /// window cannot express; such bytes are accepted. It advances only by a segment or half of the buffer (RFC 9293,
+    /// 3.8.6.2.2).
     pub fn announce(&mut self, segment: usize) -> u16 {
         let reach = self.reach();
         let least = (self.ring.capacity() / 2).min(segment).max(1) as i64;
@@ -174,15 +175,15 @@ impl Receiver {
         window as u16
     }
 
-    /// The window in a SYN, which is not scaled.
+    /// Returns the window field of a SYN, which is not scaled.
     pub fn announce_first(&mut self) -> u16 {
         let window = self.ring.capacity().min(0xffff);
         self.announced = self.announced.max(1 + window as i64);
         window as u16
     }
 
-    /// Whether so much was read that the peer is told without being asked: half of the buffer, or two segments where these
-    /// are much of what the buffer, or of what the peer still may send (as FreeBSD does).
+    /// Whether enough was read to send an unsolicited window update. Half of the buffer is enough. So are two segments,
+    /// if these are a large part of the buffer or of the peer's remaining window (as in FreeBSD).
     pub fn wants_update(&self, segment: usize) -> bool {
         let (capacity, segment) = (self.ring.capacity() as i64, segment as i64);
         let gain = self.reach() - self.announced;
@@ -203,7 +204,7 @@ impl Receiver {
         length
     }
 
-    /// Gives the memory back where no program will read.
+    /// Frees the memory if no program will read.
     pub fn clear(&mut self) {
         self.read = self.next - i64::from(self.is_finished());
         self.ring.clear();
@@ -222,7 +223,7 @@ mod tests {
 
     #[test]
     fn bytes_that_come_early_wait_for_those_before_them() {
-        // The numbers come round between the fourth and the fifth byte.
+        // The sequence numbers wrap around between the fourth and the fifth byte.
         let mut receiver = Receiver::new(u32::MAX - 4, 100);
         assert_eq!(receiver.take(5, b"efg", false), Received { out_of_order: true, ..Received::default() });
         assert_eq!(receiver.blocks(4).iter().collect::<Vec<_>>(), [(0, 3)]);
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!((last.readable, last.finished), (3, true));
         assert_eq!((read(&mut receiver), receiver.expected()), (b"hij".to_vec(), 7));
         assert!(receiver.take(11, b"no more", false).beyond);
-        // Behind an end that came early there is nothing.
+        // There is nothing beyond an end that arrived early.
         let mut receiver = Receiver::new(0, 100);
         receiver.take(3, b"c", true);
         assert!(receiver.take(4, b"d", false).beyond && receiver.take(6, b"f", true).beyond);
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(receiver.announce(1460), 32767, "5 of 8 bytes cannot be said");
         receiver.take(4, &[7; 262_141], false);
         assert_eq!((receiver.readable(), receiver.announce(1460)), (262_144, 0));
-        // A peer without scaling is told of 64 KiB at most, again and again.
+        // The window advertised to a peer without scaling is at most 64 KiB, every time.
         let mut receiver = Receiver::new(0, 262_144);
         assert_eq!(receiver.announce(1460), 65535);
         assert!(!receiver.wants_update(1460));

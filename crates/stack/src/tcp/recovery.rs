@@ -1,9 +1,9 @@
-//! What acknowledgements tell: round trips, losses, and how much may be on its way.
+//! Processing of acknowledgements: round trips, losses, and the bytes allowed in flight.
 //!
-//! With SACK, losses are found by time: what was sent before something that has come, by more than the shortest round trip's
-//! quarter where the network reorders (RACK: RFC 8985). That finds lost retransmissions too. Without SACK, three
-//! duplicate acknowledgements and partial ones tell (NewReno: RFC 6582). Either way, as much is sent as the congestion window
-//! leaves beside what is still on its way (RFC 6675).
+//! With SACK, losses are detected by time: bytes are lost if they were sent before bytes that have arrived. If the
+//! network reorders, the difference must exceed a quarter of the shortest round trip (RACK: RFC 8985). That also
+//! detects lost retransmissions. Without SACK, three duplicate acknowledgements and partial ones show losses (NewReno:
+//! RFC 6582). In both cases the congestion window, less the bytes in flight, limits transmissions (RFC 6675).
 
 #[cfg(test)]
 mod tests;
@@ -12,14 +12,14 @@ use super::flight::{Delivered, Mark};
 use super::{Tcb, TcpOptions};
 use nicety_types::{Duration, Time};
 
-/// Duplicate acknowledgements, or segments behind a hole, that show a loss.
+/// Number of duplicate acknowledgements, or of segments beyond a hole, that show a loss.
 const DUPLICATES: usize = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     #[default]
     Open,
-    /// Sends again what duplicates have shown to be lost.
+    /// Retransmits the segments that duplicates have shown to be lost.
     Fast,
     /// After the retransmission timeout.
     Timeout,
@@ -28,25 +28,26 @@ enum Phase {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recovery {
     phase: Phase,
-    /// What was sent when the last recovery began: it ends, and another can begin, when that is acknowledged.
+    /// The end of the bytes sent when the last recovery began. At its acknowledgement the recovery ends, and another
+    /// can begin.
     high: i64,
-    /// The next lost segment goes out whatever the congestion window.
+    /// The next lost segment is sent regardless of the congestion window.
     pub force: bool,
     duplicates: usize,
-    /// Of what has come to the peer, what was sent last: when, and its end; and its round trip.
+    /// Of the delivered bytes, those that were sent last: their send time and end, and their round trip.
     newest: Option<(Time, i64)>,
     rtt: Duration,
-    /// The end of what has come that is farthest on, and whether anything came late.
+    /// The highest delivered position, and whether anything arrived late.
     farthest: i64,
     reorders: bool,
-    /// The end of what was sent when a tail was probed for, and whether the probe was sent before.
+    /// The end of the sent bytes at the probe for a lost tail, and whether the probe was a retransmission.
     tail: Option<(i64, bool)>,
-    /// What was not acknowledged when the timeout last passed.
+    /// The unacknowledged position at the last timeout.
     timed_out: Option<i64>,
 }
 
 impl Tcb {
-    /// An acknowledgement that can be. Returns bytes for which there is room now.
+    /// Processes a valid acknowledgement. Returns the additional room for bytes.
     pub(super) fn take_ack(
         &mut self,
         now: Time,
@@ -62,7 +63,7 @@ impl Tcb {
         let advanced = ack > before;
         if advanced {
             self.flight.acknowledge(ack, &mut delivered);
-            // The peer may have taken the byte of a probe.
+            // The peer may have accepted the byte of a probe.
             (self.una, self.next) = (ack, self.next.max(ack));
             (self.timers.persist_backoff, self.due.tail) = (0, false);
         }
@@ -100,7 +101,7 @@ impl Tcb {
             self.count_duplicates(is_duplicate, advanced, (ack - before) as usize);
         }
         self.recover(now, outstanding);
-        // What has grown must have been in use (RFC 9438, 5.8).
+        // A window grows only if it was in use (RFC 9438, 5.8).
         let use_of_it =
             if self.congestion.is_slow_start() { 2 * outstanding } else { outstanding + self.segment };
         if advanced && phase != Phase::Fast && !repaired && use_of_it >= self.congestion.window() {
@@ -112,7 +113,7 @@ impl Tcb {
         queued - self.queued()
     }
 
-    /// Takes the window of a segment unless it is older than the last. Whether it is as before.
+    /// Takes the window of a segment unless it is older than the last. Returns whether it is unchanged.
     fn update_window(&mut self, ack: i64, start: i64, window: u16) -> bool {
         let window = i64::from(window) << self.peer_scale;
         let same = window == self.window;
@@ -127,7 +128,7 @@ impl Tcb {
         same
     }
 
-    /// Keeps what has come that was sent last (RFC 8985, 6.2).
+    /// Keeps the delivered bytes that were sent last (RFC 8985, 6.2).
     fn note(&mut self, now: Time, ack: i64, delivered: &Delivered) {
         let recovery = &mut self.recovery;
         if delivered.lowest.is_some_and(|end| end < recovery.farthest) {
@@ -137,14 +138,14 @@ impl Tcb {
         let Some((sent, end, again)) = delivered.last else { return };
         recovery.farthest = recovery.farthest.max(end);
         let rtt = now.saturating_since(sent);
-        // So short a round trip is that of the segment before it was sent again.
+        // Such a short round trip belongs to the original transmission.
         let is_false = again && self.rtt.shortest().is_some_and(|shortest| rtt < shortest);
         if !is_false && recovery.newest.is_none_or(|newest| newest < (sent, end)) {
             (recovery.newest, recovery.rtt) = (Some((sent, end)), rtt);
         }
     }
 
-    /// How much later than others a segment may come (RFC 8985, 6.2.4).
+    /// Returns the additional delay by which a segment may arrive late (RFC 8985, 6.2.4).
     fn reordering(&self) -> Duration {
         let sure = self.recovery.phase != Phase::Open || self.flight.sacked_segments() >= DUPLICATES;
         if sure && !self.recovery.reorders {
@@ -154,7 +155,7 @@ impl Tcb {
         self.rtt.smooth().map_or(quarter, |smooth| quarter.min(smooth))
     }
 
-    /// Finds what is lost: was sent before what has come, and had time to come.
+    /// Detects lost bytes: those sent before delivered ones that had time to arrive.
     pub(super) fn detect(&mut self, now: Time) {
         let Some(newest) = self.recovery.newest else { return };
         let wait = self.recovery.rtt + self.reordering();
@@ -178,7 +179,7 @@ impl Tcb {
                 _ => 0,
             };
             if recovery.phase == Phase::Fast {
-                // A partial acknowledgement: the segment behind it is lost too.
+                // A partial acknowledgement: the next segment is lost too.
                 recovery.force |= self.flight.lose_first(self.segment);
             }
         } else if is_duplicate && !self.flight.is_empty() {
@@ -189,7 +190,7 @@ impl Tcb {
         }
     }
 
-    /// Begins to recover where something new is lost.
+    /// Starts a recovery if there is a new loss.
     pub(super) fn recover(&mut self, now: Time, outstanding: usize) {
         if self.recovery.phase == Phase::Open && self.flight.lost() > 0 {
             self.congestion.lost(outstanding);
@@ -200,7 +201,7 @@ impl Tcb {
         }
     }
 
-    /// The retransmission timeout has passed (RFC 6298, 5.4; RFC 8985, 6.3).
+    /// Handles the retransmission timeout (RFC 6298, 5.4; RFC 8985, 6.3).
     pub(super) fn time_out(&mut self, now: Time) {
         self.rtt.back_off();
         self.timers.retransmit = Some(now + self.rtt.timeout());
@@ -223,7 +224,7 @@ impl Tcb {
         (recovery.duplicates, recovery.tail, recovery.timed_out) = (0, None, Some(una));
     }
 
-    /// Sets the time at which a lost tail is probed for (RFC 8985, 7.2).
+    /// Sets the time of the probe for a lost tail (RFC 8985, 7.2).
     pub(super) fn arm_probe(&mut self, now: Time) {
         let recovery = &self.recovery;
         let may =
@@ -237,13 +238,14 @@ impl Tcb {
         }
     }
 
-    /// A tail is probed for by a segment that was sent before or not.
+    /// Records a probe for a lost tail. `again`: the segment is a retransmission.
     pub(super) fn probed_tail(&mut self, again: bool) {
         self.recovery.tail = Some((self.next, again));
         self.counts.recoveries += 1;
     }
 
-    /// What a probe for a lost tail has shown (RFC 8985, 7.4). Whether it has filled a hole that nothing else has shown.
+    /// Evaluates a probe for a lost tail (RFC 8985, 7.4). Returns whether it has filled a hole that nothing else has
+    /// shown.
     fn answer_tail(&mut self, ack: i64, is_duplicate: bool, outstanding: usize) -> bool {
         let Some((end, again)) = self.recovery.tail.filter(|&(end, _)| ack >= end) else { return false };
         let repaired = again && ack > end;
@@ -256,13 +258,13 @@ impl Tcb {
         repaired
     }
 
-    /// Bytes on their way (RFC 6675's pipe). Without SACK, each duplicate acknowledgement is a segment that has come.
+    /// Bytes in flight (RFC 6675's pipe). Without SACK, each duplicate acknowledgement is a delivered segment.
     fn pipe(&self) -> usize {
         let gone = self.flight.sacked() + self.flight.lost() + self.recovery.duplicates * self.segment;
         ((self.next - self.una) as usize).saturating_sub(gone)
     }
 
-    /// Bytes that may be sent beside those on their way.
+    /// Bytes that may be sent in addition to those in flight.
     pub(super) fn allowed(&self) -> usize {
         self.congestion.window().saturating_sub(self.pipe())
     }

@@ -1,17 +1,17 @@
-//! A buffer in which each position of the stream has its place, modulo the buffer's length: bytes that came early lie where
-//! they belong.
+//! A buffer in which each position of the stream has its place, modulo the buffer's length: early bytes are stored at
+//! their final places.
 
-/// Takes memory when it is written for the first time.
+/// Allocates memory at the first write.
 #[derive(Debug)]
 pub(crate) struct Ring {
     bytes: Box<[u8]>,
     capacity: usize,
-    /// The position whose byte is at the buffer's start.
+    /// The position of the byte at the buffer's start.
     base: i64,
 }
 
 impl Ring {
-    /// A buffer for `capacity` bytes, one at least.
+    /// Returns a buffer for `capacity` bytes, at least one.
     pub fn new(capacity: usize) -> Ring {
         Ring { bytes: Box::default(), capacity, base: 0 }
     }
@@ -20,17 +20,18 @@ impl Ring {
         self.capacity
     }
 
-    /// The buffer is empty, and a position is the next to be written: it begins at its start, which a processor's caches have.
+    /// Restarts an empty buffer: the next position to be written is at its start, which is in the processor's caches.
     pub fn restart(&mut self, position: i64) {
         self.base = position;
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     pub fn clear(&mut self) {
         self.bytes = Box::default();
     }
 
-    /// Where so many bytes from a position on are: up to the buffer's end, and how many of them again from its start.
+    /// Returns the place of `length` bytes at a position: the offset, and the number of bytes that wrap around to the
+    /// start.
     fn place(&self, position: i64, length: usize) -> (usize, usize) {
         debug_assert!(position >= self.base && length <= self.capacity);
         let offset = (position - self.base) as usize;
@@ -47,7 +48,7 @@ impl Ring {
         self.bytes[..bytes.len() - first].copy_from_slice(&bytes[first..]);
     }
 
-    /// The bytes from a position on, in two parts; they were written before.
+    /// Returns the bytes at a position, in two parts. They were written before.
     pub fn parts(&self, position: i64, length: usize) -> (&[u8], &[u8]) {
         if length == 0 {
             return (&[], &[]);

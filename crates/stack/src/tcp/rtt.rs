@@ -1,4 +1,4 @@
-//! Round-trip times, and the retransmission timeout that follows from them (RFC 6298).
+//! Round-trip times, and the resulting retransmission timeout (RFC 6298).
 
 use nicety_types::Duration;
 
@@ -6,12 +6,12 @@ use nicety_types::Duration;
 pub(crate) struct Rtt {
     least: Duration,
     most: Duration,
-    /// Smoothed, and its variation.
+    /// The smoothed time, and its variation.
     smooth: Option<(Duration, Duration)>,
-    /// The shortest that was measured.
+    /// The shortest measured time.
     shortest: Option<Duration>,
     timeout: Duration,
-    /// How often the timeout was doubled since the last measurement.
+    /// Number of doublings of the timeout since the last measurement.
     backoff: u32,
 }
 
@@ -30,7 +30,7 @@ impl Rtt {
         self.shortest
     }
 
-    /// A round trip of a segment that was sent once (Karn's rule). It takes the doublings of the timeout back.
+    /// Records the round trip of a segment that was sent once (Karn's rule). It resets the doublings of the timeout.
     pub fn measured(&mut self, rtt: Duration) {
         let (smooth, variation) = match self.smooth {
             None => (rtt, Duration::from_ps(rtt.ps() / 2)),
@@ -53,23 +53,23 @@ impl Rtt {
         (self.timeout * (1 << self.backoff.min(40))).min(self.most)
     }
 
-    /// The timeout has passed without an answer.
+    /// Doubles the timeout after it has passed without an answer.
     pub fn back_off(&mut self) {
         self.backoff += 1;
     }
 
-    /// Where the SYN had to be sent again, data begins with a timeout three times the first (RFC 6298, 5.7).
+    /// If the SYN was retransmitted, data begin with a timeout three times the first (RFC 6298, 5.7).
     pub fn after_lost_syn(&mut self, first: Duration) {
         if self.smooth.is_none() {
             (self.timeout, self.backoff) = ((first * 3).clamp(self.least, self.most), 0);
         }
     }
 
-    /// When a probe for a lost tail is due, after the last segment or acknowledgement (RFC 8985, 7.2). One segment alone
-    /// may wait for a delayed acknowledgement.
+    /// Returns the delay of a probe for a lost tail after the last segment or acknowledgement (RFC 8985, 7.2). One
+    /// segment alone may wait for a delayed acknowledgement.
     pub fn probe(&self, first: Duration, alone: Option<Duration>) -> Duration {
         let wait = self.smooth.map_or(first, |(smooth, _)| smooth * 2);
-        // A microsecond is the least that a timer is set to.
+        // The minimum of a timer is a microsecond.
         (wait + alone.unwrap_or_default()).max(Duration::from_us(1))
     }
 }

@@ -1,6 +1,6 @@
 //! The states of a connection (RFC 9293, 3.3.2).
 
-/// LISTEN is not among them: a listener is no connection.
+/// LISTEN is not a state here: a listener is no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     SynSent,
@@ -8,11 +8,11 @@ pub(crate) enum State {
     Established,
     /// This end has closed, and its FIN is not acknowledged.
     FinWait1,
-    /// This end has closed, and the peer knows it.
+    /// This end has closed, and its FIN is acknowledged.
     FinWait2,
     /// The peer has closed.
     CloseWait,
-    /// Both have closed, and neither FIN was acknowledged before the other came.
+    /// Both have closed, and neither FIN was acknowledged before the other arrived.
     Closing,
     /// The peer has closed first, and this end's FIN is not acknowledged.
     LastAck,
@@ -21,27 +21,27 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Whether both ends' first sequence numbers are known and acknowledged, and the connection is not over.
+    /// Whether both initial sequence numbers are known and acknowledged, and the connection has not ended.
     pub fn is_synchronized(self) -> bool {
         !matches!(self, State::SynSent | State::SynReceived | State::Closed)
     }
 
-    /// Whether the handshake goes on.
+    /// Whether the handshake is in progress.
     pub fn is_handshake(self) -> bool {
         matches!(self, State::SynSent | State::SynReceived)
     }
 
-    /// Whether the peer's end has come.
+    /// Whether the peer's FIN has arrived.
     pub fn has_finished(self) -> bool {
         matches!(self, State::CloseWait | State::Closing | State::LastAck | State::TimeWait)
     }
 
-    /// Whether both ends have closed: a reset is no loss then.
+    /// Whether both ends have closed: then a reset loses nothing.
     pub fn is_ending(self) -> bool {
         matches!(self, State::Closing | State::LastAck | State::TimeWait)
     }
 
-    /// After this end has closed.
+    /// Returns the state after this end has closed.
     pub fn shut(self) -> State {
         match self {
             State::Established => State::FinWait1,
@@ -50,7 +50,7 @@ impl State {
         }
     }
 
-    /// After the peer's FIN.
+    /// Returns the state after the peer's FIN.
     pub fn finished(self) -> State {
         match self {
             State::Established => State::CloseWait,
@@ -60,7 +60,7 @@ impl State {
         }
     }
 
-    /// After this end's FIN was acknowledged.
+    /// Returns the state after the acknowledgement of this end's FIN.
     pub fn fin_acknowledged(self) -> State {
         match self {
             State::FinWait1 => State::FinWait2,

@@ -1,13 +1,13 @@
-//! What time does: acknowledgements that were delayed, retransmissions, probes, ends.
+//! Timers: delayed acknowledgements, retransmissions, probes, ends.
 
 use super::{State, Tcb};
 use nicety_types::{Duration, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
-    /// For the SYN, or for the first byte that is not acknowledged.
+    /// For the SYN, or for the first unacknowledged byte.
     pub retransmit: Option<Time>,
-    /// For a closed window, and how often it was probed.
+    /// For a closed window, and the number of its probes.
     pub persist: Option<Time>,
     pub persist_backoff: u32,
     /// For a tail that may be lost.
@@ -15,21 +15,21 @@ pub(super) struct Timers {
     /// For segments that may only be late.
     pub reorder: Option<Time>,
     pub time_wait: Option<Time>,
-    /// When the peer was heard last, or begun to be waited for; set while something is waited for.
+    /// The time of the last sign of the peer, or of the start of the wait for it. Set while something is awaited.
     heard: Option<Time>,
 }
 
-/// What a timer has brought.
+/// The result of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expired {
-    /// Nothing that ends the connection against its will.
+    /// Nothing that ends the connection involuntarily.
     Fine,
     /// The peer was silent for too long.
     TimedOut,
 }
 
 impl Tcb {
-    /// Whether an answer of the peer's is waited for.
+    /// Whether an answer of the peer is outstanding.
     fn is_waiting(&self) -> bool {
         match self.state {
             State::Closed | State::TimeWait => false,
@@ -37,7 +37,7 @@ impl Tcb {
         }
     }
 
-    /// How long the peer may be silent while it is waited for.
+    /// The maximum silence of the peer while an answer is outstanding.
     fn patience(&self) -> Duration {
         if self.state.is_handshake() { self.setup.connect_timeout } else { self.setup.timeout }
     }
@@ -47,12 +47,12 @@ impl Tcb {
         self.timers.heard = self.timers.heard.map(|_| now);
     }
 
-    /// Late segments of this connection are waited for, for twice their longest life.
+    /// Starts TIME-WAIT, for twice the maximum segment lifetime.
     pub(super) fn wait_for_late_segments(&mut self, now: Time) {
         self.timers.time_wait = Some(now + self.setup.time_wait);
     }
 
-    /// Sets what follows from anything that has changed.
+    /// Updates the timers after any change.
     pub(super) fn after(&mut self, now: Time) {
         self.timers.heard = if self.is_waiting() { Some(self.timers.heard.unwrap_or(now)) } else { None };
         if self.is_window_closed() {
@@ -65,7 +65,7 @@ impl Tcb {
         }
     }
 
-    /// When [`Tcb::on_timer`] has something to do.
+    /// Returns the time at which [`Tcb::on_timer`] is due.
     pub fn deadline(&self) -> Option<Time> {
         let timers = &self.timers;
         let silence = timers.heard.map(|heard| heard + self.patience());
@@ -73,7 +73,7 @@ impl Tcb {
         own.into_iter().chain([silence, self.acks.at]).flatten().min()
     }
 
-    /// Does what is due; what there is to send then is asked for afterwards.
+    /// Does all that is due. The caller then takes the segments to send.
     pub fn on_timer(&mut self, now: Time) -> Expired {
         let is_due = |timer: &mut Option<Time>| timer.take_if(|at| *at <= now).is_some();
         if self.timers.heard.is_some_and(|heard| heard + self.patience() <= now) {
@@ -90,7 +90,7 @@ impl Tcb {
             self.recover(now, (self.next - self.una) as usize);
         }
         if is_due(&mut self.timers.probe) {
-            // It takes the place of the retransmission timeout, which begins anew.
+            // It replaces the retransmission timeout, which starts anew.
             self.due.tail = true;
             self.timers.retransmit = Some(now + self.rtt.timeout());
         }

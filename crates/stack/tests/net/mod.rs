@@ -5,7 +5,7 @@ use nicety_types::{Duration, Time};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// How many of a million frames suffer what.
+/// Frames per million with each kind of fault.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub lost: u32,
@@ -34,30 +34,30 @@ impl Draw {
     }
 }
 
-/// Whether a frame of a host is lost.
+/// Whether a host's frame is lost.
 type Filter = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub struct Net {
     pub ends: Vec<Stack>,
     pub now: Time,
-    /// Frames on their way: when they come, in which order, to whom.
+    /// Frames in flight: arrival time, order, receiver.
     flying: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     count: u64,
     idle: u32,
     pub delay: Duration,
-    /// Picoseconds a byte, and when each host's link is free.
+    /// Picoseconds per byte, and the time from which each host's link is free.
     pub gap: u64,
     free: Vec<Time>,
     pub faults: Faults,
     pub draw: Draw,
-    /// Frames that were sent, before the network did anything to them.
+    /// Sent frames, before any fault of the network.
     pub log: Option<Vec<(usize, Vec<u8>)>>,
     pub events: Vec<(usize, Event)>,
     pub arrivals: Vec<(usize, Arrival)>,
     pub keep_arrivals: bool,
-    /// What else may happen to a frame: whether it is lost.
+    /// An additional fault: whether a frame is lost.
     pub filter: Option<Filter>,
-    /// Joins frames of one flow that come at once.
+    /// Coalesces frames of one flow that arrive together.
     pub lro: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ pub fn spec(n: u8) -> StackSpec {
     }
 }
 
-/// The address of host `n`, which is the `n`-th of a [`Net`] from 1 on.
+/// The address of host `n`: the hosts of a [`Net`] count from 1.
 pub fn at(n: u8, port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(10, 0, 0, n), port))
 }
@@ -88,7 +88,7 @@ pub fn us(n: u64) -> Duration {
     Duration::from_us(n)
 }
 
-/// Options as they are.
+/// Default options.
 pub fn plain() -> Options {
     Options::default()
 }
@@ -120,7 +120,7 @@ impl Net {
         Net::of([spec(1), spec(2)])
     }
 
-    /// All frames that are ready leave.
+    /// Sends all frames that are ready.
     pub fn pump(&mut self) {
         let (mut frame, mut turns) = (Vec::new(), 0);
         for from in 0..self.ends.len() {
@@ -161,7 +161,7 @@ impl Net {
         if self.draw.hits(faults.lost) || self.filter.as_mut().is_some_and(|lose| lose(from, &frame)) {
             return;
         }
-        // ARP has no checksum of its own: a link's frame check sequence is all that protects it.
+        // ARP has no checksum: only a link's frame check sequence protects it.
         if self.draw.hits(faults.damaged) && frame[12..14] != [8, 6] {
             let bit = self.draw.below(frame.len() as u64 * 8) as usize;
             frame[bit / 8] ^= 1 << (bit % 8);
@@ -188,7 +188,7 @@ impl Net {
         frame.into_iter().chain(timers).min()
     }
 
-    /// Lets the next thing happen; false where nothing will, or not before `until`.
+    /// Runs the next event. Returns false if there is none before `until`.
     pub fn step(&mut self, until: Time) -> bool {
         self.pump();
         let Some(next) = self.next_time().filter(|&next| next <= until) else { return false };
@@ -198,7 +198,7 @@ impl Net {
         let mut held: Vec<(usize, Vec<u8>, ChecksumStatus)> = Vec::new();
         while let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let (to, frame) = entry.remove();
-            // A card that joins frames verifies them before.
+            // A card that coalesces frames verifies them first.
             let status = match self.lro.and_then(|_| Parsed::read(&frame).ok()?.ip) {
                 Some(ip) if verify(&frame, &ip) => ChecksumStatus::Good,
                 _ => ChecksumStatus::Unknown,
@@ -232,7 +232,7 @@ impl Net {
         self.now = until;
     }
 
-    /// A connection from host 1 to a port of host 2 that nobody listens at yet.
+    /// Connects host 1 to a port of host 2 without a listener.
     pub fn connected(&mut self, port: u16) -> (ConnectionId, ConnectionId) {
         self.connected_with(port, at(2, port), &plain(), &plain())
     }
@@ -253,7 +253,7 @@ impl Net {
         (client, server)
     }
 
-    /// Whether an event came, once.
+    /// Whether an event has occurred. Takes it.
     pub fn took(&mut self, end: usize, event: Event) -> bool {
         let found = self.events.iter().position(|&e| e == (end, event));
         found.map(|i| self.events.remove(i)).is_some()
@@ -293,7 +293,7 @@ impl Net {
         self.arrivals.clear();
     }
 
-    /// Sends all and reads all, from one end to the other; gives up after a time.
+    /// Sends and reads all bytes from one end to the other, with a timeout.
     pub fn transfer(
         &mut self,
         from: (usize, ConnectionId),
@@ -325,7 +325,7 @@ impl Net {
         assert!(got == bytes, "bytes differ");
     }
 
-    /// Segments that were logged: the sender's index, and the header with the length of the payload.
+    /// Returns logged segments: the sender's index, and the header with the length of the payload.
     pub fn segments(&self) -> Vec<(usize, TcpHeader, usize)> {
         let log = self.log.as_ref().unwrap().iter();
         log.filter_map(|(from, frame)| {
@@ -337,7 +337,7 @@ impl Net {
     }
 }
 
-/// Bytes that differ from place to place and from stream to stream.
+/// Returns bytes that differ from place to place and from stream to stream.
 pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
     let mut draw = Draw(seed);
     (0..bytes).map(|_| draw.next() as u8).collect()

@@ -1,4 +1,4 @@
-//! Files of captures: as they are, or compressed by gzip or zstd, which their first bytes tell.
+//! Capture files: plain, or compressed by gzip or zstd. The first bytes give the format.
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// How much is read of a file at once.
+/// Bytes per read of a file.
 const CHUNK: usize = 256 << 10;
 
-/// Opens a file; what is compressed reads as what was compressed.
+/// Opens a file, and decompresses it if necessary.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the file cannot be read.
 pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     if path.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
@@ -24,15 +24,15 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     reading(File::open(path)?, Arc::default())
 }
 
-/// The same of an open file. `read` is told the bytes of the file that have been read.
+/// As [`open`], for an open file. `read` counts the bytes of the file that have been read.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the file cannot be read.
 pub fn reading(file: File, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
     decompressed(BufReader::with_capacity(CHUNK, Told { file, read }))
 }
 
-/// A file that tells how much of it has been read.
+/// A file that counts the bytes read of it.
 struct Told {
     file: File,
     read: Arc<AtomicU64>,
@@ -46,9 +46,9 @@ impl Read for Told {
     }
 }
 
-/// What was compressed, if it was.
+/// Returns the decompressed bytes, or the bytes themselves where they are not compressed.
 pub(super) fn decompressed(mut bytes: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    // A file has four bytes at once, if it has so many.
+    // The first read of a file returns at least four bytes, if the file has four.
     let head = bytes.fill_buf()?;
     let (gzip, zstd) = (head.starts_with(&GZIP), head.starts_with(&ZSTD));
     if !gzip && !zstd {
@@ -64,14 +64,14 @@ pub(super) fn decompressed(mut bytes: impl BufRead + Send + 'static) -> io::Resu
     Ok(Box::new(Placed { inner, format: "zstd", place }))
 }
 
-/// How far a compressed file has been read.
+/// The read position in a compressed file.
 #[derive(Default)]
 struct Place {
     byte: AtomicU64,
     ended: AtomicBool,
 }
 
-/// The bytes of a compressed file, which are counted as they are taken.
+/// The bytes of a compressed file, counted as they are taken.
 struct Counted<R> {
     bytes: R,
     place: Arc<Place>,
@@ -98,7 +98,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// What was compressed; an error says where in the file it is, as decompressors do not.
+/// The decompressed bytes. An error gives its position in the file; decompressors do not give it.
 struct Placed<R> {
     inner: R,
     format: &'static str,
@@ -122,7 +122,7 @@ impl<R: Read> Read for Placed<R> {
     }
 }
 
-/// Frames of zstd, one behind the other.
+/// Consecutive frames of zstd.
 struct Frames<R: BufRead> {
     /// Between two frames.
     bytes: Option<R>,
@@ -184,7 +184,7 @@ mod tests {
         }
         let mut damaged = [zipped(&bytes), zipped(&bytes)].concat();
         let half = damaged.len() / 2;
-        // The first one's length is not that of what it has.
+        // The stated length of the first one differs from its contents.
         damaged[half - 1] ^= 1;
         let error = read(damaged).unwrap_err().to_string();
         assert_eq!(error, format!("its gzip data are damaged before byte {half} of the file"));

@@ -1,14 +1,14 @@
-//! Bytes of a file, as many at a time as a record has.
+//! Bytes of a file, one record at a time.
 
 use std::io::{self, Read};
 
 /// The longest record: the longest packet of usual tools is 256 KiB.
 pub(super) const LONGEST: usize = 16 << 20;
 
-/// How much is read at once.
+/// Bytes per read.
 const CHUNK: usize = 256 << 10;
 
-/// A reader with the bytes that have been read and not yet taken. Its memory grows to the longest record.
+/// A reader with the bytes that were read and not yet taken. Its memory grows to the longest record.
 pub(super) struct Input<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Input<R> {
 pub(super) enum Look {
     /// All of them.
     Whole,
-    /// Fewer: this many.
+    /// Fewer: this number.
     Short(usize),
 }
 
@@ -32,12 +32,12 @@ impl<R: Read> Input<R> {
         Input { reader, buffer: vec![0; CHUNK], start: 0, end: 0, taken: 0 }
     }
 
-    /// Where in the file the next byte is.
+    /// The position of the next byte in the file.
     pub(super) fn position(&self) -> u64 {
         self.taken
     }
 
-    /// Reads until there are `count` bytes to take, which is at most [`LONGEST`], or the file ends.
+    /// Reads until `count` bytes are available, or the file ends. `count` is at most [`LONGEST`].
     pub(super) fn look(&mut self, count: usize) -> io::Result<Look> {
         while self.end - self.start < count {
             if self.start == self.end {
@@ -60,12 +60,12 @@ impl<R: Read> Input<R> {
         Ok(Look::Whole)
     }
 
-    /// The next `count` bytes, which [`Input::look`] has found.
+    /// Returns the next `count` bytes, after [`Input::look`] has found them.
     pub(super) fn peek(&self, count: usize) -> &[u8] {
         &self.buffer[self.start..self.start + count]
     }
 
-    /// Takes `count` bytes, which [`Input::look`] has found; returns their range.
+    /// Takes `count` bytes, after [`Input::look`] has found them, and returns their range.
     pub(super) fn take(&mut self, count: usize) -> std::ops::Range<usize> {
         assert!(count <= self.end - self.start, "bytes are looked for before they are taken");
         let at = self.start..self.start + count;
@@ -74,7 +74,7 @@ impl<R: Read> Input<R> {
         at
     }
 
-    /// Bytes that were taken, until the next look.
+    /// Returns taken bytes. They are valid until the next look.
     pub(super) fn bytes(&self, at: std::ops::Range<usize>) -> &[u8] {
         &self.buffer[at]
     }

@@ -1,11 +1,11 @@
-//! Captures of packets, pcap and pcapng, read as they come: in constant memory, and as far as they are whole.
+//! Captures of packets, pcap and pcapng: read as they arrive, in constant memory, up to the first damage.
 //!
 //! - `input.rs`: bytes of a file, one record at a time.
-//! - `record.rs`: where a packet's bytes are, its lengths and its time.
+//! - `record.rs`: a packet's bytes, lengths and time.
 //! - `pcap.rs`, `pcapng.rs`: the two formats.
-//! - `reader.rs`: [`Capture`], the packets of either.
-//! - `file.rs`: [`open`] and [`reading`], of a file that may be compressed.
-//! - `source.rs`: [`source_of`], where a packet of a link type comes from.
+//! - `reader.rs`: [`Capture`], the packets of either format.
+//! - `file.rs`: [`open`] and [`reading`], for plain and compressed files.
+//! - `source.rs`: [`source_of`], the source address of a packet of a link type.
 //!
 //! Formats: <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-05.html> and
 //! <https://www.ietf.org/archive/id/draft-ietf-opsawg-pcapng-03.html>.

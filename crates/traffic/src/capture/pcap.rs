@@ -1,4 +1,4 @@
-//! Records of pcap, and the header of its file.
+//! Records of pcap, and the header of a pcap file.
 //!
 //! Source of the fields: draft-ietf-opsawg-pcap, sections 4 and 5.
 
@@ -6,20 +6,20 @@ use super::input::{Input, LONGEST};
 use super::record::{Found, Tick, need, u16_of, u32_of};
 use std::io::Read;
 
-/// Bytes of the file's header.
+/// Bytes of the file header.
 pub(super) const HEADER: usize = 24;
-/// Packets are not longer than this, where a capture does not say that its own may be.
+/// Maximum packet length, unless the capture states a longer one.
 const USUAL: usize = 256 << 10;
-/// The version that is read.
+/// The supported version.
 const VERSION: (u16, u16) = (2, 4);
 
-/// Bits of the last field of the header, above the link type: the bytes of a frame check sequence divided by two, whether that
-/// is said, and what has to be 0.
+/// Bits of the header's last field, above the link type. They hold the frame check sequence's bytes divided by two, a flag that
+/// this length is valid, and bits that must be 0.
 const FCS_SHIFT: u32 = 28;
 const FCS_SAID: u32 = 1 << 26;
 const RESERVED: u32 = 0x0bff_0000;
 
-/// Formats that are not read, by the first bytes of their files. Source of the modified ones: libpcap's sf-pcap.c and Wireshark's
+/// Unsupported formats, by the first bytes of their files. Source of the modified ones: libpcap's sf-pcap.c and Wireshark's
 /// libpcap.h.
 const OTHERS: [(&[u8], &str); 17] = [
     (&[0xa1, 0xb2, 0xcd, 0x34], "a modified pcap with longer records (Kuznetzov's)"),
@@ -41,17 +41,17 @@ const OTHERS: [(&[u8], &str); 17] = [
     (b"PK\x03\x04", "an archive of zip"),
 ];
 
-/// The format of a file that begins with these bytes, where it is known and not read.
+/// Returns the format of a file with these first bytes, if it is known and unsupported.
 pub(super) fn other_format(first: &[u8]) -> Option<&'static str> {
     OTHERS.iter().find(|(begin, _)| first.starts_with(begin)).map(|(_, what)| *what)
 }
 
-/// The fields of a file's header that readers need.
+/// The fields of a file header that readers need.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) big: bool,
     link: u32,
-    /// Most bytes of a record.
+    /// Maximum bytes of a record.
     longest: usize,
     tick: Tick,
     /// Bytes of the frame check sequence behind each packet.
@@ -59,7 +59,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads it.
+    /// Reads the header.
     ///
     /// # Errors
     /// Another version, or reserved bits that are set.
@@ -80,10 +80,10 @@ impl Header {
         Ok(Header { big, link: kind & 0xffff, longest, tick, fcs })
     }
 
-    /// The next packet; none at the end.
+    /// Returns the next packet; none at the end.
     ///
     /// # Errors
-    /// The file is damaged or cannot be read.
+    /// When the file is damaged or cannot be read.
     pub(super) fn next<R: Read>(&self, input: &mut Input<R>) -> Result<Option<Found>, String> {
         if !need(input, 16, "a packet's head")? {
             return Ok(None);

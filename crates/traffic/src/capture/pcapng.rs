@@ -6,9 +6,9 @@ use super::input::{Input, LONGEST};
 use super::record::{Found, Tick, need, seconds, u16_of, u32_of};
 use std::io::Read;
 
-/// The most interfaces of a section.
+/// Maximum interfaces of a section.
 const MOST_INTERFACES: usize = 1 << 16;
-/// Minor versions of a section that are one format.
+/// Minor versions of a section with the same format.
 const MINORS: [u16; 2] = [0, 2];
 
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
@@ -23,10 +23,10 @@ const END: u16 = 0;
 const IF_TSRESOL: u16 = 9;
 const IF_FCSLEN: u16 = 13;
 const IF_TSOFFSET: u16 = 14;
-/// An option of a packet: epb_flags, and pack_flags of the obsolete block.
+/// A flags option of a packet: epb_flags, or pack_flags of the obsolete block.
 const FLAGS: u16 = 2;
 
-/// Errors of a packet on its link, by their bits of the flags; those that have no name yet are behind them.
+/// Link errors of a packet, by their bits of the flags. Bits without a name follow.
 const FAULTS: [(u32, &str); 9] = [
     (1 << 24, "CRC error"),
     (1 << 25, "packet too long"),
@@ -39,7 +39,7 @@ const FAULTS: [(u32, &str); 9] = [
     (0x00ff_0000, "an error of the link"),
 ];
 
-/// The section that is read.
+/// The current section.
 pub(super) struct Section {
     big: bool,
     interfaces: Vec<Interface>,
@@ -48,10 +48,10 @@ pub(super) struct Section {
 #[derive(Clone, Copy)]
 struct Interface {
     link: u32,
-    /// Bytes of a packet that are captured at most; 0 is all.
+    /// Maximum captured bytes of a packet; 0 means no limit.
     snap: u32,
     tick: Tick,
-    /// Added to the times of its packets, in seconds.
+    /// The offset of its packets' times, in seconds.
     offset: i64,
     /// Bytes of the frame check sequence behind each packet.
     fcs: u64,
@@ -60,7 +60,7 @@ struct Interface {
 /// A block.
 pub(super) enum Block {
     Packet(Found),
-    /// One without a packet.
+    /// A block without a packet.
     Other,
 }
 
@@ -70,20 +70,20 @@ struct Head {
     captured: usize,
     length: u32,
     ticks: Option<u64>,
-    /// Where its bytes begin in the block's body.
+    /// The start of its bytes in the block's body.
     from: usize,
 }
 
 impl Section {
-    /// No section: the first block of a file is the head of one.
+    /// Returns no section. A file's first block is a section header.
     pub(super) const fn none() -> Section {
         Section { big: true, interfaces: Vec::new() }
     }
 
-    /// The next block; none at the end.
+    /// Returns the next block; none at the end.
     ///
     /// # Errors
-    /// The file is damaged, cannot be read, or has something that is not read.
+    /// When the file is damaged, cannot be read, or has an unsupported element.
     pub(super) fn next<R: Read>(&mut self, input: &mut Input<R>) -> Result<Option<Block>, String> {
         if !need(input, 12, "a block's head")? {
             return Ok(None);
@@ -123,7 +123,7 @@ impl Section {
                 packet.at = body.start + packet.at.start..body.start + packet.at.end;
                 Ok(Some(Block::Packet(packet)))
             }
-            // Names, statistics, secrets, blocks of others: nothing of them is in packets.
+            // Names, statistics, secrets and private blocks do not change packets.
             _ => Ok(Some(Block::Other)),
         }
     }
@@ -175,7 +175,7 @@ impl Section {
         Ok(())
     }
 
-    /// The packet of a block, whose bytes are counted from the beginning of the block's body.
+    /// Returns the packet of a block. Its range counts from the start of the block's body.
     fn packet(&self, kind: u32, bytes: &[u8]) -> Result<Found, String> {
         let head = self.head(kind, bytes)?;
         let Head { interface, captured, length, ticks, from } = head;
@@ -197,7 +197,7 @@ impl Section {
         };
         let flags = self.flags(options)?;
         let fcs = match u64::from(flags >> 5 & 0xf) {
-            // It is not said for this packet.
+            // The packet's flags do not state a length.
             0 => fcs,
             bytes => bytes,
         };
@@ -230,7 +230,7 @@ impl Section {
         Ok(Head { interface, captured: captured as usize, length, ticks, from: 20 })
     }
 
-    /// The flags of a packet; 0 where it has none.
+    /// Returns the flags of a packet; 0 where it has none.
     fn flags(&self, options: &[u8]) -> Result<u32, String> {
         for option in (Options { left: options, big: self.big, of: "a packet" }) {
             if let (FLAGS, value) = option? {
@@ -242,8 +242,8 @@ impl Section {
     }
 }
 
-/// The bytes of a frame check sequence, as the option if_fcslen says: by the draft it is in bits, and the draft's own example, 4, is what
-/// programs write that mean bytes. No check sequence has fewer than 8 bits.
+/// Converts the option if_fcslen to bytes of a frame check sequence. By the draft it is in bits, but the draft's own example is
+/// 4, and programs that mean bytes write 4. No check sequence has fewer than 8 bits.
 fn fcs_bytes(said: u8) -> Result<u64, String> {
     match said {
         bytes @ 0..8 => Ok(bytes.into()),
@@ -252,16 +252,16 @@ fn fcs_bytes(said: u8) -> Result<u64, String> {
     }
 }
 
-/// The value of an option that has one length.
+/// Returns the value of an option with a fixed length.
 fn sized<const N: usize>(name: &str, value: &[u8]) -> Result<[u8; N], String> {
     value.try_into().map_err(|_| format!("{name} has {} bytes, and not {N}", value.len()))
 }
 
-/// The options of a block, up to the end of their list.
+/// The options of a block, up to the end of the list.
 struct Options<'o> {
     left: &'o [u8],
     big: bool,
-    /// What has them.
+    /// The owner of the options.
     of: &'static str,
 }
 

@@ -7,25 +7,25 @@ use super::record::{Found, Tick, u32_of, unreadable};
 use std::fmt;
 use std::io::Read;
 
-/// A packet as it was captured: perhaps not all of it.
+/// A captured packet, possibly cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'c> {
-    /// The type of its first bytes: a LINKTYPE of tcpdump.org's list.
+    /// The link type of its first bytes: a LINKTYPE of tcpdump.org's list.
     pub link: u32,
     /// The captured bytes, without a frame check sequence.
     pub bytes: &'c [u8],
-    /// Its length on the wire without a frame check sequence, which may not have been captured as a whole; never less than `bytes` has.
+    /// Its length on the link without a frame check sequence; at least the length of `bytes`.
     pub length: u64,
-    /// When it was captured, in picoseconds since 1970; none if the capture does not say.
+    /// The capture time, in picoseconds since 1970; none if the capture has no times.
     pub time: Option<i128>,
-    /// An error that it had on its link, as its flags say.
+    /// A link error, from its flags.
     pub fault: Option<&'static str>,
 }
 
-/// Where a capture is damaged. Packets read before it are valid.
+/// The place of a capture's damage. Packets read before it are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The packet that cannot be read, or that has damage in front of it; the first one is 1.
+    /// The unreadable packet, or the first packet behind the damage; counted from 1.
     pub packet: u64,
     /// The first damaged byte of the file.
     pub byte: u64,
@@ -40,7 +40,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A capture that is read as it arrives.
+/// A capture, read as it arrives.
 pub struct Capture<R> {
     input: Input<R>,
     format: Format,
@@ -57,14 +57,14 @@ impl<R: Read> Capture<R> {
     /// Begins to read.
     ///
     /// # Errors
-    /// When it does not begin as a capture does, or is one of a version that is not read.
+    /// When the file does not begin as a capture, or has an unsupported version.
     pub fn new(reader: R) -> Result<Capture<R>, Damage> {
         let mut input = Input::new(reader);
         let format = Format::of(&mut input).map_err(|what| Damage { packet: 1, byte: 0, what })?;
         Ok(Capture { input, format, packets: 0, damaged: false })
     }
 
-    /// `pcap` or `pcapng`.
+    /// The format: `pcap` or `pcapng`.
     pub fn format(&self) -> &'static str {
         match self.format {
             Format::Pcap(_) => "pcap",
@@ -77,12 +77,12 @@ impl<R: Read> Capture<R> {
         self.packets
     }
 
-    /// Bytes of the file that have been read so far.
+    /// Bytes of the file read so far.
     pub fn position(&self) -> u64 {
         self.input.position()
     }
 
-    /// The next packet; none at the end, and none behind damage.
+    /// Returns the next packet; none at the end and behind damage.
     ///
     /// # Errors
     /// When the capture is damaged, or cannot be read further.
@@ -118,7 +118,7 @@ impl<R: Read> Capture<R> {
 }
 
 impl Format {
-    /// The format that a file begins with.
+    /// Returns the format, from the first bytes of a file.
     fn of<R: Read>(input: &mut Input<R>) -> Result<Format, String> {
         match input.look(4) {
             Err(error) => return Err(unreadable(&error)),

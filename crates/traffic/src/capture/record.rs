@@ -1,13 +1,13 @@
-//! A packet's record, in either format: where its bytes are, its lengths and its time.
+//! A packet's record in either format: bytes, lengths and time.
 
 use super::input::{Input, Look};
 use std::io::Read;
 use std::ops::Range;
 
-/// Picoseconds of a second.
+/// Picoseconds per second.
 const SECOND: i128 = 1_000_000_000_000;
 
-/// The unit of times, as ticks a second.
+/// The unit of times, as ticks per second.
 #[derive(Clone, Copy)]
 pub(super) struct Tick(u128);
 
@@ -16,7 +16,7 @@ impl Tick {
     pub(super) const MICROSECOND: Tick = Tick(1_000_000);
     pub(super) const NANOSECOND: Tick = Tick(1_000_000_000);
 
-    /// As the option if_tsresol of an interface says: a power of 10, or of 2 with the highest bit set. None for what is
+    /// Converts the option if_tsresol of an interface: a power of 10, or of 2 with the highest bit set. None for resolutions
     /// finer than any clock.
     pub(super) fn of(resolution: u8) -> Option<Tick> {
         match resolution {
@@ -26,19 +26,19 @@ impl Tick {
         }
     }
 
-    /// `count` ticks in picoseconds.
+    /// Returns `count` ticks in picoseconds.
     pub(super) fn ps(self, count: u64) -> i128 {
         let (whole, rest) = (u128::from(count) / self.0, u128::from(count) % self.0);
         whole as i128 * SECOND + (rest * SECOND as u128 / self.0) as i128
     }
 }
 
-/// Seconds in picoseconds.
+/// Returns seconds in picoseconds.
 pub(super) const fn seconds(count: i64) -> i128 {
     count as i128 * SECOND
 }
 
-/// A packet, and where its bytes are.
+/// A packet, and the range of its bytes.
 pub(super) struct Found {
     pub(super) link: u32,
     pub(super) at: Range<usize>,
@@ -48,8 +48,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// A packet of which these bytes were captured, and which had `length` on its link; the last `fcs` of these are its
-    /// frame check sequence, which is taken off.
+    /// Returns a packet with the range of its captured bytes, and `length` bytes on its link. Removes a frame check sequence of
+    /// `fcs` bytes at its end.
     pub(super) fn new(link: u32, captured: Range<usize>, length: u32, fcs: u64, time: Option<i128>) -> Found {
         let length = u64::from(length).saturating_sub(fcs);
         // A record may hold more bytes than its packet had.
@@ -68,13 +68,13 @@ pub(super) fn u16_of(bytes: &[u8], big: bool) -> u16 {
     if big { u16::from_be_bytes(half) } else { u16::from_le_bytes(half) }
 }
 
-/// An error of the file's in words, without the system's number for it.
+/// Describes a file error in words, without the system's error number.
 pub(super) fn unreadable(error: &std::io::Error) -> String {
     let text = error.to_string();
     format!("cannot be read ({})", text.split(" (os error").next().unwrap_or(&text))
 }
 
-/// Ensures `count` bytes; false at the end of the file.
+/// Ensures `count` available bytes. False at the end of the file.
 pub(super) fn need<R: Read>(input: &mut Input<R>, count: usize, what: &str) -> Result<bool, String> {
     match input.look(count) {
         Err(error) => Err(unreadable(&error)),

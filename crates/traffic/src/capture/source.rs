@@ -1,34 +1,34 @@
-//! Where a packet comes from.
+//! Source addresses of packets.
 
 /// A source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Of IP version 4, its bytes as they were on the wire.
+    /// An IPv4 address, in wire order.
     V4([u8; 4]),
-    /// Of IP version 6, likewise.
+    /// An IPv6 address, in wire order.
     V6([u8; 16]),
 }
 
-/// Why a packet has no source address.
+/// A reason for a missing source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skipped {
-    /// It is not of IP.
+    /// The packet is not IP.
     NotIp,
-    /// Too little of it was captured.
+    /// The captured part is too short.
     Cut,
-    /// Its link type is not supported.
+    /// The link type is not supported.
     Link,
 }
 
 const ETHERNET: u32 = 1;
 const LINUX_COOKED: u32 = 113;
 const LINUX_COOKED_2: u32 = 276;
-/// IP without anything before it; the last two are what some systems write for it.
+/// Link types of IP without a link header. Some systems write the last two.
 const RAW: [u32; 5] = [101, 228, 229, 12, 14];
-/// BSD's loopback, in its own order of bytes and in the network's.
+/// BSD's loopback, in host byte order and in network byte order.
 const LOOPBACK: [u32; 2] = [0, 108];
 
-/// Names of link types that are met most. Source: the list of LINKTYPE values of tcpdump.org.
+/// Names of common link types. Source: the list of LINKTYPE values of tcpdump.org.
 const NAMES: [(u32, &str); 20] = [
     (0, "LINKTYPE_NULL"),
     (1, "LINKTYPE_ETHERNET"),
@@ -52,18 +52,17 @@ const NAMES: [(u32, &str); 20] = [
     (276, "LINKTYPE_LINUX_SLL2"),
 ];
 
-/// The name of a link type, if it is among those that are met most.
+/// Returns the name of a common link type.
 pub fn link_name(link: u32) -> Option<&'static str> {
     NAMES.iter().find(|(number, _)| *number == link).map(|(_, name)| *name)
 }
 
-/// The source address of a packet of this link type.
+/// Returns the source address of a packet of this link type.
 ///
-/// Supported are Ethernet with any number of VLAN tags, Linux's cooked captures of both versions, IP by
-/// itself, and BSD's loopback.
+/// Supports Ethernet with any number of VLAN tags, Linux's cooked captures of both versions, plain IP, and BSD's loopback.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason for a missing source address.
 pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
     match link {
         ETHERNET => by_type(half(bytes, 12)?, bytes.get(14..)),
@@ -72,7 +71,7 @@ pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
         _ if RAW.contains(&link) => ip(bytes),
         _ if LOOPBACK.contains(&link) => {
             let family = bytes.get(..4).ok_or(Skipped::Cut)?;
-            // A small number in either order: 2 is IP, and IPv6 has another number on each system.
+            // A small number in either byte order: 2 is IP, and IPv6 has another number on each system.
             match family.iter().copied().max() {
                 Some(2 | 10 | 24 | 28 | 30) => ip(&bytes[4..]),
                 _ => Err(Skipped::NotIp),
@@ -82,7 +81,7 @@ pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
     }
 }
 
-/// The packet of IP in one of this link type that has a source address.
+/// Returns the IP packet in a packet of this link type, if it has a source address.
 pub fn ip_of(link: u32, bytes: &[u8]) -> Option<&[u8]> {
     let (mut kind, mut at) = match link {
         ETHERNET => (half(bytes, 12).ok()?, 14),
@@ -103,7 +102,7 @@ fn half(bytes: &[u8], at: usize) -> Result<u16, Skipped> {
     Ok(u16::from_be_bytes([high, low]))
 }
 
-/// The packet behind an EtherType and any VLAN tags.
+/// Returns the source of the packet behind an EtherType and any VLAN tags.
 fn by_type(mut kind: u16, rest: Option<&[u8]>) -> Result<Source, Skipped> {
     let mut rest = rest.ok_or(Skipped::Cut)?;
     while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
@@ -124,7 +123,7 @@ fn ip(bytes: &[u8]) -> Result<Source, Skipped> {
     }
 }
 
-/// The first bytes, which must be there.
+/// Returns the first bytes, which must exist.
 fn cut<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut first = [0; N];
     first.copy_from_slice(&bytes[..N]);

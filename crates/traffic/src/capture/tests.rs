@@ -54,7 +54,7 @@ fn pcapng(big: bool, link: u16, packets: &[Vec<u8>]) -> Vec<u8> {
 
 type Packets = Vec<(u32, Vec<u8>)>;
 
-/// All packets, and the damage behind them.
+/// Returns all packets, and the damage behind them.
 fn all(bytes: &[u8]) -> Result<(Packets, Option<Damage>), Damage> {
     let mut capture = Capture::new(bytes)?;
     let mut packets = Vec::new();
@@ -80,7 +80,7 @@ fn both_formats_in_both_orders() {
     for big in [false, true] {
         for magic in [0xa1b2_c3d4, 0xa1b2_3c4d] {
             let expected = some().into_iter().map(|packet| (113, packet)).collect();
-            // Behind the link type is whether there are frame check sequences.
+            // The bits behind the link type are 0 without frame check sequences.
             assert_eq!(all(&pcap(big, magic, 0x1400_0071, &some())), Ok((expected, None)));
         }
         let expected = some().into_iter().map(|packet| (1, packet)).collect();
@@ -172,7 +172,7 @@ fn damage_names_its_packet_and_keeps_the_packets_before() {
     }
 }
 
-/// An IP packet from this address, of this version.
+/// Returns an IP packet with this source address.
 fn ip(source: Source) -> Vec<u8> {
     match source {
         Source::V4(address) => [&[0x45; 12][..], &address, &[9; 4]].concat(),
@@ -222,7 +222,7 @@ proptest! {
         prop_assert_eq!(all(&pcapng(big, link, &packets)), Ok((expected, None)));
     }
 
-    /// Wherever a capture is cut or changed, the packets before it are those that were written.
+    /// In a cut or changed capture, the packets before the damage are the written ones.
     #[test]
     fn damaged_captures_are_read_as_far_as_they_are_whole(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 1..8),
@@ -280,7 +280,7 @@ fn ip_is_behind_every_tag() {
     assert_eq!(ip_of(1, &tagged(1)[..15]), None);
 }
 
-/// The time and the length on the wire of each packet.
+/// Returns the time and the length on the link of each packet.
 fn times(bytes: &[u8]) -> Vec<(Option<i128>, u64)> {
     let mut capture = Capture::new(bytes).unwrap();
     let mut found = Vec::new();
@@ -293,7 +293,7 @@ fn times(bytes: &[u8]) -> Vec<(Option<i128>, u64)> {
 
 #[test]
 fn times_have_the_resolution_that_the_capture_says() {
-    // 7 seconds and 8 of the fraction.
+    // 7 seconds, and a fraction of 8 units.
     for (magic, fraction) in [(0xa1b2_c3d4, 8_000_000), (0xa1b2_3c4d, 8_000)] {
         let bytes = pcap(true, magic, 1, &[vec![1, 2, 3]]);
         assert_eq!(times(&bytes), [(Some(7_000_000_000_000 + fraction), 8)]);
@@ -330,27 +330,27 @@ fn times_have_the_resolution_that_the_capture_says() {
     assert_eq!(times(&simple.concat()), [(None, 4)]);
 }
 
-/// An option of pcapng.
+/// Returns an option of pcapng.
 fn an_option(code: u16, value: &[u8], big: bool) -> Vec<u8> {
     let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
     let padding = vec![0; value.len().next_multiple_of(4) - value.len()];
     [&half(code)[..], &half(value.len() as u16), value, &padding].concat()
 }
 
-/// An interface of Ethernet with options.
+/// Returns an Ethernet interface with options.
 fn interface_with(options: &[Vec<u8>], big: bool) -> Vec<u8> {
     let link = if big { [0, 1] } else { [1, 0] };
     a_block(1, &[&link[..], &[0; 6], &options.concat()].concat(), big)
 }
 
-/// A packet in a block of either kind, of which so many bytes were on the link.
+/// Returns a packet of `length` bytes on the link in a block of either kind.
 fn packet_with(kind: u32, packet: &[u8], length: u32, options: &[Vec<u8>], big: bool) -> Vec<u8> {
     let padding = vec![0; packet.len().next_multiple_of(4) - packet.len()];
     let words = [0, 0, 2_000_000, packet.len() as u32, length].map(|value| word(value, big)).concat();
     a_block(kind, &[&words[..], packet, &padding, &options.concat()].concat(), big)
 }
 
-/// The bytes and the length of each packet, or the damage.
+/// Returns the bytes and the length of each packet, or the damage.
 fn packets(bytes: &[u8]) -> Result<Vec<(Vec<u8>, u64)>, String> {
     let mut capture = Capture::new(bytes).map_err(|damage| damage.what)?;
     let mut found = Vec::new();
@@ -370,7 +370,7 @@ fn flags(value: u32, big: bool) -> Vec<u8> {
     an_option(FLAGS, &word(value, big), big)
 }
 
-/// A frame of 60 bytes with a check sequence of so many: those that a capture has of it, up to `captured`.
+/// Returns the first `captured` bytes of a frame of 60 bytes and a check sequence of `bytes` bytes.
 fn with_fcs(bytes: usize, captured: usize) -> Vec<u8> {
     [&[0xab; 60][..], &[0xfc; 8][..bytes]].concat()[..captured].to_vec()
 }
@@ -378,12 +378,12 @@ fn with_fcs(bytes: usize, captured: usize) -> Vec<u8> {
 #[test]
 fn frame_check_sequences_of_pcap_are_taken_off() {
     for big in [false, true] {
-        // The upper four bits are words of two bytes, and count where bit 26 is set.
+        // The upper four bits count words of two bytes. They are valid where bit 26 is set.
         for (kind, fcs) in [(0x2400_0001, 4), (0x1400_0001, 2), (0x0400_0001, 0), (0x2000_0001, 0), (1, 0)] {
             for captured in [60 + fcs, 61.min(60 + fcs), 60, 59] {
                 let mut file = pcap(big, 0xa1b2_c3d4, kind, &[with_fcs(fcs, captured)]);
                 file[36..40].copy_from_slice(&word(60 + fcs as u32, big));
-                // A packet is whole where only bytes of its check sequence are missing.
+                // A packet is whole if only bytes of its check sequence are missing.
                 let expected = (vec![0xab; captured.min(60)], 60);
                 assert_eq!(packets(&file), Ok(vec![expected]), "{kind:x} {captured}");
             }
@@ -394,7 +394,7 @@ fn frame_check_sequences_of_pcap_are_taken_off() {
 #[test]
 fn frame_check_sequences_of_pcapng_are_taken_off() {
     for big in [false, true] {
-        // By the draft in bits; 4, its example, is bytes.
+        // The draft counts bits; 4, its example, means bytes.
         for (said, fcs) in [(Some(32), 4), (Some(4), 4), (Some(16), 2), (Some(2), 2), (Some(0), 0), (None, 0)]
         {
             let options: Vec<_> = said.iter().map(|said| an_option(FCSLEN, &[*said], big)).collect();
@@ -412,7 +412,7 @@ fn frame_check_sequences_of_pcapng_are_taken_off() {
             let file = [section(big), interface_with(&options, big), simple].concat();
             assert_eq!(packets(&file), Ok(vec![(vec![0xab; 60], 60)]), "{said:?}");
         }
-        // A packet's flags say it for this packet; 0 does not say it.
+        // A packet's flags state its own length; 0 states none.
         for (said, of_packet, fcs) in [(32, 2, 2), (0, 4, 4), (32, 0, 4), (0, 0, 0)] {
             for kind in [2, 6] {
                 let options = [an_option(1, b"a comment", big), flags(of_packet << 5 | 1, big)];
@@ -451,7 +451,7 @@ fn an_interface_adds_its_offset_to_times() {
                 interface_with(&[an_option(TSOFFSET, &value, big)], big),
                 packet_with(6, &[5; 4], 4, &[], big),
             ];
-            // 2 s by its ticks, which are microseconds.
+            // 2 s in ticks, which are microseconds.
             let expected = (2 + i128::from(offset)) * 1_000_000_000_000;
             assert_eq!(times(&file.concat()), [(Some(expected), 4)], "{offset}");
         }
@@ -467,7 +467,7 @@ fn errors_of_packets_are_those_of_their_flags() {
             Capture::new(&file[..]).unwrap().next_packet().unwrap().unwrap().fault
         };
         for kind in [2, 6] {
-            // Direction, reception and offloading are none.
+            // Direction, reception and offloading are not faults.
             assert_eq!(fault(0x0000_0e0f, kind), None);
             assert_eq!(fault(1 << 24, kind), Some("CRC error"));
             assert_eq!(fault(1 << 31 | 1, kind), Some("symbol error"));
@@ -513,7 +513,7 @@ fn what_is_not_read_is_named() {
 }
 
 proptest! {
-    /// Options count wherever they are in their list, and those that say nothing of packets change nothing.
+    /// Options count at any place in their list. Options that do not concern packets change nothing.
     #[test]
     fn options_count_wherever_they_are(
         others in prop::collection::vec((15u16..3000, prop::collection::vec(any::<u8>(), 0..20)), 0..5),

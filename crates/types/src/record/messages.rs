@@ -1,7 +1,7 @@
-//! [`MessageRows`]: a node's rows of messages, packed.
+//! [`MessageRows`]: a node's packed rows of messages.
 //!
-//! A run may have millions of messages, and two paths of each are kept until its ends are joined. So a path is a few
-//! bytes in memory that all rows share, and a row refers to it.
+//! A run may have millions of messages, and each keeps two paths until its ends are joined. So a path is a few bytes in memory
+//! that all rows share, and a row refers to it.
 
 use super::{Arrived, Sent, Starter};
 use crate::{Duration, MessageId, NodeId, Path, Stage, Time};
@@ -12,13 +12,13 @@ pub struct MessageRows {
     sent: Vec<SentRow>,
     arrived: Vec<ArrivedRow>,
     paths: Vec<u8>,
-    /// Stages by their number in `paths`.
+    /// Stages, by their number in `paths`.
     stages: Vec<Stage>,
-    /// Texts by their number in rows.
+    /// Texts, by their number in rows.
     texts: Vec<&'static str>,
 }
 
-/// An instant that may not have come.
+/// An optional instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Maybe(u64);
 
@@ -36,7 +36,7 @@ impl From<Time> for Maybe {
     }
 }
 
-/// Where a path is among `paths`.
+/// The position of a path in `paths`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PathAt(u32);
 
@@ -65,7 +65,7 @@ struct ArrivedRow {
 }
 
 impl MessageRows {
-    /// Messages that the node sent, in the order in which they were begun, or by number once sorted.
+    /// Messages that the node sent, in the order of their begin; by number after a [sort](MessageRows::sort).
     pub fn sent(&self) -> impl ExactSizeIterator<Item = Sent> + '_ {
         self.sent.iter().map(|row| Sent {
             message: row.message,
@@ -78,25 +78,25 @@ impl MessageRows {
         })
     }
 
-    /// Messages that reached the node, in the order in which they were matched, or by number once sorted.
+    /// Messages that reached the node, in the order of matching; by number after a [sort](MessageRows::sort).
     pub fn arrived(&self) -> impl ExactSizeIterator<Item = Arrived> + '_ {
         self.arrived.iter().map(|row| self.unpacked(row))
     }
 
-    /// The last row of a message that reached the node; the rows have been [sorted](MessageRows::sort).
+    /// The last row of a message that reached the node. The rows must be [sorted](MessageRows::sort).
     pub fn arrived_of(&self, message: MessageId) -> Option<Arrived> {
         let behind = self.arrived.partition_point(|row| row.message <= message);
         let row = &self.arrived[behind.checked_sub(1)?];
         (row.message == message).then(|| self.unpacked(row))
     }
 
-    /// Sorts the rows by message; rows of one message keep their order.
+    /// Sorts the rows by message. Rows of one message keep their order.
     pub fn sort(&mut self) {
         self.sent.sort_by_key(|row| row.message);
         self.arrived.sort_by_key(|row| row.message);
     }
 
-    /// How many messages the node sent.
+    /// The number of messages that the node sent.
     pub fn sent_count(&self) -> usize {
         self.sent.len()
     }
@@ -111,7 +111,7 @@ impl MessageRows {
         }
     }
 
-    /// Adds a message that the node sends. Returns the number of its row.
+    /// Adds a message that the node sends, and returns its row number.
     pub(super) fn send(
         &mut self,
         message: MessageId,
@@ -126,12 +126,12 @@ impl MessageRows {
         self.sent.len() - 1
     }
 
-    /// The first byte of a message went on the link.
+    /// Sets the time at which the first byte of a message went on the link.
     pub(super) fn left(&mut self, row: usize, at: Time) {
         self.sent[row].first_byte = at.into();
     }
 
-    /// Adds a message that reached the node, or failed. Returns the number of its row.
+    /// Adds a message that reached the node, or failed, and returns its row number.
     pub(super) fn arrive(
         &mut self,
         message: MessageId,
@@ -145,7 +145,7 @@ impl MessageRows {
         self.arrived.len() - 1
     }
 
-    /// A message is complete, where it has a path, or has failed.
+    /// Sets the end of a message: the path of a complete one, and the outcome.
     pub(super) fn end(&mut self, row: usize, path: Option<&Path>, outcome: &'static str) {
         let (completed, outcome) = (path.map(|path| self.pack(path)), self.text(outcome));
         let row = &mut self.arrived[row];
@@ -153,7 +153,7 @@ impl MessageRows {
         row.outcome = outcome;
     }
 
-    /// A program has noticed a message's completion.
+    /// Sets the time at which a program noticed a message's completion.
     pub(super) fn notice(&mut self, row: usize, at: Time) {
         self.arrived[row].noticed = at.into();
     }
@@ -162,8 +162,7 @@ impl MessageRows {
         number(&mut self.texts, text)
     }
 
-    /// Keeps a path: where it begins; how many stages it has, or that they are unknown and how long it takes; each
-    /// stage and its time.
+    /// Packs a path: its begin; the number of stages, or `UNKNOWN` and the total time; each stage and its time.
     fn pack(&mut self, path: &Path) -> PathAt {
         let at = PathAt(u32::try_from(self.paths.len()).expect("less than 4 GiB of paths at a node"));
         put(&mut self.paths, path.origin().ps());
@@ -200,10 +199,10 @@ impl MessageRows {
     }
 }
 
-/// The count of stages of a path that records none.
+/// The stage count of a path that records no stages.
 const UNKNOWN: u8 = u8::MAX;
 
-/// The number of an entry in a short list without repetitions, to which it is added.
+/// Returns the number of an entry in a short list without repetitions. Adds a new entry.
 fn number<T: PartialEq>(list: &mut Vec<T>, entry: T) -> u16 {
     let found = list.iter().position(|known| *known == entry).unwrap_or_else(|| {
         list.push(entry);
@@ -212,7 +211,7 @@ fn number<T: PartialEq>(list: &mut Vec<T>, entry: T) -> u16 {
     u16::try_from(found).expect("a short list")
 }
 
-/// Appends a number, seven bits a byte, the lowest first.
+/// Appends a number with seven bits per byte, lowest first.
 fn put(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

@@ -1,8 +1,8 @@
 //! The records of a run: rows of messages, packets, handler runs and resource use.
 //!
-//! Each node has one [`Recorder`], which keeps plain rows of that node's own activity; the two ends of a
-//! message or packet are joined after the run. So recording never makes a node read another one, costs no
-//! virtual time, and gives the same rows for any number of shards.
+//! Each node has one [`Recorder`], which keeps plain rows of that node's own activity. The two ends of a message or packet are
+//! joined after the run. So a recording never makes a node read another node, and costs no virtual time. The rows are the same
+//! for any number of shards.
 
 mod messages;
 mod recorder;
@@ -15,10 +15,10 @@ use crate::{Duration, MessageId, NodeId, Path, Resource, Time};
 use std::fmt;
 use std::str::FromStr;
 
-/// How much of a run is recorded. Each level keeps what those before it keep.
+/// The detail of a recording. Each level includes those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Nothing for each message: counts and results only.
+    /// No row per message: counts and results only.
     #[default]
     Summary,
     /// A row for each message.
@@ -30,7 +30,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, from the least on.
+    /// All levels, lowest first.
     pub const ALL: [Level; 4] = [Level::Summary, Level::Messages, Level::Packets, Level::Everything];
 
     /// The name in options and results.
@@ -66,11 +66,11 @@ impl FromStr for Level {
 pub enum Starter {
     /// A program on the host.
     Host,
-    /// The card, when a counter reached a triggered operation's threshold.
+    /// The card, when a counter reached the threshold of a triggered operation.
     Trigger,
     /// A handler that ran for this message.
     Handler(MessageId),
-    /// The card by itself: an acknowledgement.
+    /// The card itself, for an acknowledgement.
     Card,
     /// A process on the card.
     Process,
@@ -94,7 +94,7 @@ impl Starter {
 pub struct Sent {
     /// The message.
     pub message: MessageId,
-    /// The node it is for.
+    /// The node that it is for.
     pub target: NodeId,
     /// Payload in bytes.
     pub bytes: u64,
@@ -102,9 +102,9 @@ pub struct Sent {
     pub kind: &'static str,
     /// Its initiator.
     pub by: Starter,
-    /// The starter's path when it began to post; the message's own time begins where this ends.
+    /// The initiator's path at the begin of its post. The message's own time begins at the end of this path.
     pub base: Path,
-    /// When its first byte went on the link.
+    /// The time at which its first byte went on the link.
     pub first_byte: Option<Time>,
 }
 
@@ -113,14 +113,14 @@ pub struct Sent {
 pub struct Arrived {
     /// The message.
     pub message: MessageId,
-    /// When its first packet had been matched, with any outcome; none where it was withdrawn before that.
+    /// The time at which its first packet was matched, with any outcome; none where it was withdrawn before.
     pub matched: Option<Time>,
-    /// The message's own path up to its completion: its last event or count is visible to the host. None for
-    /// messages that the target dropped.
+    /// The message's own path up to its completion: its last event or count is visible to the host. None for messages that the
+    /// target dropped.
     pub completed: Option<Path>,
-    /// When a program of the host had noticed the completion.
+    /// The time at which a program of the host noticed the completion.
     pub noticed: Option<Time>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: &'static str,
 }
 
@@ -129,11 +129,11 @@ pub struct Arrived {
 pub struct PacketSent {
     /// Its message.
     pub message: MessageId,
-    /// Where its payload begins in the message's, in bytes.
+    /// The offset of its payload in the message's, in bytes.
     pub offset: u64,
     /// Payload in bytes.
     pub bytes: u64,
-    /// When its first byte went on the link.
+    /// The time at which its first byte went on the link.
     pub sent: Time,
 }
 
@@ -142,40 +142,40 @@ pub struct PacketSent {
 pub struct PacketArrived {
     /// Its message.
     pub message: MessageId,
-    /// Where its payload begins in the message's, in bytes.
+    /// The offset of its payload in the message's, in bytes.
     pub offset: u64,
-    /// When its last byte was in the packet buffer.
+    /// The time at which its last byte was in the packet buffer.
     pub arrived: Time,
-    /// When the matching unit was done with it.
+    /// The time at which the matching unit had finished it.
     pub matched: Option<Time>,
-    /// When it left the packet buffer: deposited, handled or dropped.
+    /// The time at which it left the packet buffer: deposited, handled or dropped.
     pub settled: Option<Time>,
 }
 
-/// One run of a handler.
+/// A run of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandlerRun {
     /// The processor.
     pub hpu: u32,
     /// The handler: `header`, `payload` or `completion`.
     pub kind: &'static str,
-    /// The message it ran for.
+    /// Its message.
     pub message: MessageId,
-    /// Where its packet's payload begins in the message's, in bytes; none for a completion handler.
+    /// The offset of its packet's payload in the message's, in bytes; none for a completion handler.
     pub offset: Option<u64>,
-    /// When it was ready to begin.
+    /// The time at which it was ready to begin.
     pub ready: Time,
-    /// When it began.
+    /// The time at which it began.
     pub start: Time,
-    /// When it ended and its processor was free.
+    /// The time at which it ended and its processor was free.
     pub end: Time,
-    /// How long of that it had yielded its processor to others.
+    /// Time within the run for which it had yielded its processor.
     pub parked: Duration,
-    /// Cycles from the first instruction to the last, waiting for commands included, without those it was parked.
+    /// Cycles from the first instruction to the last. Includes waits for commands, excludes `parked`.
     pub cycles: u64,
     /// Instructions executed.
     pub instructions: u64,
-    /// Its return code, or how else it ended.
+    /// Its return code, or another end.
     pub outcome: &'static str,
 }
 
@@ -184,22 +184,22 @@ pub struct HandlerRun {
 pub struct Slice {
     /// The resource.
     pub resource: Resource,
-    /// From when.
+    /// The start.
     pub start: Time,
-    /// Until when; not before `start`.
+    /// The end; not before `start`.
     pub end: Time,
-    /// The message it was for, where it was for one.
+    /// The message of the use, if any.
     pub message: Option<MessageId>,
     /// The purpose.
     pub what: &'static str,
 }
 
-/// How many rows were not kept because a table was full.
+/// The rows that were not kept because a table was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Messages.
     pub messages: u64,
-    /// Packets, those of which only one end was kept included.
+    /// Packets, including those with a row of one end only.
     pub packets: u64,
     /// Handler runs.
     pub handler_runs: u64,
@@ -208,12 +208,12 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Whether everything was kept.
+    /// Whether every row was kept.
     pub fn is_empty(&self) -> bool {
         *self == LeftOut::default()
     }
 
-    /// Adds another node's.
+    /// Adds the counts of another node.
     pub fn add(&mut self, other: &LeftOut) {
         self.messages += other.messages;
         self.packets += other.packets;
@@ -222,16 +222,16 @@ impl LeftOut {
     }
 }
 
-/// The rows of one node, in the order in which they were begun.
+/// The rows of one node, in the order of their begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRecords {
-    /// Messages it sent, and messages that reached it.
+    /// Messages that it sent, and messages that reached it.
     pub messages: MessageRows,
-    /// Packets it sent.
+    /// Packets that it sent.
     pub packets_sent: Vec<PacketSent>,
     /// Packets that reached it.
     pub packets_arrived: Vec<PacketArrived>,
-    /// Handlers it ran.
+    /// Handlers that it ran.
     pub handler_runs: Vec<HandlerRun>,
     /// Uses of its resources.
     pub slices: Vec<Slice>,

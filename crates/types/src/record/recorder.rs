@@ -1,4 +1,4 @@
-//! [`Recorder`]: writes the rows.
+//! [`Recorder`]: the writer of rows.
 
 use super::{HandlerRun, Level, NodeRecords, PacketArrived, PacketSent, Resource, Slice, Starter};
 use crate::{Duration, MessageId, NodeId, Path, Stage, Time};
@@ -11,22 +11,22 @@ use std::rc::Rc;
 struct Tables {
     rows: usize,
     records: NodeRecords,
-    /// Where a message's row is among those that arrived.
+    /// The position of a message's row among those that arrived.
     arriving: HashMap<MessageId, usize>,
-    /// Where the rows of packets in the packet buffer are.
+    /// The positions of the rows of packets in the packet buffer.
     buffered: HashMap<(MessageId, u64), usize>,
-    /// Where a message's row is among those sent, until its first byte leaves.
+    /// The position of a message's row among those sent, until its first byte leaves.
     leaving: HashMap<MessageId, usize>,
 }
 
 impl Tables {
-    /// Whether a message is among those kept. Both of its ends decide alike, by its number.
+    /// Whether a message is recorded. Both ends decide alike, by its number.
     fn keeps(&self, message: MessageId) -> bool {
         message.sequence < self.rows as u64
     }
 }
 
-/// Adds a row where there is room, and counts it otherwise.
+/// Adds a row where the table has room, and counts it otherwise.
 fn push<R>(table: &mut Vec<R>, rows: usize, left_out: &mut u64, row: R) -> Option<usize> {
     if table.len() < rows {
         table.push(row);
@@ -37,8 +37,7 @@ fn push<R>(table: &mut Vec<R>, rows: usize, left_out: &mut u64, row: R) -> Optio
     }
 }
 
-/// Takes the rows of a node. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and a
-/// call costs a branch.
+/// A writer of a node's rows. Clones write to the same tables. At [`Level::Summary`] it keeps nothing, and a call costs a branch.
 #[derive(Clone)]
 pub struct Recorder {
     level: Level,
@@ -46,12 +45,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Keeps nothing.
+    /// Returns a recorder that keeps nothing.
     pub const fn off() -> Recorder {
         Recorder { level: Level::Summary, tables: None }
     }
 
-    /// Keeps up to `rows` rows in each table; later ones are only counted.
+    /// Returns a recorder of up to `rows` rows in each table. It only counts later rows.
     pub fn new(level: Level, rows: usize) -> Recorder {
         match level {
             Level::Summary => Recorder::off(),
@@ -61,13 +60,13 @@ impl Recorder {
         }
     }
 
-    /// Whether rows of this level are kept.
+    /// Whether the recorder keeps rows of this level.
     #[inline]
     pub fn keeps(&self, level: Level) -> bool {
         self.level >= level
     }
 
-    /// The beginning of a path, for what only a recording would read the stages of: a clock where no messages are recorded.
+    /// Begins a path that only a recording reads: a clock where no messages are recorded.
     #[inline]
     pub fn path(&self, origin: Time) -> Path {
         if self.keeps(Level::Messages) { Path::from(origin) } else { Path::clock(origin) }
@@ -82,7 +81,7 @@ impl Recorder {
         }
     }
 
-    /// This node begins to send a message.
+    /// Records that this node begins to send a message.
     #[inline]
     pub fn sent(
         &self,
@@ -103,7 +102,7 @@ impl Recorder {
         });
     }
 
-    /// A packet of this node's begins to go on the link at `sent`.
+    /// Records that a packet of this node begins to go on the link at `sent`.
     #[inline]
     pub fn packet_sent(&self, message: MessageId, offset: u64, bytes: u64, sent: Time) {
         self.at(Level::Messages, |tables| {
@@ -120,7 +119,7 @@ impl Recorder {
         });
     }
 
-    /// A packet is whole in this node's packet buffer.
+    /// Records that a packet is whole in this node's packet buffer.
     #[inline]
     pub fn packet_arrived(&self, message: MessageId, offset: u64, arrived: Time) {
         self.at(Level::Packets, |tables| {
@@ -133,7 +132,7 @@ impl Recorder {
         });
     }
 
-    /// The matching unit is done with a packet.
+    /// Records that the matching unit has finished a packet.
     #[inline]
     pub fn packet_matched(&self, message: MessageId, offset: u64, at: Time) {
         self.at(Level::Packets, |tables| {
@@ -143,7 +142,7 @@ impl Recorder {
         });
     }
 
-    /// A packet has left the packet buffer.
+    /// Records that a packet has left the packet buffer.
     #[inline]
     pub fn packet_settled(&self, message: MessageId, offset: u64, at: Time) {
         self.at(Level::Packets, |tables| {
@@ -153,8 +152,7 @@ impl Recorder {
         });
     }
 
-    /// A message's first packet has been through the matching unit; `outcome` is the result as far as it is
-    /// known.
+    /// Records that the matching unit has finished a message's first packet. `outcome` is the result known at this time.
     #[inline]
     pub fn message_matched(&self, message: MessageId, at: Time, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -165,7 +163,7 @@ impl Recorder {
         });
     }
 
-    /// A message without a receiver has failed; `outcome` says how.
+    /// Records the failure of a message without a receiver. `outcome` says how it failed.
     #[inline]
     pub fn message_failed(&self, message: MessageId, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -177,7 +175,7 @@ impl Recorder {
         });
     }
 
-    /// A message is complete, and the host can see it at the end of `path`.
+    /// Records that a message is complete, and visible to the host at the end of `path`.
     #[inline]
     pub fn message_completed(&self, message: MessageId, path: &Path, outcome: &'static str) {
         self.at(Level::Messages, |tables| {
@@ -187,7 +185,7 @@ impl Recorder {
         });
     }
 
-    /// A program has noticed a message's completion. Only the first time counts.
+    /// Records that a program has noticed a message's completion. Only the first call counts.
     #[inline]
     pub fn message_noticed(&self, message: MessageId, at: Time) {
         self.at(Level::Messages, |tables| {
@@ -197,7 +195,7 @@ impl Recorder {
         });
     }
 
-    /// A handler has run.
+    /// Records a handler run.
     #[inline]
     pub fn handler_run(&self, run: HandlerRun) {
         self.at(Level::Packets, |tables| {
@@ -206,7 +204,7 @@ impl Recorder {
         });
     }
 
-    /// A resource is, was, or will be used from `start` to `end`.
+    /// Records a past, present or future use of a resource from `start` to `end`.
     #[inline]
     pub fn slice(
         &self,
@@ -224,7 +222,7 @@ impl Recorder {
         });
     }
 
-    /// Takes the rows out. The tables are empty afterwards.
+    /// Takes the rows, and leaves the tables empty.
     pub fn take(&self) -> NodeRecords {
         match &self.tables {
             None => NodeRecords::default(),
@@ -243,7 +241,7 @@ impl fmt::Debug for Recorder {
     }
 }
 
-/// Where the claims of an occupancy are recorded.
+/// A recorder of the claims of an occupancy.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     recorder: Recorder,
@@ -251,7 +249,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// None where uses of resources are not kept, so that a claim then costs a branch.
+    /// Returns none where uses of resources are not recorded. A claim then costs only a branch.
     pub(crate) fn new(recorder: &Recorder, resource: Resource) -> Option<Probe> {
         recorder.keeps(Level::Everything).then(|| Probe { recorder: recorder.clone(), resource })
     }
@@ -353,7 +351,7 @@ mod tests {
             recorder.packet_arrived(message(n), 0, t(n));
             recorder.slice(Resource::BUS_TO_HOST, t(n), t(n), Some(message(n)), "match");
         }
-        // A message past the end whose node this is not: its own node counts it.
+        // A message past the last row, from another node: its own node counts it.
         recorder.message_completed(message(4), &Path::from(t(1)), "ok");
         let records = recorder.take();
         let messages = &records.messages;

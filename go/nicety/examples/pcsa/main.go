@@ -1,6 +1,6 @@
-// Pcsa counts the distinct source addresses of a capture on the card, by probabilistic counting with stochastic averaging (Flajolet and
-// Martin, 1985): handlers/nfp/pcsa.c keeps 2048 sketches on each island, and this program sends it the addresses. The capture is pcap
-// of Ethernet, and packets without IP version 4 are skipped.
+// Pcsa counts the distinct source addresses of a capture on the card. The method is probabilistic counting with stochastic averaging
+// (Flajolet and Martin, 1985). handlers/nfp/pcsa.c keeps 2048 sketches on each island, and this program sends it the addresses. The
+// capture is pcap of Ethernet; packets without IP version 4 are skipped.
 //
 //	nicety cc handlers/nfp/pcsa.c -o pcsa.elf && go build -o pcsa . &&
 //	nicety exec --nic nfp-4000 --launcher none -- ./pcsa pcsa.elf capture.pcap
@@ -15,13 +15,13 @@ import (
 	"github.com/nicety-lab/nicety/go/nicety"
 )
 
-// As pcsa.c has them: sketches, the most addresses of a block, and what is read at once.
+// As in pcsa.c: sketches, the most addresses of a block, and bytes per read.
 const (
 	sketches = 2048
 	block    = 24_576
 )
 
-// The card: microengines, those of an island, and contexts of one.
+// The card: microengines, microengines per island, and contexts per microengine.
 const (
 	microengines = 60
 	island       = 12
@@ -29,7 +29,7 @@ const (
 	contexts     = 8
 )
 
-// The islands' feeders have targets from this one on.
+// The first target of the islands' feeders.
 const firstTarget = 1
 
 func main() {
@@ -101,7 +101,7 @@ func start(program *nicety.Program) error {
 	return nil
 }
 
-// count sends the addresses to all islands, a block at a time to each that is ready, and prints the estimate.
+// count sends the addresses to all islands, a block at a time to each island that is ready, and prints the estimate.
 func count(addresses []uint32) error {
 	device := nicety.Open()
 	channels := make([]*nicety.Channel[uint32], islands)
@@ -118,7 +118,7 @@ func count(addresses []uint32) error {
 		channel := channels[i]
 		feeders[i] = func() error {
 			for {
-				// No other goroutine runs before the call, so that each block is sent once.
+				// No other goroutine runs before the call, so each block is sent once.
 				next := left
 				if len(next) > block {
 					next = next[:block]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MOST = 8
-"""Ranks that are listed."""
+"""Maximum number of listed ranks."""
 
 
 def _exec(
@@ -47,7 +47,7 @@ def _exec(
     ] = False,
     **given: Any,
 ) -> None:
-    """Run a real program, such as an MPI program, on simulated hosts: each of its processes is one."""
+    """Run a real program, such as an MPI program, on simulated hosts, one per process."""
     from nicety.apps.launchers import LAUNCHERS, Launcher
     from nicety.apps.processes import processes_table, processes_text, run_processes
     from nicety.cli.files import Files
@@ -99,9 +99,9 @@ def _exec(
 
 
 def _end_by_signal(report: ExecReport) -> str | None:
-    """Which processes a signal ended after they had closed the network."""
+    """The processes that a signal ended after they had closed the network."""
     ends = [(row["signal"], row["rank"]) for row in report["ranks"] if "signal" in row]
-    # By these a launcher ends the others, too.
+    # A launcher uses these to end the others, too.
     own = [end for end in ends if end[0] not in {signal.SIGKILL, signal.SIGTERM}] or ends
     if not own:
         return None
@@ -114,7 +114,7 @@ def _end_by_signal(report: ExecReport) -> str | None:
 
 
 def _compare(program: list[str], ranks: int, launcher: str, files: Files, *, as_json: bool, **given: Any) -> None:
-    """Two runs in one table."""
+    """Print two runs in one table."""
     from nicety.apps.launchers import Launcher
     from nicety.apps.offload import compare_offload, offload_comparison_text, offload_table
     from nicety.cli.output import print_json, say

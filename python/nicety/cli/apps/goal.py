@@ -1,4 +1,4 @@
-"""`nicety goal`: schedules in GOAL's formats, and what they take."""
+"""`nicety goal`: schedules in GOAL's formats, and their simulated times."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _run(file: _Schedule, csv: Csv = None, arrow: Arrow = None, *, as_json: Json
 
 @contextlib.contextmanager
 def _interruptible(file: Path, bar: Bar, *, as_json: bool) -> Iterator[None]:
-    """Says how far a run was that Ctrl-C or SIGTERM has ended."""
+    """Report the progress of a run that Ctrl-C or SIGTERM has ended."""
     from nicety.cli.bench.processes import Silent
     from nicety.cli.output import note, print_json
 
@@ -86,7 +86,7 @@ def _compare(file: _Schedule, *, output: Output, **given: Any) -> None:
 
 @goal.command("info")
 def _info(file: _Schedule, as_json: Json = False) -> None:
-    """Say what a schedule is made of: ranks, operations, bytes, depth, degree."""
+    """Print the contents of a schedule: ranks, operations, bytes, depth, degree."""
     from nicety.cli.output import print_json, say
     from nicety.cli.progress import progress
     from nicety.goal import info_text, schedule_info
@@ -107,7 +107,7 @@ def _convert(
     ],
     as_json: Json = False,
 ) -> None:
-    """Write a schedule in the other format, or in the one that OUT's name says."""
+    """Write a schedule in the other format, or in the format of OUT's extension."""
     from nicety.cli.output import print_json
     from nicety.cli.progress import progress
     from nicety.goal import convert_schedule
@@ -148,7 +148,7 @@ def _trace(
     ] = Path("/dev/stdout"),
     as_json: Json = False,
 ) -> None:
-    """Make a schedule of what an MPI program did, as liballprof has traced it."""
+    """Make a schedule from liballprof's traces of an MPI program."""
     from nicety.cli.output import note, print_json
     from nicety.cli.progress import progress
     from nicety.goal import trace_schedule, unsaid_text

@@ -13,7 +13,7 @@ from nicety.cli.options import Compiler, Json
 from nicety.shared.types import CountOptions, TourOptions
 
 _ENOUGH = 10
-"""Addresses a sketch from which on the estimate has no bias that matters: 0.4% here, and less for more."""
+"""Addresses per sketch above which the bias of the estimate is negligible: 0.4% here, and less for more."""
 _FEWEST = 16
 
 

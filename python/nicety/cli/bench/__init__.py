@@ -1,1 +1,1 @@
-"""`nicety bench`: what becomes of a report, and the commands."""
+"""`nicety bench`: the output of reports, and the commands."""

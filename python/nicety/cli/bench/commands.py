@@ -1,4 +1,4 @@
-"""`nicety bench`: its commands, whose options are the arguments of requests."""
+"""`nicety bench`: commands with the arguments of requests as their options."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _channel_latency(
     output: Output,
     **given: Any,
 ) -> None:
-    """Channels to the card's processes: how long a message takes, its acknowledgement included.
+    """Measure the latency of messages over channels to the card's processes, including the acknowledgement.
 
     Messages follow each other on one channel; a figure is their mean.
     """
@@ -102,9 +102,9 @@ def _channel_latency(
 
 
 def _channel_bandwidth(cc: Compiler = None, *, output: Output, **given: Any) -> None:
-    """Channels to the card's processes: bytes a second of a payload in messages of one size.
+    """Measure the throughput of channels to the card's processes, for a payload in messages of one size.
 
-    In mode direct a message goes in parts of 56 bytes, 500 of them at most for each process, as all are alike.
+    In mode direct a message has parts of 56 bytes, at most 500 of them per process, as all are alike.
     """
     from nicety.bench.channels import bench_channels, channel_figure, channel_text
 

@@ -1,4 +1,4 @@
-"""Commands that measure: the options that all of them have, and what becomes of a report."""
+"""Commands that measure: their common options, and the output of reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _R = TypeVar("_R", bound=Mapping[str, Any])
 
 @dataclass(frozen=True)
 class Output:
-    """Where a command's report goes: files, and stdout as text or JSON."""
+    """The destinations of a command's report: files, and stdout as text or JSON."""
 
     files: Files
     as_json: bool
@@ -45,15 +45,15 @@ class Output:
         """Run a benchmark, write its files, and print it.
 
         Args:
-            run: measures, given a function that it tells its `progress`.
-            text: makes the report a text.
-            figure: makes it a picture.
-            spread: whether it is spread over the processes of the command, where MPI has started several.
-            tells: whether it also has `news` on its way.
-            shown: what of it is shown, for both.
+            run: measures; gets a function to call with its `progress`.
+            text: converts the report to text.
+            figure: converts it to a picture.
+            spread: whether it is spread over the command's processes, if MPI has started several.
+            tells: whether it also reports `news` in progress.
+            shown: the part of it that is shown, for both.
 
         Raises:
-            Error: where handlers failed that are not allowed to, or points did, after all has been written.
+            Error: handlers failed that may not, or points failed. Raised after all output is written.
         """
         import warnings
 
@@ -112,14 +112,14 @@ def add(
     traces: bool = True,
     captures: bool = True,
 ) -> None:
-    """Add a command that measures: one of `nicety.cli.arguments.command`, whose `act` gets an `Output` as well.
+    """Add a measuring command: `nicety.cli.arguments.command` with an `act` that also gets an `Output`.
 
     Args:
-        group: what it is added to.
-        name: as the command line has it.
-        act: what it does.
+        group: the group to which it is added.
+        name: its name on the command line.
+        act: its function.
         requests: TypedDicts of its options.
-        text: what it says of itself, where that is not the first request's docstring.
+        text: its help, if that is not the first request's docstring.
         traces: whether it can write a timeline.
         captures: whether it has links.
     """

@@ -1,4 +1,4 @@
-"""The processes of a command that MPI has started several times, at once."""
+"""The processes of a command that MPI has started several times concurrently."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from nicety import _native
 
 _STARTED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
-"""What launchers of MPI say of their processes: their number."""
+"""Environment variables of MPI launchers with the number of their processes."""
 _LOOKS = 32
-"""How often a process looks whether messages have come before it lets others run."""
+"""Number of checks for messages before a process lets others run."""
 
 
 class Silent(SystemExit):
-    """Leaves with a status of which another process tells."""
+    """Exits with a status that another process reports."""
 
     silent = True
 
@@ -35,18 +35,18 @@ class Silent(SystemExit):
 def processes(*, spread: bool, what: str = "") -> Iterator[bool]:
     """Share the block with the other processes of the command, if there are any.
 
-    All enter it, with the same command; it gives whether this is the first process, which alone goes on behind it. Of
-    an error that several have, the first that has it tells it.
+    All enter it, with the same command. It yields whether this is the first process, which alone continues after it. Of
+    an error in several processes, the first of them reports it.
 
     Args:
-        spread: whether the block's simulations are spread over the processes; if not, the first one enters it alone.
-        what: the command, in a note that it is not spread.
+        spread: whether the block's simulations are spread over the processes; if not, only the first one enters it.
+        what: the command, for a note that it is not spread.
 
     Raises:
-        InputError: there are several processes, but no MPI to connect them, or not of the same command.
-        Silent: another process tells of an error, or writes what has come of the command.
+        InputError: there are several processes, but no MPI to connect them, or they run different commands.
+        Silent: another process reports an error, or writes the command's result.
     """
-    # The processes of a study have points of their own to run.
+    # Each process of a study runs its own points.
     world = None if is_collected() else _world()
     if world is None:
         yield True
@@ -61,12 +61,12 @@ def processes(*, spread: bool, what: str = "") -> Iterator[bool]:
         note(f"{what} is not spread over processes; {world.size - 1} of {world.size} have nothing to do")
     told = contextlib.ExitStack()
     if not is_first:
-        # What several would say, the first one says.
+        # The first process prints the messages common to several.
         told.enter_context(contextlib.redirect_stdout(io.StringIO()))
         told.enter_context(contextlib.redirect_stderr(io.StringIO()))
     try:
         with told:
-            # Who has nothing to do waits for the first one, and leaves.
+            # Idle processes wait for the first one, and exit.
             if spread or is_first:
                 yield is_first
     except BaseException as error:
@@ -89,8 +89,8 @@ def _status(error: BaseException) -> int:
 
 
 def _leave(own: _native.Peers, status: int) -> tuple[int, int]:
-    """Leave with a status. The first process that has left with an error, and its status; 0 of process 0 if none."""
-    # All are interrupted at once, and those who wait here wait for the others to end.
+    """Leave with a status. Return the first process that left with an error, and its status; else process 0 and 0."""
+    # All are interrupted at once, and those waiting here wait for the others to end.
     ends = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.signal(number, signal.SIG_IGN) for number in ends}
     try:
@@ -155,7 +155,7 @@ class _Exchange:
                     taken[rank] = bytes(came)
                     others.remove(rank)
             looks += 1
-            # Where processes are more than cores, another one is to go on.
+            # With more processes than cores, another one must run.
             if looks > _LOOKS:
                 time.sleep(2e-5)
         mpi.Request.Waitall(sent)

@@ -33,9 +33,9 @@ def _run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a study; what is in DIR already is not run again.
+    """Run a study. Points with results in DIR are not run again.
 
-    DIR gets a file for each point, table.csv, and table.parquet where pyarrow is installed.
+    DIR gets a file per point, table.csv, and table.parquet if pyarrow is installed.
     """
     from nicety.cli.output import failed, note, print_json, say
     from nicety.cli.progress import progress
@@ -74,7 +74,7 @@ def _report(
         "report.html"
     ),
 ) -> None:
-    """Write a page about a sweep, one file: plots, breakdowns by stage, the table, cards and their hashes."""
+    """Write a page about a sweep as one file: plots, breakdowns by stage, the table, cards and their hashes."""
     from nicety.sweeps.page import sweep_report
 
     sweep_report(folder, output)

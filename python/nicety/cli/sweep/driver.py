@@ -29,18 +29,18 @@ def sweep_study(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Run a study, a command at every point of a grid; otherwise as `sweep`.
+    """Run a study, a command at every point of a grid; otherwise like `sweep`.
 
     Args:
         study: its file.
-        folder: where results are kept; one with the file's name, without its ending, in the current folder.
-        executor: runs the points, in processes that have nicety; processes of this machine where it is left out.
-        jobs: how many processes of this machine; as many as CPUs where it is left out.
-        progress: called with the number of points that are done, and that there are.
+        folder: the folder for results. The default has the file's name, without its extension, in the current folder.
+        executor: runs the points, in processes that have nicety. The default is processes of this machine.
+        jobs: the number of processes of this machine. The default is the number of CPUs.
+        progress: called with the number of points done, and the total.
 
     Raises:
-        InputError: something of the study cannot be; with file, line and field.
-        RunError: processes cannot be started.
+        InputError: a part of the study is invalid; with file, line and field.
+        RunError: processes do not start.
     """
     path = Path(study)
     read = read_study(path)
@@ -54,7 +54,7 @@ def sweep_study(
 
 
 def summary(found: Sweep) -> dict[str, Any]:
-    """What a sweep came to, as JSON."""
+    """The result of a sweep, as JSON."""
     failed = {point.key: error for point, error in found.failed}
     return {
         "version": _native.version(),
@@ -72,7 +72,7 @@ def summary(found: Sweep) -> dict[str, Any]:
 
 
 def study_text(study: Path, found: Sweep) -> str:
-    """What a sweep came to, as text."""
+    """The result of a sweep, as text."""
     before = f", {found.before} of them before" if found.before else ""
     lines = [
         f"# nicety sweep v{_native.version()}",
@@ -89,7 +89,7 @@ def study_text(study: Path, found: Sweep) -> str:
 
 
 _MOST = 40
-"""Lines of points that are shown."""
+"""Maximum number of lines shown about points."""
 
 
 def _some(lines: list[str]) -> list[str]:

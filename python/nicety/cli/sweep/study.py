@@ -1,4 +1,4 @@
-"""Studies as TOML: a command, options that are the same everywhere, and a grid of those that are not."""
+"""Studies as TOML: a command, its constant options, and a grid of the others."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Study:
     """A study that has been checked.
 
     Attributes:
-        run: the command, as it is written.
-        words: the same, in words.
-        command: what it names.
+        run: the command as written.
+        words: the same, split into words.
+        command: the command that it names.
         options: fields and values of all points.
         grid: the values of each field.
     """
@@ -45,13 +45,13 @@ class Study:
 
     def arguments(self, values: Mapping[str, Any]) -> list[str]:
         """The arguments of the command line at a point."""
-        # What is behind `--` comes last.
+        # The values after `--` are last.
         given = sorted({**self.options, **values}.items(), key=lambda field: self.command.is_rest(field[0]))
         return [*self.words, *(word for name, value in given for word in self.command.words(name, value))]
 
 
 class _Wrong(Exception):
-    """Something of a study cannot be: the keys that lead there, and what is wrong."""
+    """An invalid part of a study: the keys that lead there, and the problem."""
 
     def __init__(self, keys: Sequence[str], text: str) -> None:
         super().__init__(text)
@@ -62,7 +62,7 @@ def read_study(path: Path) -> Study:
     """Read a study.
 
     Raises:
-        InputError: it cannot be read, or something in it cannot be; with file, line and field.
+        InputError: it is unreadable, or a part of it is invalid; with file, line and field.
     """
     try:
         with path.open("rb") as file:
@@ -78,7 +78,7 @@ def read_study(path: Path) -> Study:
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path}: this is no TOML: {error}") from error
         except ValueError as error:
-            # Python reads no longer ones.
+            # Python reads no longer numbers.
             raise InputError(f"{path}: a number in it has too many digits") from error
         return _checked(document)
     except RecursionError as error:
@@ -118,7 +118,7 @@ def _checked(document: Mapping[str, Any]) -> Study:
 
 
 def _check_differ(command: _Command, keys: Sequence[str], name: str, values: Sequence[Any]) -> None:
-    """Refuse values of which two mean the same."""
+    """Refuse two values with the same meaning."""
     seen: dict[str, Any] = {}
     for value in values:
         same = command.meaning(name, value)
@@ -184,10 +184,10 @@ class _Command:
                 raise _Wrong(["run"], f"{word}: a sweep keeps the report of each point, and writes no other files")
 
     def value(self, keys: Sequence[str], name: str, value: Any) -> Any:
-        """A field's value, a list as one text with commas.
+        """A field's value, a list as one comma-separated text.
 
         Raises:
-            _Wrong: the command has no such option, or it takes no such value.
+            _Wrong: the command has no such option, or does not accept the value.
         """
         field = "set" if name.startswith("set.") else name
         if name in _WRITES:
@@ -213,7 +213,7 @@ class _Command:
         return value
 
     def meaning(self, name: str, value: Any) -> str:
-        """A field's value by what it means: `"4Ki"` is 4096 where a size is, and `"100 ns"` is `"0.1us"`."""
+        """A field's value by its meaning: `"4Ki"` is 4096 for a size, and `"100 ns"` is `"0.1us"`."""
         if not name.startswith("set."):
             found = self._convert([], self._parameters[name], value)
             if not isinstance(found, str | Path):
@@ -221,7 +221,7 @@ class _Command:
         return str(meant_by(str(value)))
 
     def _convert(self, keys: Sequence[str], parameter: Any, value: Any) -> Any:
-        """The value as the command has it."""
+        """The value in the command's own type."""
         if isinstance(value, bool):
             return value
         try:
@@ -243,7 +243,7 @@ class _Command:
         return parameter is not None and parameter.nargs == -1
 
     def words(self, name: str, value: Any) -> list[str]:
-        """A field as the command line has it."""
+        """A field as command-line words."""
         if name.startswith("set."):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             return ["--set", f"{name.removeprefix('set.')}={text}"]
@@ -261,7 +261,7 @@ class _Command:
         """Parse the arguments of a point.
 
         Raises:
-            _Wrong: one is missing.
+            _Wrong: an argument is missing.
         """
         rest = list(arguments[len(self.all) - len(self._rest) :])
         try:
@@ -275,7 +275,7 @@ def _is_option(parameter: Any) -> bool:
 
 
 def _line_of(text: str, keys: Sequence[str]) -> int:
-    """The line of a document at which the first statement begins that has a key; 1 where there is none."""
+    """The line at which the first statement with a key begins, or 1 if there is none."""
     table: list[str] = []
     for line, statement in _statements(text):
         found: Any = tomllib.loads(statement)

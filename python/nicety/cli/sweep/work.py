@@ -20,12 +20,12 @@ def run_command(arguments: Sequence[str]) -> Outcome:
     """Run a command, and keep the document that it prints.
 
     Args:
-        arguments: of the command line, but `--json`.
+        arguments: command-line arguments without `--json`.
     """
     begin, said, error = time.perf_counter(), io.StringIO(), None
     with collected() as documents, _streams(said):
         try:
-            # Not among what is behind `--`.
+            # Not among the arguments after `--`.
             place = arguments.index("--") if "--" in arguments else len(arguments)
             arguments = [*arguments[:place], "--json", *arguments[place:]]
             commands(args=arguments, prog_name="nicety", standalone_mode=False)
@@ -45,7 +45,7 @@ def run_command(arguments: Sequence[str]) -> Outcome:
 
 @contextlib.contextmanager
 def _streams(said: io.StringIO) -> Iterator[None]:
-    """Keeps what is printed; not in threads, which share the streams."""
+    """Capture printed output; not in threads, which share the streams."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,1 +1,1 @@
-"""Commands about cards and what runs on their processors."""
+"""Commands about cards, and about programs on their processors."""

@@ -43,7 +43,7 @@ def _cc(
         bool, typer.Option("--flags", help="With --host: print the options that any C compiler takes for it.")
     ] = False,
 ) -> None:
-    """Compile C handlers, or a bare program, to an RV32 ELF file; or a program of a host."""
+    """Compile C handlers or a bare program to an RV32 ELF file, or compile a program of a host."""
     if flags:
         _print_flags(files, host=host)
         return

@@ -32,9 +32,9 @@ def _run(
 ) -> None:
     """Run a bare program to its end: ecall with a7 = 93 and the exit code in a0.
 
-    An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 1 where the program trapped, used up its
-    cycles or ended with another exit code than 0; what a function named with --entry returns is no exit code. With
-    --json the program's output goes to stderr.
+    An ecall with a7 = 64 writes a2 bytes at a1 to stdout. The status is 1 if the program trapped, used up its cycles or
+    ended with an exit code other than 0. The return value of a function named with --entry is no exit code. With --json
+    the program's output goes to stderr.
     """
     from nicety import _native
     from nicety.cli.output import note, print_json, say
@@ -65,7 +65,7 @@ def _run(
         with progress(f"running {file.name}"):
             text, _ = _native.hpu_run(elf, entry, max_cycles, spec, take)
     except InputError as error:
-        # The processor saw bytes, not the file they came from.
+        # The processor saw bytes, not their file.
         raise InputError(f"{file}: {error}") from error
     if stream.isatty():
         stream.write(printable_text(decode(b"", True)))
@@ -82,7 +82,7 @@ def _run(
         limited = report["cycles"] >= report["cycle_limit"] and max_cycles is None
         note(f"{file}: {report['trap']}" + ("; --max-cycles sets another limit" if limited else ""))
         raise typer.Exit(1)
-    # A function that was named gives a value, and no verdict.
+    # A named function returns a value, not a verdict.
     if entry is None and report["exit_code"] != 0:
         note(f"{file}: it ended with exit code {report['exit_code']}")
         raise typer.Exit(1)

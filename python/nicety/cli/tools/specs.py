@@ -33,7 +33,7 @@ def _show(
     overrides: Overrides = None,
     as_json: Json = False,
 ) -> None:
-    """Print every value of a card, its source and how well it is founded."""
+    """Print every value of a card with its source and the evidence for it."""
     from nicety import _native
     from nicety.cli.output import print_json, say
     from nicety.shared.text import printable
@@ -50,13 +50,13 @@ def _show(
     heading.append(f"hash {spec['hash']}")
     rows = [["# key", "value", "kind", "source"]]
     rows += [[p["key"], p["value"], p["kind"], _source(p)] for p in spec["parameters"]]
-    # Each is one line, whatever a title has in it.
+    # Each is one line, even if a title has several.
     lines = [f"# {printable(line)}" for line in heading]
     say("\n".join([*lines, "", *align(rows)]) + "\n")
 
 
 def _source(parameter: dict[str, Any]) -> str:
-    """Where a value comes from, and all else that is known of it."""
+    """The source of a value, and all other known facts about it."""
     extra = [
         f"{what} {parameter[key]}" if what else parameter[key]
         for what, key in (("against", "against"), ("instead of", "replaces"), ("", "note"))
@@ -70,7 +70,7 @@ def _source(parameter: dict[str, Any]) -> str:
 def _check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The path of a spec file.")],
 ) -> None:
-    """Check a spec file; say where it is wrong and what to write."""
+    """Check a spec file, and report the place and the correction of each error."""
     from nicety import _native
     from nicety.cli.output import say
 

@@ -1,1 +1,1 @@
-"""Channels and processes: what network flow processors offer to programs."""
+"""Channels and processes: the interface of network flow processors to programs."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Channels(ProcessCalls):
-    """The processes on a host's card, the memories that they have there, and channels to them: `host.channels`."""
+    """The processes on a host's card, their memories there, and channels to them: `host.channels`."""
 
     def __init__(self, calls: _native.Calls, loaded: Loaded) -> None:
         super().__init__(calls, loaded)
@@ -21,7 +21,7 @@ class Channels(ProcessCalls):
         self._channels = _native.ChannelCalls(calls)
 
     def open(self) -> Device:
-        """Open the device, by which the host subscribes to channels. Takes no virtual time."""
+        """Open the device through which the host subscribes to channels. Takes no virtual time."""
         return Device(self._channels, self._calls.rank)
 
     def __repr__(self) -> str:

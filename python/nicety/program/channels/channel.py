@@ -1,4 +1,4 @@
-"""Channels between a host and the processes on its card: synchronous messages, of up to 56 bytes or of any size.
+"""Channels between a host and the processes on its card: synchronous messages of up to 56 bytes or of any size.
 
     async def main(host):
         host.channels.start(nicety.Processes("echo.c"), "echo", microengine=0, args=(7,))
@@ -7,8 +7,8 @@
         await channel.send(b"a message")
         return await channel.receive(9)
 
-A call ends when both ends have come and the message has passed. Both ends name the same size and the same kind, direct
-or indirect; where they do not, both are told.
+A call ends when both ends have arrived and the message has passed. Both ends must name the same size and the same kind,
+direct or indirect. If they differ, both get an error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nicety import _native
 
 DIRECT_BYTES = 56
-"""Most bytes of a direct message."""
+"""Maximum bytes of a direct message."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Device:
         """Subscribe to a target: a channel to the process that has registered it with `channel_register`.
 
         Raises:
-            RunError: where no process has, or another channel is there.
+            RunError: no process has registered it, or it has another channel.
         """
         target = whole(target, "target", U32)
         return self._calls.subscribe(target, lambda number: Channel(self._calls, self._rank, number, target))
@@ -58,21 +58,21 @@ class Device:
     def select(
         self, alternatives: Iterable[Alternative], *, timeout_ns: float | None = None
     ) -> Awaitable[tuple[int, bytes]]:
-        """Receive from the first of several channels whose process writes.
+        """Receive from the first of several channels with a writing process.
 
             number, message = await device.select([first.message(8), second.message(8)])
 
         Args:
-            alternatives: what may be received, one of each channel: `channel.message(bytes)` and
-                `channel.bulk_message(buffer)`. Where several processes wait already, the first of the list is taken.
-            timeout_ns: how long to wait for one of them; for ever if left out.
+            alternatives: the possible messages, one per channel: `channel.message(bytes)` and
+                `channel.bulk_message(buffer)`. If several processes wait already, the first of the list is taken.
+            timeout_ns: maximum wait for one of them; for ever by default.
 
         Returns:
-            Which alternative, and the bytes of a direct message; those of an indirect one are in its buffer.
+            The index of the alternative, and the bytes of a direct message. Those of an indirect one are in its buffer.
 
         Raises:
-            TimedOut: where no process came in time.
-            RunError: where the process that came has another size or kind.
+            TimedOut: no process arrived in time.
+            RunError: the process has another size or kind.
         """
         return self._calls.select([self._alternative(alternative) for alternative in alternatives], timeout_ns)
 
@@ -90,9 +90,10 @@ class Device:
 
 
 class Channel:
-    """A channel to a process, made by `device.subscribe`. It carries messages both ways, one at a time in each.
+    """A channel to a process, made by `device.subscribe`.
 
-    A timeout bounds the wait for the process; once it has come, the message passes. One that is left out is for ever.
+    It carries messages both ways, one at a time in each direction. A timeout bounds the wait for the process; once it
+    has arrived, the message passes. The default is for ever.
     """
 
     def __init__(self, calls: _native.ChannelCalls, rank: int, number: int, target: int) -> None:
@@ -102,26 +103,26 @@ class Channel:
         self._target = target
 
     def is_of(self, calls: _native.ChannelCalls) -> bool:
-        """Whether it is a channel of the host whose calls these are."""
+        """Whether it is a channel of the host with these calls."""
         return self._calls is calls
 
     @property
     def number(self) -> int:
-        """The number that it is known by on its host."""
+        """Its number on its host."""
         return self._number
 
     @property
     def target(self) -> int:
-        """The target that it was subscribed to."""
+        """The target to which it is subscribed."""
         return self._target
 
     def send(self, message: bytes | Buffer, *, timeout_ns: float | None = None) -> Awaitable[None]:
         """Send 1 to 56 bytes, for the process's `channel_read`.
 
         Raises:
-            InputError: where it is no bytes, or too many; use `send_ind`.
-            TimedOut: where the process did not come in time.
-            RunError: where it expects another size, or an indirect message.
+            InputError: it is no bytes, or too many; use `send_ind`.
+            TimedOut: the process did not arrive in time.
+            RunError: the process expects another size, or an indirect message.
         """
         if isinstance(message, Buffer):
             self._calls.check(message)
@@ -133,12 +134,12 @@ class Channel:
         return self._calls.send(self._number, bytes(message), timeout_ns)
 
     def receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[bytes]:
-        """Receive exactly so many bytes, 1 to 56, from the process's `channel_write`.
+        """Receive exactly `length_bytes` bytes, 1 to 56, from the process's `channel_write`.
 
         Raises:
-            InputError: where it is none, or too many; use `receive_ind`.
-            TimedOut: where the process did not come in time.
-            RunError: where it has another size, or an indirect message.
+            InputError: no bytes, or too many; use `receive_ind`.
+            TimedOut: the process did not arrive in time.
+            RunError: the process has another size, or an indirect message.
         """
         return self._calls.receive(self._number, length_bytes, timeout_ns)
 
@@ -146,8 +147,8 @@ class Channel:
         """Send a buffer by an indirect message, for the process's `channel_read_ind`.
 
         Raises:
-            TimedOut: where the process did not come in time.
-            RunError: where it expects another size, or a direct message; where DMA failed too often.
+            TimedOut: the process did not arrive in time.
+            RunError: the process expects another size, or a direct message; or DMA failed too often.
         """
         return self._calls.send_ind(self._number, buffer, timeout_ns)
 
@@ -155,13 +156,13 @@ class Channel:
         """Receive an indirect message that fills a buffer, from the process's `channel_write_ind`.
 
         Raises:
-            TimedOut: where the process did not come in time.
-            RunError: where it has another size, or a direct message; where DMA failed too often.
+            TimedOut: the process did not arrive in time.
+            RunError: the process has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.receive_ind(self._number, buffer, timeout_ns)
 
     def message(self, length_bytes: int) -> Alternative:
-        """An alternative of `Device.select`: a direct message of so many bytes."""
+        """An alternative of `Device.select`: a direct message of `length_bytes` bytes."""
         return Alternative(self, whole(length_bytes, "length_bytes", U32))
 
     def bulk_message(self, buffer: Buffer) -> Alternative:
@@ -170,7 +171,7 @@ class Channel:
         return Alternative(self, buffer)
 
     def close(self) -> Awaitable[None]:
-        """Close the channel. A process that waits at its end is told.
+        """Close the channel. A process that waits at its end is notified.
 
         Raises:
             RunError: where it is not open, or a thread is in a call on it.

@@ -81,7 +81,7 @@ class Operations(CardCalls):
         there must have the option `op_get`. The arguments are those of `put`.
 
         Raises:
-            InputError: as `put`.
+            InputError: see `put`.
             RunError: as `put`.
         """
         get = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, 0, user_ptr, False)
@@ -139,7 +139,7 @@ class Operations(CardCalls):
         same. The other arguments are those of `atomic`. It ends with a `PTL_EVENT_REPLY` of `get_md`.
 
         Raises:
-            InputError: as `atomic`.
+            InputError: see `atomic`.
             RunError: as `atomic`.
         """
         put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
@@ -172,7 +172,7 @@ class Operations(CardCalls):
         `fetch_atomic`.
 
         Raises:
-            InputError: as `atomic`.
+            InputError: see `atomic`.
             RunError: as `atomic`; where the operator needs an operand, or takes none.
         """
         put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)

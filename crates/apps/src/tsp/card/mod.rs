@@ -14,9 +14,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Most cities of the card's program.
+/// Maximum cities of the card's program.
 pub const MOST_CITIES: usize = 256;
-/// Most climbers of the card's program.
+/// Maximum climbers of the card's program.
 pub const MOST_CLIMBERS: usize = 64;
 
 /// The offsets of the job's parts, as in `tsp.h`.
@@ -28,13 +28,13 @@ mod job {
 /// The manager's target.
 const TARGET: u32 = 1;
 
-/// How a climber computes distances.
+/// A climber's source of distances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Distances {
-    /// By an integer square root each time.
+    /// An integer square root each time.
     Root,
-    /// From a table in CLS.
+    /// A table in CLS.
     #[default]
     Table,
 }
@@ -46,34 +46,34 @@ pub struct TspJob {
     pub cities: Vec<(u16, u16)>,
     /// The number of the first climb.
     pub first: u32,
-    /// Climbs to make in all.
+    /// The number of climbs.
     pub climbs: u32,
-    /// Climbers, each on a microengine of its own; the manager has one more.
+    /// Climbers, each on a microengine of its own. The manager has one more.
     pub climbers: usize,
     /// The seed of the climbs' random numbers.
     pub seed: u32,
-    /// How distances are computed.
+    /// The source of distances.
     pub distances: Distances,
 }
 
 /// The result of climbing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TspRun {
-    /// The shortest tour, and of several the one with the lowest number.
+    /// The shortest tour; of equal ones the one with the lowest number.
     pub best: Best,
-    /// From the host's message with the job to its receipt of the tour.
+    /// The time from the host's message with the job to its receipt of the tour.
     pub time: Duration,
-    /// The use of the climbers' cycles, all together.
+    /// The sum of the climbers' use of cycles.
     pub climbers: ContextCounters,
     /// Instructions of all processes.
     pub instructions: u64,
 }
 
 impl TspJob {
-    /// Refuses jobs that the card's program, or the card, has no room for.
+    /// Refuses jobs that do not fit the card's program or the card.
     ///
     /// # Errors
-    /// [`ExperimentError::Input`] with what to write.
+    /// [`ExperimentError::Input`] with a correction.
     pub fn check(&self, spec: &NfpSpec) -> Result<(), ExperimentError> {
         let wrong = |text: String| Err(ExperimentError::Input(text));
         let (cities, climbers) = (self.cities.len(), self.climbers);
@@ -111,12 +111,11 @@ impl TspJob {
     }
 }
 
-/// Climbs on a card: the manager on microengine 0, a climber on each behind it; the host sends the job and
-/// gets the tour by a channel. `elf` is `tsp.c`, compiled for the spec's isa; setting `interrupt` from
-/// outside ends the run.
+/// Climbs on a card, with the manager on microengine 0 and one climber on each following one. The host sends the job and receives
+/// the tour by a channel. `elf` is `tsp.c`, compiled for the spec's isa; setting `interrupt` from outside ends the run.
 ///
 /// # Errors
-/// When the job is invalid, the program does not fit, a process is stopped, or the channel fails.
+/// When the job is invalid, the program does not fit, a process stops, or the channel fails.
 pub fn run(
     spec: &NfpSpec,
     elf: &[u8],
@@ -126,10 +125,10 @@ pub fn run(
     run_watched(spec, elf, job, interrupt, None)
 }
 
-/// How often, in card time, climbs are counted for the progress display.
+/// The interval, in card time, at which climbs are counted for the progress display.
 const LOOK_EVERY: Duration = Duration::from_us(1000);
 
-/// Climbs as [`run`], and adds climbs to `made` when they are handed out.
+/// Climbs as [`run`], and adds climbs to `made` when the manager hands them out.
 ///
 /// # Errors
 /// As [`run`].
@@ -173,7 +172,7 @@ fn start(bench: &Bench, climbers: usize) -> Result<Vec<(usize, usize)>, Experime
     Ok((0..=climbers).map(|core| (core, 0)).collect())
 }
 
-/// The host's part: sends the job, and gets the best tour; returns its time.
+/// Sends the job as the host, and returns the best tour and its time.
 async fn ask(bench: &Bench, job: &TspJob) -> Result<(Best, Duration), ExperimentError> {
     let (order, tour) =
         (bench.memory.allocate(job::ORDER as u64)?, bench.memory.allocate(MOST_CITIES as u64)?);

@@ -1,9 +1,9 @@
-//! The climbs of `handlers/nfp/tsp.c`, natively.
+//! The climbs of `handlers/nfp/tsp.c`, in native code.
 
 use super::MOST_CITIES;
 use nicety_nic::nfp::crc32;
 
-/// The distance of two cities, rounded to the nearest whole number (TSPLIB's EUC_2D).
+/// Returns the distance of two cities, rounded to the nearest whole number (TSPLIB's EUC_2D).
 pub fn distance(a: (u16, u16), b: (u16, u16)) -> u32 {
     let (dx, dy) = (u32::from(a.0.abs_diff(b.0)), u32::from(a.1.abs_diff(b.1)));
     let square = dx * dx + dy * dy;
@@ -13,8 +13,8 @@ pub fn distance(a: (u16, u16), b: (u16, u16)) -> u32 {
 
 /// A tour that a climb has found.
 ///
-/// Of two, the better is the shorter one, and of equally long ones that of the climb with the lower number: which one is
-/// the best of some climbs does not depend on the order in which they are made.
+/// The better of two tours is the shorter one; of equally long tours it is that with the lower climb number. So the best of some
+/// climbs does not depend on their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Best {
     /// Its length.
@@ -25,7 +25,7 @@ pub struct Best {
     pub tour: Vec<u8>,
 }
 
-/// Makes any number of climbs, with the memory of one.
+/// Makes any number of climbs, in the memory of one.
 #[derive(Clone, Debug)]
 pub struct Climber {
     cities: usize,
@@ -38,7 +38,7 @@ pub struct Climber {
 }
 
 impl Climber {
-    /// A climber among these cities, whose climbs' random numbers come from `seed`.
+    /// Returns a climber among these cities. Its random numbers come from `seed`.
     ///
     /// # Panics
     /// With fewer than 5 cities or more than [`MOST_CITIES`], or coordinates of 32768 or more.
@@ -51,7 +51,7 @@ impl Climber {
         Climber { cities: n, seed, table, tour: vec![0; n], road: vec![0; n] }
     }
 
-    /// The climb of this number: the length of its tour, and the cities in order.
+    /// Makes climb `number`, and returns the length of its tour and the cities in order.
     pub fn climb(&mut self, number: u32) -> (u32, &[u8]) {
         let n = self.cities;
         self.shuffle(crc32(self.seed, number) | 1);
@@ -80,7 +80,7 @@ impl Climber {
         }
     }
 
-    /// The best of these climbs; `None` of none.
+    /// Returns the best of these climbs; `None` without climbs.
     pub fn best(&mut self, numbers: impl IntoIterator<Item = u32>) -> Option<Best> {
         let mut best: Option<Best> = None;
         for number in numbers {
@@ -111,7 +111,7 @@ impl Climber {
         }
     }
 
-    /// The distances from the city at this place of the tour.
+    /// Returns the distances from the city at this place of the tour.
     fn row(&self, place: usize) -> &[u16] {
         let city = usize::from(self.tour[place]);
         &self.table[city * self.cities..][..self.cities]

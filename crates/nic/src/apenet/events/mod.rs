@@ -1,10 +1,10 @@
-//! Events: completions that the card writes to a queue in host memory, and the driver's copies of them to the queues of
+//! Events: completions that the card writes to a queue in host memory. The driver copies them to the queues of
 //! processes.
 //!
-//! Both queues are bounded. An event for which one of them has no room is lost; it is counted, and the next call of the
-//! process that takes an event fails and says so.
+//! Both queues are bounded. An event without room in one of them is lost and counted. The next call of the process for
+//! an event then fails with that error.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `queues.rs` | the queues, without time |
 
@@ -21,16 +21,16 @@ use nicety_types::{MessageId, Path};
 use queues::{Missing, Noted, Waiting};
 use std::rc::Rc;
 
-/// Whose time an event's notice continues.
+/// The path that continues when a thread notices an event.
 pub(in crate::apenet) enum Follow<'p> {
-    /// The thread's, or the event's where the thread waited for it.
+    /// The thread's, or the event's if the thread waited for it.
     Thread(&'p mut Path),
     /// The event's.
     Event,
 }
 
 impl Card {
-    /// Writes an event of a process to host memory, behind the writes before it.
+    /// Writes an event of a process to host memory, after earlier writes.
     pub(in crate::apenet) fn complete(
         self: &Rc<Card>,
         process: u32,
@@ -69,8 +69,8 @@ impl Card {
         self.events.changed.notify_all();
     }
 
-    /// The driver copies the first event of the card's queue to the queue of its process; `caused` is the path of the
-    /// handler or poll that found it.
+    /// Copies the first event of the card's queue to the queue of its process, as the driver does. `caused` is the path
+    /// of the handler or poll that found it.
     async fn copy_event(&self, caused: Option<&Path>) {
         let copying = self.events.copying.acquire().await;
         let first = self.events.written.borrow().front().cloned();
@@ -94,7 +94,7 @@ impl Card {
         self.events.changed.notify_all();
     }
 
-    /// The driver's interrupt handler, which takes all events that have come; one interrupt at a time.
+    /// The driver's interrupt handler, which takes all written events; one interrupt at a time.
     pub(in crate::apenet) async fn serve_interrupts(self: Rc<Card>) {
         loop {
             let events = &self.events;
@@ -110,15 +110,16 @@ impl Card {
         }
     }
 
-    /// Whether a process need not wait for an event that it wants: it is there, or will not come.
+    /// Whether a process need not wait for a wanted event: it is in the queue, or will not come.
     fn has(&self, process: u32, wanted: Wanted) -> bool {
         self.events.find(process, wanted).is_some()
     }
 
-    /// Takes the next event that a process wants. Returns its path, too, with what it took to notice it.
+    /// Takes the next event that a process wants. Returns also its path, including the time to notice it.
     ///
     /// # Errors
-    /// When events of the process were lost, which is reported once; when the end of the operation has been told.
+    /// When events of the process were lost (reported once), or when the completion of the operation was reported
+    /// before.
     pub(in crate::apenet) async fn take_event(
         self: &Rc<Card>,
         process: u32,
@@ -160,7 +161,7 @@ impl Card {
         }
     }
 
-    /// The thread that waited for an event runs again.
+    /// Resumes the thread that waited for an event.
     async fn wake(&self, process: u32, wanted: Wanted, follow: &mut Follow<'_>) {
         let its = match self.events.find(process, wanted) {
             Some(Ok(at)) => self.events.path(process, at),
@@ -175,7 +176,7 @@ impl Card {
         }
     }
 
-    /// A thread takes the event that it has found; none if another was faster.
+    /// Takes the event that a thread has found; none if another thread was faster.
     async fn notice(
         &self,
         process: u32,
@@ -184,7 +185,7 @@ impl Card {
         copied: bool,
     ) -> Option<(Event, Path)> {
         if !copied {
-            // It reads the queue; a thread that has polled the event itself has seen it.
+            // The thread reads the queue. If it polled the event itself, it has seen it.
             self.kernel.cpus().notice(&mut Path::clock(self.sim.now()), None).await;
         }
         let Noted { event, path: mut its, message } = self.events.remove(process, wanted)?;
@@ -214,7 +215,7 @@ impl Card {
         }
     }
 
-    /// Takes an event that a process wants if it has come: looks once.
+    /// Takes an event that a process wants, if there is one. Looks once.
     ///
     /// # Errors
     /// As [`Card::take_event`].

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
-/// An event, the path to it, and the message that it is about.
+/// An event, its path and its message.
 #[derive(Clone)]
 pub(in crate::apenet) struct Noted {
     pub(in crate::apenet) event: Event,
@@ -22,11 +22,11 @@ pub(in crate::apenet) struct Noted {
 /// The events that a call takes.
 #[derive(Clone, Copy)]
 pub(in crate::apenet) enum Wanted {
-    /// The next one.
+    /// The next event.
     Any,
-    /// That of another process's put or send.
+    /// The event of another process's put or send.
     Received,
-    /// That an operation has ended, or was refused.
+    /// The completion or refusal of an operation.
     End(Operation),
 }
 
@@ -39,7 +39,7 @@ impl Wanted {
         }
     }
 
-    /// The text of a wait for it.
+    /// A text that describes the wait.
     pub(in crate::apenet) fn text(self, process: u32) -> String {
         let what = match self {
             Wanted::Any if process == LIBRARY => return "messages".to_owned(),
@@ -51,12 +51,12 @@ impl Wanted {
     }
 }
 
-/// Why a process finds no event, and none will come.
+/// The reason why a process finds no event, now or later.
 #[derive(Clone, Copy)]
 pub(in crate::apenet) enum Missing {
-    /// So many were lost.
+    /// The number of lost events.
     Lost(u64),
-    /// The operation is none of the process, or its end has been told.
+    /// The process has no such operation, or its completion was reported.
     Ended(Operation),
 }
 
@@ -64,7 +64,7 @@ pub(in crate::apenet) enum Missing {
 #[derive(Default)]
 struct Queue {
     events: VecDeque<Noted>,
-    /// Operations whose end has not been told, and whether each is a get.
+    /// Operations without a reported completion, and whether each is a get.
     open: FxHashMap<Operation, bool>,
     lost: u64,
     /// Threads of the process that wait for an event.
@@ -72,7 +72,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// An event has been taken or lost. A refused put's bytes are being read all the same: it ends when they have been.
+    /// Records that an event was taken or lost. A refused put ends only when its bytes have been read.
     fn told(&mut self, event: &Event) {
         let Some(operation) = event.operation() else { return };
         if !matches!(event.kind, EventKind::Refused(..)) || self.open.get(&operation) == Some(&true) {
@@ -83,16 +83,16 @@ impl Queue {
 
 /// The queues of a host.
 pub(in crate::apenet) struct Events {
-    /// Those in the card's queue, in order.
+    /// Events in the card's queue, in order.
     pub(in crate::apenet) written: RefCell<VecDeque<(u32, Noted)>>,
-    /// Places of the card's queue that are taken, or will be by events on the bus.
+    /// Entries of the card's queue in use, or reserved for events on the bus.
     pub(in crate::apenet) taken: Cell<u64>,
-    /// By process; a process that has no queue gets no events.
+    /// By process. A process without a queue gets no events.
     queues: RefCell<BTreeMap<u32, Queue>>,
     pub(in crate::apenet) notify: Cell<Notify>,
-    /// Notified when an event has been written or copied, or the way of notification changes.
+    /// Notified when an event has been written or copied, or the kind of notification changes.
     pub(in crate::apenet) changed: Signal,
-    /// Held by whoever copies an event.
+    /// Held while an event is copied.
     pub(in crate::apenet) copying: Server,
     pub(in crate::apenet) vector: Vector,
 }
@@ -120,7 +120,7 @@ impl Events {
         self.queues.borrow().contains_key(&process)
     }
 
-    /// How programs learn of events.
+    /// The kind of notification.
     pub(in crate::apenet) fn notify(&self) -> Notify {
         self.notify.get()
     }
@@ -130,14 +130,14 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// A process posts an operation, of which events will tell.
+    /// Records a posted operation, which events will complete.
     pub(in crate::apenet) fn posted(&self, process: u32, operation: Operation, get: bool) {
         if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
             queue.open.insert(operation, get);
         }
     }
 
-    /// The driver copies an event to the queue of its process. Returns whether there was room.
+    /// Copies an event to the queue of its process, as the driver does. Returns whether there was room.
     pub(in crate::apenet) fn copy(&self, process: u32, noted: Noted, limit: usize) -> bool {
         let mut queues = self.queues.borrow_mut();
         match queues.get_mut(&process).filter(|queue| queue.events.len() < limit) {
@@ -147,7 +147,7 @@ impl Events {
         true
     }
 
-    /// An event of a process was lost.
+    /// Counts a lost event of a process.
     pub(in crate::apenet) fn lose(&self, process: u32, event: &Event) {
         if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
             queue.lost += 1;
@@ -155,19 +155,20 @@ impl Events {
         }
     }
 
-    /// A process hears that events of its were lost.
+    /// Clears the lost events of a process once they are reported.
     pub(in crate::apenet) fn forgive(&self, process: u32) {
         if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
             queue.lost = 0;
         }
     }
 
-    /// The path of an event that is there.
+    /// The path of the event at index `at`.
     pub(in crate::apenet) fn path(&self, process: u32, at: usize) -> Path {
         self.queues.borrow()[&process].events[at].path.clone()
     }
 
-    /// The place of the first event that a process wants, or why none will come; none while it has not come.
+    /// Returns the index of the first event that a process wants, or the reason why none will come. None if it may
+    /// still come.
     pub(in crate::apenet) fn find(&self, process: u32, wanted: Wanted) -> Option<Result<usize, Missing>> {
         let queues = self.queues.borrow();
         let queue = queues.get(&process)?;
@@ -178,14 +179,14 @@ impl Events {
             return Some(Ok(at));
         }
         let Wanted::End(operation) = wanted else { return None };
-        // The refusal of a put whose bytes have been read may have been written.
+        // The put's bytes have been read, and its refusal may have been written.
         let written = |(owner, noted): &(u32, Noted)| *owner == process && wanted.takes(&noted.event);
         let ended = !queue.open.contains_key(&operation) && !self.written.borrow().iter().any(written);
         ended.then_some(Err(Missing::Ended(operation)))
     }
 
-    /// Whether a thread of a process polls the next event of the card's queue: one of the event's own process does, or
-    /// any other if none of that waits.
+    /// Whether a thread of this process polls the next event of the card's queue. The event's own process polls it, or
+    /// any other process if no thread of its own waits.
     pub(in crate::apenet) fn polls(&self, process: u32) -> bool {
         if self.notify.get() != Notify::Poll {
             return false;
@@ -195,8 +196,8 @@ impl Events {
         *owner == process || self.queues.borrow().get(owner).is_none_or(|queue| queue.waiting == 0)
     }
 
-    /// Refusals of this host's messages that no program has taken, by reason and refusing node, with their number; and
-    /// events that were lost and not reported, by process.
+    /// Refusals of this host's messages that no program has taken: their number by reason and refusing node. Also the
+    /// number of lost and unreported events, by process.
     pub(in crate::apenet) fn unnoticed(&self) -> (BTreeMap<(Refusal, NodeId), u64>, BTreeMap<u32, u64>) {
         let (written, queues) = (self.written.borrow(), self.queues.borrow());
         let waiting =
@@ -211,8 +212,8 @@ impl Events {
         (refused, lost.map(|(process, queue)| (*process, queue.lost)).collect())
     }
 
-    /// The queues of processes, for deadlock hints: the process, its events by name, those apart that say no more than that its
-    /// own buffers are free, and whether a thread of it waits.
+    /// The queues of processes, for deadlock hints: the process, its events by name, and whether one of its threads
+    /// waits. Events that only free the process's own buffers are left out.
     pub(in crate::apenet) fn queued(&self) -> Vec<(u32, BTreeMap<&'static str, u64>, bool)> {
         let of = |(&process, queue): (&u32, &Queue)| {
             let mut names: BTreeMap<&'static str, u64> = BTreeMap::new();
@@ -235,7 +236,7 @@ impl Events {
     }
 }
 
-/// A thread that waits for an event of its process.
+/// A guard for a thread that waits for an event of its process.
 pub(in crate::apenet) struct Waiting<'e> {
     events: &'e Events,
     process: u32,

@@ -1,5 +1,5 @@
-//! The memory that `send` and `recv` register: whole allocations, which stay registered for further messages until the card's
-//! table has no room for others.
+//! The memory that `send` and `recv` register: whole allocations. They stay registered for further messages until the
+//! card's table has no room for others.
 
 use crate::apenet::error::ApenetError;
 use crate::apenet::library::Process;
@@ -13,13 +13,13 @@ use std::rc::Rc;
 /// A registered allocation.
 struct Leased {
     region: Region,
-    /// Messages that use it.
+    /// Messages in transfer from or to it.
     users: Cell<u64>,
-    /// When it was used last, in uses of all.
+    /// The last use, as a count of all uses.
     used: Cell<u64>,
 }
 
-/// A registered allocation in use; if dropped, it may be deregistered.
+/// A registered allocation in use. Once dropped, it may be deregistered.
 pub(in crate::apenet) struct Lease(Rc<Leased>);
 
 impl Drop for Lease {
@@ -32,9 +32,9 @@ impl Drop for Lease {
 pub(in crate::apenet) struct Leases {
     sim: Sim,
     process: Process,
-    /// First addresses and lengths, in order.
+    /// Lengths by first address.
     own: RefCell<BTreeMap<u64, u64>>,
-    /// Those that are registered.
+    /// Registered allocations by first address.
     leased: RefCell<BTreeMap<u64, Rc<Leased>>>,
     uses: Cell<u64>,
     /// Held during a registration.
@@ -53,15 +53,15 @@ impl Leases {
         }
     }
 
-    /// Memory of the host that messages may use.
+    /// Adds host memory that messages may use.
     pub(in crate::apenet) fn adopt(&self, address: u64, bytes: u64) {
         self.own.borrow_mut().insert(address, bytes);
     }
 
-    /// Has the allocation that bytes lie in registered, if it is not.
+    /// Registers the allocation that contains these bytes, unless it is registered.
     ///
     /// # Errors
-    /// When no allocation holds them, or the card has no room for it beside those in use.
+    /// When no allocation contains them, or the card has no room for it besides those in use.
     pub(in crate::apenet) async fn lease(
         &self,
         address: u64,
@@ -91,7 +91,7 @@ impl Leases {
         Ok(Lease(leased))
     }
 
-    /// Registers an allocation, in place of those not used for the longest time if there is no room.
+    /// Registers an allocation. Without room, it replaces the least recently used ones that are idle.
     async fn register(&self, start: u64, len: u64, path: &mut Path) -> Result<Region, ApenetError> {
         loop {
             let error = match self.process.register(start, len, path).await {

@@ -1,16 +1,17 @@
 //! `send` and `recv`: messages over streaming buffers, and longer ones by a put into the receive's own buffer.
 //!
-//! A message of at most `messages.eager` bytes is copied to a registered buffer of the library and sent into a streaming
-//! buffer of the receiver, whose library copies it to its receive. A longer one sends an RTS; once its receive is posted,
-//! the receiver's library registers that buffer and replies with a CTS that names it, and the sender's puts the bytes there.
-//! RTS, CTS and credits are empty puts: their address and data are for the other library.
+//! A message of at most `messages.eager` bytes is copied to a registered buffer of the library and sent into a
+//! streaming buffer of the receiver. The receiver's library copies it to its receive. A longer one sends an RTS. Once
+//! its receive is posted, the receiver's library registers that buffer and replies with a CTS that names it. The
+//! sender's library then puts the bytes there. RTS, CTS and credits are empty puts: their address and data are for the
+//! other library.
 //!
 //! # Bounds
-//! A host has at most `messages.window` messages to each other host that no receive has taken, of each pair of their processes where those
-//! share the library, fewer where all together would be more than [`HELD`]; past that `send` waits. So neither streaming buffers nor events
-//! run out.
+//! A host has at most `messages.window` messages to each other host that no receive has taken. If processes share the
+//! library, the limit holds for each pair of processes. It is lower where the total would be more than [`HELD`]. Past
+//! the limit `send` waits, so neither streaming buffers nor events run out.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `leases.rs` | the memory that they register |
 //! | `receive.rs`, `send.rs` | the two ends of a message |
@@ -21,7 +22,7 @@
 //! | 0..63 | of an eager message: tag |
 //! | 60..63 | otherwise the kind: 2 RTS, 3 CTS, 4 bytes, 5 credit |
 //! | 32..60 | RTS, CTS and bytes: number of the long message at its sender; credit: the pair |
-//! | 0..32 | RTS: lower half of the tag; CTS: bytes to put; credit: how many |
+//! | 0..32 | RTS: lower half of the tag; CTS: bytes to put; credit: number of credits |
 //!
 //! | bits of an RTS's address | field |
 //! |---|---|
@@ -48,15 +49,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Messages of all hosts together that no receive of a host has taken, unless there are more pairs of processes. Each has four events at
-/// most: itself or its RTS, the CTS, its bytes, its credit.
+/// Limit of messages from all hosts that no receive of a host has taken, unless there are more pairs of processes. Each
+/// has at most four events: itself or its RTS, the CTS, its bytes, its credit.
 const HELD: u64 = 2048;
-/// Buffers that the library copies eager messages to.
+/// Buffers for the library's copies of eager messages.
 const COPIES: u64 = 64;
-/// Streaming buffers that are made at a time, when the first of them is used.
+/// Streaming buffers allocated together, at the first use of one of them.
 const CHUNK: u64 = 16;
 
-/// The bit of an eager message, which has no other kind.
+/// The bit of an eager message. Other kinds are in the bits below.
 const EAGER: u64 = 1 << 63;
 const _: () = assert!(LARGEST_TAG & EAGER == 0, "the tag is beside it");
 const RTS: u64 = 2;
@@ -76,7 +77,7 @@ pub(in crate::apenet) struct Receiving {
     done: Signal,
 }
 
-/// A message that has come, or its RTS.
+/// An arrived message, or its RTS.
 struct Came {
     source: u32,
     tag: u64,
@@ -92,11 +93,11 @@ enum How {
     Long(u32),
 }
 
-/// A long message whose bytes are on their way.
+/// A long message in transfer.
 struct Coming {
     receiving: Rc<Receiving>,
     arrival: Arrival,
-    /// Bytes that its sender is to put.
+    /// Bytes that its sender will put.
     length: u64,
     _lease: Option<Lease>,
 }
@@ -105,13 +106,13 @@ struct Coming {
 struct Announced {
     to: u32,
     bytes: u64,
-    /// Where its bytes go, and how many.
+    /// Destination and number of its bytes.
     cts: RefCell<Option<(u64, u32, Path)>>,
     sent: RefCell<Option<Path>>,
 }
 
 impl Coming {
-    /// Whether this event tells of its bytes.
+    /// Whether this event is the arrival of its bytes.
     fn is_whole(&self, event: &Event) -> bool {
         let there = self.length == 0 || event.address == self.receiving.wanted.address;
         there && event.bytes == self.length && !event.streaming
@@ -119,27 +120,27 @@ impl Coming {
 }
 
 impl Announced {
-    /// Whether a CTS of this rank, for so many bytes at this address, may be its.
+    /// Whether it accepts a CTS of this rank, for this number of bytes at this address.
     fn allows(&self, source: u32, address: u64, bytes: u64) -> bool {
         source == self.to && bytes <= self.bytes && (bytes == 0 || address != 0)
     }
 }
 
-/// Another host, or this one, or a pair of their processes.
+/// Another host, this one, or a pair of their processes.
 struct Peer {
     /// Its host, and the pair.
     rank: u32,
     pair: u32,
     credits: Credits,
-    /// Messages leave in the order in which they are sent, whatever each has to do before.
+    /// Messages leave in the order of sending, whatever their preparation.
     turn: Pool,
-    /// Messages to it whose credits have not come back.
+    /// Messages to it without returned credits.
     out: Cell<u64>,
-    /// Messages of it that no receive has taken.
+    /// Messages from it that no receive has taken.
     held: Cell<u64>,
-    /// Messages of it that receives have taken since its last credits.
+    /// Messages from it that receives have taken since the last credits.
     owed: Cell<u64>,
-    /// When credits came last.
+    /// The path of its last credits.
     credited: RefCell<Option<Path>>,
 }
 
@@ -154,21 +155,21 @@ pub(in crate::apenet) struct Messenger {
     pub(in crate::apenet) early: Early,
     /// By rank and pair.
     peers: RefCell<BTreeMap<(u32, u32), Rc<Peer>>>,
-    /// Free buffers for copies; none until the first.
+    /// Free buffers for copies; none before the first use.
     copies: RefCell<Option<Vec<u64>>>,
     free_copies: Credits,
     announced: RefCell<BTreeMap<u32, Rc<Announced>>>,
     coming: RefCell<BTreeMap<(u32, u32), Coming>>,
-    /// Long messages so far.
+    /// Number of long messages so far.
     long: Cell<u32>,
     changed: Signal,
     failed: RefCell<Option<ApenetError>>,
-    /// Whether a program has heard of that.
+    /// Whether the failure was reported to a program.
     told: Cell<bool>,
 }
 
 impl Messenger {
-    /// The library of a card's host. Starts its thread.
+    /// Makes the library of a card's host, and starts its thread.
     pub(in crate::apenet) fn new(card: &Rc<Card>) -> Rc<Messenger> {
         let sim = &card.sim;
         let process = Process::new(card, LIBRARY);
@@ -195,7 +196,7 @@ impl Messenger {
         messenger
     }
 
-    /// Has as much room for each pair of processes as for a host otherwise. Before the first message.
+    /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.
     pub(in crate::apenet) fn have_pairs(&self, pairs: Pairs) {
         if self.pairs.replace(pairs) != pairs {
             self.have_room();
@@ -212,7 +213,7 @@ impl Messenger {
         }
     }
 
-    /// The other end of messages with this tag.
+    /// Returns the other end of messages with this tag.
     fn peer_of(&self, rank: u32, tag: u64) -> Rc<Peer> {
         self.peer(rank, self.pairs.get().of(tag))
     }
@@ -226,7 +227,7 @@ impl Messenger {
         self.peers.borrow_mut().entry((rank, pair)).or_insert_with(new).clone()
     }
 
-    /// The failure of the library if no program has heard of it, by a call that comes too late or none at all.
+    /// Returns the library's failure if no program has been told, as a call came too late or not at all.
     pub(in crate::apenet) fn unnoticed(&self) -> Option<RefusedCommand> {
         let failed = self.failed.borrow();
         let (code, place) = match failed.as_ref().filter(|_| !self.told.get())? {
@@ -250,7 +251,7 @@ impl Messenger {
         messages.next().map(|first| (first.source, first.tag, first.bytes, count))
     }
 
-    /// Sends that wait until their receivers have taken others.
+    /// Sends that wait until their receivers take others.
     pub(in crate::apenet) fn held_up(&self) -> Vec<HeldUp> {
         let (pairs, window) = (self.pairs.get(), self.window.get());
         let waiting = |peer: &Rc<Peer>| {
@@ -268,13 +269,13 @@ impl Messenger {
             .map(|error| CardError::Failed(format!("messages of send and recv: {error}")))
     }
 
-    /// Waits until something is there, or the library has failed.
+    /// Waits until `there` holds or the library has failed.
     async fn until(&self, there: impl Fn() -> bool) -> Result<(), CardError> {
         self.changed.wait_until(|| there() || self.failed.borrow().is_some()).await;
         if there() { Ok(()) } else { Err(self.failure().expect("one of the two")) }
     }
 
-    /// A number for a message that is put.
+    /// Returns a number for a message to put.
     fn number(&self) -> u32 {
         let id = self.long.get();
         self.long.set((id + 1) % (1 << 28));
@@ -295,7 +296,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// A CPU copies bytes of host memory.
+    /// Copies bytes of host memory on a CPU.
     async fn copy(&self, from: u64, to: u64, bytes: u64, path: &mut Path) -> Result<(), CardError> {
         let memory = self.card.dma.memory();
         let cpus = self.card.kernel.cpus();
@@ -346,7 +347,7 @@ impl Messenger {
         }
     }
 
-    /// Takes a message of another library. Returns whether it can be one.
+    /// Handles a message from another library. Returns whether it can be one.
     fn take_message(self: &Rc<Self>, event: Event, (kind, id, low): (u64, u32, u32), path: Path) -> bool {
         let source = event.peer.node.0;
         if event.peer.process != LIBRARY {
@@ -393,7 +394,7 @@ impl Messenger {
         }
     }
 
-    /// A message, or its RTS, has come.
+    /// Handles an arrived message or RTS.
     fn came(self: &Rc<Self>, came: Came, path: Path) -> bool {
         let peer = self.peer_of(came.source, came.tag);
         if peer.held.get() >= self.window.get() {

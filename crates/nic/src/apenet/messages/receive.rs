@@ -1,4 +1,4 @@
-//! The receiver's side of `recv`: messages brought to their receives, and credits that go back.
+//! The receiver's side of `recv`: delivery of messages to receives, and return of credits.
 
 use crate::apenet::messages::{BYTES, CREDIT, CTS, Came, Coming, How, Messenger, Receiving, data};
 use crate::design::CardError;
@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 impl Messenger {
-    /// Posts a receive; `path` is its program's.
+    /// Posts a receive. `path` is that of the program.
     pub(in crate::apenet) fn post(self: &Rc<Self>, wanted: Wanted, path: &Path) -> Rc<Receiving> {
         let done = Signal::new(&self.card.sim);
         let receiving =
@@ -41,7 +41,7 @@ impl Messenger {
         }
     }
 
-    /// The oldest message that a receive would take: the library looks at those that no receive has taken.
+    /// Returns the oldest message that a receive would take, from those that no receive has taken.
     pub(in crate::apenet) async fn probe(
         &self,
         source: Option<u32>,
@@ -60,13 +60,13 @@ impl Messenger {
         Ok(found.map(arrival))
     }
 
-    /// Gives up a posted receive. Returns whether no message has taken it.
+    /// Cancels a posted receive. Returns whether no message has taken it.
     pub(in crate::apenet) async fn cancel(&self, receiving: &Rc<Receiving>, path: &mut Path) -> bool {
         self.card.kernel.cpus().notice(path, None).await;
         self.matching.borrow_mut().withdraw(|posted| Rc::ptr_eq(posted, receiving)).is_some()
     }
 
-    /// Brings a message to its receive.
+    /// Delivers a message to its receive.
     pub(super) fn begin(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, path: Path) {
         let own = self.clone();
         self.card.sim.spawn(async move {
@@ -83,7 +83,7 @@ impl Messenger {
         });
     }
 
-    /// A receive that fails has taken its message all the same.
+    /// A receive that fails has taken its message nevertheless.
     async fn bring_eager(
         self: &Rc<Self>,
         receiving: &Rc<Receiving>,
@@ -109,7 +109,7 @@ impl Messenger {
     ) -> Result<(), CardError> {
         let (address, length) = (receiving.wanted.address, arrival.bytes.min(arrival.room));
         if length > 0 && self.card.is_gpu(address) {
-            // No CPU writes there: the card does, from one memory of the host to the other.
+            // No CPU writes there: the card copies from one memory of the host to the other.
             let (own, id, lease) =
                 (self.card.node.0, self.number(), self.leases.lease(address, length, path).await?);
             let coming = Coming { receiving: receiving.clone(), arrival, length, _lease: Some(lease) };
@@ -123,7 +123,8 @@ impl Messenger {
         Ok(())
     }
 
-    /// Registers the buffer of a receive, and asks for the bytes; for none if that fails, so that the sender goes on.
+    /// Registers the buffer of a receive, and asks for the bytes. On failure it asks for none, so that the sender
+    /// continues.
     async fn bring_long(
         &self,
         receiving: &Rc<Receiving>,
@@ -148,7 +149,7 @@ impl Messenger {
         self.taken(arrival, path).await
     }
 
-    /// A receive has taken a message, whose credit goes back with others.
+    /// Records that a receive has taken a message. Credits return several at a time.
     async fn taken(&self, arrival: Arrival, path: &mut Path) -> Result<(), CardError> {
         let peer = self.peer_of(arrival.source, arrival.tag);
         peer.held.set(peer.held.get() - 1);
@@ -162,7 +163,7 @@ impl Messenger {
 }
 
 pub(super) fn finish(receiving: &Receiving, result: Result<Arrival, CardError>, path: Path) {
-    // A message that has been received stays so, whatever comes after it.
+    // A received message stays received, whatever happens after it.
     if !receiving.ended.replace(true) {
         receiving.result.replace(Some((result, path)));
     }

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 impl Messenger {
-    /// Sends a message. Once it has a credit, it goes on by itself if its program stops waiting.
+    /// Sends a message. Once it has a credit, it continues even if its program stops waiting.
     pub(in crate::apenet) async fn send(
         self: &Rc<Self>,
         message: Outgoing,
@@ -81,7 +81,7 @@ impl Messenger {
         let (cts, sent) = (RefCell::default(), RefCell::default());
         let announced = Rc::new(Announced { to, bytes, cts, sent });
         self.announced.borrow_mut().insert(id, announced.clone());
-        // The card takes no message with more than 32 bits of bytes.
+        // The length fits 32 bits: the card accepts no longer message.
         let told = tag >> 32 << 32 | bytes;
         self.put(to, 0, told, 0, data(RTS, id, tag as u32), path).await?;
         drop(turn);
@@ -100,7 +100,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// A free buffer for a copy, for which there is a credit.
+    /// Takes a free buffer for a copy; the caller has a credit for it.
     fn take_copy(&self) -> Result<u64, CardError> {
         let mut copies = self.copies.borrow_mut();
         if copies.is_none() {

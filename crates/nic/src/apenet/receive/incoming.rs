@@ -1,6 +1,6 @@
-//! Messages that are being received: which packets belong to one, where it goes, and its event.
+//! Messages in reception: the packets of each, its destination, and its event.
 //!
-//! Packets of a message come in order. Events of puts and sends of one node are in the order in which these have come.
+//! Packets of a message arrive in order. Events of one node's puts and sends are in the order of arrival.
 
 use crate::apenet::error::Refusal;
 use crate::apenet::event::{Event, EventKind};
@@ -13,12 +13,12 @@ use std::rc::Rc;
 /// A message being received.
 pub(in crate::apenet) struct Incoming {
     pub(in crate::apenet) header: Repr,
-    /// Where it goes.
+    /// Its destination.
     pub(in crate::apenet) address: u64,
-    /// The process whose memory that is.
+    /// The process that owns the destination.
     pub(in crate::apenet) process: u32,
     pub(in crate::apenet) streaming: bool,
-    /// Bytes that have come, in order.
+    /// Bytes that have arrived, in order.
     pub(in crate::apenet) come: Cell<u64>,
     /// Bytes that have been handed to the bus.
     written: Cell<u64>,
@@ -30,7 +30,7 @@ pub(in crate::apenet) struct Incoming {
 }
 
 impl Incoming {
-    /// The packet of the message that begins after so many bytes, with as much payload as `like`.
+    /// Returns the header of the message's packet at `offset`, with as much payload as `like`.
     fn part(&self, offset: u64, like: &Repr) -> Repr {
         let first = self.header;
         let address = if first.address == 0 { 0 } else { first.address.wrapping_add(offset) };
@@ -42,20 +42,20 @@ impl Incoming {
         *header == self.part(self.come.get(), header)
     }
 
-    /// Whether a packet is one after the next.
+    /// Whether a packet comes after the next one.
     pub(in crate::apenet) fn skips_to(&self, header: &Repr) -> bool {
         u64::from(header.offset) > self.come.get() && *header == self.part(header.offset.into(), header)
     }
 }
 
-/// A get that waits for its reply.
+/// A get waiting for its reply.
 #[derive(Clone, Copy)]
 pub(in crate::apenet) struct Getting {
     pub(in crate::apenet) peer: Endpoint,
     pub(in crate::apenet) process: u32,
     pub(in crate::apenet) address: u64,
     pub(in crate::apenet) bytes: u64,
-    /// Whether its reply has begun to come.
+    /// Whether its reply has begun to arrive.
     pub(in crate::apenet) begun: bool,
 }
 
@@ -67,7 +67,7 @@ impl Getting {
 }
 
 impl Card {
-    /// The message that a packet is the next part of; none if it is part of none, which is counted or reported.
+    /// Returns the message that a packet continues. If there is none, the packet is counted or reported.
     pub(in crate::apenet) fn belongs(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
         let id = header.message();
         let known = self.receive.open.borrow().get(&id).cloned();
@@ -89,7 +89,7 @@ impl Card {
         Some(incoming)
     }
 
-    /// The first packet of a message: decides where it goes.
+    /// Handles the first packet of a message, and decides its destination.
     fn begin(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
         let bytes = u64::from(header.bytes);
         if header.offset > 0 || header.kind == Kind::Put && !self.note(header) {
@@ -141,7 +141,7 @@ impl Card {
         Some(incoming)
     }
 
-    /// So many bytes of a message are on the bus, or dropped. After the last one its process is told.
+    /// Records that `bytes` bytes of a message are on the bus, or dropped. The last ones complete the message.
     pub(in crate::apenet) fn written(self: &Rc<Card>, incoming: &Incoming, bytes: u64, path: &Path) {
         incoming.path.borrow_mut().follow(path);
         incoming.written.set(incoming.written.get() + bytes);
@@ -149,7 +149,7 @@ impl Card {
         if incoming.header.kind == Kind::Put {
             return self.tell_in_order(incoming.header.from.node);
         }
-        // A refused or forgotten get has no event.
+        // A refused or cancelled get has no event.
         let number = incoming.header.data;
         if incoming.done.get() && self.receive.gets.borrow_mut().remove(&number).is_some() {
             let path = incoming.path.borrow().clone();
@@ -157,7 +157,7 @@ impl Card {
         }
     }
 
-    /// Writes the events of a node's puts and sends that wait for none before them.
+    /// Writes the events of a node's puts and sends that are next in order.
     pub(in crate::apenet) fn tell_in_order(self: &Rc<Card>, from: NodeId) {
         let mut before: Option<Path> = None;
         while let Some(incoming) = self.next_settled(from) {
@@ -172,7 +172,7 @@ impl Card {
         }
     }
 
-    /// The first put or send of a node whose event has not been written, if it is complete or refused.
+    /// Returns the first put or send of a node without a written event, if it is complete or refused.
     fn next_settled(&self, from: NodeId) -> Option<Rc<Incoming>> {
         let mut order = self.receive.order.borrow_mut();
         let queue = order.get_mut(&from)?;
@@ -180,7 +180,7 @@ impl Card {
         queue.pop_front()
     }
 
-    /// Writes the event of a message that is complete.
+    /// Writes the event of a complete message.
     fn tell(self: &Rc<Card>, incoming: &Incoming, kind: EventKind, path: Path) {
         let Incoming { header, address, process, streaming, .. } = *incoming;
         let (outcome, data) = match header.kind {

@@ -1,7 +1,7 @@
-//! Messages that miss a packet: given up, and reported at both ends as refused.
+//! Messages with a lost packet: they are given up, and reported at both ends as refused.
 //!
-//! A card sends nothing again. That a packet was lost shows when a later one of its message comes, or, where packets of a node
-//! come in the order in which they were sent, when its next message begins.
+//! A card never resends. A loss is detected at the next packet of the message. If packets of a node arrive in the order
+//! of sending, it is also detected when the node's next message begins.
 
 use crate::apenet::error::Refusal;
 use crate::apenet::event::{Event, EventKind};
@@ -11,12 +11,12 @@ use crate::apenet::{Card, Operation};
 use nicety_types::{MessageId, Path};
 use std::rc::Rc;
 
-/// Messages of a node that may be incomplete at a time where messages pass each other on the way.
+/// Limit of incomplete messages of a node if messages can overtake each other.
 const INCOMPLETE: usize = 64;
 
 impl Card {
-    /// Reports the message of a packet before which another one was lost. `known` is the message if its beginning has come.
-    /// Returns whether it is one.
+    /// Reports the loss of a packet before this one. `known` is the message, if its beginning has arrived. Returns
+    /// whether a packet was lost.
     pub(in crate::apenet) fn tell_lost(
         self: &Rc<Card>,
         known: Option<&Incoming>,
@@ -55,7 +55,7 @@ impl Card {
         }
     }
 
-    /// Gives up messages of a node whose last packets were lost, since a later one begins: a node sends its puts one after
+    /// Gives up messages of a node with lost last packets when a later message begins. A node sends its puts one after
     /// another, and replies to one get after another.
     pub(in crate::apenet) fn give_up(self: &Rc<Card>, begins: &Repr, path: &Path) {
         let from = begins.from.node;
@@ -85,7 +85,7 @@ impl Card {
         }
     }
 
-    /// A get of this node fails here, and its process is told; `reply` is the message that was to bring its bytes.
+    /// Fails a get of this node, and completes it for its process. `reply` is the message with its bytes.
     pub(in crate::apenet) fn lose_get(
         self: &Rc<Card>,
         number: u64,

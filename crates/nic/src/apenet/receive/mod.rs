@@ -1,14 +1,14 @@
 //! The receive path: packets from the link, translation, host memory, events.
 //!
-//! An engine takes a packet, has its address translated, and writes it. So packets of one message may be written at a time,
-//! and its event is written behind the last of them.
+//! An engine takes a packet, has its address translated, and writes it. Several packets of a message may be written at
+//! a time. Its event follows the last of them.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `streaming.rs` | streaming buffers |
-//! | `incoming.rs` | messages that are being received, and their events |
-//! | `refusals.rs` | refusals, told at both ends |
-//! | `lost.rs` | messages that miss a packet |
+//! | `incoming.rs` | messages in reception, and their events |
+//! | `refusals.rs` | refusals, reported at both ends |
+//! | `lost.rs` | messages with a lost packet |
 
 mod incoming;
 mod lost;
@@ -32,10 +32,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use streaming::Reserve;
 
-/// Messages of a node that one of it may come behind; past these it is dropped as a duplicate.
+/// Limit of a node's later messages that may arrive before one. Past it the message is dropped as a duplicate.
 const REMEMBERED: u64 = 4096;
 
-/// Where a packet's slot is.
+/// The place of a packet's slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::apenet) enum From {
     Link,
@@ -43,7 +43,7 @@ pub(in crate::apenet) enum From {
     Here,
 }
 
-/// A packet that waits for an engine.
+/// A packet waiting for an engine.
 struct Arrived {
     header: Repr,
     payload: Payload,
@@ -57,19 +57,19 @@ pub(in crate::apenet) struct Receive {
     arrived: RefCell<VecDeque<Arrived>>,
     come: Signal,
     pub(in crate::apenet) open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
-    /// Puts and sends whose events have not been written, by node, in the order in which they have come.
+    /// Puts and sends without a written event, by node, in the order of arrival.
     order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
-    /// Sequence numbers of puts and of gets by node: gets do not wait for engines, and pass puts.
+    /// Sequence numbers of puts and of gets by node. Gets do not wait for engines, and overtake puts.
     seen: RefCell<BTreeMap<(NodeId, Kind), Window<REMEMBERED>>>,
     /// By the number of the get.
     pub(in crate::apenet) gets: RefCell<BTreeMap<u64, Getting>>,
-    /// The first message that was refused.
+    /// The first refused message.
     pub(in crate::apenet) first_refused: RefCell<Option<(Repr, Refusal)>>,
     /// Unused streaming buffers by process.
     pub(in crate::apenet) streaming: RefCell<BTreeMap<u32, Unused>>,
-    /// Further streaming buffers by process, made when they are used.
+    /// Further streaming buffers by process, allocated on use.
     pub(in crate::apenet) reserves: RefCell<BTreeMap<u32, Reserve>>,
-    /// Whether packets are dropped when they have come over the link.
+    /// Whether packets from the link are dropped on arrival.
     pub(in crate::apenet) flushed: Cell<bool>,
 }
 
@@ -111,7 +111,7 @@ impl Card {
         }
     }
 
-    /// Takes packets of this card to itself.
+    /// Takes packets from this card to itself.
     pub(in crate::apenet) async fn listen_here(self: Rc<Card>) {
         loop {
             self.refusals_left().await;
@@ -145,14 +145,14 @@ impl Card {
         self.receive.come.notify_one();
     }
 
-    /// Whether a packet is for this card, and from another one if it came by the link.
+    /// Whether a packet is for this card, and not from this card if it came by the link.
     fn is_for_us(&self, header: &Repr, from: From) -> bool {
         header.to.node == self.node
             && header.from.node.0 < self.nodes
             && (header.from.node == self.node) == (from == From::Here)
     }
 
-    /// Whether a header may be that of a packet of a message for this card.
+    /// Whether a header is valid for a packet of a message to this card.
     fn may_be(&self, header: &Repr, from: From) -> bool {
         let (payload, bytes) = (u64::from(header.payload), u64::from(header.bytes));
         let of_message = match header.kind {
@@ -181,7 +181,7 @@ impl Card {
         self.receive.seen.borrow_mut().entry(of).or_default().note(header.sequence)
     }
 
-    /// A get has come.
+    /// Handles an arrived get.
     fn asked(self: &Rc<Card>, request: Repr, path: Path) {
         self.recorder.message_matched(request.message(), self.sim.now(), "get");
         self.count(|counted| counted.gets_served += 1);
@@ -190,7 +190,7 @@ impl Card {
         }
     }
 
-    /// Gives packets to the engines, in the order in which they have come.
+    /// Gives packets to the engines, in the order of arrival.
     pub(in crate::apenet) async fn serve_receive(self: Rc<Card>) {
         let Receive { engine, arrived, come, .. } = &self.receive;
         loop {
@@ -215,7 +215,7 @@ impl Card {
         }
     }
 
-    /// An engine writes a packet to memory.
+    /// Writes a packet to memory by an engine.
     async fn write(self: Rc<Card>, incoming: Rc<Incoming>, packet: Arrived, engine: Permit) {
         let Arrived { header, payload, mut path, from } = packet;
         let (message, offset, bytes) =

@@ -1,4 +1,4 @@
-//! Refusals: why a message has no memory to go to, told at both ends.
+//! Refusals of messages without destination memory, reported at both ends.
 
 use crate::apenet::error::Refusal;
 use crate::apenet::event::{Event, EventKind};
@@ -11,7 +11,7 @@ use nicety_types::{Flight, MessageId, Path, Payload, Stage};
 use std::rc::Rc;
 
 impl Card {
-    /// Refuses a message of which a packet has no memory to go to.
+    /// Refuses a message when one of its packets has no destination memory.
     pub(in crate::apenet) fn refuse_incoming(
         self: &Rc<Card>,
         incoming: &Incoming,
@@ -20,15 +20,15 @@ impl Card {
     ) {
         match incoming.header.kind {
             Kind::Reply => {
-                // Its own buffer has been deregistered, or a packet was lost: the end that is told is this one.
+                // A reply's destination has been deregistered, or a packet was lost. Only this end is notified.
                 self.lose_get(incoming.header.data, incoming.header.message(), why, path);
             }
             _ => self.refuse(&incoming.header, (incoming.address, incoming.streaming), why, path),
         }
     }
 
-    /// Refuses a put, send or get, and reports it at both ends: here with the address of its bytes, and whether that is a
-    /// streaming buffer's.
+    /// Refuses a put, send or get, and reports it at both ends. This end gets the address of its bytes, and whether
+    /// that is in a streaming buffer.
     pub(in crate::apenet) fn refuse(
         self: &Rc<Card>,
         header: &Repr,
@@ -46,7 +46,7 @@ impl Card {
         self.send_refusal(header.refusal(why), path.clone());
     }
 
-    /// Forgets a get that has failed; what still comes of its reply is dropped.
+    /// Removes a failed get. Further packets of its reply are dropped.
     pub(in crate::apenet) fn forget_get(&self, number: u64) -> Option<Getting> {
         let get = self.receive.gets.borrow_mut().remove(&number)?;
         let mut open = self.receive.open.borrow_mut();
@@ -57,7 +57,7 @@ impl Card {
         Some(get)
     }
 
-    /// Has a refusal sent, on the control channel: it waits for no packet.
+    /// Queues a refusal on the control channel, where it waits for no packet.
     pub(in crate::apenet) fn send_refusal(&self, refusal: Repr, path: Path) {
         self.transmit.refusals.borrow_mut().push_back((refusal, path));
         self.transmit.refused.notify_one();
@@ -93,7 +93,7 @@ impl Card {
         eased.wait_until(|| refusals.borrow().len() < REFUSALS).await;
     }
 
-    /// The address on this host, and the data, of the operation that a refusal is of; none if it is of none.
+    /// Returns the address on this host, and the data, of the refused operation; none if there is no such operation.
     fn operation_of(&self, refusal: &Repr) -> Option<(u64, u64)> {
         let Some(get) = self.receive.gets.borrow().get(&refusal.number).copied() else {
             return self.ring.known.refused(refusal);
@@ -103,7 +103,7 @@ impl Card {
         its.then_some((get.address, 0))
     }
 
-    /// A card has refused a message of this node.
+    /// Handles the refusal of a message of this node.
     pub(in crate::apenet) fn was_refused(self: &Rc<Card>, header: &Repr, path: Path) {
         let why = Refusal::of_code(header.data);
         let Some((why, (address, data))) = why.and_then(|why| Some((why, self.operation_of(header)?))) else {

@@ -1,13 +1,13 @@
-//! Streaming buffers: memory that a process has given its card for messages that name no address.
+//! Streaming buffers: memory that a process gives its card for messages without an address.
 
 use crate::apenet::Card;
 use crate::apenet::error::Refusal;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The unused streaming buffers of a process, none of which overlap.
+/// The unused streaming buffers of a process. They do not overlap.
 #[derive(Default)]
 pub(in crate::apenet) struct Unused {
-    /// Their first addresses, in the order in which they are used.
+    /// Their first addresses, in the order of use.
     order: VecDeque<u64>,
     /// Their lengths by first address.
     lengths: BTreeMap<u64, u64>,
@@ -18,13 +18,13 @@ impl Unused {
         self.order.len() as u64
     }
 
-    /// Adds one behind the others.
+    /// Adds a buffer after the others.
     pub(in crate::apenet) fn add(&mut self, address: u64, bytes: u64) {
         self.order.push_back(address);
         self.lengths.insert(address, bytes);
     }
 
-    /// One that has any of these bytes, at least one: its first address and length.
+    /// Returns the first address and length of a buffer that overlaps these bytes, at least one.
     pub(in crate::apenet) fn touching(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let before = self.lengths.range(..=address.saturating_add(bytes - 1)).next_back();
         before.map(|(&buffer, &len)| (buffer, len)).filter(|(buffer, len)| buffer + len > address)
@@ -41,30 +41,30 @@ impl Unused {
         }
     }
 
-    /// Keeps those, by address and length, for which this holds.
+    /// Keeps the buffers for which `holds` is true of address and length.
     fn keep(&mut self, holds: impl Fn(u64, u64) -> bool) {
         self.lengths.retain(|&address, bytes| holds(address, *bytes));
         self.order.retain(|address| self.lengths.contains_key(address));
     }
 }
 
-/// Streaming buffers of a process that have been registered but not used, and so not made.
+/// Reserved streaming buffers of a process, not allocated before use.
 #[derive(Clone, Copy)]
 pub(in crate::apenet) struct Reserve {
     left: u64,
-    /// How many are made at a time.
+    /// Number of buffers allocated together.
     chunk: u64,
     bytes: u64,
 }
 
 impl Card {
-    /// Gives a process so many streaming buffers, each of so many bytes: part of set-up. Their memory is made when they are
-    /// used first, so many at a time.
+    /// Reserves `left` streaming buffers of `bytes` bytes for a process: part of set-up. They are allocated at their
+    /// first use, `chunk` at a time.
     pub(in crate::apenet) fn reserve_streaming(&self, process: u32, left: u64, chunk: u64, bytes: u64) {
         self.receive.reserves.borrow_mut().insert(process, Reserve { left, chunk, bytes });
     }
 
-    /// Makes buffers of a process's reserve, as far as the host has memory.
+    /// Allocates buffers of a process's reserve, as far as the host has memory.
     fn make_streaming(&self, process: u32) -> Option<()> {
         let mut reserves = self.receive.reserves.borrow_mut();
         let Reserve { left, chunk, bytes } = reserves.get_mut(&process).filter(|reserve| reserve.left > 0)?;
@@ -78,7 +78,7 @@ impl Card {
         Some(())
     }
 
-    /// Forgets the unused streaming buffers that are in no region any more, where one is being deregistered.
+    /// Removes the unused streaming buffers that a deregistration leaves without a region.
     pub(in crate::apenet) fn forget_streaming(&self, process: u32) {
         if let Some(unused) = self.receive.streaming.borrow_mut().get_mut(&process) {
             unused.keep(|address, bytes| self.translation.regions.hold(process, address, bytes).is_ok());

@@ -1,9 +1,9 @@
-//! Address translation: the TLB, and the embedded processor for pages that it does not have.
+//! Address translation: the TLB, and the embedded processor for its misses.
 //!
-//! The embedded processor does one thing after another: translations of several packets wait for each other, and for
+//! The embedded processor serves one command at a time. Translations of packets wait for each other, and for
 //! registrations.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `tlb.rs` | the TLB, without time |
 //! | `regions.rs` | registered memory: the processor's table, without time |
@@ -28,22 +28,22 @@ pub(in crate::apenet) struct Translation {
     pub(in crate::apenet) regions: Regions,
     tlb: RefCell<Tlb>,
     processor: Server,
-    /// How long the processor has worked.
+    /// Busy time of the processor.
     busy: Cell<Duration>,
-    /// Most work that waited for it at a time.
+    /// Peak number of waiting commands.
     longest: Cell<usize>,
 }
 
-/// Bytes that a packet reads or writes.
+/// The bytes of a packet to read or write.
 #[derive(Clone, Copy)]
 pub(in crate::apenet) struct Range {
     pub(in crate::apenet) process: u32,
     pub(in crate::apenet) address: u64,
     /// At least one.
     pub(in crate::apenet) bytes: u64,
-    /// First address and length of the whole message's, which have to be in one region.
+    /// First address and length of the whole message, which must be in one region.
     pub(in crate::apenet) message: (u64, u64),
-    /// Whether the address is a physical one.
+    /// Whether the address is physical.
     pub(in crate::apenet) physical: bool,
 }
 
@@ -58,22 +58,22 @@ impl Translation {
         }
     }
 
-    /// How long the processor has worked.
+    /// Busy time of the processor.
     pub(in crate::apenet) fn busy(&self) -> Duration {
         self.busy.get()
     }
 
-    /// Most work that waited for the processor at a time.
+    /// Peak number of commands waiting for the processor.
     pub(in crate::apenet) fn longest(&self) -> usize {
         self.longest.get()
     }
 }
 
 impl Card {
-    /// Translates the pages of a packet's bytes. The region stays registered as long as the result is held.
+    /// Translates the pages of a packet's bytes. The region stays registered while the result is held.
     ///
     /// # Errors
-    /// When the bytes of its message are not in a region of the process; the time has passed all the same.
+    /// When the bytes of its message are not in a region of the process. A failed translation takes its time, too.
     pub(in crate::apenet) async fn translate(&self, range: Range, path: &mut Path) -> Result<Hold, Refusal> {
         let Range { process, address, bytes, message: (start, all), physical } = range;
         let regions = &self.translation.regions;
@@ -92,7 +92,8 @@ impl Card {
                 self.count(|counted| counted.tlb_misses += 1);
                 let time = self.spec.processor.translation;
                 self.process(time, (stages::TRANSLATION, stages::TRANSLATION_QUEUED), path).await;
-                // Registered when the processor looks at its table; it may have been deregistered since the miss.
+                // The region must be registered when the processor looks at its table. A deregistration may follow the
+                // miss.
                 drop(regions.hold(process, start, all)?);
                 self.translation.tlb.borrow_mut().fill((process, at));
             }
@@ -103,7 +104,7 @@ impl Card {
         }
     }
 
-    /// Has the embedded processor work.
+    /// Occupies the embedded processor for a command.
     pub(in crate::apenet) async fn process(
         &self,
         time: Duration,
@@ -126,7 +127,8 @@ impl Card {
         pages.for_each(|page| tlb.fill((process, page)));
     }
 
-    /// Removes the pages of a region from the TLB. A page that another region lies in as well is translated again.
+    /// Removes the pages of a region from the TLB. A page shared with another region is translated again on its next
+    /// use.
     pub(in crate::apenet) fn clear_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
         let mut tlb = self.translation.tlb.borrow_mut();
         pages.for_each(|page| tlb.forget((process, page)));

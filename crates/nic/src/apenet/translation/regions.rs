@@ -1,7 +1,7 @@
 //! Registered memory: the table of the embedded processor. Without time.
 //!
-//! A region belongs to one process, and may overlap others of it. A transfer holds the region that its bytes are in, so
-//! that a deregistration can wait for it; no transfer begins in a region that is being deregistered.
+//! A region belongs to one process, and may overlap its other regions. A transfer holds the region with its bytes, so
+//! that a deregistration can wait for it. No transfer begins in a region that is being deregistered.
 
 use crate::apenet::error::{ApenetError, Refusal};
 use nicety_kernel::{Signal, Sim};
@@ -14,7 +14,7 @@ pub(in crate::apenet) struct Registered {
     pub(in crate::apenet) process: u32,
     pub(in crate::apenet) address: u64,
     pub(in crate::apenet) bytes: u64,
-    /// Bytes of its pages.
+    /// Page size in bytes.
     pub(in crate::apenet) page: u64,
     /// Whether the embedded processor has entered it.
     ready: Cell<bool>,
@@ -43,7 +43,7 @@ impl Registered {
     }
 }
 
-/// A transfer from or to a region; if dropped, it has ended.
+/// A transfer from or to a region. Dropping it ends the transfer.
 pub(in crate::apenet) struct Hold(Rc<Registered>);
 
 impl Drop for Hold {
@@ -91,7 +91,7 @@ impl Regions {
         self.order.borrow().range((process, 0, 0)..=(process, u64::MAX, u64::MAX)).next().is_some()
     }
 
-    /// Enters a region, which is not open yet. Its number is never used again.
+    /// Enters a region, which is not open yet. Its number is never reused.
     ///
     /// # Errors
     /// When it is empty, or there is no room.
@@ -131,13 +131,13 @@ impl Regions {
         Ok(number)
     }
 
-    /// A region of the process.
+    /// Returns a region of the process.
     pub(in crate::apenet) fn of(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
         let found = self.regions.borrow().get(&number).filter(|region| region.process == process).cloned();
         found.ok_or(ApenetError::NoRegion { region: number })
     }
 
-    /// Begins a deregistration: no transfer begins any more. Only one call can end a region.
+    /// Begins a deregistration: no further transfer begins. Only one call can end a region.
     pub(in crate::apenet) fn end(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
         let region = self.of(process, number)?;
         match region.ending.replace(true) {
@@ -155,7 +155,7 @@ impl Regions {
         }
     }
 
-    /// Begins a transfer of bytes, at least one, that lie in one region of the process.
+    /// Begins a transfer of bytes, at least one, within one region of the process.
     ///
     /// # Errors
     /// When there is no such region.

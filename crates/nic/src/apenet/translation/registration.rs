@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const REGISTER: (Stage, Stage) = (stages::REGISTER, stages::REGISTER_QUEUED);
 
-/// A registration that has begun; if dropped before its end, it is undone.
+/// A registration in progress. Dropping it before its end undoes it.
 struct Begun<'c> {
     card: &'c Rc<Card>,
     region: Option<Region>,
@@ -40,7 +40,7 @@ impl Card {
         Ok(region)
     }
 
-    /// The embedded processor enters the pages of a region into the TLB, where the last ones stay, and allows transfers.
+    /// Enters the pages of a region into the TLB, where the last ones stay, and allows transfers.
     fn open_region(&self, registered: &Registered) {
         let skipped = registered.pages().saturating_sub(self.spec.tlb.entries as u64) as usize;
         self.fill_tlb(registered.process, registered.page_addresses().skip(skipped));
@@ -73,7 +73,7 @@ impl Card {
         Ok(region)
     }
 
-    /// Ends a registration. Transfers that have begun are waited for; messages that come from now on are refused.
+    /// Ends a registration. It waits for active transfers, and later messages are refused.
     pub(in crate::apenet) async fn deregister(
         self: &Rc<Card>,
         region: Region,
@@ -83,7 +83,7 @@ impl Card {
         let registered = self.translation.regions.end(process, number)?;
         self.forget_streaming(process);
         let (card, pages) = (self.clone(), registered.pages());
-        // Cannot be undone: it runs to its end by itself, even if the program stops waiting for it.
+        // This cannot be undone: it completes even if the program stops waiting for it.
         let done = nicety_kernel::Signal::new(&self.sim);
         let ended: Rc<std::cell::RefCell<Option<Path>>> = Rc::default();
         let (signal, end, mut own) = (done.clone(), ended.clone(), path.clone());
@@ -104,7 +104,7 @@ impl Card {
         Ok(())
     }
 
-    /// The driver gives the embedded processor a command about so many pages, and waits for its answer.
+    /// Gives the embedded processor a command about `pages` pages, and waits for its answer.
     async fn command(&self, pages: u64, path: &mut Path) {
         let message = self.next_message();
         let landed = self.write_register(path, message).await;

@@ -24,7 +24,7 @@ impl Tlb {
         Tlb { entries, pages: FxHashMap::default(), uses: BTreeMap::new(), count: 0 }
     }
 
-    /// Whether it has a page, which is used then.
+    /// Looks a page up. A hit counts as a use.
     pub(in crate::apenet) fn look(&mut self, page: Page) -> bool {
         let Some(last) = self.pages.get_mut(&page) else { return false };
         self.uses.remove(last);
@@ -34,7 +34,7 @@ impl Tlb {
         true
     }
 
-    /// Enters a page, in place of the least recently used one if there is no room.
+    /// Enters a page. Without room, it replaces the least recently used one.
     pub(in crate::apenet) fn fill(&mut self, page: Page) {
         if self.look(page) {
             return;
@@ -92,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: the last `entries` different pages are there.
+        /// Against the definition: it holds the last `entries` different pages.
         #[test]
         fn it_has_the_pages_used_last(
             entries in 1..6usize,

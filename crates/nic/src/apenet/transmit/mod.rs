@@ -1,10 +1,10 @@
 //! The transmit path: descriptors from the transmit ring, their pages by DMA, packets to the link.
 //!
-//! Replies to gets use the same engines. Descriptors and replies take turns, a page of one after a page of the other.
+//! Replies to gets use the same engines. Pages of descriptors and of replies alternate.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `posted.rs` | operations whose descriptors are in the ring |
+//! | `posted.rs` | operations with descriptors in the ring |
 //! | `ring.rs` | the transmit ring |
 
 mod posted;
@@ -25,22 +25,22 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Refusals that may wait for the link before the card takes no more packets, each of which may be refused.
+/// Limit of refusals waiting for the link. Past it the card takes no more packets, as each may be refused.
 pub(in crate::apenet) const REFUSALS: usize = 64;
 
-/// A message on its way out.
+/// A message in transmission.
 pub(in crate::apenet) struct Leaving {
-    /// The process that is told when all bytes have been read, and with what.
+    /// The process to notify when all bytes have been read, and the event.
     pub(in crate::apenet) told: Option<(u32, Event)>,
     /// Bytes that have not been read.
     pub(in crate::apenet) left: Cell<u64>,
-    /// Keeps the region that the bytes are in.
+    /// Holds the region with the bytes.
     pub(in crate::apenet) _region: Option<Hold>,
 }
 
-/// A descriptor, or a piece of a reply: bytes of one page at most.
+/// A descriptor, or a part of a reply: bytes of one page at most.
 pub(in crate::apenet) struct Job {
-    /// Of its first packet, without the length.
+    /// Header of its first packet, without the length.
     pub(in crate::apenet) header: Repr,
     /// First address.
     pub(in crate::apenet) source: u64,
@@ -50,12 +50,12 @@ pub(in crate::apenet) struct Job {
     pub(in crate::apenet) path: Path,
 }
 
-/// A get that the card has to reply to.
+/// A get to answer.
 pub(in crate::apenet) struct Asked {
     pub(in crate::apenet) request: Repr,
-    /// Of the reply.
+    /// The message of the reply.
     pub(in crate::apenet) message: MessageId,
-    /// Bytes that have been given to the engines.
+    /// Bytes given to the engines.
     pub(in crate::apenet) done: u64,
     pub(in crate::apenet) path: Path,
 }
@@ -65,7 +65,7 @@ struct Outgoing {
     header: Repr,
     /// None until an engine has read it.
     ready: RefCell<Option<(Payload, Path)>>,
-    /// In the transmit FIFO.
+    /// Its slot in the transmit FIFO.
     _place: Permit,
 }
 
@@ -78,7 +78,7 @@ pub(in crate::apenet) struct Transmit {
     work: Signal,
     fifo: Credits,
     left: LastUse,
-    /// In the order in which packets leave.
+    /// In the order of departure.
     outgoing: RefCell<VecDeque<Rc<Outgoing>>>,
     read: Signal,
     /// Past [`REFUSALS`], the card takes no packets.
@@ -108,7 +108,7 @@ impl Transmit {
 }
 
 impl Card {
-    /// Fetches descriptors, as many as are announced and as the card has places for.
+    /// Fetches announced descriptors, as many as the card has slots for.
     pub(in crate::apenet) async fn fetch_descriptors(self: Rc<Card>) {
         let ring = &self.ring;
         loop {
@@ -126,7 +126,7 @@ impl Card {
             let (address, bytes) =
                 (self.tx_ring.address() + at * self.spec.ring.descriptor, count * self.spec.ring.descriptor);
             jobs.iter_mut().for_each(|job| job.path.advance(stages::DESCRIPTOR_QUEUED, start));
-            // Pages of the same message that wait for this read go on from its path.
+            // Pages of the same message that wait for this read continue its path.
             let read = self.dma.bus().read(message, address, bytes, bytes, jobs[0].path.clone()).await;
             let landed = read.packet(0).await.landed().at();
             self.sim.until(landed).await;
@@ -143,7 +143,7 @@ impl Card {
         }
     }
 
-    /// Adds a get to reply to, if the card can hold it.
+    /// Adds a get to answer, if the card has room.
     pub(in crate::apenet) fn ask(&self, request: Repr, path: Path) -> bool {
         let mut asked = self.transmit.asked.borrow_mut();
         if asked.len() as u64 == self.spec.limits.gets {
@@ -156,7 +156,7 @@ impl Card {
         true
     }
 
-    /// Gives pages to the engines: of descriptors and of replies in turn.
+    /// Gives pages to the engines, from descriptors and replies in turn.
     pub(in crate::apenet) async fn serve_transmit(self: Rc<Card>) {
         let Transmit { jobs, asked, work, .. } = &self.transmit;
         loop {
@@ -166,7 +166,7 @@ impl Card {
                 self.emit(job).await;
                 self.ring.places.release(1);
             }
-            // It stays in its place until its last page.
+            // It stays in the queue until its last page.
             let first = asked
                 .borrow_mut()
                 .front_mut()
@@ -225,7 +225,7 @@ impl Card {
         Some(bytes)
     }
 
-    /// Cuts the bytes of a page into packets, each of which takes an engine.
+    /// Splits the bytes of a page into packets. Each takes an engine.
     async fn emit(self: &Rc<Card>, job: Job) {
         let Job { header, source, payload, leaving, mut path } = job;
         path.advance(Stage::SEND_QUEUED, self.sim.now());
@@ -256,7 +256,7 @@ impl Card {
         }
     }
 
-    /// An engine reads the bytes of a packet.
+    /// Reads the bytes of a packet by an engine.
     async fn fetch(
         self: Rc<Card>,
         packet: Rc<Outgoing>,
@@ -279,7 +279,7 @@ impl Card {
         self.read(&leaving, message, bytes, &path);
     }
 
-    /// So many bytes of a message have been read. After the last one its process is told.
+    /// Records that `bytes` bytes of a message have been read. The last ones complete it for its process.
     fn read(self: &Rc<Card>, leaving: &Leaving, message: MessageId, bytes: u64, path: &Path) {
         leaving.left.set(leaving.left.get() - bytes);
         if let Some((process, event)) = leaving.told
@@ -289,7 +289,7 @@ impl Card {
         }
     }
 
-    /// Packets leave in the order in which they were given to the engines.
+    /// Sends packets in the order in which they were given to the engines.
     pub(in crate::apenet) async fn serve_link(self: Rc<Card>) {
         let Transmit { outgoing, read, .. } = &self.transmit;
         loop {
@@ -317,7 +317,7 @@ impl Card {
         }
     }
 
-    /// The events of a put that has been posted.
+    /// The event of a posted put.
     pub(in crate::apenet) fn sent_event(
         message: MessageId,
         peer: Endpoint,

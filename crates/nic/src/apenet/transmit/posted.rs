@@ -1,8 +1,8 @@
-//! Operations whose descriptors are still in the transmit ring: a refusal is checked against them, and its event has of them
-//! what no packet carries.
+//! Operations with descriptors still in the transmit ring. A refusal is checked against them, and its event takes from
+//! them the fields that no packet carries.
 //!
-//! The ring is circular, so that an operation is known until as many descriptors have been written after its last one as the
-//! ring has entries.
+//! The ring is circular. An operation is known until its last descriptor is overwritten, one full ring of descriptors
+//! later.
 
 use crate::apenet::wire::{Kind, Repr};
 use std::cell::{Cell, RefCell};
@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 
 /// An operation.
 struct Posted {
-    /// Of its first descriptor.
+    /// Header of its first descriptor.
     header: Repr,
     /// First address of the bytes on this host.
     local: u64,
-    /// Descriptors written until now, its last one among them.
+    /// Descriptors written up to and including its last one.
     written: u64,
     refused: bool,
 }
@@ -22,28 +22,28 @@ struct Posted {
 /// The operations in a ring.
 pub(in crate::apenet) struct Known {
     entries: u64,
-    /// In the order in which they were written.
+    /// In the order of writing.
     posted: RefCell<VecDeque<Posted>>,
     /// Descriptors written so far.
     written: Cell<u64>,
-    /// The highest number of an operation that is known no more.
+    /// The highest number of a forgotten operation.
     forgotten: Cell<Option<u64>>,
 }
 
 impl Known {
-    /// None, in a ring of so many entries.
+    /// An empty record for a ring of this number of entries.
     pub(in crate::apenet) const fn new(entries: u64) -> Known {
         let posted = RefCell::new(VecDeque::new());
         Known { entries, posted, written: Cell::new(0), forgotten: Cell::new(None) }
     }
 
-    /// The driver begins to write the descriptors of an operation.
+    /// Begins the descriptors of an operation.
     pub(in crate::apenet) fn begin(&self, header: Repr, local: u64) {
         let written = self.written.get();
         self.posted.borrow_mut().push_back(Posted { header, local, written, refused: false });
     }
 
-    /// The driver has written a descriptor of the last operation.
+    /// Records a descriptor of the last operation.
     pub(in crate::apenet) fn written(&self) {
         let (mut posted, written) = (self.posted.borrow_mut(), self.written.get() + 1);
         self.written.set(written);
@@ -58,8 +58,8 @@ impl Known {
         }
     }
 
-    /// The address and the data of the put or send that a packet refuses, zeros where that is known no more; none if it
-    /// refuses none, or one that was refused before.
+    /// Returns the address and the data of the put or send that a packet refuses, or zeros if it is forgotten. None if
+    /// there is no such operation, or it was refused before.
     pub(in crate::apenet) fn refused(&self, refusal: &Repr) -> Option<(u64, u64)> {
         let mut posted = self.posted.borrow_mut();
         let Some(own) = posted.iter_mut().find(|posted| posted.header.number == refusal.number) else {
@@ -103,7 +103,7 @@ mod tests {
             Repr { from: end(1, 4), ..right },
             Repr { to: end(0, 4), ..right },
             Repr { bytes: 9, ..right },
-            // A get's is no put's; none was posted before or after these.
+            // A get does not match a put, and nothing was posted before or after these.
             refusal(6),
             refusal(4),
             refusal(7),
@@ -120,12 +120,12 @@ mod tests {
             known.begin(operation(Kind::Put, number), 100 * number);
             (0..descriptors).for_each(|_| known.written());
         }
-        // The fifth descriptor is where the second one was.
+        // The fifth descriptor overwrites the second.
         let found = [4, 2, 9].map(|number| known.refused(&refusal(number)));
         assert_eq!(found, [Some((0, 0)), Some((200, 3)), Some((900, 10))]);
-        // What is known no more may have been any up to the highest of these.
+        // A forgotten operation can have any number up to the highest forgotten one.
         assert_eq!([3, 5].map(|number| known.refused(&refusal(number))), [Some((0, 0)), None]);
-        // One that is longer than the ring is known.
+        // An operation longer than the ring is known.
         known.begin(operation(Kind::Put, 10), 1000);
         (0..7).for_each(|_| known.written());
         assert_eq!(known.refused(&refusal(10)), Some((1000, 11)));

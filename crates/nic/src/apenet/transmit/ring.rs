@@ -10,20 +10,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The transmit ring.
 pub(in crate::apenet) struct Ring {
-    /// The driver writes the descriptors of one message after another.
+    /// Serialises the driver: it writes the descriptors of one message after another.
     pub(in crate::apenet) writer: Server,
     /// Free descriptors.
     pub(in crate::apenet) free: Credits,
-    /// Descriptors that the card has been told of, in order.
+    /// Descriptors announced to the card, in order.
     pub(in crate::apenet) announced: RefCell<VecDeque<Job>>,
     /// Descriptors that the card has fetched so far.
     pub(in crate::apenet) fetched: Cell<u64>,
     pub(in crate::apenet) rung: Signal,
-    /// Operations whose descriptors are in the ring.
+    /// Operations with descriptors in the ring.
     pub(in crate::apenet) known: Known,
-    /// Puts to each node so far, and gets.
+    /// Number of puts, and of gets, to each node so far.
     sequences: RefCell<BTreeMap<(NodeId, Kind), u32>>,
-    /// Places for fetched descriptors on the card.
+    /// Slots for fetched descriptors on the card.
     pub(in crate::apenet) places: Credits,
 }
 

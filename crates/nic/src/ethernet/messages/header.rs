@@ -4,7 +4,7 @@ use crate::messages::check_tag;
 use nicety_types::{MessageId, NodeId};
 use std::ops::Range;
 
-/// The header of a message, all numbers big-endian:
+/// The header of a message. All numbers are big-endian:
 ///
 /// | bytes | field |
 /// |---|---|
@@ -37,7 +37,7 @@ impl Header {
         bytes
     }
 
-    /// The header in these bytes, if there is one of a message of this rank's.
+    /// Parses a header; none unless it is that of a message from this rank.
     pub(super) fn parse(bytes: &[u8; Header::BYTES], source: u32) -> Option<Header> {
         let number = |at: Range<usize>| bytes[at].iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
         let header = Header { source, tag: number(8..16), bytes: number(16..22), number: number(22..28) };

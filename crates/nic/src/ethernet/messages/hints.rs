@@ -4,7 +4,7 @@ use super::Messenger;
 use crate::text::counted;
 
 impl Messenger {
-    /// Messages that no receive has taken, as objects of a sentence.
+    /// Messages that no receive has taken, in the form of sentence objects.
     pub(in crate::ethernet) fn unreceived(&self) -> Vec<String> {
         let matching = self.matching.borrow();
         let first = matching.messages().next().map(|first| {

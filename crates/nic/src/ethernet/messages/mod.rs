@@ -1,15 +1,15 @@
-//! `send` and `recv` over connections: one from each rank to each that it sends to, with a header before each message.
+//! `send` and `recv` over connections: one from each rank to each destination, with a header before each message.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `header.rs` | the header |
-//! | `send.rs` | connecting, and writing |
-//! | `receive.rs` | reading whatever comes |
+//! | `send.rs` | connecting and writing |
+//! | `receive.rs` | reading |
 //! | `hints.rs` | deadlock hints |
 //!
-//! A program that waits for a message reads whatever comes, one at a time if there are several, and hands each message to the
-//! oldest receive that takes it. One that no receive takes goes into the library's memory; where that is full, it stays in the
-//! connection, which slows its sender down by TCP's window.
+//! A program that waits for a message reads all arriving data, and hands each message to the oldest receive that takes
+//! it. Only one thread reads at a time. A message without a receive goes into the library's memory. If that is full,
+//! the message stays in the connection, and TCP's window slows down its sender.
 
 mod header;
 mod hints;
@@ -31,25 +31,25 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The port of messages on every host.
+/// The TCP port of messages on every host.
 pub(in crate::ethernet) const PORT: u16 = 1;
 
-/// A message that has come, or is coming, before its receive.
+/// A message that arrives before its receive.
 struct Unexpected {
     header: Header,
     bytes: RefCell<Vec<u8>>,
-    /// Up to its last byte, when that is there.
+    /// The path to its last byte, once that has arrived.
     whole: RefCell<Option<Path>>,
-    /// Tells the receive that has taken it.
+    /// Notifies the receive that has taken it.
     taken: RefCell<Option<Signal>>,
 }
 
 /// A posted receive.
 pub(super) struct Posted {
     wanted: Wanted,
-    /// The message in the library's memory that is for it.
+    /// Its message in the library's memory.
     unexpected: RefCell<Option<Rc<Unexpected>>>,
-    /// What has come, and the path to it.
+    /// The received message, and the path to it.
     arrival: RefCell<Option<(Arrival, Path)>>,
     changed: Signal,
 }
@@ -60,14 +60,14 @@ impl Posted {
         self.wanted.what()
     }
 
-    /// Whether its message is there.
+    /// Whether its message has arrived.
     fn is_done(&self) -> bool {
         let kept = self.unexpected.borrow();
         self.arrival.borrow().is_some() || kept.as_ref().is_some_and(|kept| kept.whole.borrow().is_some())
     }
 }
 
-/// Where the bytes of a message go.
+/// The destination of a message's bytes.
 #[derive(Clone)]
 enum Target {
     Receive(Rc<Posted>),
@@ -77,7 +77,7 @@ enum Target {
 /// A connection to another rank.
 struct Sender {
     socket: RefCell<Option<Socket>>,
-    /// One message at a time.
+    /// Serialises messages.
     turn: Server,
 }
 
@@ -88,11 +88,11 @@ struct Incoming {
     state: RefCell<Reading>,
 }
 
-/// How far a connection has been read.
+/// The state of reading a connection.
 #[derive(Default)]
 struct Reading {
     header: Vec<u8>,
-    /// The message that is being read, and how much of it has been.
+    /// The message in progress: its header, its destination, and the bytes read.
     message: Option<(Header, Option<Target>, u64)>,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Messenger {
     memory: Rc<Memory>,
     listener: Listening,
     senders: RefCell<BTreeMap<u32, Rc<Sender>>>,
-    /// Of those that wait for a message, the one that reads.
+    /// Held by the one waiting thread that reads.
     turn: Server,
     incoming: RefCell<Vec<Rc<Incoming>>>,
     matching: RefCell<Matching<Rc<Posted>, Rc<Unexpected>>>,
@@ -128,7 +128,7 @@ impl Messenger {
         }))
     }
 
-    /// Where a message goes: into the oldest receive that takes it, or into the library's memory.
+    /// Returns the destination of a message: the oldest receive that takes it, or the library's memory.
     fn target(&self, header: Header) -> Target {
         let mut matching = self.matching.borrow_mut();
         let (posted, _) = matching.take_receive(|posted| posted.wanted.takes(header.source, header.tag));
@@ -154,7 +154,7 @@ impl Messenger {
         }
     }
 
-    /// Stores a part of a message in its receive, as far as that has room.
+    /// Stores a part of a message in its receive, as far as there is room.
     fn store(&self, posted: &Posted, done: u64, bytes: &[u8]) {
         let room = posted.wanted.room.saturating_sub(done).min(bytes.len() as u64);
         if room > 0 {
@@ -164,14 +164,14 @@ impl Messenger {
         }
     }
 
-    /// The library copies a message within the host.
+    /// Copies a message within the host, as the library does.
     async fn copy(&self, thread: &Thread, bytes: usize, path: &mut Path) {
         let lines = self.net.lines(bytes);
         let copy = Piece::new(Group::Application, lines * self.net.spec.sockets.copy).streaming(lines);
         thread.run(copy, Stage::COPY, path).await;
     }
 
-    /// The last byte of a message has been stored.
+    /// Completes a message after its last byte was stored.
     fn complete(&self, target: &Target, header: Header, path: &Path) {
         let recorder = &self.net.card.recorder;
         match target {

@@ -1,4 +1,4 @@
-//! Receiving: posted receives, and who reads the connections.
+//! Receiving: posted receives, and the reader of the connections.
 
 use super::header::Header;
 use super::{Incoming, Messenger, Posted, Reading, failed};
@@ -14,10 +14,10 @@ use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Most bytes that are read from a connection at a time.
+/// The most bytes per read of a connection.
 const CHUNK: u64 = 64 << 10;
 
-/// What the one that reads holds.
+/// A guard of the reading thread.
 struct Reads {
     call: InCall,
     _turn: Guard,
@@ -42,7 +42,8 @@ impl Messenger {
         posted
     }
 
-    /// Waits for the message of a receive, for a thread of the host's program; reads what comes, if no other does.
+    /// Waits for the message of a receive, for a thread of the host's program. Reads connections if no other thread
+    /// does.
     pub(in crate::ethernet) async fn received(
         self: &Rc<Messenger>,
         program: u32,
@@ -65,7 +66,8 @@ impl Messenger {
         Ok(self.take_kept(program, posted, path).await)
     }
 
-    /// The oldest message that a receive would take. Reads what has come until there is one, unless another thread reads.
+    /// Returns the oldest message that a receive would take. Reads arrived data up to such a message, unless another
+    /// thread reads.
     pub(in crate::ethernet) async fn probe(
         self: &Rc<Messenger>,
         program: u32,
@@ -97,7 +99,7 @@ impl Messenger {
         })
     }
 
-    /// Gives up a posted receive. Returns whether no message has taken it.
+    /// Cancels a posted receive. Returns whether no message has taken it.
     pub(in crate::ethernet) async fn cancel(
         &self,
         program: u32,
@@ -110,7 +112,7 @@ impl Messenger {
         self.matching.borrow_mut().withdraw(|receive| Rc::ptr_eq(receive, posted)).is_some()
     }
 
-    /// Reads connections until the message of a receive is there.
+    /// Reads connections until the message of a receive has arrived.
     async fn read_for(
         self: &Rc<Messenger>,
         posted: &Posted,
@@ -127,7 +129,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Bytes that have been taken from a connection are not lost where the one that waits is dropped.
+    /// Completes a read, so that bytes taken from a connection are not lost if the waiting call is dropped.
     async fn read_to_its_end(
         self: &Rc<Messenger>,
         next: Rc<Incoming>,
@@ -144,7 +146,7 @@ impl Messenger {
         result
     }
 
-    /// A connection with bytes that have a place to go to.
+    /// Returns a connection with bytes to store.
     fn next(&self) -> Option<Rc<Incoming>> {
         while let Some(socket) = self.listener.accept_now() {
             let peer = socket.ends().ok().and_then(|(_, peer)| wire::rank(peer.ip()));
@@ -165,7 +167,7 @@ impl Messenger {
             }
             _ => true,
         };
-        // A message without bytes is whole behind its header.
+        // A message without bytes is complete after its header.
         let whole = message.as_ref().is_some_and(|(header, _, done)| header.bytes == *done);
         has_place && (socket.readable() > 0 || whole || socket.check().is_err())
     }

@@ -16,7 +16,8 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 impl Messenger {
-    /// Sends a message, for a thread of the host's program. Ready when its buffer may be used again: the socket has its bytes.
+    /// Sends a message, for a thread of the host's program. Returns when its buffer may be reused: the socket has its
+    /// bytes.
     pub(in crate::ethernet) async fn send(
         self: &Rc<Messenger>,
         program: u32,
@@ -34,7 +35,7 @@ impl Messenger {
         let call = self.net.programs.enter(program);
         path.advance(Stage::SEND_QUEUED, self.net.sim.now());
         let (own, mut on) = (self.clone(), path.clone());
-        // A message that has begun is written to its end: what comes behind it begins with a header.
+        // A message is always written completely, as the bytes after it begin with a header.
         let work = async move {
             let result = own.send_on(&sender, call.thread(), header, to, &payload, &mut on).await;
             drop((turn, call));
@@ -81,7 +82,7 @@ impl Messenger {
         self.senders.borrow_mut().entry(to).or_insert_with(new).clone()
     }
 
-    /// A message of the host to itself, which the library has copied and hands over.
+    /// Delivers a message of the host to itself, which the library has copied.
     fn deliver_own(&self, header: Header, payload: &[u8], path: &Path) {
         let target = self.target(header);
         self.put(&target, 0, payload);

@@ -1,8 +1,9 @@
-//! Rules on the words of a frame, which choose the handlers that it goes to: in words of the headers' fields
-//! (`udp dport=53`), and in the form that hardware compares (`word@36&ffff0000=00350000`), as PsPIN and FPsPIN have them.
+//! Rules on the words of a frame, which select its handlers. They have two forms, as in PsPIN and FPsPIN: names of
+//! header fields (`udp dport=53`), and the hardware's comparison (`word@36&ffff0000=00350000`).
 //!
-//! A rule is alternatives, of which one has to match; an alternative is words, all of which have to. A word is 32 bits of the
-//! frame in network order, at a multiple of 4 bytes from its first byte on; masked, it lies between a start and an end.
+//! A rule is a list of alternatives, and one of them has to match. An alternative is a list of words, and all of them
+//! have to match. A word is 32 bits of the frame in network order, at a multiple of 4 bytes from its first byte. Its
+//! masked value lies between a start and an end.
 
 mod overlap;
 mod parse;
@@ -10,24 +11,24 @@ mod parse;
 pub(super) use overlap::common;
 use std::fmt;
 
-/// Most words of a rule.
+/// The most words of a rule.
 pub const MOST_WORDS: usize = 16;
 
-/// 32 bits of a frame that are compared.
+/// A comparison of 32 bits of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
-    /// Bytes from the frame's first one: a multiple of 4.
+    /// Offset from the frame's first byte in bytes: a multiple of 4.
     pub offset: u32,
-    /// The bits that count.
+    /// The compared bits.
     pub mask: u32,
-    /// The least value of these.
+    /// The least value of these bits.
     pub start: u32,
-    /// The greatest.
+    /// The greatest value.
     pub end: u32,
 }
 
 impl Word {
-    /// Whether a frame has it.
+    /// Whether a frame matches it.
     pub fn matches(&self, frame: &[u8]) -> bool {
         let bytes = frame.get(self.offset as usize..).and_then(<[u8]>::first_chunk);
         bytes.is_some_and(|bytes| {
@@ -37,7 +38,7 @@ impl Word {
     }
 }
 
-/// The form that [`Rule::parse`] reads.
+/// Prints the form that [`Rule::parse`] reads.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "word@{}", self.offset)?;
@@ -52,7 +53,7 @@ impl fmt::Display for Word {
     }
 }
 
-/// What frames handlers want.
+/// A rule that selects frames for handlers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     text: String,
@@ -63,7 +64,7 @@ impl Rule {
     /// Reads a rule.
     ///
     /// # Errors
-    /// What is wrong in it, where, and what to write instead.
+    /// The error in it, its place, and a correction.
     pub fn parse(text: &str) -> Result<Rule, RuleError> {
         let alternatives = parse::alternatives(text)?;
         let rule = Rule { text: text.trim().to_owned(), alternatives };
@@ -79,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Its words in all.
+    /// Number of words in all alternatives.
     pub fn words(&self) -> usize {
         self.alternatives.iter().map(Vec::len).sum()
     }
@@ -89,15 +90,15 @@ impl Rule {
         &self.alternatives
     }
 
-    /// Whether a frame is one of those.
+    /// Whether a frame matches it.
     pub fn matches(&self, frame: &[u8]) -> bool {
         self.alternatives.iter().any(|words| words.iter().all(|word| word.matches(frame)))
     }
 
-    /// Words of a frame that this rule and another one match, if there is such a frame.
+    /// Returns words of a frame that matches both this rule and another one, if such a frame exists.
     ///
     /// # Errors
-    /// When that is too much to find out.
+    /// When the search takes too long.
     pub fn overlap(&self, other: &Rule) -> Result<Option<Vec<Word>>, Intricate> {
         for own in &self.alternatives {
             for others in &other.alternatives {
@@ -116,15 +117,15 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Rules whose words have so many different masks that it would take too long to find out whether they overlap.
+/// The error for rules with too many different masks to check for an overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intricate;
 
-/// What is wrong with a rule.
+/// An error in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
     rule: String,
-    /// Where, in bytes; none if it is the whole.
+    /// Its range in bytes; none for the whole rule.
     at: Option<(usize, usize)>,
     why: String,
     help: String,

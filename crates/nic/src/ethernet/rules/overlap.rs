@@ -1,12 +1,12 @@
-//! Whether a frame can match several words at once.
+//! The search for a frame that matches several words at once.
 
 use super::{Intricate, Word};
 use rustc_hash::FxHashSet;
 
-/// Most states that a search goes through at one offset.
+/// Limit of search states at one offset.
 const MOST_STATES: usize = 1 << 16;
 
-/// The words of a frame that has all of these words, if there can be one.
+/// Returns the words of a frame that matches all of these, if there is one.
 ///
 /// # Errors
 /// When the search takes too long.
@@ -26,12 +26,13 @@ pub(in crate::ethernet) fn common(some: &[Word], others: &[Word]) -> Result<Opti
     Ok(Some(found))
 }
 
-/// The least value that is in all of these ranges, masked for each.
+/// Returns the least value within the masked ranges of all these words.
 fn value(words: &[Word]) -> Result<Option<u32>, Intricate> {
     if words.iter().any(|word| word.start > word.end) {
         return Ok(None);
     }
-    // From the most significant bit on: for each word, whether its value is so far its start's, and its end's.
+    // Starts at the most significant bit. The state of each word: whether its value so far equals its start, and its
+    // end.
     let full = (1u64 << words.len()) - 1;
     let mut seen: FxHashSet<(u32, u64, u64)> = FxHashSet::default();
     let mut open = vec![(32u32, 0u32, full, full)];
@@ -41,7 +42,7 @@ fn value(words: &[Word]) -> Result<Option<u32>, Intricate> {
         }
         let bit = left - 1;
         let (zero, one) = (step(words, bit, 0, low, high), step(words, bit, 1, low, high));
-        // The last one is looked at first: that with a bit of 0.
+        // The last one is searched first: the bit 0.
         for (set, state) in [(1u32, one.filter(|_| one != zero)), (0, zero)] {
             if let Some((low, high)) = state
                 && seen.insert((bit, low, high))
@@ -56,7 +57,7 @@ fn value(words: &[Word]) -> Result<Option<u32>, Intricate> {
     Ok(None)
 }
 
-/// The state behind a bit; none if a word's value leaves its range.
+/// Returns the state after a bit; none if a word's value leaves its range.
 fn step(words: &[Word], bit: u32, set: u32, mut low: u64, mut high: u64) -> Option<(u64, u64)> {
     for (number, word) in words.iter().enumerate() {
         let of = |value: u32| value >> bit & 1;

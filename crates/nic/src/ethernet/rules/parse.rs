@@ -1,26 +1,26 @@
-//! Reading rules: terms of header fields, each of which becomes words of the frame.
+//! The parser of rules: terms on header fields, each translated to words of the frame.
 
 use super::{RuleError, Word};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// The last offset of a word: in the longest frame that any card has.
+/// The last offset of a word: that in the longest frame of any card.
 const LAST: u32 = 9600 + 18 - 4;
 
-/// The protocols of IP by their names.
+/// Names of IP protocols.
 const PROTOCOLS: [(&str, u8); 3] = [("udp", 17), ("tcp", 6), ("icmp", 1)];
 
 const TERMS: &str = "a term is any, arp, ip, ip6, udp, tcp, icmp, vlan=5, ethertype=0x88b5, proto=17, src=10.0.0.0/8, dst=fd00::1, sport=1024-65535, \
      dport=53 or word@36&ffff0000=00350000";
 
-/// The alternatives of a rule, between the words `or`.
+/// Parses the alternatives of a rule, separated by `or`.
 pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Word>>, RuleError> {
     let terms = terms(text);
     let is_or = |term: &Range<usize>| &text[term.clone()] == "or";
     let mut ors = terms.iter().filter(|term| is_or(term));
     let mut found = Vec::new();
     for part in terms.split(is_or) {
-        // The `or` in front of which, or behind which, a term is missing.
+        // The `or` with a missing term on one side.
         let or = ors.next().or(terms.last());
         if part.is_empty() {
             let at = or.map_or((0, 0), |or| (or.start, or.end));
@@ -31,7 +31,7 @@ pub(super) fn alternatives(text: &str) -> Result<Vec<Vec<Word>>, RuleError> {
     Ok(found)
 }
 
-/// Where the terms are.
+/// Returns the ranges of the terms.
 fn terms(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut from = None;
@@ -48,7 +48,7 @@ fn terms(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// What an alternative asks for.
+/// The fields that an alternative compares.
 #[derive(Default)]
 struct Terms {
     vlan: Option<Option<u16>>,
@@ -137,7 +137,7 @@ impl Terms {
         }
     }
 
-    /// The rest of a word, from its offset on.
+    /// Parses the rest of a word, from its offset on.
     fn raw(&mut self, rest: &str) -> Result<(), (String, &'static str)> {
         const HELP: &str = "write OFFSET&MASK=START..END, the offset in bytes and the rest hexadecimal, as in word@36&ffff0000=00350000";
         let wrong = |what: &str, value: &str| Err((format!("{what} '{value}'"), HELP));
@@ -182,7 +182,7 @@ impl Terms {
         Ok(())
     }
 
-    /// Fields that follow from others, and contradictions.
+    /// Adds implied fields, and detects contradictions.
     fn agree(&mut self) -> Result<(), (String, &'static str)> {
         let families = self.addresses.iter().flatten().map(|(address, _)| match address {
             IpAddr::V4(_) => IPV4,
@@ -215,7 +215,7 @@ impl Terms {
     fn words(self) -> Vec<Word> {
         let word = |offset, mask, value| Word { offset, mask, start: value, end: value };
         let mut words = Vec::new();
-        // The tag of a VLAN is a whole word, which all others come behind.
+        // A VLAN tag is a whole word before all others.
         let mut shift = 0;
         if let Some(vlan) = self.vlan {
             let (mask, value) = vlan.map_or((0xffff_0000, 0), |vlan| (0xffff_0fff, u32::from(vlan)));
@@ -224,7 +224,7 @@ impl Terms {
         }
         let of_ports = self.ports.iter().any(Option::is_some);
         match self.ethertype {
-            // Options would move what comes behind them.
+            // Options would shift later words.
             Some(IPV4) if of_ports => words.push(word(12 + shift, 0xffff_ff00, 0x0800_4500)),
             Some(IPV4) => words.push(word(12 + shift, 0xffff_f000, 0x0800_4000)),
             Some(IPV6) => words.push(word(12 + shift, 0xffff_f000, 0x86dd_6000)),
@@ -249,7 +249,7 @@ impl Terms {
                 prefix_words(from + shift, &bytes, bits, &mut words);
             }
         }
-        // Ports are in the two halves of different words.
+        // Ports are in different halves of a word.
         let first = if version6 { 52 } else { 32 } + shift;
         if let Some((from, to)) = self.ports[0] {
             words.push(Word { offset: first, mask: 0xffff, start: from.into(), end: to.into() });
@@ -275,7 +275,7 @@ fn once<T: PartialEq>(field: &mut Option<T>, value: T, key: &str) -> Result<(), 
     Err((format!("'{key}' {said}"), "leave one of the two out"))
 }
 
-/// A number in decimal, or after 0x in hexadecimal.
+/// Parses a decimal number, or a hexadecimal one after 0x.
 fn number(text: &str, most: u32) -> Option<u32> {
     let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     let found =
@@ -301,13 +301,13 @@ fn prefix(text: &str) -> Result<(IpAddr, u32), String> {
     }
 }
 
-/// So many of the first of `ALL` bits.
+/// A mask of the first `bits` of `ALL` bits.
 const fn masked<const ALL: u32>(bits: u32) -> u128 {
     let all = if ALL == 128 { u128::MAX } else { (1 << ALL) - 1 };
     if bits == 0 { 0 } else { all << (ALL - bits) & all }
 }
 
-/// The words with the first bits of an address that begins at byte `from` of a frame.
+/// Adds words for the first bits of an address at byte `from` of a frame.
 fn prefix_words(from: u32, bytes: &[u8], bits: u32, words: &mut Vec<Word>) {
     let first = from / 4 * 4;
     let mut offset = first;

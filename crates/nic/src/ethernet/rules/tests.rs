@@ -13,7 +13,8 @@ fn shown(text: &str) -> String {
 
 #[test]
 fn fields_are_words_of_a_frame() {
-    // By hand: type at byte 12, version and length of IP at 14, its protocol at 23, its addresses at 26 and 30, ports at 34 and 36.
+    // By hand: type at byte 12, IP version and length at 14, protocol at 23, addresses at 26 and 30, ports at 34 and
+    // 36.
     for (text, words) in [
         ("any", ""),
         ("arp", "word@12&ffff0000=08060000"),
@@ -118,13 +119,13 @@ fn rules_overlap_where_a_frame_matches_both() {
     ] {
         assert!(!found(a, b), "{a}, {b}");
     }
-    // Masks that interleave: an even value below 4 whose second bit is set is 2.
+    // Interleaved masks: the even value below 4 with its second bit set is 2.
     let words = rule("word@0&1=0").overlap(&rule("word@0=2..3")).unwrap().unwrap();
     assert_eq!(words, [Word { offset: 0, mask: u32::MAX, start: 2, end: 2 }]);
 }
 
 fn word() -> impl Strategy<Value = Word> {
-    // Few bits, so that words meet.
+    // Few bits, so that words overlap.
     (0u32..2, 0u32..16, 0u32..16, 0u32..16).prop_map(|(place, mask, a, b)| Word {
         offset: 4 * place,
         mask,

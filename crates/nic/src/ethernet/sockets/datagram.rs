@@ -1,4 +1,4 @@
-//! Sockets of datagrams.
+//! Datagram sockets.
 
 use crate::ethernet::net::{Net, Waited};
 use crate::ethernet::wire;
@@ -18,7 +18,7 @@ pub(super) struct Datagram {
 }
 
 impl Datagram {
-    /// A socket with this port, or a free one.
+    /// Binds a socket to this port, or to a free one.
     pub(super) fn bind(net: &Rc<Net>, port: Option<u16>) -> Result<Datagram, Error> {
         let id = net.stack.borrow_mut().bind(port)?;
         let state = Rc::<Waited>::default();
@@ -31,7 +31,7 @@ impl Datagram {
         self.net.stack.borrow().port(self.id)
     }
 
-    /// Sends a datagram. Ready when the kernel has it.
+    /// Sends a datagram. Returns when the kernel has it.
     pub(super) async fn send_to(
         &self,
         thread: &Thread,
@@ -60,7 +60,7 @@ impl Datagram {
         }
     }
 
-    /// Waits for a datagram: its bytes, cut to so many, and who sent it.
+    /// Waits for a datagram. Returns its bytes, cut to `most`, and its sender.
     pub(super) async fn recv_from(
         &self,
         thread: &Thread,
@@ -89,7 +89,7 @@ impl Datagram {
         }
     }
 
-    /// Gives the port back; datagrams that no one has read are lost.
+    /// Closes the socket. Unread datagrams are lost.
     pub(super) async fn close(&self, thread: &Thread, path: &mut Path) -> Result<(), Error> {
         self.net.system_call(thread, path).await;
         self.net.stack.borrow_mut().close_datagrams(self.id)?;

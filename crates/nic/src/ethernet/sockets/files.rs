@@ -1,4 +1,4 @@
-//! The calls of programs on sockets, each of which has a number on its host.
+//! The calls of programs on sockets. Each socket has a number on its host.
 
 use super::datagram::Datagram;
 use super::{Listening, Socket};
@@ -14,15 +14,15 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-/// The first number of a socket; those before are a program's input and outputs.
+/// The first number of a socket. Lower ones are a program's input and outputs.
 const FIRST: u32 = 3;
-/// Most connections that wait to be accepted at a port.
+/// The most pending connections at a port.
 const MOST_BACKLOG: u32 = 4096;
 
-/// What a socket is for.
+/// The kind of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketKind {
-    /// Bytes in order, on a connection: TCP.
+    /// An ordered byte stream on a connection: TCP.
     Stream,
     /// Datagrams: UDP.
     Datagram,
@@ -35,23 +35,23 @@ pub enum Setting {
     SendBuffer(u64),
     /// Bytes of the receive buffer (`SO_RCVBUF`).
     ReceiveBuffer(u64),
-    /// Small segments go out at once (`TCP_NODELAY`).
+    /// Small segments are sent at once (`TCP_NODELAY`).
     NoDelay(bool),
 }
 
-/// Why a call on a socket failed.
+/// The failure of a call on a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketError {
-    /// As the protocols say.
+    /// A failure of the protocols.
     Protocol(Error),
     /// It is connected already (`EISCONN`).
     IsConnected,
-    /// Not with a socket of this kind (`EOPNOTSUPP`).
+    /// The call is impossible on a socket of this kind (`EOPNOTSUPP`).
     NotSupported,
 }
 
 impl SocketError {
-    /// The name of its number in `errno.h`.
+    /// Its name in `errno.h`.
     pub const fn name(self) -> &'static str {
         match self {
             SocketError::Protocol(error) => match error {
@@ -100,19 +100,19 @@ impl std::error::Error for SocketError {}
 enum File {
     /// Not connected, with its port if it has one.
     Fresh(Option<u16>, Options),
-    /// A call connects it.
+    /// A call is connecting it.
     Connecting,
     Connected(Socket),
     Listening(Listening),
-    /// A datagram socket, without a port before it is bound or has sent.
+    /// A datagram socket. It has no port before it is bound or sends.
     Datagram(Option<Datagram>),
 }
 
-/// The sockets of a host's programs. Threads of programs are named by their numbers.
+/// The sockets of a host's programs. Threads of programs have numbers.
 pub struct Sockets {
     net: Rc<Net>,
     files: RefCell<BTreeMap<u32, File>>,
-    /// Ports of stream sockets that were bound, by their sockets.
+    /// Ports of bound stream sockets, by socket.
     bound: RefCell<BTreeMap<u32, u16>>,
 }
 
@@ -121,12 +121,12 @@ impl Sockets {
         Sockets { net: net.clone(), files: RefCell::default(), bound: RefCell::default() }
     }
 
-    /// The IPv4 address of a rank's host, or of one that is not there.
+    /// The IPv4 address of a rank's host, even if it does not exist.
     pub fn address(rank: u32) -> IpAddr {
         wire::ipv4(rank).into()
     }
 
-    /// Makes a socket; set-up, takes no virtual time.
+    /// Makes a socket. Set-up: takes no virtual time.
     pub fn open(&self, kind: SocketKind) -> u32 {
         self.add(match kind {
             SocketKind::Stream => File::Fresh(None, Options::default()),
@@ -153,16 +153,17 @@ impl Sockets {
         }
     }
 
-    /// A call that is no more than its system call and the socket's work.
+    /// The cost of a call with only its system call and the socket's work.
     async fn call(&self, thread: &Thread, path: &mut Path) {
         self.net.system_call(thread, path).await;
         self.net.socket_work(thread, path).await;
     }
 
-    /// Gives a socket a port; a free one for port 0.
+    /// Binds a socket to a port, or to a free one for port 0.
     ///
     /// # Errors
-    /// `EADDRINUSE`; `EADDRNOTAVAIL` where no port is free; `EINVAL` for a socket that has a port or is connected; `EBADF`.
+    /// `EADDRINUSE`; `EADDRNOTAVAIL` if no port is free; `EINVAL` for a socket that has a port or is connected;
+    /// `EBADF`.
     pub async fn bind(
         &self,
         program: u32,
@@ -193,10 +194,11 @@ impl Sockets {
         Ok(())
     }
 
-    /// Changes an option. Buffers are set before a socket connects or listens; what it accepts has its options.
+    /// Changes an option. Buffers are set before a socket connects or listens. Accepted connections inherit the
+    /// options.
     ///
     /// # Errors
-    /// `EINVAL` for a size that cannot be, or later; `EOPNOTSUPP` for a datagram socket; `EBADF`.
+    /// `EINVAL` for an impossible size, or later; `EOPNOTSUPP` for a datagram socket; `EBADF`.
     pub async fn set(
         &self,
         program: u32,
@@ -228,11 +230,12 @@ impl Sockets {
         }
     }
 
-    /// Connects to a port of a host. Ready when the connection is established.
+    /// Connects to a port of a host. Returns when the connection is established.
     ///
     /// # Errors
-    /// `ECONNREFUSED` where no one listens, `EHOSTUNREACH` where no host answers, `ENETUNREACH` for an address outside the
-    /// network and for the host's own, `ETIMEDOUT`, `EADDRINUSE`, `ENOBUFS`, `EINVAL`, `EISCONN`, `EOPNOTSUPP`, `EBADF`.
+    /// `ECONNREFUSED` without a listener, `EHOSTUNREACH` if no host answers, `ENETUNREACH` for an address outside the
+    /// network and for the host's own, `ETIMEDOUT`, `EADDRINUSE`, `ENOBUFS`, `EINVAL`, `EISCONN`, `EOPNOTSUPP`,
+    /// `EBADF`.
     pub async fn connect(
         &self,
         program: u32,
@@ -269,10 +272,10 @@ impl Sockets {
         }
     }
 
-    /// Has a socket with a port wait for connections, of which up to `backlog` may wait to be accepted.
+    /// Makes a socket with a port listen, with up to `backlog` pending connections.
     ///
     /// # Errors
-    /// `EADDRINUSE`, `EINVAL` without a port or for a socket that is connected, `EOPNOTSUPP`, `EBADF`.
+    /// `EADDRINUSE`, `EINVAL` without a port or for a connected socket, `EOPNOTSUPP`, `EBADF`.
     pub async fn listen(
         &self,
         program: u32,
@@ -294,10 +297,10 @@ impl Sockets {
         }
     }
 
-    /// Waits for a connection: the number of its socket.
+    /// Waits for a connection. Returns the number of its socket.
     ///
     /// # Errors
-    /// `EINVAL` for a socket that does not listen, `EOPNOTSUPP`, `EBADF`, also where another thread closes it.
+    /// `EINVAL` for a socket that does not listen, `EOPNOTSUPP`, `EBADF`, also if another thread closes it.
     pub async fn accept(&self, program: u32, socket: u32, path: &mut Path) -> Result<u32, SocketError> {
         match self.file(socket)? {
             File::Listening(listening) => {
@@ -310,11 +313,11 @@ impl Sockets {
         }
     }
 
-    /// Writes bytes to a connection. Ready when the socket has taken the last one.
+    /// Writes bytes to a connection. Returns when the socket has taken the last one.
     ///
     /// # Errors
-    /// `EPIPE` after [`Sockets::shutdown`] and after the peer's reset was told, `ECONNRESET`, `ETIMEDOUT`, `ENOTCONN`,
-    /// `EOPNOTSUPP`, `EBADF`.
+    /// `EPIPE` after [`Sockets::shutdown`], or after a reset by the peer was reported; `ECONNRESET`, `ETIMEDOUT`,
+    /// `ENOTCONN`, `EOPNOTSUPP`, `EBADF`.
     pub async fn send(
         &self,
         program: u32,
@@ -327,7 +330,7 @@ impl Sockets {
         Ok(stream.write(call.thread(), &[bytes], path).await?)
     }
 
-    /// Reads at most so many bytes of a connection, and waits for the first; empty after the peer's last.
+    /// Reads at most `most` bytes of a connection, and waits for the first. Empty after the peer's last byte.
     ///
     /// # Errors
     /// `ECONNRESET`, `ETIMEDOUT`, `ENOTCONN`, `EOPNOTSUPP`, `EBADF`.
@@ -344,7 +347,7 @@ impl Sockets {
         Ok(stream.read(call.thread(), most, path).await?)
     }
 
-    /// Sends a datagram; a socket without a port gets a free one.
+    /// Sends a datagram. A socket without a port gets a free one.
     ///
     /// # Errors
     /// `EMSGSIZE` for one that does not fit into a frame, `ENETUNREACH`, `EINVAL`, `EOPNOTSUPP`, `EBADF`.
@@ -369,7 +372,7 @@ impl Sockets {
         Ok(datagram.send_to(call.thread(), bytes, to, path).await?)
     }
 
-    /// Waits for a datagram: its bytes, cut to so many, and its sender.
+    /// Waits for a datagram. Returns its bytes, cut to `most`, and its sender.
     ///
     /// # Errors
     /// `EINVAL` for a socket without a port, `EOPNOTSUPP`, `EBADF`.
@@ -390,7 +393,7 @@ impl Sockets {
         Ok(datagram.recv_from(call.thread(), most, path).await?)
     }
 
-    /// Sends no more on a connection: the peer reads the end behind what was sent.
+    /// Ends sending on a connection: the peer reads the end after the sent bytes.
     ///
     /// # Errors
     /// `ENOTCONN`, `EOPNOTSUPP`, `EBADF`.
@@ -400,8 +403,7 @@ impl Sockets {
         Ok(stream.shutdown(call.thread(), path).await?)
     }
 
-    /// Gives a socket back. What was sent on a connection is still delivered; where bytes have come that were not received, it
-    /// is reset.
+    /// Closes a socket. Bytes sent on a connection are still delivered. A connection with unread bytes is reset.
     ///
     /// # Errors
     /// `EBADF`.
@@ -420,17 +422,17 @@ impl Sockets {
         }
     }
 
-    /// Closes all sockets, as an operating system does when a program has ended.
+    /// Closes all sockets, as an operating system does at the end of a program.
     pub(in crate::ethernet) async fn close_all(&self, program: u32, path: &mut Path) {
         loop {
             let first = self.files.borrow().keys().next().copied();
             let Some(socket) = first else { return };
-            // A connection that has failed is closed all the same.
+            // A failed connection is closed, too.
             let _ = self.close(program, socket, path).await;
         }
     }
 
-    /// The address and the port of a socket, and those of its peer if it is connected; takes no virtual time.
+    /// Returns the address and port of a socket, and those of its peer if it is connected. Takes no virtual time.
     ///
     /// # Errors
     /// `EBADF`.
@@ -448,7 +450,7 @@ impl Sockets {
         })
     }
 
-    /// Work of the program itself between two calls, in instructions, on the thread of its calls.
+    /// Charges the program's own work between two calls, in instructions, on the thread of its calls.
     pub async fn work(&self, program: u32, instructions: u64, path: &mut Path) {
         let call = self.net.programs.enter(program);
         let work = Piece::new(Group::Application, instructions);

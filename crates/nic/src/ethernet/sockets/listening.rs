@@ -1,4 +1,4 @@
-//! Sockets that wait for connections.
+//! Listening sockets.
 
 use super::stream::Socket;
 use crate::ethernet::net::{Net, Waited};
@@ -8,7 +8,7 @@ use nicety_stack::{Error, ListenerId, Options};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
-/// A socket that waits for connections.
+/// A listening socket.
 #[derive(Clone)]
 pub(in crate::ethernet) struct Listening {
     net: Rc<Net>,
@@ -18,7 +18,7 @@ pub(in crate::ethernet) struct Listening {
 }
 
 impl Listening {
-    /// Waits for connections to a port, up to `backlog` that no one has accepted.
+    /// Listens at a port, with up to `backlog` pending connections.
     pub(in crate::ethernet) fn open(
         net: &Rc<Net>,
         port: u16,
@@ -35,12 +35,12 @@ impl Listening {
         self.port
     }
 
-    /// Has [`Net::watcher`] woken when a connection comes.
+    /// Makes [`Net::watcher`] wake when a connection arrives.
     pub(in crate::ethernet) fn watch(&self) {
         self.state.watched.set(true);
     }
 
-    /// A connection that has come, if there is one.
+    /// Takes a pending connection, if there is one.
     pub(in crate::ethernet) fn accept_now(&self) -> Option<Socket> {
         let id = self.net.stack.borrow_mut().accept(self.id).ok()?;
         Socket::new(&self.net, id).ok()
@@ -67,7 +67,7 @@ impl Listening {
         }
     }
 
-    /// Waits no more; connections that no one has accepted are reset.
+    /// Stops listening. Pending connections are reset.
     pub(in crate::ethernet) async fn close(&self, thread: &Thread, path: &mut Path) -> Result<(), Error> {
         self.net.system_call(thread, path).await;
         self.net.with(|stack, now| stack.close_listener(now, self.id))?;

@@ -1,4 +1,4 @@
-//! Sockets of connections: a thread's calls on them, and what these cost.
+//! Connection sockets: a thread's calls on them, and their costs.
 
 use crate::ethernet::net::{Connection, Net};
 use crate::ethernet::{stages, wire};
@@ -9,7 +9,7 @@ use nicety_types::{Path, Stage};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// A socket of a connection.
+/// A connection socket.
 #[derive(Clone)]
 pub(in crate::ethernet) struct Socket {
     net: Rc<Net>,
@@ -23,7 +23,7 @@ impl Socket {
         Ok(Socket { net: net.clone(), id, state })
     }
 
-    /// Connects, from a port of its own or a free one. Ready when the connection is established.
+    /// Connects from a given port or a free one. Returns when the connection is established.
     pub(in crate::ethernet) async fn connect(
         net: &Rc<Net>,
         thread: &Thread,
@@ -39,7 +39,7 @@ impl Socket {
         let socket = Socket::new(net, id)?;
         let established = socket.established(thread, path).await;
         if established.is_err() {
-            // Its handle is no one's.
+            // No socket has its handle.
             drop(net.forget(id));
             net.with(|stack, now| stack.close(now, id))?;
         }
@@ -58,7 +58,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Writes the bytes of all parts. Ready when the socket has taken the last one.
+    /// Writes the bytes of all parts. Returns when the socket has taken the last one.
     pub(in crate::ethernet) async fn write(
         &self,
         thread: &Thread,
@@ -77,7 +77,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Writes as many of the bytes as there is room for, at least one.
+    /// Writes as many of the bytes as fit, at least one.
     async fn write_some(&self, thread: &Thread, bytes: &[u8], path: &mut Path) -> Result<usize, Error> {
         loop {
             self.check()?;
@@ -96,7 +96,7 @@ impl Socket {
                 }
                 continue;
             }
-            // The error where nothing can be sent any more.
+            // Returns the error, if sending is impossible.
             match self.net.with(|stack, now| stack.send(now, self.id, &bytes[..1])) {
                 Err(Error::WouldBlock) => {}
                 taken => return taken,
@@ -106,22 +106,22 @@ impl Socket {
         }
     }
 
-    /// Bytes that can be read at once.
+    /// Number of bytes that can be read at once.
     pub(in crate::ethernet) fn readable(&self) -> usize {
         self.there().saturating_sub(self.state.held.bytes())
     }
 
-    /// Bytes that have come, those that readers are not told of among them.
+    /// Number of received bytes, including those held back from readers.
     fn there(&self) -> usize {
         self.net.stack.borrow().readable(self.id).unwrap_or(0)
     }
 
-    /// Has [`Net::watcher`] woken when there is something to read.
+    /// Makes [`Net::watcher`] wake when there is something to read.
     pub(in crate::ethernet) fn watch(&self) {
         self.state.watched.set(true);
     }
 
-    /// Reads at most so many of the bytes that are there; empty when there are none.
+    /// Reads at most `most` of the received bytes; empty if there are none.
     pub(in crate::ethernet) async fn read_now(
         &self,
         thread: &Thread,
@@ -136,7 +136,7 @@ impl Socket {
         }
     }
 
-    /// Reads at most so many bytes, at least one; empty after the peer's last.
+    /// Reads at most `most` bytes, at least one; empty after the peer's last byte.
     pub(in crate::ethernet) async fn read(
         &self,
         thread: &Thread,
@@ -174,7 +174,7 @@ impl Socket {
         Ok(bytes)
     }
 
-    /// Sends no more: the peer reads the end behind what was written.
+    /// Ends sending: the peer reads the end after the written bytes.
     pub(in crate::ethernet) async fn shutdown(&self, thread: &Thread, path: &mut Path) -> Result<(), Error> {
         self.call(thread, path).await;
         self.net.with(|stack, now| stack.shutdown(now, self.id))?;
@@ -182,7 +182,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Gives the connection back; what was written is still delivered.
+    /// Closes the connection. Written bytes are still delivered.
     pub(in crate::ethernet) async fn close(&self, thread: &Thread, path: &mut Path) -> Result<(), Error> {
         self.call(thread, path).await;
         self.net.with(|stack, now| stack.close(now, self.id))?;
@@ -192,7 +192,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether small segments go out at once.
+    /// Sets whether small segments are sent at once.
     pub(in crate::ethernet) async fn set_nodelay(
         &self,
         thread: &Thread,
@@ -205,20 +205,20 @@ impl Socket {
         Ok(())
     }
 
-    /// The own end and the peer's.
+    /// The addresses of this end and of the peer.
     pub(in crate::ethernet) fn ends(&self) -> Result<(SocketAddr, SocketAddr), Error> {
         self.net.stack.borrow().ends(self.id)
     }
 
-    /// Whether the connection is over.
+    /// Checks that the connection is not over.
     ///
     /// # Errors
-    /// Why.
+    /// The reason.
     pub(in crate::ethernet) fn check(&self) -> Result<(), Error> {
         self.state.failed.get().map_or(Ok(()), Err)
     }
 
-    /// What a thread does next follows what the stack did with the last frame, if it waited for that.
+    /// Joins a thread's path to that of the stack's work for the last frame, if the thread waited for it.
     fn join(&self, path: &mut Path) {
         let arrived = self.state.path.borrow();
         if arrived.at() > path.at() {
@@ -235,7 +235,7 @@ impl Socket {
         }
     }
 
-    /// A system call on this socket.
+    /// Charges a system call on this socket.
     async fn call(&self, thread: &Thread, path: &mut Path) {
         self.net.system_call(thread, path).await;
         let touched = [&self.state.data];

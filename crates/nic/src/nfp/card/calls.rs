@@ -1,4 +1,4 @@
-//! The `channel_*` calls that processes make.
+//! The `channel_*` calls of processes.
 
 use crate::nfp::card::Card;
 use crate::nfp::map::MemoryKind;
@@ -14,7 +14,7 @@ use nicety_hpu::TrapKind;
 use nicety_types::{MessageId, Path, Time};
 use std::rc::{Rc, Weak};
 
-/// Result codes of a call; `nfp.h` has the same numbers.
+/// Result codes of a call, equal to those in `nfp.h`.
 mod code {
     pub(super) const OK: i32 = 0;
     pub(super) const SIZE_MISMATCH: i32 = -1;
@@ -32,19 +32,19 @@ mod code {
     pub(super) const BAD_GUARDS: i32 = -13;
 }
 
-/// The timeout value that stands for none.
+/// The timeout value for no timeout.
 const FOREVER: u32 = u32::MAX;
-/// Most guards of a selection.
+/// The most guards of a selection.
 const MOST_GUARDS: u32 = 64;
 /// Bytes of a guard in local memory: target, buffer, size, kind, result.
 const GUARD: u32 = 20;
 
-/// The call that a context sleeps in.
+/// The call in which a context sleeps.
 #[derive(Clone, Debug)]
 pub(super) struct ContextCall {
     /// The path of its process.
     pub(super) path: Path,
-    /// When it made the call.
+    /// Time of the call.
     pub(super) called: Time,
     /// The local memory for the bytes of a direct message, for each guard.
     into: Vec<u32>,
@@ -66,7 +66,7 @@ impl Default for ContextCall {
     }
 }
 
-/// The services that the card gives its processor.
+/// The card's services for its processor.
 pub(super) struct Processes(Weak<Card>);
 
 impl Processes {
@@ -145,7 +145,7 @@ impl Card {
         } as u32)
     }
 
-    /// Begins a call of a context; the bytes of a direct message will go to `into`.
+    /// Begins a call of a context. The bytes of a direct message will go to `into`.
     pub(super) fn called(&self, place: Place, into: &[u32], guards: Option<u32>) -> ContextId {
         let (context, now) = (self.id(place), self.sim.now());
         self.context(context, |call| {
@@ -253,7 +253,7 @@ impl Card {
         Some(upper << 32 | u64::from(low))
     }
 
-    /// Ends a context's call: `path` accounts for the message that released it, if one did.
+    /// Ends a context's call. `path` accounts for the message that released it, if any.
     pub(super) fn end_call(
         &self,
         context: ContextId,

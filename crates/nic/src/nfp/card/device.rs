@@ -19,11 +19,11 @@ pub struct Selected {
 
 /// An open device. Cheap to clone; a clone is the same device.
 ///
-/// Any number of threads may be in calls at a time, up to the spec's `limits.threads`. `path` accounts up to the
-/// present instant, at which the call begins; it then accounts for the call too, until the thread returns. A call
-/// that is dropped runs to its end by itself, like that of a thread that is never joined.
+/// Any number of threads may be in calls at a time, up to the spec's `limits.threads`. `path` accounts for the time up
+/// to now, when the call begins, and then for the call until the thread returns. A dropped call completes by itself,
+/// like that of a thread that is never joined.
 ///
-/// A timeout bounds the wait for the other end; without one the wait is unbounded.
+/// A timeout bounds the wait for the other end. Without one the wait is unbounded.
 #[derive(Clone)]
 pub struct Device {
     card: Rc<Card>,
@@ -36,20 +36,20 @@ impl Device {
         Device { card: card.clone(), patient: false }
     }
 
-    /// The same device, whose calls wait for a free thread.
+    /// The same device, with calls that wait for a free thread.
     pub(in crate::nfp) fn patient(self) -> Device {
         Device { patient: true, ..self }
     }
 
-    /// The card behind it.
+    /// Returns its card.
     pub fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    /// Subscribes to a target: a channel to the process that has registered it.
+    /// Subscribes to a target: a channel to the process that registered it.
     ///
     /// # Errors
-    /// When no process has, or another channel is there; when all channels are open.
+    /// When no process has registered it, another channel is subscribed, or all channels are open.
     pub async fn subscribe(&self, path: &mut Path, target: u32) -> Result<Channel, ChannelError> {
         let what = move || format!("the card to answer its subscription to target {target}");
         let (ended, opened) = self.call(path, Request::Subscribe(TargetId(target)), None, what).await?;
@@ -63,7 +63,7 @@ impl Device {
         Ok(channel)
     }
 
-    /// Closes a channel. A process that waits at its end receives an error.
+    /// Closes a channel. A process waiting at its end receives an error.
     ///
     /// # Errors
     /// When the channel is not open, or a thread is in a call on it.
@@ -77,8 +77,8 @@ impl Device {
     /// Sends a direct message of 1 to 56 bytes. Returns when the process has it.
     ///
     /// # Errors
-    /// When there are no bytes or too many, another thread is sending here, or the channel is not open; when the process
-    /// expects another size or kind, or did not come in time.
+    /// When there are no bytes or too many, another thread is sending here, or the channel is not open. Also when the
+    /// process expects another size or kind, or did not read in time.
     pub async fn send(
         &self,
         path: &mut Path,
@@ -131,7 +131,7 @@ impl Device {
         Ok(())
     }
 
-    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when they are there and the pages
+    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when they have arrived and the pages
     /// are unlocked.
     ///
     /// # Errors
@@ -151,11 +151,11 @@ impl Device {
         Ok(())
     }
 
-    /// Receives from the first of several channels whose process writes; if several have written, from the first in
-    /// the order of the guards.
+    /// Receives from the first of several channels with a writing process. If several processes have written, receives
+    /// from the first in the order of the guards.
     ///
     /// # Errors
-    /// When there are no guards, one of them is invalid, or no process came in time. The result of the guard that was
+    /// When there are no guards, one of them is invalid, or no process wrote in time. The result of the guard that was
     /// taken is inside the value.
     pub async fn select(
         &self,
@@ -174,7 +174,7 @@ impl Device {
         }
     }
 
-    /// A guard for [`Device::select`]: a direct message of so many bytes.
+    /// A guard for [`Device::select`]: a direct message of `bytes` bytes.
     pub const fn direct(channel: Channel, bytes: u32) -> Guard<Channel> {
         Guard { from: channel, want: Want::Direct(bytes) }
     }

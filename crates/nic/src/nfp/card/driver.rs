@@ -1,8 +1,8 @@
 //! The host's driver: threads in calls, their work in the kernel, and the interrupt that all channels share.
 //!
-//! A thread enters the driver through library and system call, does the work that the host's state machine asks for,
-//! and sleeps in a wait queue until the interrupt handler wakes it. The thread, and not the handler, does the further
-//! work of its message: the next list of pages, or a reply.
+//! A thread enters the driver through library and system call, and does the work that the host's state machine
+//! requests. It then sleeps in a wait queue until the interrupt handler wakes it. The thread, and not the handler, does
+//! the further work of its message: the next list of pages, or a reply.
 
 use crate::nfp::card::record::Taken;
 use crate::nfp::card::{Card, ChannelError, waited};
@@ -20,7 +20,7 @@ use std::rc::Rc;
 /// Bytes of a write to a doorbell register.
 const DOORBELL: u64 = 4;
 
-/// A call's result: the guard taken, and how it ended.
+/// A call's result: the guard taken, and the outcome.
 pub(super) type Ended = (u16, Result<Completion, Failure>);
 
 /// A call of a thread.
@@ -40,7 +40,7 @@ impl Request {
         matches!(self, Request::SendIndirect(..) | Request::ReceiveIndirect(..))
     }
 
-    /// The kind and size of the message that the call sends, if it sends one.
+    /// The kind and size of the message that the call sends, if any.
     fn sends(&self) -> Option<(Kind, u64)> {
         match self {
             Request::Send(_, payload) => Some((Kind::Direct, payload.len() as u64)),
@@ -93,10 +93,10 @@ pub(super) struct Thread {
     /// Its work, in order.
     work: RefCell<VecDeque<HostEffect>>,
     given: Signal,
-    /// The path of the event that woke it last; none if only time has passed.
+    /// The path of the last event that woke it; none if only time has passed.
     release: Cell<Option<Path>>,
     claims: RefCell<Vec<Mailbox>>,
-    /// Pages pinned for it, and the memory that lists them.
+    /// Pages pinned for it, and the memory with their list.
     pages: Cell<u64>,
     list: RefCell<Vec<Page>>,
     state: Cell<ThreadState>,
@@ -106,7 +106,7 @@ pub(super) struct Thread {
     freed: Signal,
 }
 
-/// A call's result, the channel that it opened, the message that it received, and the path to its end.
+/// A call's result: the opened channel, the received message, and the path to its end.
 pub(super) struct Outcome {
     pub(super) result: Result<Ended, ChannelError>,
     pub(super) opened: Option<Channel>,
@@ -114,7 +114,7 @@ pub(super) struct Outcome {
     pub(super) path: Path,
 }
 
-/// The result of a call that was begun.
+/// The result of a call that has begun.
 struct Through {
     ended: Ended,
     opened: Option<Channel>,
@@ -125,24 +125,24 @@ struct Through {
 enum ThreadState {
     Free,
     Called,
-    /// In a call whose future was dropped.
+    /// In a call with a dropped future.
     Abandoned,
     Done,
 }
 
-/// A thread in a call; if dropped, the call runs to its end by itself.
+/// A thread in a call. If dropped, the call completes by itself.
 pub(super) struct Caller {
     pub(super) thread: Rc<Thread>,
     pub(super) id: ThreadId,
 }
 
 impl Caller {
-    /// The result of the call, once it has ended.
+    /// Returns the result of the call, if it has ended.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         self.thread.outcome.take()
     }
 
-    /// Ends a call that has no task of its own.
+    /// Ends a call without its own task.
     pub(super) fn end(self) {
         self.thread.state.set(ThreadState::Done);
     }
@@ -192,7 +192,7 @@ impl Card {
         Ok(Caller { thread, id: ThreadId(index as u16) })
     }
 
-    /// A call of a thread, from the library to the return from it.
+    /// Makes a call of a thread, from the library to the return from it.
     pub(super) async fn call(
         self: Rc<Card>,
         thread: Rc<Thread>,
@@ -234,7 +234,7 @@ impl Card {
         let opened = self.on_host(Some((id, &request)), Some(path.clone()), |host, effects| {
             request.begin(host, id, deadline, effects)
         })?;
-        // The message that it sends, the one that it receives, and the path that woke it last.
+        // The message sent, the message received, and the path of the last wake-up.
         let (mut sent, mut taken, mut released): (_, Option<Taken>, _) = (None, None, None);
         loop {
             let Some(effect) = thread.work.borrow_mut().pop_front() else {
@@ -278,7 +278,8 @@ impl Card {
         }
     }
 
-    /// Pins the pages of a thread's buffer, and gives their addresses. Host memory has the same addresses on the bus.
+    /// Pins the pages of a thread's buffer, and passes on their addresses. Host memory has the same addresses on the
+    /// bus.
     async fn pin(self: &Rc<Card>, thread: &Thread, id: ThreadId, buffer: Buffer, path: &mut Path) {
         let (address, bytes) = (buffer.address, u64::from(buffer.bytes));
         let there = self.dma.memory().check(address, bytes).is_ok();
@@ -327,8 +328,8 @@ impl Card {
         });
     }
 
-    /// The card's interrupt, which reaches the host at `at`. Its handler reads one mailbox: of those written, the
-    /// oldest. That may not be the one it was raised for, if a mailbox was written twice in between.
+    /// Handles the card's interrupt, which reaches the host at `at`. The handler reads the oldest written mailbox. It
+    /// may not be the one of this interrupt, if a mailbox was written twice in between.
     pub(super) async fn interrupt(self: Rc<Card>, at: Time) {
         self.sim.until(at).await;
         let mut handler = Path::from(at);
@@ -354,7 +355,7 @@ impl Card {
         self.hand_out_all(path);
     }
 
-    /// Runs a step of the host's state machine, and passes its effects on. `caller` is the thread that begins a call,
+    /// Runs a step of the host's state machine, and distributes its effects. `caller` is the thread that begins a call,
     /// and the call.
     pub(super) fn on_host<R>(
         self: &Rc<Card>,
@@ -382,7 +383,7 @@ impl Card {
         result
     }
 
-    /// Passes the effects of the host's state machine to the threads or the handler.
+    /// Distributes the effects of the host's state machine to the threads or the handler.
     fn hand_out_all(self: &Rc<Card>, path: Option<Path>) {
         let mut effects = self.host_effects.take();
         for effect in effects.drain(..) {
@@ -408,7 +409,7 @@ impl Card {
             HostEffect::Post { mailbox, .. } => self.lane(mailbox, |lane| lane.owner),
         };
         let Some(id) = id else {
-            // No thread waits for it: the handler replies.
+            // No thread waits for this: the handler replies.
             let HostEffect::Post { mailbox, bytes } = effect else {
                 unreachable!("only a post has no thread")
             };
@@ -428,7 +429,7 @@ impl Card {
     }
 }
 
-/// The result of a step of the host's state machine: whether a call has begun, and the channel that it opened.
+/// The result of a step of the host's state machine: whether a call has begun, and the opened channel.
 pub(super) trait Opens {
     fn begun(&self) -> Option<Option<Channel>> {
         None

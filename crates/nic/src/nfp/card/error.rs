@@ -1,14 +1,14 @@
-//! Why a host's call on a channel failed.
+//! Failures of a host's call on a channel.
 
 use nicety_channels::{Error, Failure};
 use std::fmt;
 
-/// Why a call on a channel failed.
+/// The failure of a call on a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelError {
-    /// It was refused; nothing has changed.
+    /// Refused, without effect.
     Refused(Error),
-    /// It was begun, and failed.
+    /// Failed after it began.
     Failed(Failure),
 }
 

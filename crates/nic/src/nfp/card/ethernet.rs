@@ -1,14 +1,14 @@
-//! The card's Ethernet port, as processes see it: frames sent from the card's memories and received into them.
+//! The card's Ethernet port as processes see it: frames sent from the card's memories and received into them.
 //!
-//! A send is done when the port, which buffers a few frames, has the frame. A received frame waits in the packet
-//! buffer until a process takes it. A frame leaves only when the receiver has room for it: as with pause frames,
-//! nothing is lost, and the sender waits.
+//! A send is done when the port has the frame; it buffers a few frames. A received frame waits in the packet buffer
+//! until a process takes it. A frame leaves only when the receiver has room for it. As with pause frames, nothing is
+//! lost, and the sender waits.
 //!
 //! # Demultiplexing
-//! A port has queues, each with its own address, as network cards have for virtual machines: the second byte of a
-//! frame's destination. A frame goes to the first process that receives from its queue, and waits if the queue is
-//! open. A frame for a queue that no process has opened is dropped and counted, so that it occupies no buffer. The
-//! last queue carries messages between hosts; [`Messenger`](crate::nfp::Messenger) opens it.
+//! A port has queues with their own addresses, as network cards have for virtual machines. The queue is the second byte
+//! of a frame's destination. A frame goes to the first process that receives from its queue, and waits if the queue is
+//! open. A frame for a queue that no process has opened is dropped and counted, so that it occupies no buffer. The last
+//! queue carries messages between hosts; [`Messenger`](crate::nfp::Messenger) opens it.
 //!
 //! # Validation
 //! Frames with a wrong checksum, address or length are dropped and counted.
@@ -33,7 +33,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Result codes of a call; `nfp.h` has the same numbers.
+/// Result codes of a call, equal to those in `nfp.h`.
 mod code {
     pub(super) const NO_PEER: i32 = -1;
     pub(super) const TOO_LARGE: i32 = -2;
@@ -42,11 +42,11 @@ mod code {
     pub(super) const BAD_QUEUE: i32 = -5;
 }
 
-/// Most bytes copied from or to local memory.
+/// The most bytes copied from or to local memory.
 pub(crate) const HEAD: u32 = 64;
-/// The source reported for an address that is no rank's; `nfp.h` has the same number.
+/// The source reported for an address without a rank, equal to that in `nfp.h`.
 const STRANGER: NodeId = NodeId(u32::MAX);
-/// Number of envelopes whose paths are kept.
+/// Number of envelopes with a recorded path.
 const ENVELOPES: usize = 64;
 /// The queue of messages between hosts.
 pub const MESSAGE_QUEUE: u8 = u8::MAX;
@@ -54,7 +54,7 @@ pub const MESSAGE_QUEUE: u8 = u8::MAX;
 /// Counters of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortCounters {
-    /// Frames that processes sent, those that forward messages between hosts included.
+    /// Frames sent by processes, including those that forward messages between hosts.
     #[serde(rename = "frames_sent")]
     pub sent: u64,
     /// Frames that processes took.
@@ -66,7 +66,7 @@ pub struct PortCounters {
     /// Frames for queues that no process had opened, which were dropped.
     #[serde(rename = "frames_unclaimed")]
     pub unclaimed: u64,
-    /// Frames that wait for a process to take them.
+    /// Frames waiting for a process.
     #[serde(rename = "frames_waiting")]
     pub waiting: u64,
 }
@@ -75,15 +75,15 @@ pub struct PortCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "QueueReport")]
 pub struct QueueCounters {
-    /// Its number; 255 is that of messages between hosts.
+    /// Its number; 255 is the queue of messages between hosts.
     pub queue: u8,
     /// Frames that processes took.
     #[serde(rename = "frames_received")]
     pub received: u64,
-    /// Frames that came before it was opened, which were dropped.
+    /// Frames dropped because they arrived before it was opened.
     #[serde(rename = "frames_unclaimed")]
     pub unclaimed: u64,
-    /// Frames that wait for a process to take them.
+    /// Frames waiting for a process.
     #[serde(rename = "frames_waiting")]
     pub waiting: u64,
 }
@@ -103,7 +103,7 @@ struct Head {
     len: usize,
 }
 
-/// A process that waits for a frame.
+/// A process waiting for a frame.
 #[derive(Clone, Copy)]
 struct Receiver {
     place: Place,
@@ -118,13 +118,13 @@ struct Receiver {
 #[derive(Default)]
 struct Queue {
     open: bool,
-    /// Processes that wait, and received frames that none has taken; the link's credits bound those.
+    /// Waiting processes, and received frames that none has taken. The link's credits limit the frames.
     matching: Matching<Receiver, Frame>,
     received: u64,
     unclaimed: u64,
 }
 
-/// The port, and what is in its buffers.
+/// The port and its buffers.
 pub(super) struct Ethernet {
     port: Option<Port>,
     nodes: u32,
@@ -132,10 +132,10 @@ pub(super) struct Ethernet {
     queues: RefCell<BTreeMap<u8, Queue>>,
     /// The microengine that may take frames of messages between hosts.
     forwards: Cell<Option<usize>>,
-    /// Starts the messenger's processes when its first frame comes.
+    /// Starts the messenger's processes at its first frame.
     starter: RefCell<Option<Rc<dyn Fn()>>>,
-    /// The latest envelopes of messages between hosts, with their paths up to the port: the processes copy an
-    /// envelope's bytes, which do not carry its path.
+    /// The latest envelopes of messages between hosts, with their paths up to the port. The processes copy an
+    /// envelope's bytes, and the path is not among them.
     envelopes: RefCell<VecDeque<(Buffer, NodeId, Path)>>,
     /// The frame that each process holds.
     held: RefCell<BTreeMap<u16, Frame>>,
@@ -174,7 +174,7 @@ impl Ethernet {
 
 /// A parsed frame.
 struct Found {
-    /// The queue that it is for.
+    /// Its queue.
     queue: u8,
     source: NodeId,
     /// EtherType; zero for a frame with a length.
@@ -184,7 +184,8 @@ struct Found {
 }
 
 impl Found {
-    /// None for a damaged or misaddressed frame. Only ranks may send to the queue of messages between hosts.
+    /// Parses a frame; none if it is damaged or misaddressed. Only ranks may send to the queue of messages between
+    /// hosts.
     fn parse(packet: &Packet, own: NodeId, nodes: u32) -> Option<Found> {
         let payload = &packet.payload;
         let frame = wire::Frame::parse(packet.header.as_slice(), payload)?;
@@ -234,12 +235,12 @@ impl Card {
         self.open_queue(MESSAGE_QUEUE);
     }
 
-    /// Sets the function called when the first frame of messages between hosts comes.
+    /// Sets the function called at the first frame of messages between hosts.
     pub(in crate::nfp) fn on_message(&self, start: impl Fn() + 'static) {
         self.ethernet.starter.replace(Some(Rc::new(start)));
     }
 
-    /// Serves a call if it is one of the port's; none if not.
+    /// Serves a call if it is one of the port's; none otherwise.
     pub(super) fn serve_port(
         self: &Rc<Card>,
         place: Place,
@@ -345,7 +346,7 @@ impl Card {
             self.sim.until(self.nfp.time(fetched)).await;
             waited(&mut path, stages::CARD_MEMORY, &self.sim);
         }
-        // The port has the frame, and the process continues.
+        // The port has the frame, so the process continues.
         self.context(context, |call| call.path = path.clone());
         let turn = self.ethernet.turn.acquire().await;
         self.end_port_call(place, context, 0);
@@ -361,7 +362,7 @@ impl Card {
         drop(room);
     }
 
-    /// The receive path: takes frames from the link; it never ends.
+    /// The receive path: takes frames from the link; never returns.
     pub(super) async fn listen(self: Rc<Card>) {
         let port = self.ethernet.port.as_ref().expect("only a card with a port listens");
         let most = self.spec.port.payload.max(self.spec.port.least);
@@ -394,7 +395,7 @@ impl Card {
         }
     }
 
-    /// Keeps the path of an envelope.
+    /// Records the path of an envelope.
     fn note_envelope(&self, payload: &Payload, source: NodeId, path: Path) {
         let mut envelopes = self.ethernet.envelopes.borrow_mut();
         if envelopes.len() == ENVELOPES {
@@ -407,7 +408,7 @@ impl Card {
         }
     }
 
-    /// The path of an envelope up to the card's port; none if it is no longer kept.
+    /// Returns the path of an envelope up to the card's port; none if it is no longer recorded.
     pub(in crate::nfp) fn envelope_path(&self, envelope: &[u8]) -> Option<Path> {
         let (rank, rest) = envelope.split_first_chunk::<4>()?;
         let from = NodeId(u32::from_le_bytes(*rank));
@@ -416,8 +417,7 @@ impl Card {
         envelopes.remove(at).map(|(_, _, path)| path)
     }
 
-    /// Whether frames of a queue wait for a process. The first frame of messages between hosts starts their
-    /// processes.
+    /// Whether frames of a queue wait for a process. The first frame of messages between hosts starts their processes.
     fn takes(&self, queue: u8) -> bool {
         let open = || self.ethernet.queue(queue, |queue| queue.open);
         let starter = self.ethernet.starter.borrow().clone().filter(|_| queue == MESSAGE_QUEUE && !open());
@@ -460,7 +460,7 @@ impl Card {
     /// Gives a frame to a process: its first bytes go to local memory.
     async fn give(self: Rc<Card>, receiver: Receiver, frame: Frame) {
         let Receiver { place, context, queue, head, len, source } = receiver;
-        // A frame that came before its receiver has waited for it.
+        // A frame that arrived before its receiver has waited for it.
         let mut path = frame.path.clone();
         path.advance(stages::RECEIVER, self.context(context, |call| call.called));
         self.context(context, |call| call.path = path);

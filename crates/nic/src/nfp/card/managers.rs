@@ -19,7 +19,7 @@ pub(super) struct Lane {
     pub(super) rung: Path,
     /// The same, up to the card's last interrupt for it.
     pub(super) raised: Path,
-    /// The host's copy, as the driver has written it.
+    /// The host's copy, as written by the driver.
     pub(super) outbox: [u8; MAILBOX_BYTES],
     /// The thread at the host's end.
     pub(super) owner: Option<nicety_channels::ThreadId>,
@@ -47,7 +47,7 @@ impl Default for Lane {
     }
 }
 
-/// The address of the host's copy of a mailbox: a line in a block of their own, below all allocations.
+/// The address of the host's copy of a mailbox: a cache line in a separate block, below all allocations.
 fn mailbox_address(mailbox: Mailbox) -> u64 {
     let line = 2 * u64::from(mailbox.channel) + mailbox.direction as u64;
     0x1000 + line % 0x1000 * MAILBOX_BYTES as u64
@@ -127,7 +127,7 @@ impl Card {
         self.card.borrow().serving(manager).expect("a manager with something to do has a mailbox")
     }
 
-    /// A manager begins with a message whose receiver is there: the mailbox, and the message's path.
+    /// Begins a manager's work on a message with a waiting receiver. Returns the mailbox, and the message's path.
     fn met(&self, manager: ManagerId, context: ContextId) -> (Mailbox, Path) {
         let mailbox = self.mailbox_of(manager);
         let mut path = self.lane(mailbox, |lane| lane.path.clone());
@@ -136,13 +136,13 @@ impl Card {
         (mailbox, path)
     }
 
-    /// Charges so many cycles of a manager's work.
+    /// Charges `cycles` cycles of a manager's work.
     async fn work(&self, cycles: u64, path: &mut Path) {
         self.sim.delay(self.spec.clock.cycles(cycles)).await;
         waited(path, stages::MANAGER, &self.sim);
     }
 
-    /// A step that is only the manager's own work.
+    /// A step that consists only of the manager's own work.
     async fn manage(self: Rc<Card>, manager: ManagerId, mailbox: Mailbox, cycles: u64, mut path: Path) {
         self.work(cycles, &mut path).await;
         let done = self.on_card(Some((mailbox, path)), |card, effects| card.done(manager, effects));
@@ -200,7 +200,7 @@ impl Card {
         self.on_card(step, |card, effects| card.done(manager, effects)).expect(BEGUN);
     }
 
-    /// Moves a page by DMA. A failed transfer takes as long, and moves nothing.
+    /// Moves a page by DMA. A failed transfer takes the same time, and moves nothing.
     async fn move_page(self: Rc<Card>, page: Move, mut path: Path) {
         self.work(self.spec.channels.managers.dma, &mut path).await;
         let errors = self.spec.channels.dma_errors;
@@ -225,7 +225,7 @@ impl Card {
         self.on_card(step, |card, effects| card.dma_done(manager, entry, !failed, effects)).expect(BEGUN);
     }
 
-    /// Reads a page from the host; the card's memory takes the bytes as they come.
+    /// Reads a page from the host. The card's memory takes the bytes as they arrive.
     async fn page_to_card(&self, page: Move, failed: bool, path: &mut Path) {
         let Move { host, card, bytes, .. } = page;
         let (payload, flight) = self.dma.read(self.next_message(), host, bytes, path.clone()).await;

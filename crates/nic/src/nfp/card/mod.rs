@@ -1,24 +1,25 @@
 //! The card around the processor: channels between the host's threads and the processes, in simulated time.
 //!
-//! A file imports from those before it in this order:
+//! A file imports only from files before it in this order:
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `error.rs` | [`ChannelError`] |
 //! | `record.rs` | the recording of messages on channels |
-//! | `ethernet.rs` | the port: frames that processes send and receive |
-//! | `calls.rs` | the `channel_*` calls that processes make |
+//! | `ethernet.rs` | the port: frames of processes |
+//! | `calls.rs` | the `channel_*` calls of processes |
 //! | `managers.rs` | the managers: mailboxes over the bus, transfer registers, DMA |
 //! | `driver.rs` | the host's driver: threads, the shared interrupt, pinned pages |
 //! | `device.rs` | [`Device`]: the calls of a host's programs |
 //! | `setup.rs` | channels connected before the run |
 //!
-//! The state machines of the two ends are in the `channels` crate and know no time. Here each of their effects takes
-//! its time: on the host's CPUs, on the bus, on the clock of the microengines.
+//! The state machines of the two ends are in the `channels` crate, without time. Here each of their effects takes time:
+//! on the host's CPUs, on the bus, on the clock of the microengines.
 //!
 //! # Accounting for time
-//! Every mailbox has a path, which accounts for the time of the message in it. A message in a mailbox waits for its
-//! [receiver](crate::nfp::stages::RECEIVER). A receiver that waited takes over the path of the message that released it.
+//! Every mailbox has a path that accounts for the time of its message. A message in a mailbox waits for its
+//! [receiver](crate::nfp::stages::RECEIVER). A receiver that waited takes over the path of the message that released
+//! it.
 
 mod calls;
 mod device;
@@ -67,11 +68,11 @@ pub struct ChannelCounters {
     /// DMA transfers that failed.
     #[serde(rename = "dma_errors")]
     pub errors: u64,
-    /// Page lists sent again.
+    /// Resent page lists.
     pub retries: u64,
-    /// Mailboxes that were invalid and ignored.
+    /// Invalid mailboxes, which were ignored.
     pub dropped: u64,
-    /// Pages of the host that are pinned at present.
+    /// Pages of the host pinned now.
     #[serde(rename = "pages_pinned")]
     pub pinned: u64,
 }
@@ -90,13 +91,13 @@ pub struct Card {
     host: RefCell<channels::Host>,
     host_effects: RefCell<Vec<HostEffect>>,
     lanes: RefCell<Vec<[Lane; 2]>>,
-    /// The target that each channel was last subscribed to, for error texts.
+    /// The last subscribed target of each channel, for error texts.
     targets: RefCell<Vec<u32>>,
     contexts: RefCell<Vec<ContextCall>>,
     threads: RefCell<Vec<Rc<Thread>>>,
     /// Notified when a thread is free.
     thread_freed: Signal,
-    /// The deadline that the timer task sleeps for, and a signal that it has changed.
+    /// The deadline of the sleeping timer task, and a signal of its change.
     armed: Cell<Option<u64>>,
     deadlines: Signal,
     /// Draws the DMA transfers that fail.
@@ -108,7 +109,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// Installs a card beside its host and starts its tasks; with a port if it is linked, among so many nodes.
+    /// Installs a card at its host and starts its tasks. A linked card among `nodes` nodes has a port.
     pub fn install(
         sim: &Sim,
         spec: Arc<NfpSpec>,
@@ -158,17 +159,17 @@ impl Card {
         card
     }
 
-    /// The processor, to load programs on and to start processes.
+    /// Returns the processor, to load programs and start processes.
     pub fn processor(&self) -> &Rc<Nfp> {
         &self.nfp
     }
 
-    /// Its spec.
+    /// Returns its spec.
     pub fn spec(&self) -> &Arc<NfpSpec> {
         &self.spec
     }
 
-    /// The host's memory.
+    /// Returns the host's memory.
     pub fn memory(&self) -> &Memory {
         self.dma.memory()
     }
@@ -183,7 +184,7 @@ impl Card {
         self.counters.get()
     }
 
-    /// The operating system of its host.
+    /// Returns the operating system of its host.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -225,8 +226,8 @@ impl Card {
         act(&mut lanes[channel][mailbox.direction as usize])
     }
 
-    /// Runs a step of the card's state machine, and begins its effects. `step` is the step a manager has just done:
-    /// its mailbox, and that mailbox's path.
+    /// Runs a step of the card's state machine, and begins its effects. `step` is the step that a manager has just
+    /// done: its mailbox, and that mailbox's path.
     fn on_card<R>(
         self: &Rc<Card>,
         step: Option<(Mailbox, Path)>,
@@ -254,7 +255,7 @@ impl Card {
         }
     }
 
-    /// Tells both state machines when a deadline has passed.
+    /// Notifies both state machines of passed deadlines.
     async fn keep_time(self: Rc<Card>) {
         loop {
             match self.armed.get() {

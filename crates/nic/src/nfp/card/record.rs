@@ -1,11 +1,11 @@
-//! The recording of messages on channels: when each was posted, when it arrived, and where its time went.
+//! The recording of messages on channels: their posting, their arrival, and the stages of their time.
 //!
-//! A message to the card begins when its thread posts the first mailbox, and is complete when the process that reads
-//! it continues. A message to the host begins when a manager collects it, with its time counted from the process's
-//! call, and is complete when the receiving thread returns from its call. The acknowledgement to the sender belongs
-//! to no message.
+//! A message to the card begins when its thread posts the first mailbox. It is complete when the process that reads it
+//! continues. A message to the host begins when a manager collects it, with its time counted from the process's call.
+//! It is complete when the receiving thread returns from its call. The acknowledgement to the sender belongs to no
+//! message.
 //!
-//! Channels that carry messages between hosts are not recorded here; that would count them twice.
+//! Channels with messages between hosts are not recorded here, which would count them twice.
 
 use crate::nfp::card::Card;
 use crate::nfp::stages;
@@ -41,7 +41,7 @@ impl Carried {
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     message: MessageId,
-    /// Its wait for the receiving thread: its path and the thread's, both up to when the thread came for it.
+    /// Its wait for the receiving thread: its path and the thread's, both up to the thread's call.
     waited: Option<(Path, Path)>,
 }
 
@@ -73,14 +73,14 @@ impl Card {
         self.recorder.keeps(Level::Messages).then_some(message)
     }
 
-    /// A thread posts the first mailbox of a message to the card.
+    /// Records that a thread posts the first mailbox of a message to the card.
     pub(super) fn posted(&self, mailbox: Mailbox, kind: Kind, bytes: u64, base: &Path) -> Option<MessageId> {
         let message = self.begin_message(mailbox, (kind, bytes), Starter::Host, base);
         self.lane(mailbox, |lane| lane.carried = message.map(Carried::new));
         message
     }
 
-    /// The mailbox is about to be written to the host: the message that it carries, if a manager has just collected
+    /// Records that a mailbox is about to be written to the host. Returns its message, if a manager has just collected
     /// one.
     pub(super) fn leaves(&self, mailbox: Mailbox, bytes: &[u8; MAILBOX_BYTES]) -> Option<MessageId> {
         let Leaving { context, base } = self.lane(mailbox, |lane| lane.leaving.take())?;
@@ -94,7 +94,7 @@ impl Card {
         Some(message)
     }
 
-    /// The mailbox of a message has arrived at the other end.
+    /// Records that the mailbox of a message has arrived at the other end.
     pub(super) fn came(&self, mailbox: Mailbox, path: &Path) {
         self.lane(mailbox, |lane| {
             if let Some(carried) = lane.carried.as_mut().filter(|carried| carried.come.is_none()) {
@@ -104,7 +104,7 @@ impl Card {
         });
     }
 
-    /// The process that reads a message continues with it.
+    /// Records that the process that reads a message continues.
     pub(super) fn delivered(&self, mailbox: Mailbox, mut path: Path) {
         if mailbox.direction == Direction::ToCard
             && let Some(Carried { message, .. }) = self.lane(mailbox, |lane| lane.carried.take())
@@ -115,8 +115,8 @@ impl Card {
         }
     }
 
-    /// A receiving thread posts a mailbox: the message that it takes by that, if it takes one. `released` is the path
-    /// that woke the thread, and continues the message's.
+    /// Records that a receiving thread posts a mailbox. Returns the message that it takes by that, if any. `released`
+    /// is the path that woke the thread, and continues that of the message.
     pub(super) fn taken(
         &self,
         mailbox: Mailbox,
@@ -127,7 +127,7 @@ impl Card {
         let takes = self.lane(mailbox, |lane| lane.carried.is_some())
             && match Message::decode(bytes).ok()?.body {
                 Body::Pages(_) => true,
-                // A message withdrawn by its writer is replied to as well.
+                // A message withdrawn by its writer gets a reply, too.
                 Body::Reply(Reply { status, .. }) => status != Status::Cancelled,
                 _ => false,
             };
@@ -139,14 +139,14 @@ impl Card {
         Some(Taken { message, waited })
     }
 
-    /// A thread returns with a message.
+    /// Records that a thread returns with a message.
     pub(super) fn received(&self, taken: &Taken, path: &Path) -> MessageId {
         let own = taken.waited.as_ref().and_then(|(own, begun)| own.continued(begun, path));
         self.recorder.message_completed(taken.message, &own.unwrap_or(path.clone()), "received");
         taken.message
     }
 
-    /// A message has failed, and its sender learns of it.
+    /// Records that a message has failed, and its sender was notified.
     pub(super) fn failed(&self, message: MessageId, failure: &Failure) {
         let outcome = match failure {
             Failure::SizeMismatch { .. } => "size mismatch",

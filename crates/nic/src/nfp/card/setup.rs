@@ -1,4 +1,4 @@
-//! Channels that are connected before the run begins.
+//! Channels connected before the run begins.
 
 use crate::nfp::card::{Card, ChannelError};
 use nicety_channels::{CardEffect, Channel, HostEffect, TargetId};

@@ -1,13 +1,13 @@
-//! The protocol unit between messengers: 56 bytes, carried by a channel's direct message and by a frame.
+//! The protocol unit between messengers: 56 bytes, sent in a channel's direct message and in a frame.
 
 use crate::messages::check_tag;
 use crate::nfp::messenger::error::Arrival;
 use nicety_types::{MessageId, NodeId};
 
-/// Most bytes of an eager message.
+/// The most bytes of an eager message.
 pub const INLINE: u64 = 32;
 
-/// Lanes of a card in each direction; `forward.c` has the same number.
+/// Lanes of a card in each direction, equal to that in `forward.c`.
 pub(super) const LANES: usize = 8;
 
 /// The lane of a CTS that refuses the message, because the receiver has no room.
@@ -19,7 +19,7 @@ pub(super) const NO_LANE: u32 = u32::MAX;
 pub(super) enum Kind {
     /// Eager: a message with its bytes.
     Eager = 1,
-    /// RTS: a message whose bytes wait at its sender.
+    /// RTS: a message with its bytes still at its sender.
     Rts = 2,
     /// CTS: the reply to an RTS, with the lane for the bytes.
     Cts = 3,
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// Six words, then the eager bytes. A message has no lane yet, and a CTS no tag, so that the upper half of the tag is in the
+/// Six words, then the eager bytes. A message has no lane yet, and a CTS no tag, so the upper half of the tag uses the
 /// word of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Envelope {
@@ -60,7 +60,7 @@ impl Envelope {
         Arrival { source: self.rank, tag: self.tag, bytes: self.bytes as u64 }
     }
 
-    /// Its message.
+    /// Returns its message.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: NodeId(self.rank), sequence: self.id as u64 }
     }

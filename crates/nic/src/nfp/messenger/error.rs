@@ -15,19 +15,19 @@ pub struct Arrival {
     pub bytes: u64,
 }
 
-/// Why a message could not be sent or received.
+/// The failure of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
     /// There is no such rank.
     Rank {
-        /// The rank asked for.
+        /// The given rank.
         rank: u32,
         /// The number of ranks.
         ranks: u32,
     },
     /// More bytes than the spec's `limits.message`.
     TooLong {
-        /// How many.
+        /// Its length.
         bytes: u64,
         /// The limit.
         limit: u32,
@@ -51,11 +51,11 @@ pub enum MessageError {
         /// The message.
         message: Arrival,
     },
-    /// A microengine that messages need runs another process.
+    /// A microengine needed for messages runs another process.
     Microengine {
         /// The microengine.
         number: usize,
-        /// The first of those that messages need.
+        /// The first of the microengines for messages.
         first: usize,
         /// The last of them.
         last: usize,

@@ -1,11 +1,11 @@
-//! Messages of a host to itself: its library copies them from thread to thread; the card takes no part.
+//! Messages of a host to itself. Its library copies them from thread to thread, without the card.
 //!
-//! If the receive is posted, the sender copies the message into its buffer. If not, a short message is copied into
-//! its envelope, and out of it by the receiver; for a longer one the sender sleeps until its receiver has copied it.
-//! So memory is bounded, and a program that waits for itself is a deadlock, as with any other host.
+//! If the receive is posted, the sender copies the message into its buffer. If not, a short message is copied into its
+//! envelope, and out of it by the receiver. For a longer one the sender sleeps until its receiver has copied it. Memory
+//! is thus bounded, and a program that waits for itself is a deadlock, as with any other host.
 //!
-//! Each end's library call takes `library.call`, each copy the time of a CPU copy, and a thread that slept during the
-//! copy is woken by the kernel.
+//! Each end's library call takes `library.call`, each copy the time of a CPU copy, and the kernel wakes a thread that
+//! slept during the copy.
 
 use crate::nfp::messenger::Messenger;
 use crate::nfp::messenger::envelope::{Envelope, Kind};
@@ -19,13 +19,13 @@ use std::rc::Rc;
 pub(super) struct Here {
     /// Address of its bytes in host memory; none if they are in its envelope.
     from: Option<u64>,
-    /// Its receive was posted first: the sender copies.
+    /// Whether its receive was posted first, so that the sender copies.
     met: bool,
     sending: Rc<Sending>,
 }
 
 impl Messenger {
-    /// Sends to this host; it has a place in its own window.
+    /// Sends to this host. The message has a credit of this host's own window.
     pub(super) async fn send_here(
         &self,
         path: &mut Path,

@@ -5,9 +5,9 @@ use nicety_kernel::{Permit, Pool, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of a chunk; `forward.c` has the same number.
+/// Bytes per chunk, equal to that in `forward.c`.
 pub(super) const CHUNK: u32 = 65_536;
-/// Size of the message that ends one of which a part has failed.
+/// Size of the message that ends one with a failed part.
 pub(super) const OVER: u32 = 4;
 
 /// Offset and size of each chunk of a message.
@@ -55,7 +55,7 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // Before its permit is released, which happens when the fields are dropped.
+        // Before the release of its permit, which happens when the fields are dropped.
         self.lanes.free.borrow_mut().push(self.number);
     }
 }

@@ -9,7 +9,7 @@ use nicety_types::Path;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Envelopes to one host, of a pair of processes, that no receive has taken: its credits.
+/// The window: envelopes to one host, for a pair of processes, that no receive has taken.
 pub const WINDOW: u64 = 16;
 
 /// Number of message numbers remembered, to detect duplicates.
@@ -18,7 +18,7 @@ const REMEMBERED: usize = 2 * WINDOW as usize;
 /// The state of the exchange with another host. Totals wrap at 2^32.
 #[derive(Default)]
 struct Peer {
-    /// Messages received from it, those taken by receives, and the total last reported to it.
+    /// Messages received from it, those taken by receives, and the last total reported to it.
     come: u32,
     taken: u32,
     told: u32,
@@ -29,7 +29,7 @@ struct Peer {
     freed: u32,
 }
 
-/// An RTS that waits for its CTS.
+/// An RTS waiting for its CTS.
 struct Awaited {
     rank: u32,
     /// The lane, and the path of the CTS.
@@ -43,9 +43,9 @@ pub(super) enum Came {
     Message,
     /// The CTS to a message of this host.
     Answer,
-    /// So many credits for its sender.
+    /// Credits for its sender.
     Room(u64),
-    /// It is invalid from this sender.
+    /// Invalid from this sender.
     Refused,
 }
 
@@ -72,7 +72,7 @@ impl Mail {
         }
     }
 
-    /// An envelope from the network; one that claims to be from this host is refused.
+    /// Handles an envelope from the network. One that claims to be from this host is refused.
     pub(super) fn arrived(&mut self, envelope: Envelope, path: Path) -> Came {
         let Envelope { rank, id, .. } = envelope;
         let pair = match envelope.kind {
@@ -141,7 +141,7 @@ impl Mail {
         }
     }
 
-    /// The oldest message without a receive that one would take.
+    /// Returns the oldest message without a receive for which `takes` holds.
     pub(super) fn first(&self, takes: impl Fn(&Envelope) -> bool) -> Option<&Envelope> {
         self.matching.messages().map(|(envelope, _)| envelope).find(|envelope| takes(envelope))
     }
@@ -151,13 +151,13 @@ impl Mail {
         self.matching.withdraw(|posted| Rc::ptr_eq(posted, receive)).is_some()
     }
 
-    /// Where a pair of a rank is among the peers.
+    /// Index of a rank's pair among the peers.
     const fn place(&self, rank: u32, pair: u32) -> usize {
         rank as usize * self.pairs.count() as usize + pair as usize
     }
 
-    /// A receive has taken a message of a rank. Returns the total to report to the rank, once half of its window has
-    /// been taken since the last report.
+    /// Counts a message of a rank as taken by a receive. Returns the total to report to the rank, if half of its window
+    /// was taken since the last report.
     pub(super) fn took(&mut self, rank: u32, pair: u32) -> Option<u32> {
         let place = self.place(rank, pair);
         let peer = &mut self.peers[place];
@@ -176,14 +176,14 @@ impl Mail {
         *sent = sent.wrapping_add(1);
     }
 
-    /// Takes back the last count: the message was not handed over.
+    /// Reverts the last count: the message was not handed over.
     pub(super) fn unsends(&mut self, rank: u32, pair: u32) {
         let place = self.place(rank, pair);
         let sent = &mut self.peers[place].sent;
         *sent = sent.wrapping_sub(1);
     }
 
-    /// An RTS to a rank waits for its CTS.
+    /// Records an RTS to a rank that waits for its CTS.
     pub(super) fn await_answer(&mut self, id: u32, rank: u32) {
         self.awaited.insert(id, Awaited { rank, answer: None });
     }
@@ -193,7 +193,7 @@ impl Mail {
         self.awaited.get(&id).is_some_and(|awaited| awaited.answer.is_some())
     }
 
-    /// Takes the CTS of a message, which then waits no longer.
+    /// Takes the CTS of a message, which then no longer waits.
     pub(super) fn answer(&mut self, id: u32) -> Option<(u32, Path)> {
         self.awaited.remove(&id)?.answer
     }
@@ -223,7 +223,7 @@ mod tests {
         for rank in [0, 3, u32::MAX] {
             assert_eq!(mail.arrived(envelope(Kind::Eager, rank, 1), PATH), Came::Refused, "{rank}");
         }
-        // Nor can the network forge this host's own messages while one is queued.
+        // The network cannot forge this host's own messages either, while one is queued.
         assert!(!mail.hand(envelope(Kind::Rts, 0, 1), PATH));
         for kind in [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit] {
             assert_eq!(mail.arrived(envelope(kind, 0, 1), PATH), Came::Refused, "{kind:?}");
@@ -273,7 +273,7 @@ mod tests {
         }
         assert_eq!(mail.arrived(message(1, 100), PATH), Came::Refused);
         assert_eq!(mail.arrived(message(2, 101), PATH), Came::Message);
-        // Credits are of the pair that they name.
+        // Credits belong to the pair that they name.
         mail.sends(1, 3);
         let credit = |lane| Envelope { lane, ..envelope(Kind::Credit, 1, 1) };
         for (pair, came) in [(2, Came::Refused), (4, Came::Refused), (3, Came::Room(1)), (3, Came::Refused)] {

@@ -1,8 +1,8 @@
 //! Messages between hosts over channels and the cards' ports: the host's side of `handlers/nfp/forward.c`.
 //!
-//! A file imports from those before it in this order:
+//! A file imports only from files before it in this order:
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
 //! | `error.rs` | errors of messages |
 //! | `envelope.rs` | the protocol unit: eager, RTS, CTS, credit |
@@ -18,21 +18,20 @@
 //! The processes start with the first message: when the host sends or receives one, or one arrives. Until then the
 //! microengines are free for other processes.
 //!
-//! Eager and rendezvous: a message of at most [`INLINE`] bytes is inside its envelope. A longer one sends an RTS;
-//! once the receive is posted, the receiver replies with a CTS that names a lane, and the sender gives the bytes to
-//! its card in chunks.
+//! Eager and rendezvous: a message of at most [`INLINE`] bytes is inside its envelope. A longer one sends an RTS. Once
+//! the receive is posted, the receiver replies with a CTS that names a lane. The sender then gives the bytes to its
+//! card in chunks.
 //!
-//! A message to the host itself does not use the card (`here.rs`). So a host without others has a messenger too.
+//! A message to the host itself does not use the card (`here.rs`), so a single host has a messenger, too.
 //!
 //! # Bounds
-//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken, of each pair of their processes where those share
-//! the library; past that `send` waits.
-//! Bytes move only after a receive has been posted. So a host that does not receive stalls only its own senders, and
-//! its card always has room.
+//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken. If processes share the
+//! library, the limit holds for each pair of processes. Past the limit `send` waits. Bytes move only after a receive
+//! has been posted. A host that does not receive thus stalls only its own senders, and its card always has room.
 //!
 //! # Failures
-//! A DMA transfer that fails too often ends its message, at both hosts, and nothing else. A send that is dropped
-//! before it has a credit has no effect; later it runs to its end by itself. Guards free the resources it holds.
+//! A DMA transfer that fails too often ends its message, at both hosts, and nothing else. A send that is dropped before
+//! it has a credit has no effect. A later one completes by itself. Guards free the resources it holds.
 
 mod envelope;
 mod error;
@@ -77,13 +76,13 @@ pub struct MessengerCounters {
     pub envelopes: u64,
 }
 
-/// The host's end of messages between hosts, and of those to itself.
+/// The host's end of messages between hosts, and of its messages to itself.
 pub struct Messenger {
     sim: Sim,
     /// The host's rank.
     own: u32,
     device: Device,
-    /// The channels to other hosts; none if there are none.
+    /// The channels to the card's processes; none without other hosts.
     network: Option<Network>,
     ranks: u32,
     pairs: Cell<Pairs>,
@@ -91,18 +90,18 @@ pub struct Messenger {
     windows: RefCell<Vec<Credits>>,
     mail: RefCell<Mail>,
     pub(in crate::nfp) early: Early,
-    /// Messages to this host itself are handed over in the order in which they are sent, whether they are copied before or not.
+    /// Messages to this host are handed over in the order of sending, copied or not.
     turn_here: Pool,
     /// Unfinished messages of this host to itself, by number.
     here: RefCell<BTreeMap<u32, Here>>,
     changed: Signal,
     refused: Cell<u64>,
-    /// The first failure of a task that no call waits for.
+    /// The first failure of a task without a waiting call.
     failed: Cell<Option<ChannelError>>,
 }
 
 impl Messenger {
-    /// Sends that wait until their receivers have taken others.
+    /// Sends that wait until their receivers take others.
     pub(in crate::nfp) fn held_up(&self) -> Vec<HeldUp> {
         let pairs = self.pairs.get();
         let waiting = |(place, window): (u32, &Credits)| {
@@ -113,10 +112,10 @@ impl Messenger {
         (0..).zip(&*self.windows.borrow()).map(waiting).filter(|held_up| held_up.sends > 0).collect()
     }
 
-    /// Has as much room for each pair of processes as for a host otherwise. Before the first message.
+    /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.
     ///
     /// # Errors
-    /// When the card has no memory for so many.
+    /// When the card's memory is too small.
     pub(in crate::nfp) fn have_pairs(&self, pairs: Pairs) -> Result<(), ProgramError> {
         if self.pairs.replace(pairs) != pairs {
             if let Some(network) = &self.network {
@@ -128,7 +127,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// The room for a message at its receiver.
+    /// Returns the window of a message at its receiver.
     fn window(&self, rank: u32, pair: u32) -> Credits {
         self.windows.borrow()[(rank * self.pairs.get().count() + pair) as usize].clone()
     }
@@ -158,7 +157,7 @@ impl Messenger {
         }
     }
 
-    /// The channels to the card's processes, where there are other hosts.
+    /// Returns the channels to the card's processes, if there are other hosts.
     fn network(&self) -> &Network {
         self.network.as_ref().expect("a messenger between hosts has a network")
     }

@@ -17,13 +17,13 @@ use std::rc::Rc;
 const SLOTS: u32 = 2;
 const TOLD: u32 = 16;
 const ENTRY: u32 = 64;
-/// Microengines that its processes run on.
+/// Microengines of its processes.
 const MICROENGINES: usize = 4;
 /// Its first target.
 const TARGETS: u32 = 0xffff_0000;
-/// Most envelopes from one host that its card may hold: messages, as many CTS, and credits.
+/// The most envelopes from one host in its card: messages, as many CTS, and credits.
 const ENTRIES: u32 = 4 * WINDOW as u32;
-/// Bytes shared by its microengines; the first word counts the frames that they refused.
+/// Bytes shared by its microengines. The first word counts the frames that they refused.
 const SHARED: u32 = 64;
 
 const PROGRAM: &[u8] = include_bytes!("../forward.elf");
@@ -33,14 +33,14 @@ struct Plan {
     program: Rc<Program>,
     /// The first of their microengines.
     first: usize,
-    /// The address of their memory in EMEM, and of what they share.
+    /// The address of their memory in EMEM, and of their shared bytes.
     memory: u32,
     shared: u64,
     entries: u32,
 }
 
 impl Plan {
-    /// With room for the envelopes of so many hosts, or pairs of their processes.
+    /// A plan with room for the envelopes of `peers` hosts or pairs of processes.
     fn new(program: Rc<Program>, spec: &NfpSpec, peers: u32) -> Result<Plan, ProgramError> {
         let size = spec.memory(MemoryKind::Emem).size;
         let entries = (u64::from(ENTRIES) * u64::from(peers)).next_power_of_two();
@@ -67,7 +67,7 @@ pub(super) struct Network {
     started: Cell<bool>,
     pub(super) out: Channel,
     pub(super) come: Channel,
-    /// Serializes the threads that hand an envelope to the card.
+    /// Serialises the threads that hand an envelope to the card.
     pub(super) turn: Server,
     pub(super) sending: Rc<Lanes>,
     pub(super) handing: Rc<Lanes>,
@@ -116,7 +116,7 @@ impl Network {
         })
     }
 
-    /// Has room for the envelopes of so many peers, before its processes run.
+    /// Makes room for the envelopes of `peers` peers, before its processes run.
     pub(super) fn have_room(&self, card: &Card, peers: u32) -> Result<(), ProgramError> {
         let program = self.plan.borrow().program.clone();
         self.plan.replace(Plan::new(program, card.spec(), peers)?);
@@ -128,7 +128,7 @@ impl Network {
         self.started.get()
     }
 
-    /// Starts its processes, which do not run. It takes no time.
+    /// Starts its processes, which must not run. Takes no time.
     ///
     /// # Errors
     /// When another process runs on their microengines.

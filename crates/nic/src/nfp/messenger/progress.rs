@@ -10,24 +10,24 @@ use std::rc::Rc;
 /// The progress of a send, for deadlock hints.
 #[derive(Default)]
 pub(super) struct Sending {
-    /// The RTS has been sent, and no CTS has come.
+    /// Whether the RTS was sent, and no CTS has arrived.
     pub(super) asked: Cell<bool>,
     pub(super) done: RefCell<Option<(Result<(), MessageError>, Path)>>,
 }
 
-/// A receive that has been posted. Its message goes into its buffer even if no call waits for it.
+/// A posted receive. Its message goes into its buffer even without a waiting call.
 #[derive(Clone)]
 #[must_use = "a message comes into its buffer; Messenger::received says when"]
 pub struct Posted(pub(super) Rc<Receive>);
 
 pub(super) struct Receive {
     pub(super) wanted: Wanted,
-    /// The envelope it has matched, with the path up to its arrival.
+    /// The matched envelope, with the path up to its arrival.
     pub(super) taken: RefCell<Option<(Envelope, Path)>>,
     pub(super) done: RefCell<Option<Done>>,
-    /// No message comes any more.
+    /// Whether it was withdrawn, so that no message arrives.
     pub(super) withdrawn: Cell<bool>,
-    /// Its message was from this host itself, and the sender has copied it.
+    /// Whether its message was from this host, and the sender has copied it.
     pub(super) filled_by_sender: Cell<bool>,
 }
 

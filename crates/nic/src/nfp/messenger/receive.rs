@@ -14,8 +14,8 @@ use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 impl Messenger {
-    /// Posts a receive without waiting: the first message from `source` with one of these tags that is waiting or
-    /// arrives later goes into the `room` bytes of host memory from `address` on. `path` accounts for the time of the
+    /// Posts a receive without waiting. It takes the first message from `source` with one of these tags, waiting or
+    /// arriving later, into the `room` bytes of host memory from `address` on. `path` accounts for the time of the
     /// poster.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Messenger {
             theirs.done.replace(Some((envelope.message(), result, path.clone())));
             messenger.changed.notify_all();
             if envelope.kind == Kind::Eager {
-                // After the sends of the program at this instant.
+                // After the program's sends at this instant.
                 messenger.give_back(&envelope, &path);
             }
         });
@@ -65,10 +65,10 @@ impl Messenger {
         Err(self.failed.get().expect("just seen").into())
     }
 
-    /// The oldest message that a receive would take: the library looks at those that no receive has taken.
+    /// Returns the oldest message that a receive would take, from those that no receive has taken.
     ///
     /// # Errors
-    /// As [`Messenger::post`]; when a channel failed.
+    /// As [`Messenger::post`], and when a channel failed.
     pub async fn probe(
         self: &Rc<Messenger>,
         path: &mut Path,
@@ -85,7 +85,7 @@ impl Messenger {
         Ok(mail.first(|envelope| wanted.takes(envelope.rank, envelope.tag)).map(Envelope::arrival))
     }
 
-    /// Gives up a posted receive. Returns it if a message has taken it.
+    /// Cancels a posted receive. Returns it if a message has taken it.
     pub async fn cancel(&self, path: &mut Path, posted: Posted) -> Option<Posted> {
         self.library_call(path).await;
         if !self.mail.borrow_mut().withdraw(&posted.0) {
@@ -101,7 +101,7 @@ impl Messenger {
         card.kernel().cpus().spend(card.spec().channels.library, Stage::LIBRARY, path).await;
     }
 
-    /// Checks that there is such a rank, and has the processes run where messages of others are awaited.
+    /// Checks the rank, and starts the processes if messages of other hosts are awaited.
     fn check_source(self: &Rc<Messenger>, source: Option<u32>) -> Result<(), MessageError> {
         let ranks = self.ranks;
         if let Some(rank) = source.filter(|&rank| rank >= ranks) {
@@ -113,7 +113,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Runs a receive to its end: its envelope, then its bytes. Returns the outcome; none if it was withdrawn.
+    /// Completes a receive: its envelope, then its bytes. Returns the outcome; none if it was withdrawn.
     async fn take(
         self: &Rc<Messenger>,
         receive: &Receive,
@@ -124,7 +124,7 @@ impl Messenger {
         self.changed.wait_until(over).await;
         let (envelope, since) = receive.taken.take()?;
         path.follow(&since);
-        // The message's own path, if it is not the receive's.
+        // The message's own path, if it differs from the receive's.
         let (begun, mut own) = (path.clone(), since);
         own.advance(stages::RECEIVER, begun.at());
         if envelope.kind == Kind::Rts {
@@ -186,18 +186,18 @@ impl Messenger {
         Ok(arrival)
     }
 
-    /// Keeps a lane until the card has discarded the rest of its message.
+    /// Holds a lane until the card has discarded the rest of its message.
     async fn drain(self: Rc<Messenger>, lane: Lane, mut path: Path) {
         loop {
             match self.device.receive(&mut path, lane.channel(), OVER, None).await {
-                // The process was about to hand over one more chunk.
+                // The process was about to hand over another chunk.
                 Err(ChannelError::Failed(Failure::KindMismatch { .. })) => {}
                 _ => return,
             }
         }
     }
 
-    /// A receive has taken an envelope: this frees a credit of its sender, reported when half of the window is free.
+    /// Frees the credit of an envelope's sender. Credits are reported when half of the window is free.
     fn give_back(self: &Rc<Messenger>, envelope: &Envelope, path: &Path) {
         let (rank, pair) = (envelope.rank, self.pairs.get().of(envelope.tag));
         if rank == self.own {

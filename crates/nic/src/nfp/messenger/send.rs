@@ -23,12 +23,12 @@ struct Leaving {
 }
 
 impl Messenger {
-    /// Sends `bytes` bytes of host memory from `address` on to a rank. Returns when they may be used again: at once
-    /// for an eager message, otherwise when the receiving card has them, or this host's own receive.
+    /// Sends `bytes` bytes of host memory from `address` on to a rank. Returns when they may be reused: at once for an
+    /// eager message, otherwise when the receiving card or this host's own receive has them.
     ///
     /// # Errors
-    /// When there is no such rank, the memory is not the host's, a channel failed, or the receiver's buffer is too
-    /// small for a message that is not eager.
+    /// When there is no such rank, the memory is not the host's, or a channel failed. Also when the receiver's buffer
+    /// is too small for a message that is not eager.
     pub async fn send(
         self: &Rc<Messenger>,
         path: &mut Path,
@@ -87,7 +87,7 @@ impl Messenger {
         result
     }
 
-    /// Runs a send to its end: its envelope, then its bytes.
+    /// Completes a send: its envelope, then its bytes.
     async fn see_off(
         &self,
         sending: &Sending,
@@ -102,7 +102,7 @@ impl Messenger {
             self.mail.borrow_mut().await_answer(id, rank);
         }
         if let Err(error) = self.hand_out_in(turn, path, &envelope).await {
-            // It has not left; dropping its permit returns the credit.
+            // It has not left. Dropping its permit returns the credit.
             let mut mail = self.mail.borrow_mut();
             mail.unsends(rank, pair);
             mail.answer(id);
@@ -150,7 +150,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Hands an envelope to the card. Only for tasks that run to their end: a call that is dropped keeps its channel.
+    /// Hands an envelope to the card. Only for tasks that complete: a dropped call keeps its channel.
     pub(super) async fn hand_out(&self, path: &mut Path, envelope: &Envelope) -> Result<(), MessageError> {
         let turn = self.network().turn.acquire().await;
         path.advance(Stage::SEND_QUEUED, self.sim.now());
@@ -169,7 +169,7 @@ impl Messenger {
     }
 }
 
-/// Whether the process at the other end of a channel knows that a call failed, and has continued.
+/// Whether the process at the other end of a channel knows of a call's failure, and has continued.
 const fn seen_by_both(error: &ChannelError) -> bool {
     matches!(
         error,

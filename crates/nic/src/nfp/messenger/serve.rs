@@ -18,14 +18,14 @@ impl Messenger {
         microengines(cores)
     }
 
-    /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. It takes no
+    /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. Takes no
     /// time, and nothing runs before the first message.
     ///
     /// # Errors
     /// When a resource of the card is too small, such as microengines.
     ///
     /// # Panics
-    /// When channels have been opened before.
+    /// When channels were opened before.
     pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
         if ranks < 2 {
             return Ok(Messenger::local(sim, card, ranks));
@@ -34,7 +34,7 @@ impl Messenger {
         let messenger = Rc::new(Messenger::new(sim, card, ranks, Some(network)));
         let weak = Rc::downgrade(&messenger);
         card.on_message(move || {
-            // Where another process occupies the microengine, no process takes the frame.
+            // If another process occupies the microengine, no process takes the frame.
             let _ = weak.upgrade().map(|messenger| messenger.start());
         });
         Ok(messenger)
@@ -45,7 +45,7 @@ impl Messenger {
         self.network.as_ref().is_some_and(Network::is_started)
     }
 
-    /// Starts its processes, unless they run or there are no other hosts. It takes no time.
+    /// Starts its processes, unless they run or there are no other hosts. Takes no time.
     ///
     /// # Errors
     /// When another process runs on their microengines.
@@ -63,7 +63,7 @@ impl Messenger {
         MessengerCounters { frames, envelopes: self.refused.get() }
     }
 
-    /// The thread that receives envelopes; it never ends.
+    /// The thread that receives envelopes; never returns.
     async fn serve(self: Rc<Messenger>) {
         let mut path = Path::from(self.sim.now());
         loop {
@@ -71,7 +71,7 @@ impl Messenger {
                 Ok(payload) => payload,
                 Err(error) => return self.fail(error),
             };
-            // An envelope that came while a process or the thread was busy has waited.
+            // An envelope that arrived while a process or the thread was busy has waited.
             let mut its = path.clone();
             if let Some(came) = self.device.card().envelope_path(&payload)
                 && came.at() <= path.at()

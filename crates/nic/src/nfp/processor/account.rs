@@ -1,19 +1,19 @@
-//! Where the cycles of a context and of a microengine went. Every cycle is in exactly one part.
+//! The cycles of a context and of a microengine by cause. Every cycle has exactly one cause.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::ops::{Add, Sub};
 
-/// Where a context's cycles went.
+/// Cycles of a context by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContextCounters {
-    /// Cycles of instructions, and of units of the core used that hold it, such as the CRC.
+    /// Cycles of instructions, and of units of the core that hold it, such as the CRC.
     #[serde(rename = "cycles_computing")]
     pub computing: u64,
     /// Cycles of waiting for a memory, a signal or a channel.
     #[serde(rename = "cycles_asleep")]
     pub asleep: u64,
-    /// Cycles in which it was ready to go on while the core had other contexts to run, or was switching to this one.
+    /// Cycles in which it was ready while the core ran other contexts, or was switching to this one.
     #[serde(rename = "cycles_ready")]
     pub ready: u64,
     /// Cycles before its start and after its end.
@@ -26,7 +26,7 @@ pub struct ContextCounters {
 }
 
 impl ContextCounters {
-    /// The cycles that the parts add up to: those since the processor began.
+    /// The sum of all causes: the cycles since the processor began.
     pub const fn elapsed(&self) -> u64 {
         self.computing + self.asleep + self.ready + self.idle
     }
@@ -63,27 +63,27 @@ impl Sub for ContextCounters {
     }
 }
 
-/// Where a microengine's cycles went.
+/// Cycles of a microengine by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CoreCounters {
-    /// Cycles in which some context computed.
+    /// Cycles in which a context computed.
     #[serde(rename = "cycles_computing")]
     pub computing: u64,
-    /// Cycles in which it switched from one context to another.
+    /// Cycles of switches between contexts.
     #[serde(rename = "cycles_switching")]
     pub switching: u64,
-    /// Cycles in which every context with a process was asleep.
+    /// Cycles in which every context with a process slept.
     #[serde(rename = "cycles_asleep")]
     pub asleep: u64,
     /// Cycles in which no context had a process.
     #[serde(rename = "cycles_idle")]
     pub idle: u64,
-    /// Times it switched.
+    /// Number of switches.
     pub switches: u64,
 }
 
 impl CoreCounters {
-    /// The cycles that the parts add up to: those since the processor began.
+    /// The sum of all causes: the cycles since the processor began.
     pub const fn elapsed(&self) -> u64 {
         self.computing + self.switching + self.asleep + self.idle
     }
@@ -104,7 +104,7 @@ impl Sub for CoreCounters {
     }
 }
 
-/// The counters of a context, and up to which cycle they have been kept.
+/// The counters of a context, and the cycle up to which they are valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ContextAccount {
     counters: ContextCounters,
@@ -120,7 +120,8 @@ impl ContextAccount {
         self.counters.computing += self.take(cycle);
     }
 
-    /// Asleep until it was ready at `ready`, if that came, then waiting for the core.
+    /// Counts cycles of a sleeping context: until it was ready at `ready`, if that is past, and then waiting for the
+    /// core.
     pub(super) fn waiting_until(&mut self, ready: Option<u64>, cycle: u64) {
         let woken = ready.unwrap_or(cycle).clamp(self.until, cycle);
         self.counters.asleep += self.take(woken);
@@ -142,7 +143,7 @@ impl ContextAccount {
     }
 }
 
-/// The counters of a microengine, and up to which cycle they have been kept.
+/// The counters of a microengine, and the cycle up to which they are valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CoreAccount {
     counters: CoreCounters,
@@ -150,7 +151,7 @@ pub(super) struct CoreAccount {
 }
 
 impl CoreAccount {
-    /// Nothing ran: some process slept (`live`), or there was none.
+    /// Counts cycles without a running context: some process slept (`live`), or there was none.
     pub(super) fn resting_until(&mut self, cycle: u64, live: bool) {
         let passed = self.take(cycle);
         *if live { &mut self.counters.asleep } else { &mut self.counters.idle } += passed;

@@ -1,6 +1,6 @@
-//! A microengine: contexts, local memory, and the choice of the context that runs next.
+//! A microengine: contexts, local memory, and the choice of the next context.
 //!
-//! Contexts are not preempted. The core runs the first ready context after the one that ran last (round robin), and
+//! Contexts are not preempted. The core runs the first ready context after the one that ran last (round-robin), and
 //! pays for the switch if that is another context.
 
 use crate::nfp::map;
@@ -13,19 +13,19 @@ use nicety_kernel::{Signal, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Signals that a context has, numbered from 0.
+/// Signals of a context, numbered from 0.
 pub const SIGNALS: u32 = 16;
 
-/// The arrival cycle of a signal that has not come.
+/// The arrival cycle of a signal that has not arrived.
 const NEVER: u64 = u64::MAX;
 
 /// Size of the guard below a stack: an access there is a stack overflow.
 const STACK_GUARD: u32 = 256;
 
-/// How a process ended.
+/// The outcome of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Its function returned this.
+    /// Its function returned this value.
     Returned(u32),
     /// It trapped.
     Trapped(Box<Trap>),
@@ -40,12 +40,12 @@ pub(super) enum State {
     Ready {
         at: u64,
     },
-    /// Waits for signals: for all of them, or for any.
+    /// Waiting for signals: for all of them, or for any.
     Waiting {
         mask: u16,
         all: bool,
     },
-    /// Sleeps in this call of the card.
+    /// Sleeping in this call of the card.
     Called {
         number: u32,
     },
@@ -75,7 +75,7 @@ impl State {
 pub(super) struct Slot {
     pub(super) cpu: Context,
     pub(super) state: State,
-    /// The cycle at which each signal came or will come.
+    /// The past or future arrival cycle of each signal.
     signals: [u64; SIGNALS as usize],
     pub(super) account: ContextAccount,
 }
@@ -85,9 +85,9 @@ pub(super) struct Slot {
 pub(super) enum Next {
     /// This context, from this cycle on; no signal can change that.
     Run { slot: usize, at: u64 },
-    /// Decided at this cycle, unless a signal comes first.
+    /// Decided at this cycle, unless a signal arrives first.
     Look { at: u64 },
-    /// No context is ready or will become so by itself.
+    /// No context is ready, now or later by itself.
     Idle,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct EngineState {
     pub(super) slots: Vec<Slot>,
     pub(super) local: Vec<u8>,
     pub(super) program: Option<Rc<Program>>,
-    /// Contexts that have a stack, and its bytes.
+    /// Contexts with a stack, and its bytes.
     contexts: usize,
     stack: u32,
     pub(super) reservations: Reservations,
@@ -108,7 +108,7 @@ pub(super) struct EngineState {
 /// A microengine.
 pub(super) struct Engine {
     pub(super) state: RefCell<EngineState>,
-    /// Notified when an event comes that a context may wait for.
+    /// Notified at an event that a context may wait for.
     pub(super) wake: Signal,
     pub(super) memories: Memories,
 }
@@ -136,7 +136,7 @@ impl Engine {
 }
 
 impl EngineState {
-    /// Takes over a program and frees every context. No process may be running.
+    /// Loads a program and frees every context. No process may be running.
     pub(super) fn load(&mut self, program: &Rc<Program>, stack: u32, contexts: usize, cycle: u64) {
         self.rest_until(cycle);
         program.fill(&mut self.local);
@@ -178,7 +178,7 @@ impl EngineState {
         self.slots.iter().any(Slot::live)
     }
 
-    /// The next context to run, as known at cycle `now`.
+    /// Returns the next context to run, as known at cycle `now`.
     pub(super) fn next(&self, now: u64) -> Next {
         let free = self.account.until();
         let count = self.slots.len();
@@ -225,7 +225,7 @@ impl EngineState {
         slot.state = State::Running;
     }
 
-    /// The context has computed until `cycle` and releases the core.
+    /// Releases the core: the context has computed until `cycle`.
     pub(super) fn leave(&mut self, number: usize, cycle: u64, state: State) {
         self.account.computing_until(cycle);
         let slot = &mut self.slots[number];
@@ -233,13 +233,13 @@ impl EngineState {
         slot.state = state;
     }
 
-    /// A signal reaches a context at `cycle`.
+    /// Delivers a signal to a context at `cycle`.
     pub(super) fn signal(&mut self, number: usize, signal: u32, cycle: u64) {
         let when = &mut self.slots[number].signals[signal as usize];
         *when = cycle.min(*when);
     }
 
-    /// The call in which a context sleeps has ended; it goes on at `cycle`.
+    /// Ends the call in which a context sleeps. The context continues at `cycle`.
     pub(super) fn resume(&mut self, number: usize, result: u32, cycle: u64) {
         let slot = &mut self.slots[number];
         assert!(matches!(slot.state, State::Called { .. }), "context {number} sleeps in a call");
@@ -253,7 +253,7 @@ impl EngineState {
         matches!(slot.state, State::Waiting { .. }) && slot.ready().is_some()
     }
 
-    /// The counters of the core at cycle `now`, or at the later one up to which it has run ahead.
+    /// Returns the counters of the core at cycle `now`, or at a later cycle up to which it has run ahead.
     pub(super) fn core_counters(&self, now: u64) -> CoreCounters {
         let mut account = self.account;
         let until = now.max(account.until());
@@ -280,7 +280,7 @@ impl EngineState {
     }
 
     /// Sets up a context's address space: data in local memory, its own stack but no other's, code, and the outside
-    /// memories as devices. The rest of the context, and the reservations on local memory, are returned beside it.
+    /// memories as devices. Returns it with the rest of the context and the reservations on local memory.
     pub(super) fn open<'a>(
         &'a mut self,
         number: usize,
@@ -312,7 +312,7 @@ impl Slot {
         )
     }
 
-    /// The cycle from which on it can run, if known.
+    /// The cycle from which it can run, if known.
     fn ready(&self) -> Option<u64> {
         match self.state {
             State::Ready { at } => Some(at),
@@ -326,7 +326,7 @@ impl Slot {
         }
     }
 
-    /// The signals of `mask` that have come by `cycle`; they are consumed.
+    /// Consumes and returns the signals of `mask` that have arrived by `cycle`.
     fn take_signals(&mut self, mask: u16, cycle: u64) -> u32 {
         let mut come = 0;
         for (number, when) in self.signals.iter_mut().enumerate() {

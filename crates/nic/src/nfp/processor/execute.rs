@@ -1,8 +1,8 @@
-//! Execution of a microengine, cycle by cycle: one kernel task a core.
+//! Execution of a microengine, cycle by cycle: one kernel task per core.
 //!
-//! A context's instructions up to its next reference touch nothing that another core can see, so they are executed
-//! at once. The task then sleeps until the cycle of the reference, makes it, and gives the core to the next context.
-//! So a reference costs one event.
+//! Before its next reference, a context's instructions have no effect that another core can see, so they are executed
+//! at once. The task then sleeps until the cycle of the reference, makes it, and gives the core to the next context. A
+//! reference thus costs one event.
 
 use crate::nfp::processor::engine::{Engine, EngineState, Next, Outcome, SIGNALS, State};
 use crate::nfp::processor::intrinsics::{self, Call};
@@ -14,26 +14,26 @@ use nicety_hpu::{Access, AddressSpace, DeviceAccess, Exit, Nearest, OrderPoint, 
 use nicety_kernel::{Sim, race};
 use std::rc::Rc;
 
-/// Most cycles executed ahead of simulated time, so that a run can be interrupted whatever its processes do.
+/// The most cycles executed ahead of simulated time, so that every run can be interrupted.
 const SLICE: u64 = 1_000_000;
 
-/// The fate of the context that ran.
+/// The next state of the context that ran.
 enum Then {
-    /// It goes on.
+    /// It continues.
     Continue,
-    /// It gives up the core.
+    /// It releases the core.
     Leave(State),
 }
 
 impl Nfp {
-    /// A processor whose microengines have no programs.
+    /// A processor with microengines without programs.
     pub fn new(sim: &Sim, spec: &NfpSpec) -> Rc<Nfp> {
         let nfp = Rc::new(Nfp::parts(sim, spec));
         (0..spec.cores).for_each(|core| sim.spawn(nfp.clone().serve(core)));
         nfp
     }
 
-    /// The task of a microengine; it never ends.
+    /// The task of a microengine; never returns.
     async fn serve(self: Rc<Nfp>, index: usize) {
         let engine = &self.engines[index];
         loop {
@@ -49,7 +49,7 @@ impl Nfp {
         }
     }
 
-    /// Runs a context until it gives up the core.
+    /// Runs a context until it releases the core.
     async fn run(&self, index: usize, slot: usize) {
         let engine = &self.engines[index];
         loop {
@@ -126,7 +126,7 @@ impl Nfp {
         }
     }
 
-    /// A call of the card; its instruction ends at `issue`.
+    /// Makes a call of the card. The call's instruction ends at `issue`.
     fn call(&self, index: usize, slot: usize, issue: u64) -> Then {
         let engine = &self.engines[index];
         let mut state = engine.state.borrow_mut();
@@ -221,7 +221,7 @@ fn trapped(state: &mut EngineState, slot: usize, kind: TrapKind, issue: u64) -> 
     Then::Leave(State::Ended(Outcome::Trapped(trap)))
 }
 
-/// A load from or store to a memory.
+/// Makes a load from or store to a memory.
 fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> Then {
     let mut state = engine.state.borrow_mut();
     let slot = &mut state.slots[slot];
@@ -246,7 +246,7 @@ fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> Then
     Then::Leave(State::Ready { at })
 }
 
-/// An atomic instruction on a word of a memory.
+/// Makes an atomic access to a word of a memory.
 fn atomic(engine: &Engine, slot: usize, address: u32, issue: u64) -> Then {
     let mut state = engine.state.borrow_mut();
     let program = state.program.clone().expect("a program is loaded");

@@ -1,4 +1,4 @@
-//! The core's own calls; `nfp.h` has the same numbers.
+//! The core's own calls, with the numbers in `nfp.h`.
 
 use nicety_hpu::TrapKind;
 
@@ -123,8 +123,7 @@ const CRC_TABLE: [u32; 256] = {
     table
 };
 
-/// Goes on with a CRC-32 (that of Ethernet and zlib) over the four bytes of a word, the lowest first; the first
-/// word begins from zero.
+/// Continues a CRC-32 (that of Ethernet and zlib) with the four bytes of a word, the lowest first. It starts from zero.
 pub fn crc32(crc: u32, word: u32) -> u32 {
     let step = |remainder: u32, _| (remainder >> 8) ^ CRC_TABLE[(remainder & 0xff) as usize];
     !(0..4).fold(!crc ^ word, step)
@@ -136,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_crc_is_that_of_ethernet() {
-        // The check value of CRC-32 is that of "123456789"; this is zlib's for its first eight bytes.
+        // The check value of CRC-32 is that of "123456789". This is zlib's for its first eight bytes.
         let word = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
         assert_eq!(crc32(crc32(0, word(b"1234")), word(b"5678")), 0x9ae0_daaf);
         assert_eq!(crc32(0, 0), 0x2144_df1c);

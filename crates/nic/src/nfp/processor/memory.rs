@@ -1,7 +1,7 @@
-//! The memories outside the microengines: bytes, and a queue in front of them.
+//! The memories outside the microengines, each with a queue.
 //!
-//! A memory serves references one at a time, in the order of their issue. Its bytes change at the issue; this cannot
-//! be observed, because the context sleeps until its reference is done and all references keep that order.
+//! A memory serves references one at a time, in the order of issue. Its bytes change at the issue. No context can
+//! observe that, because it sleeps until its reference is done and all references keep that order.
 
 use crate::nfp::map::MemoryKind;
 use crate::nfp::spec::MemorySpec;
@@ -27,9 +27,9 @@ pub struct MemoryCounters {
     pub references: u64,
     /// Bytes that they moved.
     pub bytes: u64,
-    /// Cycles in which it was busy.
+    /// Busy cycles.
     pub busy: u64,
-    /// Cycles that references waited in its queue, in all.
+    /// Total cycles of references in its queue.
     pub queued: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Memory {
     kind: MemoryKind,
     spec: MemorySpec,
     pages: RefCell<Vec<Option<Box<[u8]>>>>,
-    /// The cycle at which it is free.
+    /// The next cycle at which it is free.
     free: Cell<u64>,
     counters: Cell<MemoryCounters>,
     pub(super) reservations: RefCell<Reservations>,
@@ -85,25 +85,25 @@ impl Memory {
         }
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub fn kind(&self) -> MemoryKind {
         self.kind
     }
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub fn size(&self) -> u64 {
         u64::from(self.spec.size)
     }
 
-    /// Its counters.
+    /// Returns its counters.
     pub fn counters(&self) -> MemoryCounters {
         self.counters.get()
     }
 
-    /// Issues a reference to `len` bytes at `cycle`, and returns the cycle at which it is done.
+    /// Issues a reference to `len` bytes at `cycle`. Returns the cycle at which it is done.
     ///
-    /// A reference begins when the earlier ones have been served. It occupies the memory for its gap, or for as long
-    /// as its bytes take if that is more, and is done one latency after it began plus the time of its further bytes.
+    /// A reference begins when the earlier ones have been served. It occupies the memory for its gap, or for the time
+    /// of its bytes if that is longer. It is done one latency after its beginning, plus the time of its further bytes.
     pub(in crate::nfp) fn claim(&self, reference: Reference, cycle: u64, len: u64) -> u64 {
         let spec = &self.spec;
         let latency = match reference {
@@ -203,12 +203,12 @@ impl fmt::Debug for Memory {
     }
 }
 
-/// The memories that a microengine reaches.
+/// The memories of a microengine.
 #[derive(Clone, Debug)]
 pub(super) struct Memories(pub(super) [std::rc::Rc<Memory>; 4]);
 
 impl Memories {
-    /// The memory that holds all of these bytes, and where in it they begin.
+    /// Returns the memory that holds all of these bytes, and their offset in it.
     pub(super) fn find(&self, address: u32, len: u32) -> Option<(&Memory, u64)> {
         self.0.iter().find_map(|memory| {
             let offset = u64::from(address.checked_sub(memory.kind.base())?);

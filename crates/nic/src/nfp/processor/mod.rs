@@ -1,26 +1,25 @@
-//! The processor: microengines, whose contexts hide the latency of memories from each other.
+//! The processor: microengines with contexts that hide the latency of memories.
 //!
-//! A file imports from those before it in this order:
+//! A file imports only from files before it in this order:
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `account.rs` | the counters, which split every cycle into parts |
+//! | `account.rs` | the counters of cycles by cause |
 //! | `intrinsics.rs` | the core's own calls |
 //! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
 //! | `program.rs` | [`Program`]: compiled C, checked against code store and local memory |
 //! | `engine.rs` | a microengine: its contexts and the choice of the next |
 //! | `service.rs` | the interface for calls that the card serves |
-//! | `nfp.rs` | [`Nfp`]: all microengines and memories, and the calls of the card around them |
+//! | `nfp.rs` | [`Nfp`]: all microengines and memories, and calls of the card |
 //! | `execute.rs` | the task that runs a microengine, cycle by cycle: references, atomics, signals |
 //!
 //! # Timing
 //! A context computes until it refers to a memory outside the core, waits for a signal or yields. The instruction
 //! itself counts as computing. From its end the context sleeps until the memory is done, then waits until the core is
-//! free. The core takes the next ready context round robin and pays `hpu.cycles.switch` if that is another context
-//! than before. Code lies in the core, so that fetching it costs nothing; constants are read from the code store as
-//! from local memory.
+//! free. The core takes the next ready context round-robin and pays `hpu.cycles.switch` if that is another context than
+//! before. Code is in the core, so a fetch costs nothing. Constants are read from the code store as from local memory.
 //!
-//! All cores, the memories on the chip and the counters share one clock, whose cycle 0 is simulated time 0.
+//! All cores, the memories on the chip and the counters share one clock. Its cycle 0 is simulated time 0.
 
 mod account;
 mod engine;

@@ -1,4 +1,4 @@
-//! The processor: its microengines and memories, and the calls of the card around it.
+//! The processor: its microengines and memories, and the calls of the card.
 
 use crate::nfp::map::MemoryKind;
 use crate::nfp::processor::account::{ContextCounters, CoreCounters};
@@ -14,7 +14,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
-/// A process trapped.
+/// A trapped process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trapped {
     /// Its microengine.
@@ -39,16 +39,16 @@ pub struct Nfp {
     pub(super) spec: NfpSpec,
     pub(super) engines: Vec<Engine>,
     islands: Vec<Memories>,
-    /// A process has ended.
+    /// Notified when a process has ended.
     pub(super) ended: Signal,
-    /// A cycle in picoseconds, as the smallest fraction.
+    /// The length of a cycle in picoseconds, as a fraction in lowest terms.
     cycle: (u64, u64),
-    /// The server of calls that are not the core's own.
+    /// The server of the card's calls.
     pub(super) services: OnceCell<Box<dyn Services>>,
 }
 
 impl Nfp {
-    /// The parts of a processor, with no task that runs them.
+    /// The parts of a processor, without tasks that run them.
     pub(super) fn parts(sim: &Sim, spec: &NfpSpec) -> Nfp {
         let memory = |kind: MemoryKind| Rc::new(Memory::new(kind, spec.memory(kind)));
         let shared = MemoryKind::ALL.map(memory);
@@ -76,22 +76,22 @@ impl Nfp {
         }
     }
 
-    /// The part of the simulation its node is in.
+    /// Returns the part of the simulation of its node.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
 
-    /// Notified when a process has ended.
+    /// Returns the signal for ended processes.
     pub fn ended(&self) -> &Signal {
         &self.ended
     }
 
-    /// Its spec.
+    /// Returns its spec.
     pub fn spec(&self) -> &NfpSpec {
         &self.spec
     }
 
-    /// The time at which a cycle begins.
+    /// Returns the time at which a cycle begins.
     pub fn time(&self, cycle: u64) -> Time {
         let (ps, cycles) = self.cycle;
         match cycle.checked_mul(ps) {
@@ -105,7 +105,7 @@ impl Nfp {
         self.cycle_at(self.sim.now())
     }
 
-    /// The cycle at another time.
+    /// Returns the cycle at another time.
     pub(in crate::nfp) fn cycle_at(&self, time: Time) -> u64 {
         let (ps, cycles) = self.cycle;
         match time.ps().checked_mul(cycles) {
@@ -114,7 +114,7 @@ impl Nfp {
         }
     }
 
-    /// A memory; `island` selects one where each island has its own.
+    /// Returns a memory. `island` selects one if each island has its own.
     ///
     /// # Panics
     /// When there is no such island.
@@ -122,8 +122,8 @@ impl Nfp {
         &self.islands[if kind.of_island() { island } else { 0 }].0[kind as usize]
     }
 
-    /// Loads a program on a microengine, for up to `contexts` processes, whose stacks share the local memory that its
-    /// data leaves. It takes no time.
+    /// Loads a program on a microengine, for up to `contexts` processes. Their stacks share the local memory beside the
+    /// program's data. Takes no time.
     ///
     /// # Errors
     /// When the microengine has fewer contexts, or local memory is too small.
@@ -141,9 +141,9 @@ impl Nfp {
         Ok(())
     }
 
-    /// Starts a process: a function at `entry` of the program that the microengine has, with up to eight arguments.
-    /// It takes no time.
+    /// Starts a process: a function at `entry` of the microengine's program, with up to eight arguments. Takes no time.
     ///
+    /// # Panics
     /// When the microengine has no program, or the context is beyond the number it was loaded for or runs a process.
     pub fn start(&self, core: usize, context: usize, entry: u32, arguments: &[u32]) {
         let engine = &self.engines[core];
@@ -159,7 +159,7 @@ impl Nfp {
         self.deliver(core, context, signal, self.next_cycle());
     }
 
-    /// How the last process of a context ended; `None` while it runs, and where none has been.
+    /// The outcome of a context's last process; `None` while it runs, or without one.
     pub fn outcome(&self, core: usize, context: usize) -> Option<Outcome> {
         match &self.engines[core].state.borrow().slots[context].state {
             State::Ended(outcome) => Some(outcome.clone()),
@@ -203,14 +203,14 @@ impl Nfp {
         self.engines[core].state.borrow().core_counters(self.cycle())
     }
 
-    /// Instructions that all contexts have executed.
+    /// Instructions executed by all contexts.
     pub fn instructions(&self) -> u64 {
         let of =
             |engine: &Engine| -> u64 { engine.state.borrow().slots.iter().map(|s| s.cpu.instret()).sum() };
         self.engines.iter().map(of).sum()
     }
 
-    /// Installs the server of calls that are not the core's own.
+    /// Installs the server of the card's calls.
     ///
     /// # Panics
     /// When one is installed already.
@@ -218,7 +218,7 @@ impl Nfp {
         assert!(self.services.set(Box::new(services)).is_ok(), "a processor is part of one card");
     }
 
-    /// Ends a call that sleeps: its context sees `result` as soon as it would see a signal that is sent now.
+    /// Ends a sleeping call. Its context sees `result` when it would see a signal that is sent now.
     ///
     /// # Panics
     /// When the context does not sleep in such a call.

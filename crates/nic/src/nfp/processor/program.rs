@@ -7,20 +7,20 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Least stack of a context, in bytes.
+/// The least stack of a context, in bytes.
 pub const LEAST_STACK: u32 = 64;
 
-/// A program that fits a microengine. Loading it on several shares its code.
+/// A program that fits a microengine. Several microengines share its code.
 pub struct Program {
     pub(super) image: Arc<Image>,
-    /// Code and constants as they lie at [`map::CODE`].
+    /// Code and constants as at [`map::CODE`].
     pub(super) code: Vec<u8>,
     /// Bytes of data at the bottom of local memory.
     pub(super) data: u32,
     local: u32,
 }
 
-/// Why a program cannot run here, and what to do.
+/// The reason why a program cannot run here, and a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramError {
     /// The file is not a program for these cores.
@@ -29,7 +29,7 @@ pub enum ProgramError {
     Code {
         /// Bytes of code and constants.
         size: u64,
-        /// Bytes that the code store holds.
+        /// Capacity of the code store in bytes.
         room: u32,
     },
     /// Local memory is too small for the data.
@@ -39,7 +39,7 @@ pub enum ProgramError {
         /// Bytes of local memory.
         room: u32,
     },
-    /// A part lies neither in the code store nor in local memory.
+    /// A part is neither in the code store nor in local memory.
     Place {
         /// Its contents.
         contents: &'static str,
@@ -48,9 +48,9 @@ pub enum ProgramError {
     },
     /// More contexts than a microengine has, or none.
     Contexts {
-        /// How many were asked for.
+        /// The requested number.
         asked: usize,
-        /// How many there are.
+        /// The available number.
         contexts: usize,
     },
     /// A resource of the card is too small for the program.
@@ -64,11 +64,11 @@ pub enum ProgramError {
         /// Amount available.
         there: u64,
     },
-    /// The local memory that data leaves is too little for the stacks.
+    /// The local memory beside the data is too small for the stacks.
     Stack {
-        /// Contexts that need one.
+        /// Number of stacks.
         contexts: usize,
-        /// Bytes of each.
+        /// Bytes per stack.
         stack: u32,
         /// Bytes of data.
         data: u32,
@@ -162,7 +162,7 @@ impl Program {
         &self.image
     }
 
-    /// Stack of each of `contexts` contexts in bytes: what data leaves, in equal parts.
+    /// Returns the stack size of each of `contexts` contexts in bytes: an equal part of the memory beside the data.
     ///
     /// # Errors
     /// When the stacks would be too small.

@@ -1,4 +1,4 @@
-//! The interface for calls that are not the core's own; the card around the processor serves them.
+//! The interface for calls of the card, which are not the core's own.
 
 use nicety_hpu::TrapKind;
 
@@ -17,21 +17,20 @@ pub struct Place {
 /// The card's answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::nfp) enum Served {
-    /// It goes on with this result.
+    /// The context continues with this result.
     Now(u32),
-    /// It sleeps until [`Nfp::resume`](crate::nfp::Nfp::resume).
+    /// The context sleeps until [`Nfp::resume`](crate::nfp::Nfp::resume).
     Later,
 }
 
 /// Serves the calls from [`FIRST`] on.
 pub(in crate::nfp) trait Services {
-    /// Serves a call with registers a0 to a7, whose instruction ends at this instant. None where there is no such
-    /// call.
+    /// Serves a call with registers a0 to a7. Its instruction ends at this instant. None if there is no such call.
     fn serve(&self, place: Place, registers: &[u32; 8]) -> Option<Result<Served, TrapKind>>;
 
-    /// A process has sent the signal that another one waited for.
+    /// Handles a signal that a process has sent, and for which another one waited.
     fn released(&self, by: Place, released: Place);
 
-    /// A process has returned or trapped.
+    /// Handles the return or trap of a process.
     fn ended(&self, place: Place);
 }

@@ -19,26 +19,26 @@ pub struct ChannelSpec {
     pub managers: ManagerSpec,
     /// Fraction of the DMA transfers that fail.
     pub dma_errors: Ratio,
-    /// Most open channels.
+    /// The most open channels.
     pub channels: u16,
-    /// Most registered targets.
+    /// The most registered targets.
     pub targets: u16,
-    /// Most calls of the host's threads at a time.
+    /// The most concurrent calls of the host's threads.
     pub threads: u16,
-    /// Most bytes of one message.
+    /// The most bytes per message.
     pub message: u32,
 }
 
 /// CPU costs of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
-    /// Writing a mailbox and ringing the doorbell.
+    /// Writing of a mailbox, and the doorbell.
     pub post: Duration,
     /// Setting up an indirect call.
     pub indirect: Duration,
     /// Building a list of pages.
     pub list: Duration,
-    /// How often a page list is sent again.
+    /// Number of resends of a page list.
     pub retries: u8,
 }
 
@@ -55,8 +55,8 @@ pub struct ManagerSpec {
     pub ask: u64,
     /// Moving a direct message into a process's transfer registers.
     pub deliver: u64,
-    /// Moving a message out of a process's transfer registers; or the address and size of an indirect one, once for
-    /// the offer and once for each list of pages.
+    /// Moving a message out of a process's transfer registers. For an indirect message, moving its address and size,
+    /// once for the offer and once for each list of pages.
     pub collect: u64,
     /// Writing a mailbox to the host.
     pub push: u64,
@@ -75,7 +75,7 @@ impl ChannelSpec {
         }
     }
 
-    /// The limits of the card's state machine, for so many contexts.
+    /// The limits of the card's state machine, for this number of contexts.
     pub fn card_limits(&self, contexts: u16) -> CardLimits {
         CardLimits {
             channels: self.channels,

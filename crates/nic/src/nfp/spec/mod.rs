@@ -14,7 +14,7 @@ use nicety_hpu::{Core, Extension, Isa};
 use nicety_spec::{Reader, Section};
 use nicety_types::Frequency;
 
-/// A network flow processor. Durations are in cycles of its one clock.
+/// A network flow processor. Durations are in cycles of its single clock.
 #[derive(Clone, Debug)]
 pub struct NfpSpec {
     /// The surroundings of the card: host and network.
@@ -25,31 +25,31 @@ pub struct NfpSpec {
     pub channels: ChannelSpec,
     /// The Ethernet port.
     pub port: PortSpec,
-    /// Microengines.
+    /// Number of microengines.
     pub cores: usize,
-    /// Microengines of an island, which share a CLS and a CTM.
+    /// Microengines per island. They share a CLS and a CTM.
     pub island: usize,
-    /// Contexts of a microengine.
+    /// Contexts per microengine.
     pub contexts: usize,
     /// The clock.
     pub clock: Frequency,
     /// Instruction set and cycle costs.
     pub core: Core,
-    /// The ISA as the spec writes it.
+    /// The ISA as written in the spec.
     pub isa: String,
     /// Bytes of a microengine's local memory.
     pub local_memory: u32,
     /// Bytes of its code store.
     pub code: u32,
-    /// Bytes that one reference moves at most.
+    /// The most bytes of one reference.
     pub transfer: u32,
-    /// Transfer registers of four bytes that carry a direct message.
+    /// Transfer registers for a direct message, of four bytes each.
     pub message_registers: u32,
     /// Cycles of a context switch.
     pub switch: u64,
-    /// Cycles of the CRC of a word, its instruction included.
+    /// Cycles of the CRC of a word, including its instruction.
     pub crc32: u64,
-    /// Cycles from sending a signal until a context sees it.
+    /// Cycles from the sending of a signal until a context sees it.
     pub signal: u64,
     /// The memories, by [`MemoryKind::ALL`].
     pub memories: [MemorySpec; 4],
@@ -68,22 +68,22 @@ pub struct MemorySpec {
     pub atomic: u64,
     /// Between the starts of references.
     pub gap: u64,
-    /// Bytes that it moves in a cycle.
+    /// Bytes that it moves per cycle.
     pub width: u64,
 }
 
 impl NfpSpec {
-    /// How many islands there are.
+    /// Number of islands.
     pub fn islands(&self) -> usize {
         self.cores.div_ceil(self.island)
     }
 
-    /// Contexts of all microengines.
+    /// Number of contexts of all microengines.
     pub fn hardware_contexts(&self) -> u16 {
         (self.cores * self.contexts) as u16
     }
 
-    /// Most bytes of a direct message.
+    /// The most bytes of a direct message.
     pub fn message(&self) -> u32 {
         4 * self.message_registers
     }

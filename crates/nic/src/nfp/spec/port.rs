@@ -5,11 +5,11 @@ use nicety_spec::Reader;
 /// The port's part of a spec.
 #[derive(Clone, Copy, Debug)]
 pub struct PortSpec {
-    /// Most payload of a frame, in bytes.
+    /// The most payload of a frame, in bytes.
     pub payload: u64,
-    /// Least payload in bytes; shorter ones are padded.
+    /// The least payload in bytes. Shorter ones are padded.
     pub least: u64,
-    /// Frames that the transmit queue holds.
+    /// Capacity in frames of the transmit queue.
     pub queue: u64,
     /// Cycles to send a frame.
     pub send: u64,

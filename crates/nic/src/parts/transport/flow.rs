@@ -1,19 +1,18 @@
-//! The two ends of a flow, that is, all packets from one card to another. State machines without time, generic over
-//! packets.
+//! The two ends of a flow: all packets from one card to another. State machines without time, generic over packets.
 
 use std::collections::VecDeque;
 
-/// Most consecutive doublings of the timeout.
+/// The most consecutive doublings of the timeout.
 pub(super) const DOUBLINGS: u32 = 6;
 
 /// The sending end.
 #[derive(Clone, Debug)]
 pub struct Sending<P> {
-    /// Unacknowledged packets, the oldest first.
+    /// Unacknowledged packets, oldest first.
     kept: VecDeque<P>,
     /// The number of the oldest unacknowledged packet.
     base: u64,
-    /// The next packet to be sent again, if any.
+    /// The next packet to resend, if any.
     again: Option<u64>,
     window: usize,
     retries: u32,
@@ -24,7 +23,7 @@ pub struct Sending<P> {
 /// The effect of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expired {
-    /// All unacknowledged packets are to be sent again.
+    /// All unacknowledged packets must be resent.
     Again,
     /// The limit is reached: the flow has failed.
     Failed,
@@ -49,7 +48,7 @@ impl<P> Sending<P> {
         }
     }
 
-    /// Whether a new packet may be sent: the window has room, and no older one has to be sent again first.
+    /// Whether a new packet may be sent: the window has room, and no older packet must be resent first.
     pub fn has_room(&self) -> bool {
         self.kept.len() < self.window && self.again.is_none()
     }
@@ -81,7 +80,7 @@ impl<P> Sending<P> {
 
     /// Handles an acknowledgement of all packets before `expected`. Returns whether it brought progress.
     pub fn acknowledged(&mut self, expected: u64) -> bool {
-        // Late ones acknowledge less than known, and no valid one more than was sent.
+        // Late acknowledgements are below the known number, and no valid one exceeds the packets sent.
         if expected <= self.base || expected > self.next() {
             return false;
         }
@@ -119,17 +118,17 @@ impl<P> Sending<P> {
         1 << self.retries.min(DOUBLINGS)
     }
 
-    /// Whether packets are to be sent again.
+    /// Whether packets must be resent.
     pub const fn is_behind(&self) -> bool {
         self.again.is_some()
     }
 
-    /// The next packet to be sent again.
+    /// The next packet to resend.
     pub fn behind(&self) -> Option<&P> {
         self.kept.get((self.again? - self.base) as usize)
     }
 
-    /// Counts that packet as sent again, and returns it with its number.
+    /// Counts that packet as resent, and returns it with its number.
     pub fn send_again(&mut self) -> Option<(u64, &mut P)> {
         let number = self.again?;
         self.again = Some(number + 1).filter(|&next| next < self.next());
@@ -141,7 +140,7 @@ impl<P> Sending<P> {
         self.kept.get_mut(number.checked_sub(self.base)? as usize)
     }
 
-    /// Takes the unacknowledged packets of a flow that has failed.
+    /// Takes the unacknowledged packets of a failed flow.
     pub fn give_up(&mut self) -> impl Iterator<Item = P> + '_ {
         self.kept.drain(..)
     }
@@ -151,7 +150,7 @@ impl<P> Sending<P> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receiving {
     expected: u64,
-    /// Whether `expected` has been refused already.
+    /// Whether `expected` has been refused.
     refused: bool,
 }
 

@@ -8,8 +8,7 @@
 //! | 8..16 | data and probe: the packet's number; otherwise: the next number expected |
 //! | 16..20 | CRC-32 (ISO-HDLC, as in Ethernet) over all header bytes before it and the payload |
 //!
-//! The number is wide enough never to wrap. In the CRC a phantom payload counts as zeros, of which only the length
-//! matters.
+//! The number is wide enough never to wrap. In the CRC only the length of a phantom payload counts.
 
 use crc32fast::Hasher;
 use nicety_fabric::{HeaderBytes, Packet};
@@ -26,11 +25,11 @@ pub enum Kind {
     Data = 1,
     /// All packets before a number have been accepted.
     Acknowledgement = 2,
-    /// The same, and later packets had to be discarded.
+    /// The same, and later packets were discarded.
     Refusal = 3,
     /// Only a number: asks whether the other card still answers.
     Probe = 4,
-    /// An acknowledgement of a card that has given up its own flow to the peer.
+    /// An acknowledgement from a card that has given up its own flow to the peer.
     Farewell = 5,
 }
 
@@ -72,7 +71,7 @@ impl Frame {
     }
 }
 
-/// CRC-32 of a header and a payload; of a phantom, its length.
+/// Returns the CRC-32 of a header and a payload; of a phantom payload, its length.
 pub(crate) fn checksum(header: &[u8], payload: &Payload) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(header);

@@ -1,27 +1,26 @@
 //! Reliable transport against packets lost, damaged, duplicated or delayed by the network.
 //!
-//! It is off unless the card's spec turns it on, since the sPIN paper assumes a network without losses; when off,
-//! [`Wire`] is the card's port and nothing else. It is a go-back-N protocol, like the reliable connections of
-//! InfiniBand:
+//! It is off by default, since the sPIN paper assumes a lossless network; the card's spec turns it on. When off,
+//! [`Wire`] is only the card's port. It is a go-back-N protocol, like the reliable connections of InfiniBand:
 //!
-//! - Packets from one card to another are numbered, and accepted only in sequence. So the card sees every message
-//!   once, its header first, and headers in the order in which they were sent.
-//! - Each carries a CRC-32 over header and payload, which is really computed. A packet with a wrong CRC is discarded.
+//! - Packets from one card to another are numbered, and accepted only in sequence. The card thus sees every message
+//!   once, its header first, and headers in the order of sending.
+//! - Each carries a computed CRC-32 over header and payload. A packet with a wrong CRC is discarded.
 //! - Acknowledgements are cumulative. Duplicates are discarded and acknowledged again. The first packet ahead of
-//!   sequence is answered by a refusal, which names the number expected.
-//! - The sender keeps unacknowledged packets, at most a window, and waits when the window is full. After a refusal,
-//!   or after [`TransportSpec::timeout`] without progress, it sends again from the missing packet on. The timeout
-//!   doubles each time, at most six times; after [`TransportSpec::retries`] consecutive timeouts the sender gives the
-//!   flow up, and its unacknowledged messages have failed.
-//! - A card that waits for a reply to an acknowledged message probes whether the other still answers, at intervals of
-//!   the time that the other needs to give up. A probe is a packet with only a number, and is acknowledged like any
-//!   other. The acknowledgements of a card that has given up say so. So a reply that will never come is detected
-//!   within a bounded time ([`Wire::answers`]).
-//! - Acknowledgements, refusals and probes use the control channel, which takes no buffer space, so they never wait
-//!   for data that waits for them. The network may lose them too.
+//!   sequence is answered by a refusal with the expected number.
+//! - The sender keeps unacknowledged packets, at most a window, and waits when the window is full. After a refusal, or
+//!   after [`TransportSpec::timeout`] without progress, it resends from the missing packet on. The timeout doubles each
+//!   time, at most six times. After [`TransportSpec::retries`] consecutive timeouts the sender gives the flow up, and
+//!   its unacknowledged messages have failed.
+//! - A card that waits for a reply to an acknowledged message probes the other card, at intervals of the time after
+//!   which that gives up. A probe is a packet with only a number, and is acknowledged like any other. The
+//!   acknowledgements of a card that has given up say so. A missing reply is thus detected within a bounded time
+//!   ([`Wire::answers`]).
+//! - Acknowledgements, refusals and probes use the control channel, which takes no buffer space, so they never wait for
+//!   data that waits for them. The network may lose them, too.
 //!
-//! A packet out of sequence is discarded, not kept: it would occupy the packet buffer until the missing one comes,
-//! and a buffer full of such packets has no room for the missing ones.
+//! A packet out of sequence is discarded, as it would occupy the packet buffer until the missing one arrives. A buffer
+//! full of such packets would have no room for the missing ones.
 //!
 //! | part | file |
 //! |---|---|
@@ -49,11 +48,11 @@ use serde::Serialize;
 pub struct TransportSpec {
     /// Whether reliable transport is on.
     pub reliable: bool,
-    /// Most unacknowledged packets to one card.
+    /// The most unacknowledged packets to one card.
     pub window: u32,
-    /// Time from the last progress until packets are sent again.
+    /// Time from the last progress to a resend.
     pub timeout: Duration,
-    /// Most consecutive timeouts until the flow fails.
+    /// The most consecutive timeouts before the flow fails.
     pub retries: u32,
     /// Time to check a received packet.
     pub check: Duration,
@@ -66,9 +65,9 @@ pub struct TransportSpec {
 /// Counters of a card's transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TransportStatistics {
-    /// Packets sent again.
+    /// Retransmissions.
     pub retransmitted: u64,
-    /// Packets discarded because their CRC was wrong.
+    /// Packets discarded because of a wrong CRC.
     pub corrupted: u64,
     /// Duplicates discarded.
     pub duplicated: u64,

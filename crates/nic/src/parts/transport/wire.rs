@@ -1,5 +1,5 @@
-//! A card's end of its link, with or without reliable transport in front of the port. Packets of a card to itself use
-//! a loopback path, where nothing is lost.
+//! A card's end of its link, with or without reliable transport before the port. Packets of a card to itself use a
+//! loopback path without losses.
 
 use super::{
     Arrived, Expired, FRAME_BYTES, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics,
@@ -14,28 +14,28 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Most failed messages that are remembered.
+/// The most failed messages in the record.
 const UNDELIVERED_KEPT: usize = 100;
 
 /// A message, or a part of one, that could not be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undelivered {
-    /// When the flow last made progress, or last had nothing outstanding.
+    /// Time of the flow's last progress, or of its last idle state.
     pub since: Time,
-    /// When the flow was given up.
+    /// Time at which the flow was given up.
     pub time: Time,
     /// The message.
     pub message: MessageId,
     /// The destination.
     pub destination: NodeId,
-    /// Bytes of payload without acknowledgement.
+    /// Unacknowledged bytes of payload.
     pub bytes: u64,
 }
 
 /// The message number of packets that belong to no message.
 const NO_MESSAGE: u64 = u64::MAX;
 
-/// A packet's turn on the link or the loopback path; if dropped before a launch, its credit is returned.
+/// A packet's turn on the link or the loopback path. Dropping it before a launch returns its credit.
 pub struct Turn {
     /// The packet's path before it queued for its turn.
     path: Path,
@@ -47,10 +47,10 @@ enum On {
     Loopback(loopback::Turn),
 }
 
-/// A packet that has been put on the link.
+/// A launched packet.
 #[derive(Clone)]
 pub struct Launched {
-    /// The path up to the instant when its last byte is handed to the link.
+    /// The path up to the handover of its last byte to the link.
     pub path: Path,
     /// Its flow and number, if the transport is on.
     number: Option<(NodeId, u64)>,
@@ -66,7 +66,7 @@ pub struct Wire {
 
 struct Reliable {
     spec: TransportSpec,
-    /// By peer; created on first use.
+    /// By peer, created on first use.
     flows: RefCell<Vec<Option<Box<Flow>>>>,
     /// Peers with a pending acknowledgement or refusal.
     owed: RefCell<VecDeque<NodeId>>,
@@ -79,21 +79,21 @@ struct Reliable {
 struct Flow {
     sending: Sending<Kept>,
     receiving: Receiving,
-    /// The last progress, or the sending of the first unacknowledged packet.
+    /// Time of the last progress, or of the first unacknowledged packet.
     since: Time,
     /// The deadline of the next acknowledgement.
     deadline: Time,
     /// Notified for tasks that wait for room in the window, or for a delivery.
     progress: Signal,
-    /// Notified when the flow's own task has new work, or none any more.
+    /// Notified when the flow's own task has new work, or all work is done.
     work: Signal,
     /// The pending acknowledgement or refusal, if any.
     owed: Option<Kind>,
-    /// The peer has said farewell.
+    /// Whether the peer has said farewell.
     left: bool,
 }
 
-/// A packet that may have to be sent again.
+/// A packet that may have to be resent.
 struct Kept {
     packet: Packet,
     /// The path up to its last handover to the link.
@@ -101,8 +101,8 @@ struct Kept {
 }
 
 impl Wire {
-    /// The end of a card's link, in a cluster of so many nodes; starts its tasks. The loopback path has as many
-    /// buffer slots as `port`.
+    /// The end of a card's link, in a cluster of `nodes` nodes. Starts its tasks. The loopback path has as many buffer
+    /// slots as `port`.
     pub fn new(sim: &Sim, mut port: Port, spec: TransportSpec, nodes: u32, recorder: &Recorder) -> Rc<Wire> {
         port.record(recorder);
         let own = Loopback::new(sim, port.buffer(), recorder);
@@ -121,12 +121,12 @@ impl Wire {
         wire
     }
 
-    /// Has what packets touch [kept near](Sim::keep_near).
+    /// Keeps the memory that packets touch [near](Sim::keep_near).
     pub fn keep_near(&self) {
         self.port.keep_near();
     }
 
-    /// When the serialiser of the link, or of the loopback path, is free.
+    /// The time at which the serialiser of the link, or of the loopback path, is free.
     pub fn free(&self, to: NodeId) -> Time {
         if self.is_own(to) { self.own.free() } else { self.port.free() }
     }
@@ -135,12 +135,12 @@ impl Wire {
         node == self.sim.node()
     }
 
-    /// Time of the link's serialiser for a packet with so much payload.
+    /// Serialisation time of a packet with this payload.
     pub fn serialisation(&self, payload: u64) -> Duration {
         self.port.serialisation(payload)
     }
 
-    /// Time during which the link's serialiser was busy.
+    /// Busy time of the link's serialiser.
     pub fn busy(&self) -> Duration {
         self.port.busy()
     }
@@ -166,19 +166,20 @@ impl Wire {
         if self.is_own(source) { self.own.free_slot() } else { self.port.free_slot() }
     }
 
-    /// As [`Wire::free_slot`], for a slot that will be free at `time`: [`Port::free_slot_at`]. Not on the loopback path either.
+    /// As [`Wire::free_slot`], for a slot that becomes free at `time`: [`Port::free_slot_at`]. Returns false on the
+    /// loopback path.
     #[must_use = "the slot may still have to be freed"]
     pub fn free_slot_at(&self, source: NodeId, time: Time) -> bool {
         !self.is_own(source) && self.port.free_slot_at(time)
     }
 
-    /// Returns a credit to the other end of the link, whatever sender the packet claims.
+    /// Returns a credit to the other end of the link, whatever source the packet claims.
     pub fn free_link_slot(&self) {
         self.port.free_slot();
     }
 
-    /// Waits until a packet for `to` that arrives as `flight` says may start: for room in the flow's window, and for
-    /// [`Port::turn`]. One sender at a time; [`Wire::launch`] follows at the same instant.
+    /// Waits until a packet for `to` that arrives as in `flight` may start: for room in the flow's window, and for
+    /// [`Port::turn`]. One sender at a time. [`Wire::launch`] follows at the same instant.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
             return Turn { path: flight.path.clone(), on: On::Loopback(self.own.turn(flight).await) };
@@ -199,8 +200,8 @@ impl Wire {
         Turn { path: flight.path.clone(), on: On::Link(self.port.turn(flight).await) }
     }
 
-    /// The turn of a packet for `to` behind the one launched last, which may be later than now: [`Port::turn_behind`]. None as
-    /// there, with reliable transport, and on the loopback path.
+    /// Returns the turn of a packet for `to` behind the last launched one, perhaps in the future:
+    /// [`Port::turn_behind`]. Returns none in the same cases, with reliable transport, and on the loopback path.
     pub fn turn_behind(&self, to: NodeId, flight: &Flight) -> Option<Turn> {
         if self.is_own(to) || self.reliable.is_some() {
             return None;
@@ -208,12 +209,12 @@ impl Wire {
         Some(Turn { path: flight.path.clone(), on: On::Link(self.port.turn_behind(flight)?) })
     }
 
-    /// When the packet begins, or has begun, that was launched last on the link.
+    /// Start of the last packet launched on the link, past or future.
     pub fn begun(&self) -> Time {
         self.port.begun()
     }
 
-    /// Puts a packet on the link at its turn. To a card that has failed nothing is sent.
+    /// Puts a packet on the link at its turn. Nothing is sent to a failed card.
     pub fn launch(self: &Rc<Wire>, packet: impl Into<Parcel>, turn: Turn) -> Launched {
         let (packet, Turn { path, on }) = (packet.into(), turn);
         match on {
@@ -255,8 +256,8 @@ impl Wire {
         Launched { path, number: Some((to, number)) }
     }
 
-    /// Waits until the message with this last packet has been handed to the link or, with reliable transport,
-    /// acknowledged. Returns the path up to then, and the outcome.
+    /// Waits until the message with this last packet was handed to the link or, with reliable transport, acknowledged.
+    /// Returns the path up to then, and the outcome.
     pub async fn delivered(self: &Rc<Wire>, launched: Launched) -> (Path, FailType) {
         let Launched { mut path, number } = launched;
         self.sim.until(path.at()).await;
@@ -272,7 +273,7 @@ impl Wire {
         (path, if failed { FailType::Undeliverable } else { FailType::Ok })
     }
 
-    /// How long to wait for a reply to an acknowledged message before probing; none without reliable transport.
+    /// The time to wait for a reply to an acknowledged message before a probe; none without reliable transport.
     pub fn patience(&self) -> Option<Duration> {
         self.reliable.as_ref().map(|reliable| reliable.spec.patience())
     }
@@ -317,7 +318,7 @@ impl Wire {
         loop {
             let mut packet = self.port.receive().await;
             let Some(reliable) = &self.reliable else { return packet };
-            // Checks are pipelined, so that packets do not wait for each other.
+            // Checks are pipelined, so packets do not wait for each other.
             let checked = packet.path.at() + reliable.spec.check;
             packet.path.advance(stages::TRANSPORT, checked);
             self.sim.until(checked).await;
@@ -387,7 +388,7 @@ impl Wire {
     }
 
     fn owe(self: &Rc<Wire>, reliable: &Reliable, to: NodeId, kind: Kind) {
-        // A pending one is updated to the number expected when it is sent.
+        // A pending one is sent with the number expected at that time.
         if self.with_flow(to, |flow| flow.owed.replace(kind)).is_none() {
             reliable.owed.borrow_mut().push_back(to);
             reliable.owing.notify_one();
@@ -419,7 +420,7 @@ impl Wire {
         }
     }
 
-    /// The task of a flow: sends missing packets again, and gives up.
+    /// The task of a flow: resends missing packets, and gives up.
     async fn tend(self: Rc<Wire>, to: NodeId) {
         let reliable = self.reliable.as_ref().expect("started with it");
         let work = self.with_flow(to, |flow| flow.work.clone());
@@ -438,7 +439,7 @@ impl Wire {
         }
     }
 
-    /// Sends the next packet again.
+    /// Resends the next packet.
     async fn send_again(self: &Rc<Wire>, reliable: &Reliable, to: NodeId) {
         let is_control = |flow: &mut Flow| Some(flow.sending.behind()?.packet.is_control());
         let Some(control) = self.with_flow(to, is_control) else { return };
@@ -454,7 +455,7 @@ impl Wire {
             path.advance(stages::RETRANSMIT, now);
             Some((number, kept.packet.share(), path))
         });
-        // It may have been acknowledged while waiting for its credit.
+        // It may have been acknowledged while it waited for its credit.
         let Some((number, packet, path)) = again else { return };
         reliable.count(|s| s.retransmitted += 1);
         let handed = self.port.launch(packet, turn.resting(path));
@@ -515,7 +516,7 @@ impl Reliable {
         self.statistics.set(statistics);
     }
 
-    /// Records a packet that failed: the last progress, and when the flow was given up.
+    /// Records a failed packet: the last progress, and the time at which the flow was given up.
     fn lose(&self, (since, time): (Time, Time), packet: &Packet) {
         let Label { message, destination, .. } = packet.label;
         if message.sequence == NO_MESSAGE {

@@ -1,18 +1,18 @@
-//! What is in front of a small message, as bytes.
+//! The header before a small message, as bytes.
 
 use crate::messages::check_tag;
 
 /// Bytes of a header.
 pub(super) const HEADER: u64 = 32;
 
-/// What a small message is.
+/// The kind of a small message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A whole message.
     Whole,
-    /// A long message is there.
+    /// The announcement of a long message.
     Rts,
-    /// Its bytes may come.
+    /// The clearance for its bytes.
     Cts,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Header {
     pub(super) kind: Kind,
     /// The tag of the message.
     pub(super) tag: u64,
-    /// Its bytes; those that are wanted, of a CTS.
+    /// Its bytes; in a CTS, the requested bytes.
     pub(super) bytes: u64,
     /// The number of a long message.
     pub(super) number: u64,
@@ -42,7 +42,7 @@ impl Header {
         bytes
     }
 
-    /// The header in front of a message of so many bytes, if it is one.
+    /// Parses the header of a message of `length` bytes, if it has one.
     pub(super) fn parse(bytes: &[u8], length: u64) -> Option<Header> {
         let head = bytes.get(..HEADER as usize)?;
         let field = |at: usize| u64::from_le_bytes(head[8 * at..8 * at + 8].try_into().expect("eight bytes"));

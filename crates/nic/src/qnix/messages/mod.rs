@@ -1,20 +1,20 @@
 //! Messages that the library matches, above the receives of the card.
 //!
-//! A card with virtual network interfaces matches by itself, holds so many receives, and takes none back. A library that has more receives,
-//! looks for messages, or gives receives up therefore keeps both lists itself, and uses the card's receives for what is on its way:
-//! half of them for small messages of any kind, which come into pieces of the Buffer Pool, in the order in which they were
-//! posted, and the others for the bytes of long messages, each for its message alone.
+//! A card with virtual network interfaces matches by itself, holds a limited number of receives, and takes none back. A
+//! library with more receives, probes or cancellations therefore keeps both lists itself. It uses the card's receives
+//! for messages in transfer. Half of them are for small messages of any kind, which arrive in pieces of the Buffer
+//! Pool, in the order of posting. The others are for the bytes of long messages, each for its message alone.
 //!
-//! A message that fits a packet, with a header, is sent as it is. A longer one sends an RTS; the library of its receiver posts a receive
-//! of the card, on the buffer of the program's own, and replies with a CTS, behind which the bytes go there by the way that is
-//! fastest for the card. So every receive that the card has is for something that comes.
+//! A message that fits a packet, with a header, is sent as it is. A longer one sends an RTS. The receiver's library
+//! posts a receive of the card, on the program's own buffer, and replies with a CTS. The bytes then go there by the
+//! card's fastest transfer method. Every receive of the card is thus for an arriving message.
 //!
-//! The library's thread takes messages, at the cost of noticing and copying them. What no receive takes is copied to
-//! the library's memory.
+//! The library's thread takes messages, at the cost of noticing and copying them. A message without a receive is copied
+//! to the library's memory.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! |---|---|
-//! | `header.rs` | what is in front of a small message |
+//! | `header.rs` | the header before a small message |
 //! | `receive.rs`, `send.rs` | the two ends of a message |
 //!
 //! | bits of the card's tag | field |
@@ -41,7 +41,7 @@ use std::rc::Rc;
 
 /// The card's tag of small messages.
 const SMALL: u64 = 1 << 63;
-/// Bytes of messages that no receive has taken: as many as a card has memory, for the largest of them.
+/// The most bytes of messages without a receive: the memory of the largest card.
 const KEPT: u64 = 64 << 20;
 
 /// A posted receive.
@@ -55,7 +55,7 @@ pub(in crate::qnix) struct Receiving {
 struct Came {
     header: Header,
     from: Endpoint,
-    /// The bytes of a small one.
+    /// The bytes of a small message.
     bytes: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ impl Came {
     }
 }
 
-/// A long message at its sender: how many bytes its receiver wants, and the path to that.
+/// A long message at its sender: the bytes requested by its receiver, and the path to that request.
 type Cleared = Rc<RefCell<Option<(u64, Path)>>>;
 
 /// The library of a host for `send` and `recv`.
@@ -75,10 +75,10 @@ pub(in crate::qnix) struct Messenger {
     /// Contexts of sends, and those of receives for long messages.
     sends: Credits,
     receives: Credits,
-    /// Pieces of the Buffer Pool for small messages that are sent.
+    /// Pieces of the Buffer Pool for outgoing small messages.
     pieces: RefCell<Vec<u64>>,
     free_pieces: Credits,
-    /// Messages leave in the order in which they were posted.
+    /// Messages leave in the order of posting.
     turn: Pool,
     matching: RefCell<Matching<Rc<Receiving>, Came>>,
     pub(in crate::qnix) early: Early,
@@ -95,7 +95,7 @@ impl Messenger {
     /// The library of a process with an interface and a Buffer Pool. Starts its thread.
     ///
     /// # Errors
-    /// The pool has no room.
+    /// When the pool has no room.
     pub(in crate::qnix) fn start(process: &Rc<Process>, vni: u32) -> Result<Rc<Messenger>, QnixError> {
         let (sim, spec) = (&process.card().sim, process.card().spec());
         let small = (spec.limits.receives / 2).max(1);
@@ -122,7 +122,7 @@ impl Messenger {
         Ok(messenger)
     }
 
-    /// The longest message that is sent with its header.
+    /// The longest message sent with its header.
     fn longest_small(&self) -> u64 {
         self.process.card().spec().packet - HEADER
     }
@@ -145,7 +145,7 @@ impl Messenger {
         self.failed.borrow().clone()
     }
 
-    /// Starts something of the library's own, whose failure is the library's.
+    /// Starts work of the library. A failure of the work is the library's failure.
     fn spawn(self: &Rc<Self>, work: impl Future<Output = Result<(), CardError>> + 'static) {
         let own = self.clone();
         self.process.card().sim.spawn(async move {

@@ -1,4 +1,4 @@
-//! The receiver's side: the library's thread, and messages brought to their receives.
+//! The receiver's side: the library's thread, and the delivery of messages to receives.
 
 use crate::design::CardError;
 use crate::messages::{Arrival, Caller, Tags, Wanted};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 impl Messenger {
-    /// The library's thread: takes small messages in the order in which the card has given them to its receives.
+    /// The library's thread: takes small messages in the order in which the card assigned them to its receives.
     pub(super) async fn run(self: Rc<Self>, inbox: Vec<u64>) {
         let mut posted = VecDeque::new();
         let mut path = self.path();
@@ -31,17 +31,17 @@ impl Messenger {
         }
     }
 
-    /// Posts a receive of the card for a small message of anybody.
+    /// Posts a receive of the card for a small message from any sender.
     async fn post_small(&self, piece: u64, path: &mut Path) -> Result<Operation, CardError> {
         let (bytes, tags) = (self.longest_small() + HEADER, Tags { bits: SMALL, ignore: !SMALL });
         let receive = Receive { address: piece, bytes, from: None, tags, how: How::Pool };
         Ok(self.process.receive(self.vni, receive, path).await?)
     }
 
-    /// Takes one, and posts its receive again.
+    /// Takes a small message, and posts its receive again.
     async fn take_small(self: &Rc<Self>, operation: Operation, piece: u64) -> Result<Operation, CardError> {
         let mut path = self.path();
-        // A message that came while the thread was busy has waited for it.
+        // A message that arrived while the thread was busy has waited for it.
         if let Some(mut its) = self.process.rung(self.vni, operation) {
             its.advance(stages::LIBRARY_QUEUED, path.at());
             path = its;
@@ -63,7 +63,7 @@ impl Messenger {
         self.post_small(piece, &mut path).await
     }
 
-    /// A small message has come: a whole one is copied to its receive, or to the library's memory.
+    /// Handles an arrived small message: a whole one is copied to its receive, or to the library's memory.
     async fn came(
         self: &Rc<Self>,
         header: Header,
@@ -114,7 +114,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// A CPU copies so many bytes.
+    /// Charges a CPU copy of `bytes` bytes.
     async fn spend_copy(&self, bytes: u64, path: &mut Path) {
         let card = self.process.card();
         let span: Duration = card.spec().library.copy.cover(bytes);
@@ -129,7 +129,7 @@ impl Messenger {
         finish(receiving, written.map(|()| arrival(receiving, came)).map_err(CardError::from), path);
     }
 
-    /// Brings a message that has waited, or a long one, to its receive.
+    /// Delivers a message that has waited, or a long one, to its receive.
     fn bring(self: &Rc<Self>, receiving: &Rc<Receiving>, came: Came, path: Path) {
         let (own, receiving) = (self.clone(), receiving.clone());
         self.spawn(async move {
@@ -143,7 +143,7 @@ impl Messenger {
         });
     }
 
-    /// Has the bytes of a long message sent into its receive's buffer.
+    /// Requests the bytes of a long message into its receive's buffer.
     async fn bring_long(&self, receiving: &Receiving, came: &Came, mut path: Path) -> Result<(), CardError> {
         let (Header { bytes, number, tag, .. }, from) = (came.header, came.from);
         let wanted = bytes.min(receiving.wanted.room);
@@ -209,7 +209,7 @@ impl Messenger {
             .await
     }
 
-    /// The oldest message that a receive would take, of those that none has taken.
+    /// Returns the oldest message that a receive would take, from those that none has taken.
     pub(in crate::qnix) async fn probe(
         &self,
         caller: Caller<'_>,
@@ -231,7 +231,7 @@ impl Messenger {
         }))
     }
 
-    /// Gives up a posted receive. Returns whether no message has taken it.
+    /// Cancels a posted receive. Returns whether no message has taken it.
     pub(in crate::qnix) async fn cancel(&self, caller: Caller<'_>, receiving: &Rc<Receiving>) -> bool {
         caller.on_path(async |path| caller.cpus.notice(path, None).await).await;
         self.matching.borrow_mut().withdraw(|posted| Rc::ptr_eq(posted, receiving)).is_some()

@@ -11,7 +11,7 @@ use nicety_types::{Path, Payload};
 use std::rc::Rc;
 
 impl Messenger {
-    /// Sends a message. Returns when its buffer may be used again.
+    /// Sends a message. Returns when its buffer may be reused.
     pub(in crate::qnix) async fn send(
         self: &Rc<Self>,
         caller: Caller<'_>,
@@ -34,7 +34,7 @@ impl Messenger {
             .await
     }
 
-    /// Sends a header, with the bytes behind it of a whole message.
+    /// Sends a header, followed by the bytes of a whole message.
     pub(super) async fn send_small(
         &self,
         to: u32,
@@ -69,7 +69,7 @@ impl Messenger {
         let (to, bytes) = (self.endpoint(to), HEADER + behind);
         let send = Send { address: piece, bytes, to, tag: SMALL, how: How::Auto };
         let operation = self.process.send(self.vni, send, path).await?;
-        // The next one is behind it in the Command Queue.
+        // The next message is behind it in the Command Queue.
         drop(turn);
         self.process.wait(self.vni, operation, path).await?;
         Ok(())

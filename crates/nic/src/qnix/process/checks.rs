@@ -1,11 +1,11 @@
-//! Protection: checks that a call names what is the process's own, and keeps within the card's limits.
+//! Protection: checks that a call names only the process's own resources, and respects the card's limits.
 
 use crate::qnix::interface::Kind;
 use crate::qnix::process::{Operation, Process};
 use crate::qnix::{Endpoint, QnixError};
 
 impl Process {
-    /// Checks that the interface is the process's; the pages of others are not mapped.
+    /// Checks that the interface belongs to the process. The pages of others are not mapped.
     pub(in crate::qnix) fn check(&self, vni: u32) -> Result<(), QnixError> {
         let owner = self.card.interface(vni, |interface| interface.owner);
         if owner == Some(self.number) {

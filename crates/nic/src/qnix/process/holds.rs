@@ -1,4 +1,4 @@
-//! Guards for the resources of a call. If the call fails or is dropped, they release what it held.
+//! Guards for the resources of a call. If the call fails or is dropped, they release its resources.
 
 use crate::qnix::interface::{Kind, Progress};
 use crate::qnix::process::{Local, Process};
@@ -11,7 +11,7 @@ pub(in crate::qnix) struct Piece<'p> {
 }
 
 impl<'p> Piece<'p> {
-    /// Takes a piece of so many bytes; none if the pool has no such piece.
+    /// Takes a piece of this size; none if the pool has no such piece.
     pub(in crate::qnix) fn take(process: &'p Process, bytes: u64) -> Option<Piece<'p>> {
         let address = process.pool.borrow_mut().as_mut()?.take(bytes)?;
         Some(Piece { process, address: Some(address) })
@@ -36,7 +36,7 @@ impl Drop for Piece<'_> {
     }
 }
 
-/// Locked pages. If dropped, the next system call that locks pages unlocks these.
+/// Locked pages. Once dropped, the next system call that locks pages unlocks these.
 pub(in crate::qnix) struct Locked<'p> {
     process: &'p Process,
     pages: u64,
@@ -72,12 +72,12 @@ pub(in crate::qnix) struct Registering<'p> {
 }
 
 impl<'p> Registering<'p> {
-    /// Guards the pool that the process has just been given.
+    /// Guards the pool just given to the process.
     pub(in crate::qnix) const fn of(process: &'p Process, vni: u32) -> Registering<'p> {
         Registering { process, vni: Some(vni) }
     }
 
-    /// The registration is complete.
+    /// Completes the registration.
     pub(in crate::qnix) fn done(mut self) {
         self.vni = None;
     }
@@ -96,7 +96,7 @@ impl Drop for Registering<'_> {
     }
 }
 
-/// An operation that has begun and is not posted. If dropped, it is undone.
+/// An operation that is not posted yet. Dropping it undoes it.
 pub(in crate::qnix) struct Begun<'p> {
     process: &'p Process,
     vni: u32,
@@ -135,7 +135,7 @@ impl<'p> Begun<'p> {
         self.locked = Some(locked);
     }
 
-    /// The operation is posted. At its end at most `copy_to.1` received bytes are copied to `copy_to.0`.
+    /// Marks the operation as posted. At its end at most `copy_to.1` received bytes are copied to `copy_to.0`.
     pub(in crate::qnix) fn posted(mut self, copy_to: Option<(u64, u64)>) -> u64 {
         let operation = self.operation.take().expect("an operation is posted once");
         let piece = self.piece.take().map(Piece::keep);
@@ -154,7 +154,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// An operation whose completion is being processed. If dropped, its completion can be processed again.
+/// An operation with a completion in processing. If dropped, its completion can be processed again.
 pub(in crate::qnix) struct Ending<'p> {
     process: &'p Process,
     vni: u32,
@@ -172,14 +172,14 @@ impl<'p> Ending<'p> {
         Ending { process, vni, operation, entry, local }
     }
 
-    /// The copy to be made from the Buffer Pool: source, destination, most bytes.
+    /// The copy to make from the Buffer Pool: source, destination, most bytes.
     pub(in crate::qnix) fn copy(&self) -> Option<(u64, u64, u64)> {
         let local = self.local.as_ref()?;
         let (to, room) = local.copy_to?;
         Some((local.piece?, to, room))
     }
 
-    /// The completion is processed: frees the operation's resources.
+    /// Ends the processing of the completion: frees the operation's resources.
     pub(in crate::qnix) fn end(mut self) {
         self.entry = None;
         let Some(Local { piece, pages, .. }) = self.local.take() else { return };

@@ -20,17 +20,17 @@ use std::rc::Rc;
 /// The transfer method of a message between its process and the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum How {
-    /// The fastest: DMA without a copy if the buffer is in the Buffer Pool; programmed I/O for a short send;
-    /// otherwise copy or translation, whichever its size makes cheaper.
+    /// The fastest: DMA without a copy if the buffer is in the Buffer Pool, else programmed I/O for a short send.
+    /// Otherwise copy or translation, whichever is cheaper for the size.
     #[default]
     Auto,
     /// Programmed I/O, with the command. Only for sends.
     Pio,
-    /// DMA from or to the buffer, which lies in the Buffer Pool.
+    /// DMA from or to the buffer, which is in the Buffer Pool.
     Pool,
     /// DMA from or to the Buffer Pool, with a copy between pool and buffer.
     Copy,
-    /// DMA from or to the buffer, whose pages the kernel locks and translates.
+    /// DMA from or to the buffer. The kernel locks and translates its pages.
     Translate,
 }
 
@@ -74,18 +74,18 @@ pub struct Receive {
     pub bytes: u64,
     /// The sender; any if none.
     pub from: Option<Endpoint>,
-    /// The tags, of 64 bits here.
+    /// The tags, with 64 bits here.
     pub tags: Tags,
     /// Transfer method from the card.
     pub how: How,
 }
 
-/// A send or receive that has been posted.
+/// A posted send or receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operation(u64);
 
 impl Operation {
-    /// The operation with this number, in any process. A number that does not exist is refused when it is used.
+    /// The operation with this number, in any process. A number that does not exist is refused at its use.
     pub const fn numbered(number: u64) -> Operation {
         Operation(number)
     }
@@ -107,8 +107,7 @@ pub(in crate::qnix) struct Local {
     pub(in crate::qnix) pages: u64,
 }
 
-/// A process of a host, with the library in it. It has memory of its own, and an interface of the card once it has
-/// opened one.
+/// A process of a host, with its library. It has its own memory, and an interface of the card once it has opened one.
 pub struct Process {
     pub(in crate::qnix) card: Rc<Card>,
     pub(in crate::qnix) number: u32,
@@ -135,20 +134,20 @@ impl Process {
         }
     }
 
-    /// Its number on its host.
+    /// Returns its number on its host.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The card of its host.
+    /// Returns the card of its host.
     pub fn card(&self) -> &Rc<Card> {
         &self.card
     }
 
-    /// Allocates memory for the process; set-up, takes no virtual time.
+    /// Allocates memory for the process. Set-up: takes no virtual time.
     ///
     /// # Errors
-    /// When the host has no more.
+    /// When the host has no more memory.
     pub fn alloc(&self, bytes: u64) -> Result<Allocation, QnixError> {
         let memory = self.card.dma.memory().allocate(bytes)?;
         self.adopt(&memory);
@@ -162,11 +161,11 @@ impl Process {
         own.insert(at, (memory.address(), memory.len()));
     }
 
-    /// Posts a send. It completes when the bytes are on the card and the buffer may be used again. If dropped before
-    /// it is posted, it has no effect.
+    /// Posts a send. It completes when the bytes are on the card and the buffer may be reused. If dropped before it is
+    /// posted, it has no effect.
     ///
     /// # Errors
-    /// When a limit is reached, or a resource is not the process's.
+    /// When a limit is reached, or a resource does not belong to the process.
     pub async fn send(&self, vni: u32, send: Send, path: &mut Path) -> Result<Operation, QnixError> {
         let card = &self.card;
         self.check(vni)?;
@@ -205,11 +204,10 @@ impl Process {
         Ok(Operation(operation))
     }
 
-    /// Posts a receive. It completes when a message is in its buffer. If dropped before it is posted, it has no
-    /// effect.
+    /// Posts a receive. It completes when a message is in its buffer. If dropped before it is posted, it has no effect.
     ///
     /// # Errors
-    /// When a limit is reached, or a resource is not the process's.
+    /// When a limit is reached, or a resource does not belong to the process.
     pub async fn receive(&self, vni: u32, receive: Receive, path: &mut Path) -> Result<Operation, QnixError> {
         let card = &self.card;
         self.check(vni)?;
@@ -243,7 +241,7 @@ impl Process {
     /// Polls an operation's doorbell, at the cost of noticing it. Returns the completion, once.
     ///
     /// # Errors
-    /// When the interface is not the process's, or it has no such operation.
+    /// When the interface does not belong to the process, or it has no such operation.
     pub async fn test(
         &self,
         vni: u32,
@@ -269,7 +267,7 @@ impl Process {
     /// Waits for an operation's doorbell. Returns the completion.
     ///
     /// # Errors
-    /// When the interface is not the process's, or it has no such operation.
+    /// When the interface does not belong to the process, or it has no such operation.
     pub async fn wait(
         &self,
         vni: u32,
@@ -291,7 +289,7 @@ impl Process {
         self.finish(vni, operation, completed, path).await
     }
 
-    /// The path to an operation's doorbell, where that has been rung.
+    /// Returns the path to an operation's doorbell, if it has been rung.
     pub(in crate::qnix) fn rung(&self, vni: u32, operation: Operation) -> Option<Path> {
         self.done(vni, operation).map(|(_, path, _)| path)
     }
@@ -308,8 +306,8 @@ impl Process {
         done.flatten()
     }
 
-    /// Processes a completion: copies received bytes to their buffer, and frees the operation's resources. If
-    /// dropped, the operation can be waited for again.
+    /// Processes a completion: copies received bytes to their buffer, and frees the operation's resources. If dropped,
+    /// the operation can be waited for again.
     async fn finish(
         &self,
         vni: u32,
@@ -352,7 +350,7 @@ impl Process {
             // Receives do not use programmed I/O.
             How::Pio if kind == Kind::Receive => return self.choose(How::Auto, address, bytes, kind),
             How::Auto if kind == Kind::Send && bytes <= spec.pio => How::Pio,
-            // Nothing to move, so nothing to lock.
+            // No bytes to move, so no pages to lock.
             How::Auto if in_pool || bytes == 0 => How::Pool,
             How::Auto => {
                 let (copy, translate) = self.costs(address, bytes);
@@ -374,7 +372,7 @@ impl Process {
         Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free: 0 })
     }
 
-    /// A CPU writes bytes to the card. Returns when they have arrived.
+    /// Writes bytes to the card by a CPU. Returns when they have arrived.
     pub(in crate::qnix) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         let cpu = self.card.kernel.cpus().hold(path).await;
         let handover = self.card.dma.bus().store(message, bytes, path.clone()).await;
@@ -390,7 +388,7 @@ impl Process {
             self.store(message, bytes, path).await;
         }
         let visible = self.store(message, self.card.spec.library.command, path).await;
-        // From here on the process continues by itself; further delays of the command are the card's.
+        // From here on the process continues. Further delays of the command are the card's.
         visible
     }
 

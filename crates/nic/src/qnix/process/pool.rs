@@ -1,9 +1,9 @@
-//! A process's Buffer Pool: host memory that is locked and translated once, given out in pieces.
+//! A process's Buffer Pool: host memory that is locked and translated once, and allocated in pieces.
 
 use crate::parts::FirstFit;
 use nicety_host::Allocation;
 
-/// Pieces begin at multiples of the cache line of most hosts.
+/// Pieces are aligned to the cache line of most hosts.
 const GRAIN: u64 = 64;
 
 /// A Buffer Pool.
@@ -18,7 +18,7 @@ impl BufferPool {
         BufferPool { memory, pieces }
     }
 
-    /// Whether a range lies in it.
+    /// Whether a range is in it.
     pub(in crate::qnix) fn holds(&self, address: u64, bytes: u64) -> bool {
         let (begin, end) = (self.pieces.range().start, self.pieces.range().end);
         (begin..=end).contains(&address) && bytes <= end - address
@@ -29,7 +29,7 @@ impl BufferPool {
         self.pieces.largest()
     }
 
-    /// Takes the first free piece that is long enough; returns its address.
+    /// Takes the first free piece of sufficient length. Returns its address.
     pub(in crate::qnix) fn take(&mut self, bytes: u64) -> Option<u64> {
         self.pieces.take(bytes).map(|(address, _)| address)
     }

@@ -11,16 +11,16 @@ use nicety_kernel::Signal;
 use nicety_types::{MessageId, Path, Stage};
 
 impl Process {
-    /// Has the kernel register the process with the card. Returns the number of its interface, the lowest free one.
+    /// Makes the kernel register the process with the card. Returns the number of its interface, the lowest free one.
     ///
     /// # Errors
-    /// When it has one already, or none is free.
+    /// When the process has one already, or none is free.
     pub async fn open(&self, path: &mut Path) -> Result<u32, QnixError> {
         self.card.kernel.call(path).await;
         self.register()
     }
 
-    /// Registers the process and a Buffer Pool of so many bytes as part of set-up, which takes no virtual time and is
+    /// Registers the process and a Buffer Pool of `pool` bytes as part of set-up, which takes no virtual time and is
     /// not counted. Returns the number of its interface.
     ///
     /// # Errors
@@ -48,11 +48,11 @@ impl Process {
         Ok(vni)
     }
 
-    /// Has the kernel release the interface, with its Buffer Pool. Messages without a receive are dropped, and
+    /// Makes the kernel release the interface, with its Buffer Pool. Messages without a receive are dropped, and
     /// counted as strays.
     ///
     /// # Errors
-    /// When it is not the process's, or operations are pending.
+    /// When it does not belong to the process, or operations are pending.
     pub async fn close(&self, vni: u32, path: &mut Path) -> Result<(), QnixError> {
         self.check_idle(vni)?;
         let card = &self.card;
@@ -77,7 +77,7 @@ impl Process {
         Ok(())
     }
 
-    /// Checks that the interface is the process's and has no pending operations.
+    /// Checks that the interface belongs to the process and has no pending operations.
     fn check_idle(&self, vni: u32) -> Result<(), QnixError> {
         self.check(vni)?;
         match self.card.interface(vni, |interface| interface.operations.len()) {
@@ -90,8 +90,8 @@ impl Process {
     /// Returns the pool.
     ///
     /// # Errors
-    /// When the interface is not the process's, there is a pool already, or it is too large for the limit of the
-    /// paper, the host or the card.
+    /// When the interface does not belong to the process, or there is a pool already. Also when it is too large for the
+    /// limit of the paper, the host or the card.
     pub async fn register_pool(
         &self,
         vni: u32,
@@ -139,8 +139,8 @@ impl Process {
         Ok(memory)
     }
 
-    /// Takes a piece of the Buffer Pool for the process's own use: the pool, and the offset of the piece. It is part
-    /// of set-up and takes no virtual time; the piece stays taken until the interface is closed.
+    /// Takes a piece of the Buffer Pool for the process's own use. Returns the pool and the offset of the piece. It is
+    /// part of set-up and takes no virtual time. The piece stays taken until the interface is closed.
     ///
     /// # Errors
     /// When the pool has no free piece of that length.
@@ -152,21 +152,21 @@ impl Process {
         Ok((pool.memory.clone(), at - pool.memory.address()))
     }
 
-    /// A CPU copies a buffer into a piece of the Buffer Pool, which is then freed.
+    /// Copies a buffer by a CPU into a piece of the Buffer Pool, which is then freed.
     ///
     /// # Errors
-    /// When the buffer is not the process's, or the pool has no free piece of that length.
+    /// When the buffer does not belong to the process, or the pool has no free piece of that length.
     pub async fn copy_to_pool(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), QnixError> {
         self.check_bytes(address, bytes)?;
         let piece = self.take_piece(bytes)?;
         Ok(self.copy(address, piece.address(), bytes, path).await?)
     }
 
-    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region.
-    /// Returns their number; the next call that locks pages unlocks these.
+    /// Makes the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region.
+    /// Returns their number. The next call that locks pages unlocks these.
     ///
     /// # Errors
-    /// When the buffer is not the process's, or lies in more pages than a Context Region has descriptors for.
+    /// When the buffer does not belong to the process, or has more pages than a Context Region has descriptors.
     pub async fn lock_and_translate(
         &self,
         address: u64,
@@ -179,7 +179,7 @@ impl Process {
         Ok(locked.pages())
     }
 
-    /// Has the kernel lock and translate a buffer, and writes the descriptors of its pages.
+    /// Makes the kernel lock and translate a buffer, and writes the descriptors of its pages.
     pub(in crate::qnix) async fn translate(
         &self,
         message: MessageId,
@@ -212,7 +212,7 @@ impl Process {
         }
     }
 
-    /// A CPU copies bytes of the process's memory.
+    /// Copies bytes of the process's memory by a CPU.
     pub(in crate::qnix) async fn copy(
         &self,
         from: u64,

@@ -1,4 +1,4 @@
-//! Packets whose bytes go to host memory.
+//! Packets with bytes for host memory.
 
 pub(super) mod reply;
 
@@ -15,7 +15,7 @@ impl Card {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             let (start, _) = incoming.memory().expect("only bytes with a destination are deposited");
-            // Bytes beyond the end are cut.
+            // Bytes beyond the end are cut off.
             (incoming.message, start.saturating_add(packet.offset))
         };
         if keep == 0 {

@@ -2,17 +2,19 @@
 //!
 //! A get's reply is fetched like a triggered put: the request and the data cross the bus. An atomic operation reads
 //! host memory, computes, and writes back. A card carries out one at a time, in the order in which their bytes
-//! arrived: the next begins when the previous result has been handed to the bus, which a read does not overtake. A
-//! handler's own DMA atomics wait for one on the same memory. So operations of this card are atomic to each other,
-//! but not to the host's CPUs.
+//! arrived. The next begins when the previous result has been handed to the bus, and a read does not overtake it
+//! there. A handler's own DMA atomics wait for one on the same memory. So operations of this card are atomic to each
+//! other, but not to the host's CPUs.
 //!
 //! # Freedom from deadlock
-//! A get leaves the packet buffer when it has matched, a reply when it is in host memory; neither waits for other
+//! A get leaves the packet buffer when it has matched, and a reply when it is in host memory. Neither waits for other
 //! packets. So gets and their replies, puts and their acknowledgements never block each other, however full the
-//! buffers of both cards are. Waiting messages are bounded: those with a reply by `limits.replies`, beyond which the
-//! card refuses them; acknowledgements by the operations of their initiators. The last packet of an atomic operation
-//! keeps its slot in the buffer until its turn, which needs only the bus. Handlers that send before they end can
-//! block each other across cards: a payload handler keeps its packet.
+//! buffers of both cards are.
+//!
+//! The number of waiting messages is bounded. `limits.replies` bounds those with a reply: the card refuses further
+//! ones. The operations of their initiators bound acknowledgements. The last packet of an atomic operation keeps its
+//! slot in the buffer until its turn, which needs only the bus. Handlers that send before they end can block each
+//! other across cards: a payload handler keeps its packet.
 
 use crate::spin::incoming::Arrived;
 use crate::spin::stages;
@@ -52,7 +54,7 @@ impl Atomics {
 }
 
 impl Card {
-    /// Carries out an operation beyond a write.
+    /// Carries out an operation that is more than a write.
     pub(in crate::spin) async fn serve(self: Rc<Card>, place: usize, packet: Arrived) {
         let (message, delivery) = {
             let mut table = self.incoming.borrow_mut();
@@ -70,10 +72,10 @@ impl Card {
         }
     }
 
-    /// Fetches what a get asks for, and replies.
+    /// Fetches the requested bytes of a get, and replies.
     async fn answer(self: Rc<Card>, place: usize, delivery: &Delivery, path: Path) {
         if self.dma.memory().check(delivery.start, delivery.mlength).is_err() {
-            // The memory that the library exposes to other ranks is all there is, and some is not there.
+            // The library exposes all addresses to other ranks, and some of them have no memory.
             let mut table = self.incoming.borrow_mut();
             table.get(place).fail = FailType::Segv;
             drop(table);
@@ -141,7 +143,8 @@ impl Card {
         self.send_from_card(reply, old, Some(Report::Replied(place)), None, path, Starter::Card);
     }
 
-    /// The payload of an atomic operation, once its last packet has come. The others leave the packet buffer before.
+    /// Returns the payload of an atomic operation once its last packet has arrived. Other packets leave the packet
+    /// buffer before.
     fn gather(&self, place: usize, offset: u64, payload: Payload, path: &mut Path) -> Option<Payload> {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
@@ -162,7 +165,7 @@ impl Card {
         Some(whole)
     }
 
-    /// All bytes of a reply have been handed to the bus.
+    /// Ends a reply: all of its bytes have been handed to the bus.
     pub(in crate::spin) fn replied(self: &Rc<Card>, message: MessageId, reply: &Reply, path: Path) {
         let seen = self.with_effects_of(Some(message), path, |interface, effects| {
             interface
@@ -177,7 +180,7 @@ impl Card {
     }
 }
 
-/// The result of an atomic operation in memory. It is phantom if either operand is.
+/// Returns the result of an atomic operation in memory. It is phantom if either operand is.
 fn computed(delivery: &Delivery, old: &Payload, payload: Payload) -> Payload {
     let atomic = delivery.header.atomic.expect("only atomic operations are computed");
     let missing = || Payload::phantom(delivery.mlength);

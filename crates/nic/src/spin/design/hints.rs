@@ -1,12 +1,12 @@
-//! Deadlock hints: messages dropped or not received, triggered operations below their threshold, handlers that did
-//! not answer.
+//! Deadlock hints: messages dropped or not received, triggered operations below their threshold, and handlers that
+//! did not answer.
 
 use crate::spin::Card;
 use crate::spin::host::match_bits::tag_of;
 use crate::text::{LISTED, counted};
 use std::rc::Rc;
 
-/// All hints, as notes on a deadlock.
+/// Returns all hints, as notes on a deadlock.
 pub(in crate::spin) fn hints(cards: &[(u32, Rc<Card>)]) -> String {
     dropped(cards) + &unreceived(cards) + &triggered(cards) + &handled(cards)
 }
@@ -40,7 +40,7 @@ fn dropped(cards: &[(u32, Rc<Card>)]) -> String {
     text
 }
 
-/// Messages of `send` without a receive.
+/// Reports messages of `send` without a receive.
 fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
     let of_rank = |(rank, card): &(u32, Rc<Card>)| {
         card.unreceived().map(|(first, count)| (*rank, first, u64::from(count)))
@@ -76,7 +76,7 @@ fn unreceived(cards: &[(u32, Rc<Card>)]) -> String {
     text
 }
 
-/// Triggered operations below their threshold.
+/// Reports triggered operations below their threshold.
 fn triggered(cards: &[(u32, Rc<Card>)]) -> String {
     let of_rank =
         |(rank, card): &(u32, Rc<Card>)| card.waiting_triggered().map(|(first, count)| (*rank, first, count));

@@ -1,4 +1,4 @@
-//! The implementation of the card design seam by a Portals 4 card with packet handlers.
+//! The implementation of the card design interface by a Portals 4 card with packet handlers.
 
 mod hints;
 pub(super) mod node;

@@ -16,13 +16,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// Sets up messages.
+    /// Sets up messages, and returns the node.
     pub(in crate::spin) fn set_up(card: Rc<Card>, cpus: Rc<Cpus>) -> Result<Node, CallError> {
         card.set_up_messages(cpus)?;
         Ok(Node { card })
     }
 
-    /// The card.
+    /// Returns the card.
     pub const fn card(&self) -> &Rc<Card> {
         &self.card
     }

@@ -1,4 +1,4 @@
-//! Counters of a Portals 4 card with packet handlers, and what other languages have of them.
+//! Counters of a Portals 4 card with packet handlers, and their form for other languages.
 
 use crate::counters::{CardCounts, Counters};
 use crate::parts::transport::TransportStatistics;
@@ -14,13 +14,13 @@ pub struct Report {
     pub portals: Statistics,
     /// Statistics of the handlers.
     pub handlers: HandlerStatistics,
-    /// The use of resources by each application, the default one first.
+    /// The resource use of each application, the default one first.
     pub applications: Vec<ApplicationReport>,
     /// Lines that handlers printed.
     pub printed: Printed,
     /// Counters of reliable transport.
     pub transport: TransportStatistics,
-    /// Packets that came damaged or out of place, without reliable transport.
+    /// Unusable packets without reliable transport: damaged or stray.
     pub unusable: Unusable,
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of a handler's commands and of their results, as in nicety.h, and why a command stops its handler.
+//! The numbers of handlers' commands and results, as in nicety.h, and the reasons why a command stops its handler.
 
 use nicety_hpu::TrapKind;
 
@@ -20,14 +20,14 @@ pub(in crate::spin) mod number {
     pub const FADD: u32 = 0x131;
     pub const YIELD: u32 = 0x140;
     pub const PRINTF: u32 = 0x150;
-    /// FPsPIN's own number.
+    /// The number in FPsPIN.
     pub const FPSPIN_CYCLES: u32 = 1;
     pub const FRAME_PUSH: u32 = 0x170;
     pub const FRAME_PULL: u32 = 0x171;
     pub const FRAME_RESIZE: u32 = 0x172;
 }
 
-/// The name of a command in timelines.
+/// Returns the name of a command in timelines.
 pub(in crate::spin) const fn command_name(number: u32) -> &'static str {
     match number {
         number::PUT_FROM_DEVICE => "put from device",
@@ -46,7 +46,7 @@ pub(in crate::spin) const fn command_name(number: u32) -> &'static str {
     }
 }
 
-/// The function of nicety.h for a command, if it returns a code.
+/// Returns the function of nicety.h for a command, if it returns a code.
 pub(in crate::spin) const fn function(registers: &[u32; 8]) -> Option<&'static str> {
     let [_, _, _, _, handle, _, _, number] = *registers;
     Some(match (number, handle) {
@@ -77,7 +77,7 @@ pub(in crate::spin) mod code {
     pub const SEGV: u32 = 3;
     pub const NO_SPACE: u32 = 4;
 
-    /// Its name in nicety.h.
+    /// Returns its name in nicety.h.
     pub const fn name(code: u32) -> &'static str {
         match code {
             ARG_INVALID => "PTL_ARG_INVALID",
@@ -88,16 +88,16 @@ pub(in crate::spin) mod code {
     }
 }
 
-/// Why a handler is stopped in a command.
+/// The reason why a handler is stopped in a command.
 pub(in crate::spin) enum Stop {
     /// An invalid pointer, or an unknown number.
     Trap(TrapKind),
     /// Phantom host memory: it has a length but no bytes.
     PhantomMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         len: u64,
     },
-    /// Something that the card cannot do: what.
+    /// An operation that the card cannot do, as a text.
     Wrong(String),
 }
 
@@ -107,7 +107,7 @@ impl From<TrapKind> for Stop {
     }
 }
 
-/// Why a handler is stopped that has fetched phantom memory.
+/// Returns the reason to stop a handler that has fetched phantom memory.
 pub(in crate::spin) fn phantom_memory(len: u64) -> String {
     format!(
         "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry real \

@@ -1,4 +1,4 @@
-//! The fate of packets: to handlers, to host memory or dropped; and the handlers that are ready to run.
+//! The fate of packets (to handlers, to host memory, or dropped), and the handlers that are ready to run.
 
 use crate::spin::Card;
 use crate::spin::incoming::{Arrived, Fate, LastPacket};
@@ -7,62 +7,62 @@ use nicety_portals::HeaderKind;
 use nicety_types::{Path, Time};
 use std::rc::Rc;
 
-/// Where the packet of a run lies, from the beginning of each buffer on.
+/// The position of a run's packet in each buffer, from the start of the buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::spin) struct Slots {
-    /// In the packet buffer.
+    /// Offset in the packet buffer.
     pub(in crate::spin) buffer: Option<u32>,
-    /// In the memory of its cluster.
+    /// Offset in the memory of its cluster.
     pub(in crate::spin) cluster: Option<u32>,
 }
 
-/// When the run of a packet came into its places.
+/// The times at which the run of a packet got its places.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::spin) struct Stay {
-    /// Its packet has slots of the packet buffer.
+    /// The packet got slots in the packet buffer.
     pub(in crate::spin) admitted: Time,
-    /// It belongs to a cluster.
+    /// The run was assigned to a cluster.
     pub(in crate::spin) assigned: Time,
-    /// Its packet has slots there.
+    /// The packet got slots in the cluster.
     pub(in crate::spin) placed: Time,
-    /// Its handler began.
+    /// The handler began.
     pub(in crate::spin) began: Time,
 }
 
 /// A handler ready to run.
 pub(in crate::spin) struct Run {
-    /// Its message's index among the arriving messages.
+    /// Index of its message among the messages in progress.
     pub(in crate::spin) place: usize,
     pub(in crate::spin) kind: Kind,
     /// The packet, for header and payload handlers.
     pub(in crate::spin) packet: Option<Arrived>,
-    /// The path up to when it became ready.
+    /// The path up to the time at which it became ready.
     pub(in crate::spin) path: Path,
-    /// Where its packet lies, on a card with clusters, and since when.
+    /// The slots of its packet, on a card with clusters, and the times of its allocations.
     pub(in crate::spin) slots: Slots,
     pub(in crate::spin) stay: Stay,
 }
 
 impl Run {
-    /// A run that is ready now.
+    /// Returns a run that is ready now.
     pub(in crate::spin) fn new(place: usize, kind: Kind, packet: Option<Arrived>, path: Path) -> Run {
         Run { place, kind, packet, path, slots: Slots::default(), stay: Stay::default() }
     }
 
-    /// Bytes of its packet.
+    /// Returns the bytes of its packet.
     pub(in crate::spin) fn packet_bytes(&self) -> u64 {
         self.packet.as_ref().map_or(0, |packet| packet.payload.len())
     }
 }
 
 impl Card {
-    /// Has the header handler of a message run, on its first packet.
+    /// Runs the header handler of a message on its first packet.
     pub(in crate::spin) fn run_header(self: &Rc<Card>, place: usize, packet: Arrived) {
         let path = packet.path.clone();
         self.ready(Run::new(place, Kind::Header, Some(packet), path));
     }
 
-    /// Has the completion handler of a message run, on PsPIN on its last packet.
+    /// Runs the completion handler of a message. On PsPIN it runs on the last packet.
     pub(in crate::spin) fn run_completion(
         self: &Rc<Card>,
         place: usize,
@@ -75,7 +75,7 @@ impl Card {
         self.ready(Run { slots: Slots { buffer: slot, cluster: None }, ..run });
     }
 
-    /// Keeps a packet for a tail handler, if it is the last one of a message that has one.
+    /// Keeps a packet for a tail handler, if it is the last one of a message with a tail handler.
     pub(in crate::spin) fn keep_last(&self, place: usize, packet: Arrived, slot: Option<u32>) {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
@@ -84,7 +84,7 @@ impl Card {
         }
     }
 
-    /// The header handler, which ran on the first packet, has decided the packets' fate.
+    /// Applies the fate that the header handler has decided on the first packet.
     pub(in crate::spin) fn decide(self: &Rc<Card>, place: usize, first: Arrived, fate: Fate, path: &Path) {
         let mut waiting = {
             let mut table = self.incoming.borrow_mut();
@@ -110,7 +110,7 @@ impl Card {
                 self.settled_unhandled(place, packet);
             }
             Fate::Process | Fate::Deposit if self.asks(place) => {
-                // Boxed: it is rarer than puts, and the task of every packet would be larger for it.
+                // Boxed: it is rarer than a put, and would enlarge the task of every packet.
                 Box::pin(self.serve(place, packet)).await;
             }
             Fate::Process => {
@@ -132,7 +132,7 @@ impl Card {
         self.settled(place, offset, &path);
     }
 
-    /// Whether a message asks the card for more than a write of its bytes.
+    /// Returns whether a message needs more from the card than a write of its bytes.
     fn asks(&self, place: usize) -> bool {
         let kind = self.incoming.borrow_mut().get(place).header.kind;
         !matches!(kind, HeaderKind::Put | HeaderKind::Reply)

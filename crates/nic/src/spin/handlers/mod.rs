@@ -5,15 +5,15 @@
 //! | the fate of packets: to handlers, to host memory, or dropped | `fate.rs` |
 //! | numbers of commands and of their results | `codes.rs` |
 //! | commands that the card has refused | `refusals.rs` |
-//! | words of memory that handlers wait for, and whether one at a time holds them | `contention` |
+//! | words of memory that handlers wait for or hold one at a time | `contention` |
 //! | DMA transfers in flight of a thread's handlers | `transfers.rs` |
-//! | a core as handlers written for PsPIN see it | `pspin` |
+//! | a core as seen by handlers written for PsPIN | `pspin` |
 //! | handler processors, their threads and their queue | `hpus` |
 //! | a running handler and its memory | `running.rs` |
 //! | the levels of memory, their banks, and the caches before them | `memory` |
 //! | words of memory that processors share | `shared.rs` |
 //! | commands of handlers: DMA, puts, output | `commands` |
-//! | a handler's result, and what follows from it | `outcome.rs` |
+//! | a handler's result, and its effects | `outcome.rs` |
 //! | the packet scheduler of clusters, and the slots of packets | `clusters` |
 //! | the run of a handler, slice after slice; handlers of frames, which have no messages | `run` |
 

@@ -28,14 +28,14 @@ pub(in crate::spin) mod returned {
 /// The end of a handler.
 pub(in crate::spin) enum Ended {
     Returned(u32),
-    /// Stopped: the reason.
+    /// Stopped, with the reason.
     Stopped(String),
-    /// Stopped because a budget of its application was used up: the budget and the place.
+    /// Stopped because a budget of its application was used up, with the budget and the place.
     OutOfBudget(String),
 }
 
 impl Ended {
-    /// The name in tables.
+    /// Returns the name in tables.
     pub(in crate::spin) const fn name(&self) -> &'static str {
         match self {
             Ended::Stopped(_) => "stopped",
@@ -57,7 +57,7 @@ impl Ended {
     }
 }
 
-/// Whether a handler wants its message to leave the match entry linked.
+/// Returns whether a handler wants its message to leave the match entry linked.
 const fn leaves_open(value: u32) -> bool {
     use returned::{DROP_PENDING, PROCEED_PENDING, PROCESS_DATA_PENDING, SUCCESS_PENDING};
     matches!(value, SUCCESS_PENDING | PROCESS_DATA_PENDING | PROCEED_PENDING | DROP_PENDING)
@@ -143,7 +143,7 @@ impl Card {
         }
     }
 
-    /// Whether the packet of a run that has ended is kept for a tail handler.
+    /// Returns whether the packet of an ended run is kept for a tail handler.
     pub(in crate::spin) fn keeps(&self, run: &Run, ended: &Ended) -> bool {
         let Some(packet) = &run.packet else { return false };
         run.kind == Kind::Payload
@@ -151,7 +151,7 @@ impl Card {
             && self.incoming.borrow_mut().get(run.place).keeps(packet.offset, packet.payload.len())
     }
 
-    /// A handler failed: the rest of its message is dropped, and the host gets an event with the failure.
+    /// Handles a failed handler: drops the rest of its message, and sends the host an event with the failure.
     fn failed(
         self: &Rc<Card>,
         place: usize,
@@ -165,7 +165,7 @@ impl Card {
         self.drop_rest(place, kind, packet, path, fail);
     }
 
-    /// A handler does not run because its application's budget is used up; its message fails.
+    /// Refuses a handler because its application's budget is used up. Its message fails.
     pub(in crate::spin) fn refused(self: &Rc<Card>, run: Run) {
         let Run { place, kind, packet, mut path, .. } = run;
         if kind == Kind::Completion {
@@ -207,7 +207,7 @@ impl Card {
 }
 
 impl Processors {
-    /// Keeps a failure for the run's report; equal ones are counted.
+    /// Keeps a failure for the run's report. Equal ones are counted.
     pub(in crate::spin) fn report_failure(&self, kind: FailureKind, hpu: Option<usize>, text: String) {
         if let (FailureKind::Trap | FailureKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {
             alarm.store(true, Ordering::Relaxed);

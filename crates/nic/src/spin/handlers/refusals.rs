@@ -1,15 +1,15 @@
-//! Commands of handlers that the card has refused. A handler can see the return code; since one that ignores it
-//! continues without a trace, the run's report lists refusals with their places.
+//! Commands of handlers that the card has refused. A handler that ignores the return code continues without a trace.
+//! So the run's report lists refusals with their places.
 
 use crate::programs::RefusedCommand;
 use crate::spin::handlers::codes::{code, function};
 use nicety_hpu::Image;
 use std::cell::RefCell;
 
-/// Most distinct places. Refusals at further ones are counted by command and code.
+/// Most distinct places. Refusals at other places are counted by command and code.
 const PLACES_KEPT: usize = 64;
 
-/// The place of a refusal beyond the places kept.
+/// The place of refusals beyond the limit.
 const ELSEWHERE: &str = "elsewhere";
 
 /// The refusals of a card.
@@ -19,7 +19,7 @@ pub(in crate::spin) struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a command's return code if it is a refusal. The command had these registers, at `pc`.
+    /// Counts a command's return code if it is a refusal. `registers` are those of the command, issued at `pc`.
     #[cold]
     pub(in crate::spin) fn count(&self, registers: &[u32; 8], returned: u32, image: &Image, pc: u32) {
         let Some(command) = function(registers) else { return };
@@ -49,7 +49,7 @@ impl Refusals {
     }
 }
 
-/// A place in the source, in short form.
+/// Returns a place in the source, in short form.
 pub(in crate::spin) fn place(image: &Image, pc: u32) -> String {
     let Some(location) = image.locate(pc) else { return format!("pc {pc:#010x}") };
     match (location.file_name(), location.line) {
@@ -83,7 +83,7 @@ mod tests {
                 let counted: u64 = list.iter().filter(|known| known.command == *command).map(|known| known.times).sum();
                 prop_assert_eq!(counted, expected);
             }
-            // A refusal with a place of its own is counted there from its first occurrence on.
+            // A refusal with its own entry is counted there from its first occurrence on.
             for known in list.iter().filter(|known| known.place != ELSEWHERE) {
                 let here = |(command, code, line): &&(usize, usize, u32)| {
                     (COMMANDS[*command], CODES[*code], format!("a.c:{line}"))

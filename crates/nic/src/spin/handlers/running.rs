@@ -18,21 +18,21 @@ use std::rc::Rc;
 /// Bytes of a handler's arguments: the header of its message or packet.
 pub(in crate::spin) const ARGUMENTS: usize = 64;
 
-/// The memory of a run beside HPU memory.
+/// The memory of a run, without HPU memory.
 pub(in crate::spin) struct RunMemory {
-    /// The real bytes of its packet, if there are any.
+    /// The real bytes of its packet, if any.
     pub(in crate::spin) packet: Option<Buffer>,
-    /// Those of them that are the packet, where others are around it.
+    /// The range of the packet in these bytes, where other bytes surround it.
     part: Option<Range<usize>>,
-    /// A phantom payload: there are no bytes to map, and a handler that touches it is stopped.
+    /// A phantom payload. It has no bytes to map, so a handler that touches it is stopped.
     pub(in crate::spin) phantom: Option<Payload>,
     pub(in crate::spin) arguments: [u8; ARGUMENTS],
-    /// The registers of its core, and its memory in the cluster, for a handler written for PsPIN.
+    /// The registers of its core and its memory in the cluster, for a handler written for PsPIN.
     pub(in crate::spin) hardware: Option<Box<Hardware>>,
 }
 
 impl RunMemory {
-    /// Memory without a packet.
+    /// Returns memory without a packet.
     pub(in crate::spin) const fn new() -> RunMemory {
         RunMemory { packet: None, part: None, phantom: None, arguments: [0; ARGUMENTS], hardware: None }
     }
@@ -46,17 +46,17 @@ impl RunMemory {
         }
     }
 
-    /// Takes the beginning of a place of the packet buffer, of which this part is the packet.
+    /// Takes the first bytes of a place of the packet buffer. `part` is the range of the packet in them.
     pub(in crate::spin) fn hold_part(&mut self, place: Buffer, part: Range<usize>) {
         (self.packet, self.part) = (Some(place), Some(part));
     }
 
-    /// Which part of its place the packet is.
+    /// Returns the range of the packet in its place.
     pub(in crate::spin) fn part(&self) -> Range<usize> {
         self.part.clone().unwrap_or(0..0)
     }
 
-    /// Makes another part of its place the packet, which has this length in all. What has not been used of it is zeros.
+    /// Sets the range of the packet in its place of `place` bytes. Unused bytes of the place are zeros.
     pub(in crate::spin) fn set_part(&mut self, part: Range<usize>, place: usize) {
         if let Some(packet) = self.packet.take_if(|packet| packet.len() < part.end) {
             self.packet = Some(Buffer::filled_by(place, |whole| {
@@ -68,13 +68,13 @@ impl RunMemory {
         self.part = Some(part);
     }
 
-    /// The place, and the part of it that is the packet.
+    /// Returns the place, and the range of the packet in it.
     pub(in crate::spin) fn into_part(self) -> (Buffer, Range<usize>) {
         let part = self.part();
         (self.packet.unwrap_or_else(|| Buffer::zeroed(0)), part)
     }
 
-    /// Whether all of these addresses are in a phantom payload.
+    /// Returns whether all of these addresses are in a phantom payload.
     pub(in crate::spin) fn is_phantom(&self, address: u32, len: u32) -> bool {
         let phantom = self.phantom.as_ref().map_or(0, Payload::len);
         let end = u64::from(address) + u64::from(len);
@@ -82,7 +82,7 @@ impl RunMemory {
         address >= packet && end <= u64::from(packet) + phantom
     }
 
-    /// Bytes of the packet, of a phantom one too.
+    /// Returns the bytes of the packet, including a phantom one.
     pub(in crate::spin) fn bytes(&self) -> u64 {
         let real = self.packet.as_ref().map_or(0, |packet| packet.len() as u64);
         self.phantom.as_ref().map_or(real, Payload::len)
@@ -94,7 +94,7 @@ impl RunMemory {
     }
 }
 
-/// Fills the empty address space of a slice of a run. It is large, and each slice has one: so it is filled in place.
+/// Fills the empty address space of a slice. It is filled in place, because it is large and each slice has one.
 pub(in crate::spin) fn fill<'a>(
     space: &mut AddressSpace<'a>,
     timings: &Timings,
@@ -123,12 +123,12 @@ pub(in crate::spin) fn fill<'a>(
 }
 
 impl Running {
-    /// The commands of a handler written for PsPIN.
+    /// Returns the commands of a handler written for PsPIN.
     pub(in crate::spin) fn commands(&self) -> &Rc<Issued> {
         self.issued.as_ref().expect("only handlers written for PsPIN have a command unit")
     }
 
-    /// An access by its next instruction.
+    /// Returns an access by its next instruction.
     pub(in crate::spin) fn turn(&mut self) -> Turn<'_> {
         let (cycle, pc) = {
             let context = &self.thread.state.borrow().context;
@@ -172,30 +172,30 @@ pub(in crate::spin) struct Running {
     pub(in crate::spin) message: MessageId,
     pub(in crate::spin) attachment: Rc<Attachment>,
     pub(in crate::spin) memory: RunMemory,
-    /// Its cycles, shifted by the times for which it was parked.
+    /// Its cycles, shifted by the times while it was parked.
     pub(in crate::spin) edges: Edges,
-    /// Since when it has the core.
+    /// The time since which it has the core.
     pub(in crate::spin) since: Time,
     pub(in crate::spin) path: Path,
-    /// Cycles for which a command has used the core, beside issuing and waiting.
+    /// Cycles for which a command has used the core, without issuing and waiting.
     pub(in crate::spin) busy: u64,
     /// Its number on this card.
     pub(in crate::spin) number: u64,
     /// Its atomic commands on memory.
     pub(in crate::spin) atomic_commands: u64,
-    /// Its accesses to contended levels, and the cycles that they waited.
+    /// Its accesses to contended levels, and the cycles of their waits.
     pub(in crate::spin) shared_accesses: u64,
     pub(in crate::spin) memory_waits: u64,
-    /// Its commands to the command unit, of a handler written for PsPIN.
+    /// Its commands to the command unit, for a handler written for PsPIN.
     pub(in crate::spin) issued: Option<Rc<Issued>>,
-    /// The cycles that it waited for its code.
+    /// Cycles of its waits for instruction fetches.
     pub(in crate::spin) fetch_waits: u64,
 }
 
-/// An access of a handler whose turn it is, and its counts.
+/// An access of a handler in its turn, and the counters of the access.
 pub(in crate::spin) struct Turn<'r> {
     pub(in crate::spin) core: usize,
-    /// The card's cycle at which the instruction begins that accesses memory, and where it is in the program.
+    /// The card's cycle at which the accessing instruction begins, and its address in the program.
     pub(in crate::spin) cycle: u64,
     pub(in crate::spin) pc: u32,
     pub(in crate::spin) attachment: &'r Attachment,
@@ -209,27 +209,27 @@ impl Turn<'_> {
     }
 }
 
-/// What a card does for its handlers while they run.
+/// The services of a card for its handlers while they run.
 pub(in crate::spin) trait Commands {
-    /// Carries out a command; returns the value of its function in the handlers' header.
+    /// Carries out a command. Returns the value of its function in the handlers' header.
     ///
     /// # Errors
     /// The reason to stop the handler.
     async fn command(&self, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop>;
 
-    /// Carries out an access to a register of the handler's core; returns the value that it loads, none if the handler
-    /// has ended.
+    /// Carries out an access to a register of the handler's core. Returns the value that it loads. None if the
+    /// handler has ended.
     ///
     /// # Errors
     /// The reason to stop the handler.
     async fn register(&self, running: &mut Running, access: DeviceAccess) -> Result<Option<u32>, Stop>;
 
-    /// The ports by which DMA uses the memory of a core's cluster, where its accesses wait for it.
+    /// Returns the ports by which DMA uses the memory of a core's cluster, if the core's accesses wait for DMA.
     fn ports(&self, core: usize) -> Option<&Ports>;
 
-    /// A handler ends: transfers that it has in flight go on without it.
+    /// Ends a handler. Its transfers in flight continue without it.
     ///
     /// # Errors
-    /// The reason to stop the handler, which it no longer can be.
+    /// The reason to stop the handler, which has already ended.
     fn leave(&self, running: &mut Running) -> Result<(), Stop>;
 }

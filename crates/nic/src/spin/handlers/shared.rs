@@ -1,4 +1,4 @@
-//! Words of HPU memory that processors share: accesses to those that atomic operations use are ordered.
+//! Words of HPU memory that processors share. Accesses to words used by atomic operations are ordered.
 
 use crate::spin::Processors;
 use crate::spin::handlers::contention::exclusive::Act;
@@ -9,14 +9,15 @@ use crate::spin::programs::memory::Piece;
 use crate::spin::spec::{self, Level};
 use nicety_hpu::{Image, OrderPoint, TrapKind};
 
-/// Where scratchpads of handlers written for PsPIN begin among the places of words: behind the largest HPU memory.
+/// The first place of scratchpads of handlers written for PsPIN, in the numbering of words: behind the largest HPU
+/// memory.
 const PADS: u32 = 1 << 28;
 
 /// Most words of an application with ordered accesses, because atomic operations use them.
 const ATOMIC_WORDS: usize = 1 << 16;
 
 impl Running {
-    /// The shared word for which an access must wait its turn, if it has one, and its address.
+    /// Returns the shared word, and its address, of an access that must wait for its turn. None for any other access.
     pub(in crate::spin) fn ordered_word(&self, point: &OrderPoint) -> Option<(u32, SharedWord)> {
         let (address, atomic) = match *point {
             OrderPoint::Atomic { address, .. } => (address & !3, true),
@@ -24,7 +25,7 @@ impl Running {
             OrderPoint::Fence => return None,
         };
         if !atomic && self.application().atomic_words.borrow().binary_search(&address).is_err() {
-            // It waits for its memory alone.
+            // The access waits only for its memory.
             return None;
         }
         let shared = shared_word(&self.attachment, address)?;
@@ -34,8 +35,8 @@ impl Running {
         Some((address, shared))
     }
 
-    /// A slice has used up its cycles: it may wait for a word that another handler stores. From now on accesses to that are ordered, so
-    /// that it is seen when it is stored.
+    /// Orders accesses to a word that the slice may poll, because it has used up its cycles. So a store to the word
+    /// by another handler is seen at its time.
     pub(in crate::spin) fn orders_polled(&self) {
         let attachment = &self.attachment;
         let polled = self.thread.state.borrow().context.polled(&attachment.program.handlers.image);
@@ -44,7 +45,7 @@ impl Running {
         }
     }
 
-    /// An atomic store may follow a fence: from now on accesses to its word are ordered.
+    /// Orders accesses to the word of the next store. An atomic store may follow a fence.
     pub(in crate::spin) fn orders_next(&self) {
         let attachment = &self.attachment;
         let stored = self.thread.state.borrow().context.next_store(&attachment.program.handlers.image);
@@ -55,7 +56,7 @@ impl Running {
 }
 
 impl Processors {
-    /// The words on which atomic operations of handlers have worked, those with the most accesses first.
+    /// Returns the words that are targets of handlers' atomic operations, those with the most accesses first.
     pub fn atomic_words(&self) -> Vec<AtomicWord> {
         let memories = &self.hpu.memories;
         let programs = self.attachments.programs.borrow();
@@ -72,7 +73,7 @@ impl Processors {
         })
     }
 
-    /// The bytes that handlers share now: all states, and the variables of all programs.
+    /// Returns the bytes that handlers share now: all states, and the variables of all programs.
     pub fn shared_bytes(&self) -> [Vec<u8>; 2] {
         let mut all = [Vec::new(), Vec::new()];
         for attachment in self.attachments.attached.borrow().iter().flatten() {
@@ -92,8 +93,8 @@ impl Processors {
         self.contention.see(&seen, || format!("byte {offset} of {of}"));
     }
 
-    /// A command works on 8 bytes of a handler's own memory atomically: `act` does, and returns whether their value
-    /// changed.
+    /// Carries out a command that works atomically on 8 bytes of a handler's own memory. `act` does the work, and
+    /// returns whether their value changed.
     pub(in crate::spin) fn atomically<R>(
         &self,
         running: &mut Running,
@@ -115,7 +116,7 @@ impl Processors {
         Ok(result)
     }
 
-    /// A handler's access that changes a word, at this instant and place.
+    /// Returns a handler's access that changes a word, at this instant and place.
     pub(in crate::spin) fn seen<'r>(&self, running: &'r Running, word: Word, pc: u32, act: Act) -> Seen<'r> {
         let image = &running.attachment.program.handlers.image;
         Seen { word, run: running.number, image, pc, now: self.sim.now(), act, changed: true }
@@ -124,7 +125,7 @@ impl Processors {
 
 /// An access to a word that processors share.
 pub(in crate::spin) struct WordAccess<'i> {
-    /// The handler's run, by its number.
+    /// The number of the handler's run.
     pub(in crate::spin) run: u64,
     pub(in crate::spin) image: &'i Image,
     pub(in crate::spin) pc: u32,
@@ -142,7 +143,7 @@ pub(in crate::spin) struct SharedWord {
     offset: u32,
 }
 
-/// The shared word at an address.
+/// Returns the shared word at an address.
 fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
     let (state, data) = (&attachment.state, &attachment.program.data);
     let inside = |piece: &Piece, base: u32| {
@@ -160,7 +161,7 @@ fn shared_word(attachment: &Attachment, address: u32) -> Option<SharedWord> {
     Some(SharedWord { place: PADS + offset, of: "the scratchpads", offset })
 }
 
-/// Makes accesses to this word ordered, from now on: an atomic operation uses it.
+/// Orders accesses to this word from now on, because an atomic operation uses it.
 fn order_word(attachment: &Attachment, address: u32) {
     let mut words = attachment.application().atomic_words.borrow_mut();
     if let Err(at) = words.binary_search(&address)

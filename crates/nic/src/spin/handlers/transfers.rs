@@ -16,13 +16,13 @@ pub(in crate::spin) struct Arriving {
 /// A slot for a DMA of a handler.
 pub(in crate::spin) enum Transfer {
     Free,
-    /// In flight; whether it reads or writes bytes of the handler's packet.
+    /// In flight. `in_packet` says whether it reads or writes bytes of the handler's packet.
     UnderWay {
         in_packet: bool,
     },
-    /// Done, with the bytes it has read.
+    /// Done, with the bytes that it has read.
     Done(Option<Arriving>),
-    /// In flight, and its handler has ended.
+    /// In flight after the end of its handler.
     Left(Left),
 }
 
@@ -31,24 +31,24 @@ pub(in crate::spin) struct Left {
     pub(in crate::spin) core: usize,
     pub(in crate::spin) kind: Kind,
     pub(in crate::spin) attachment: Rc<Attachment>,
-    /// Its message's index among the arriving messages.
+    /// Index of its message among the messages in progress.
     pub(in crate::spin) place: usize,
-    /// The packet that keeps its slot for this, by its offset in the message.
+    /// The packet that keeps its slot for this transfer, by its offset in the message.
     pub(in crate::spin) packet: Option<u64>,
 }
 
-/// The DMAs in flight of the handlers on a thread. Handles are indices of slots; a slot is free again once its handle
-/// has been waited for or tested as done, or, after its handler's end, once the DMA is done. The last slot belongs to
-/// the blocking forms.
+/// The DMAs in flight of the handlers on a thread. Handles are indices of slots. A slot is free again once its handle
+/// has been waited for or tested as done. After its handler's end, it is free once the DMA is done. The last slot
+/// belongs to the blocking forms.
 pub(in crate::spin) struct Transfers {
     places: RefCell<Vec<Transfer>>,
-    /// Slots that are not free.
+    /// Number of occupied slots.
     taken: Cell<usize>,
     pub(in crate::spin) changed: Signal,
 }
 
 impl Transfers {
-    /// Slots for `handles` non-blocking transfers.
+    /// Returns slots for `handles` non-blocking transfers.
     pub(in crate::spin) fn new(sim: &Sim, handles: u32) -> Transfers {
         let places = (0..=handles).map(|_| Transfer::Free).collect();
         Transfers { places: RefCell::new(places), taken: Cell::new(0), changed: Signal::new(sim) }
@@ -63,17 +63,17 @@ impl Transfers {
         free.filter(|&place| place != self.blocking())
     }
 
-    /// Whether every slot is free.
+    /// Returns whether every slot is free.
     pub(in crate::spin) fn all_free(&self) -> bool {
         self.taken.get() == 0
     }
 
-    /// Whether transfers of ended handlers occupy slots.
+    /// Returns whether transfers of ended handlers occupy slots.
     pub(in crate::spin) fn some_left(&self) -> bool {
         self.places.borrow().iter().any(|place| matches!(place, Transfer::Left(_)))
     }
 
-    /// Whether the DMA with this handle is done (`Some(true)`) or in flight.
+    /// Returns whether the DMA with this handle is done (`Some(true)`) or in flight (`Some(false)`).
     pub(in crate::spin) fn state(&self, handle: usize) -> Option<bool> {
         match self.places.borrow().get(handle)? {
             Transfer::Free | Transfer::Left(_) => None,

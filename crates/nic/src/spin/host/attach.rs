@@ -1,5 +1,5 @@
-//! A host's calls for its objects on its card: applications, HPU memory, attached handlers. All are set-up, and take no
-//! virtual time.
+//! A host's calls for its objects on its card: applications, HPU memory and attached handlers. All are set-up, and
+//! take no simulated time.
 
 use crate::spin::Card;
 use crate::spin::host::CallError;
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl Card {
-    /// An application with a weight and limits of its own; set-up, takes no virtual time.
+    /// Creates an application with a weight and limits of its own. Set-up: it takes no simulated time.
     ///
     /// # Errors
     /// When the configuration is invalid, or there are too many.
@@ -35,13 +35,13 @@ impl Card {
         Ok(id)
     }
 
-    /// The use of resources by each application, the default one first.
+    /// Returns the resource use of each application, the default one first.
     pub fn applications(&self) -> Vec<ApplicationReport> {
         self.attachments.applications.borrow().iter().map(|a| a.report()).collect()
     }
 
-    /// Allocates HPU memory with these contents (`PtlHPUAllocMem`), to which handlers of the application may be
-    /// attached as their state; set-up, takes no virtual time.
+    /// Allocates HPU memory with these contents (`PtlHPUAllocMem`). Handlers of the application may be attached with
+    /// it as their state. Set-up: it takes no simulated time.
     ///
     /// # Errors
     /// When too little memory is left.
@@ -62,8 +62,8 @@ impl Card {
         id
     }
 
-    /// A variable of the program of attached handlers, as HPU memory that the host may read and write. Returns it with its length in bytes;
-    /// set-up, takes no virtual time.
+    /// Returns a variable of the program of attached handlers as HPU memory that the host may read and write, and its
+    /// length in bytes. Set-up: it takes no simulated time.
     ///
     /// # Errors
     /// When there are no such handlers, or their program has no such variable.
@@ -138,7 +138,7 @@ impl Card {
         Ok(self.attachments.attach(Attachment { program, state, handler_memory, appending }))
     }
 
-    /// The piece of HPU memory with this number.
+    /// Returns the piece of HPU memory with this number.
     pub(in crate::spin) fn hpu_piece(&self, id: HpuMemoryId) -> Result<Rc<Piece>, AttachError> {
         let piece = self.attachments.pieces.borrow().get(&id).cloned();
         piece.ok_or(AttachError::NoSuchMemory { number: id.0 })

@@ -1,7 +1,7 @@
-//! Commands that a host posts to its card: they change counters, entries and lists.
+//! Commands that a host posts to its card. They change counters, entries and lists.
 //!
-//! Posting costs the CPU o; then the command crosses the bus. It waits for the matching unit like a packet and takes
-//! effect at the end of its service; if it has a reply, the host sees that one crossing later.
+//! Posting costs the CPU o. Then the command crosses the bus. It waits for the matching unit like a packet, and takes
+//! effect at the end of its service. If it has a reply, the host sees that one crossing later.
 
 use crate::spin::host::in_order::Posting;
 use crate::spin::stages;
@@ -13,7 +13,7 @@ use nicety_types::{MessageId, Path};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The card's reply to a command, with the path up to when the host sees it.
+/// The card's reply to a command, with the path up to the time at which the host sees it.
 type Answer<T> = (Result<T, Error>, Path);
 
 /// The result of a command in flight to the card.
@@ -28,7 +28,7 @@ impl<T> Clone for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Why the card refused the command; none if it did not, or has not served it yet.
+    /// Returns the reason why the card refused the command. None if it did not, or has not served it yet.
     pub(in crate::spin) fn refused(&self) -> Option<Error> {
         match &*self.result.borrow() {
             Some((Err(error), _)) => Some(*error),
@@ -135,7 +135,7 @@ impl Card {
     /// Appends a match entry (`PtlMEAppend`). Returns when it has been posted.
     ///
     /// # Errors
-    /// When the memory is not the host's; [`Card::answered`] reports refusals by the card.
+    /// When the memory is not the host's. [`Card::answered`] reports refusals by the card.
     pub async fn me_append(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -161,8 +161,8 @@ impl Card {
         Ok(self.ask(cpus, path, append).await)
     }
 
-    /// As [`Card::me_append`] to the priority list, for one that nobody waits for: the host looks only whether the card has
-    /// refused it.
+    /// Appends to the priority list like [`Card::me_append`], without a wait for the answer. The host only checks for
+    /// a refusal by the card.
     ///
     /// # Errors
     /// As [`Card::me_append`].
@@ -181,7 +181,7 @@ impl Card {
         Ok(self.post_command(cpus, path, Some(posting), append).await)
     }
 
-    /// Waits until the card has appended an entry, and the host has noticed: [`Card::answered`].
+    /// Waits until the card has appended an entry and the host has noticed: [`Card::answered`].
     ///
     /// # Errors
     /// When the card refused it.
@@ -205,13 +205,13 @@ impl Card {
             let Some(place) = open.filter(|_| refused.is_err()) else { return refused };
             interface.me_release(me, effects)?;
             let unlinked = match interface.me_unlink(me) {
-                // A use-once entry has been unlinked with the last hold.
+                // The last release of a use-once entry has unlinked it.
                 Err(Error::Stale(_)) => Ok(()),
                 result => result,
             };
             match unlinked {
                 Ok(()) => _ = held.swap_remove(place),
-                // Messages refer to it: it stays linked.
+                // Messages refer to it, so it stays linked.
                 Err(_) => interface.me_hold(me)?,
             }
             unlinked
@@ -219,7 +219,7 @@ impl Card {
         self.ask(cpus, path, unlink).await
     }
 
-    /// Searches the unexpected headers (`PtlMESearch`). Returns when it has been posted; results come as events.
+    /// Searches the unexpected headers (`PtlMESearch`). Returns when it has been posted. Results come as events.
     pub async fn me_search(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -246,7 +246,7 @@ impl Card {
         self.ask(cpus, path, act).await
     }
 
-    /// Waits until the present atomic operations have written host memory and the host has noticed (`PtlAtomicSync`).
+    /// Waits until the current atomic operations have written host memory and the host has noticed (`PtlAtomicSync`).
     ///
     /// # Errors
     /// As [`Card::answered`].
@@ -255,7 +255,7 @@ impl Card {
         cpus.post(path, command).await;
         let crossing = self.dma.bus().push(command, 0, 1, path.clone());
         *path = self.command_served(command, crossing).await;
-        // Its reply is a write that follows theirs.
+        // Its reply is a write behind theirs.
         self.atomics.idle().await;
         path.advance(stages::ATOMIC_QUEUED, self.sim.now());
         *path = self.dma.bus().post(Notice::Event, path.clone());
@@ -264,8 +264,8 @@ impl Card {
         Ok(())
     }
 
-    /// Waits until the card has replied to a command and the host has noticed. `what` names the command in a
-    /// deadlock's report.
+    /// Waits until the card has replied to a command and the host has noticed. `what` names the command in a deadlock
+    /// report.
     ///
     /// # Errors
     /// When the card refused it.
@@ -284,7 +284,7 @@ impl Card {
         Ok(result?)
     }
 
-    /// Posts a command without a reply: a refusal is among the card's failures.
+    /// Posts a command without a reply. A refusal is among the card's failures.
     pub(in crate::spin) async fn tell(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -309,7 +309,7 @@ impl Card {
         });
     }
 
-    /// Posts a command whose answer the host sees.
+    /// Posts a command with an answer that the host sees.
     pub(in crate::spin) async fn ask<T: 'static>(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -319,8 +319,8 @@ impl Card {
         self.post_command(cpus, path, None, act).await
     }
 
-    /// Posts a command with an answer, for which the host may wait; where it is in its turn behind other calls, the host looks for a
-    /// refusal at most.
+    /// Posts a command with an answer, for which the host may wait. With `posting`, the command keeps its order
+    /// behind other calls, and the host only checks for a refusal.
     async fn post_command<T: 'static>(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -357,8 +357,7 @@ impl Card {
         pending
     }
 
-    /// A command's path from the bus, where it was pushed when posted, to the end of its service in the matching
-    /// unit.
+    /// Returns a command's path from its post on the bus to the end of its service in the matching unit.
     async fn command_served(&self, command: MessageId, crossing: Transfer) -> Path {
         let crossing = crossing.packet(0).await;
         self.sim.until(crossing.head).await;

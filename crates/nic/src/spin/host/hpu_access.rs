@@ -1,9 +1,9 @@
-//! Host access to HPU memory that it has allocated and to variables of programs, over the bus, while handlers use it.
+//! Host access over the bus to allocated HPU memory and to variables of programs, while handlers use them.
 //!
-//! Neither waits for the matching unit: HPU memory is behind the bus like any memory of a card. A write is posted, in
-//! order with everything else that the host posts. A read sends a request, and the card returns the bytes as they are
-//! when the request arrives. Writes and reads of the host and accesses of handlers are ordered by the time at which
-//! they take place; for one of more bytes than the bus moves at once, that is its end.
+//! Writes and reads do not wait for the matching unit: HPU memory is behind the bus like any memory of a card. A
+//! write is posted, in order with all other posts of the host. A read sends a request, and the card returns the bytes
+//! at the time of the request's arrival. Host accesses and handler accesses are ordered by the time at which they
+//! take place. That is the end of an access with more bytes than the bus moves at once.
 
 use crate::spin::programs::attachments::{AttachError, HpuMemoryId};
 use crate::spin::programs::memory::Piece;
@@ -69,7 +69,7 @@ impl Card {
         Ok(found)
     }
 
-    /// A part of HPU memory: the piece, the offset in it, and the address for handlers.
+    /// Returns a part of HPU memory: the piece, the offset in it, and the address for handlers.
     fn part(
         &self,
         memory: HpuMemoryId,

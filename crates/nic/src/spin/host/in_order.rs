@@ -1,11 +1,10 @@
-//! Calls of a host that reach its card in the order in which they were made, though each takes a CPU for a while, and other ones are
-//! free sooner.
+//! Order of a host's calls at its card. Each call takes a CPU for a time, and another CPU may be free sooner.
 
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Path, Stage};
 use std::cell::{Cell, RefCell};
 
-/// Calls that are being posted. Those of one lane keep their order.
+/// Calls in progress. Calls of one lane keep their order.
 pub(in crate::spin) struct InOrder {
     /// The numbers of calls, and their lanes.
     posting: RefCell<Vec<(u64, u32)>>,
@@ -14,7 +13,7 @@ pub(in crate::spin) struct InOrder {
     sim: Sim,
 }
 
-/// A call that is being posted, until this is dropped.
+/// A call in progress. Dropping this ends it.
 pub(in crate::spin) struct Posting<'o> {
     all: &'o InOrder,
     number: u64,
@@ -31,7 +30,7 @@ impl InOrder {
         }
     }
 
-    /// A call is made.
+    /// Starts a call.
     pub(in crate::spin) fn begin(&self, lane: u32) -> Posting<'_> {
         let number = self.calls.replace(self.calls.get() + 1);
         self.posting.borrow_mut().push((number, lane));
@@ -40,7 +39,7 @@ impl InOrder {
 }
 
 impl Posting<'_> {
-    /// A CPU has posted it: waits until those of its lane that were made before are posted, too.
+    /// Waits, after a CPU has posted the call, until earlier calls of its lane are posted too.
     pub(in crate::spin) async fn turn(&self, path: &mut Path) {
         let InOrder { posting, posted, sim, .. } = self.all;
         let before = |&(number, lane): &(u64, u32)| lane == self.lane && number < self.number;

@@ -1,14 +1,14 @@
-//! Long messages at their sender: their numbers, and the header data that tell their receivers of them.
+//! Long messages at their sender: their numbers, and the header data by which their receivers find them.
 
 use nicety_host::GPU_ADDRESSES;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 
-/// Bits of an address in header data: host memory ends before the addresses of graphics processors.
+/// Bits of an address in header data. Host memory ends before the addresses of graphics processors.
 const ADDRESS_BITS: u32 = GPU_ADDRESSES.trailing_zeros();
 const _: () = assert!(GPU_ADDRESSES.is_power_of_two());
 
-/// Long messages of a host that may be under way at a time: the rest of the header data has as many numbers.
+/// Most long messages of a host in flight: the number of values in the rest of the header data.
 pub(super) const LONG_MESSAGES: u64 = 1 << (u64::BITS - ADDRESS_BITS);
 
 /// A long message at its sender.
@@ -20,23 +20,24 @@ pub(super) struct LongMessage {
 }
 
 impl LongMessage {
-    /// The header data of its put.
+    /// Returns the header data of its put.
     pub(super) fn header_data(self) -> u64 {
         debug_assert!(self.address < GPU_ADDRESSES, "host memory ends before");
         self.number << ADDRESS_BITS | self.address
     }
 
-    /// The message that a put has told of.
+    /// Returns the message that a put announces.
     pub(super) const fn told_by(header_data: u64) -> LongMessage {
         LongMessage { number: header_data >> ADDRESS_BITS, address: header_data & (GPU_ADDRESSES - 1) }
     }
 }
 
-/// The numbers of a host's long messages. One is used again as late as there are others, and not before its message has ended.
+/// The numbers of a host's long messages. A number is reused as late as possible, and never before its message has
+/// ended.
 #[derive(Default)]
 pub(super) struct LongNumbers {
     next: Cell<u64>,
-    /// The sends of those in use.
+    /// The sends that use numbers.
     requests: RefCell<FxHashMap<u64, u64>>,
 }
 
@@ -57,12 +58,12 @@ impl LongNumbers {
         Some(number)
     }
 
-    /// The send with a number, if there is one.
+    /// Returns the send with a number, if there is one.
     pub(super) fn request(&self, number: u64) -> Option<u64> {
         self.requests.borrow().get(&number).copied()
     }
 
-    /// The message with this number has ended.
+    /// Frees the number of an ended message.
     pub(super) fn free(&self, number: u64) {
         self.requests.borrow_mut().remove(&number);
     }

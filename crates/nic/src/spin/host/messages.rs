@@ -1,16 +1,16 @@
-//! `send` and `recv` on a Portals 4 card, in the way of MPI over Portals 4.
+//! `send` and `recv` on a Portals 4 card, in the manner of MPI over Portals 4.
 //!
-//! A message is a put into the use-once entry of its receive, and nothing more if the receive is posted. A message
-//! that comes first matches on the overflow list. A short one (*eager*, up to `messages.eager`) stays in a buffer
+//! A message is a put into the use-once entry of its receive, and nothing more if the receive is posted. An
+//! unexpected message matches on the overflow list. A short one (*eager*, up to `messages.eager`) stays in a buffer
 //! there until its receive is appended, and is then copied. For a longer one (*rendezvous*) the overflow list takes
-//! the header only; its sender learns that from the acknowledgement, and waits until the receiver has got the bytes
+//! only the header. Its sender learns that from the acknowledgement, and waits until the receiver has got the bytes
 //! from its memory.
 //!
-//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference: a sender
+//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference. A sender
 //! exposes its memory as a whole, by one entry, and not message by message, which would take a command before each
 //! long put.
 //!
-//! The work of the host's CPUs for a late receive is in `unexpected.rs`.
+//! `unexpected.rs` has the work of the host's CPUs for a late receive.
 
 use crate::messages::{Arrival, Caller, Outgoing, PostedReceive, Tags, Wanted};
 use crate::spin::host::command::Appending;
@@ -33,28 +33,28 @@ use std::rc::{Rc, Weak};
 
 /// The state of a node's `send` and `recv`.
 pub(in crate::spin) struct Messages {
-    /// Events of sends and receives.
+    /// The queue for events of sends and receives.
     pub(in crate::spin) events: EqHandle,
     pub(in crate::spin) cpus: Rc<Cpus>,
-    /// Numbers of sends and receives, to distinguish their events.
+    /// Number of the next send or receive. It distinguishes their events.
     requests: Cell<u64>,
-    /// Sends, by their targets, and receives: messages between two ranks are matched in the order of these calls.
+    /// Sends by target, and receives. Messages between two ranks match in the order of these calls.
     sends: InOrder,
     receives: InOrder,
     long: LongNumbers,
     pub(in crate::spin) unexpected: Unexpected,
     sim: Sim,
-    /// What sends and receives wait for, by number: only those are woken for which something came.
+    /// The signals of waiting sends and receives, by number. Only the affected ones are woken.
     waiting: RefCell<FxHashMap<u64, Signal>>,
-    /// What is called when something comes for a receive. A task of the node owns it, so that it ends with the world: what is
-    /// called holds the card.
+    /// The calls to make when a message arrives for a receive. A task of the node owns them, so that they end with
+    /// the world: they hold the card.
     calls: OnceCell<Weak<Calls>>,
 }
 
 /// Calls by the number of their request.
 type Calls = RefCell<FxHashMap<u64, Box<dyn FnOnce()>>>;
 
-/// A wait that is under way: when it is over or given up, and no other one is for the same request, its signal is not kept.
+/// A wait in progress. When it ends or is given up, its signal is removed, unless another wait uses it.
 struct Wait<'m> {
     messages: &'m Messages,
     number: u64,
@@ -69,17 +69,17 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// A receive whose entry is on the card or in flight to it.
+/// A receive with an entry on the card or in flight to it.
 #[derive(Clone)]
 pub(in crate::spin) struct Posted {
     appending: Appending,
-    /// Its number, in its event.
+    /// The number of the receive in its event.
     user_ptr: u64,
     wanted: Wanted,
 }
 
 impl Posted {
-    /// Whether this is the event of its message.
+    /// Returns whether this is the event of its message.
     fn is_event(&self, event: &Event) -> bool {
         event.kind == EventKind::Put && event.user_ptr == self.user_ptr
     }
@@ -92,7 +92,7 @@ impl Messages {
         request
     }
 
-    /// Waits for something that comes for a request.
+    /// Waits for an event of a request.
     async fn until(&self, user_ptr: u64, over: impl Fn() -> bool) {
         if over() {
             return;
@@ -103,7 +103,7 @@ impl Messages {
         signal.wait_until(&over).await;
     }
 
-    /// Something has come for a request.
+    /// Wakes the waits and calls of a request.
     pub(in crate::spin) fn wake(&self, user_ptr: u64) {
         if let Some(signal) = self.waiting.borrow().get(&user_ptr) {
             signal.notify_all();
@@ -114,7 +114,7 @@ impl Messages {
         }
     }
 
-    /// Something has come that concerns every request, in the order of their numbers.
+    /// Wakes the waits and calls of all requests, in the order of their numbers.
     pub(in crate::spin) fn wake_all(&self) {
         let mut numbers: Vec<u64> = self.waiting.borrow().keys().copied().collect();
         if let Some(calls) = self.calls() {
@@ -129,7 +129,7 @@ impl Messages {
         self.calls.get()?.upgrade()
     }
 
-    /// As [`Messages::calls`], with a task that owns them.
+    /// Returns the calls like [`Messages::calls`], after creating the task that owns them.
     fn owned_calls(&self) -> Option<Rc<Calls>> {
         let own = || {
             let calls = Rc::new(Calls::default());
@@ -144,7 +144,7 @@ impl Messages {
     }
 }
 
-/// A use-once entry for messages of a source and tags, without memory.
+/// Returns a use-once entry for messages of a source and tags, without memory.
 fn entry(source: Option<u32>, tags: Tags) -> Me {
     Me {
         match_bits: tags.bits,
@@ -173,7 +173,7 @@ impl Card {
         Ok(())
     }
 
-    /// The first message of `send` without a receive, and the number of such messages.
+    /// Returns the first message of `send` without a receive, and the number of such messages.
     pub(in crate::spin) fn unreceived(&self) -> Option<(UnexpectedMessage, u32)> {
         self.library.get()?;
         self.interface.borrow().unexpected(MESSAGES)
@@ -183,8 +183,8 @@ impl Card {
         self.library.get().expect("the card of a node is set up with it")
     }
 
-    /// A put, and the wait until the buffer may be used again: for its SEND event, and for a long message until the
-    /// receiver's card has accepted or got it.
+    /// Puts a message, and waits until the buffer may be used again. This is at its SEND event and, for a long
+    /// message, after the receiver's card has accepted or got it.
     pub(in crate::spin) async fn send_message(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -216,7 +216,7 @@ impl Card {
         let leave = || format!("its send to rank {to}, tag {tag}, to leave");
         let wait = "wait for an event";
         let sent = self.message_event(caller, user_ptr, wait, own(EventKind::Send), leave).await?;
-        // A message that could not be delivered ends the run; no acknowledgement of it comes.
+        // A message that could not be delivered ends the run. Its acknowledgement never arrives.
         if let Some(number) = long.filter(|_| sent.fail.is_ok()) {
             let reach = || format!("its send to rank {to}, tag {tag}, to be acknowledged");
             let mut ended = self.message_event(caller, user_ptr, wait, own(EventKind::Ack), reach).await?;
@@ -271,10 +271,10 @@ impl Card {
         self.take(cpus, path, messages.events, wanted).await
     }
 
-    /// An event for the library's sends and receives, which the host can see.
+    /// Handles an event for the library's sends and receives that the host can see.
     pub(in crate::spin) fn message_event_came(&self, event: Event, seen: Seen) {
         let messages = self.messages();
-        // A get names the message that its sender waits with.
+        // A get names the message of the waiting sender.
         let request = match event.kind {
             EventKind::Get => messages.long.request(event.match_bits),
             _ => Some(event.user_ptr),
@@ -285,7 +285,7 @@ impl Card {
         }
     }
 
-    /// A use-once entry for a message.
+    /// Posts a use-once entry for a message.
     pub(in crate::spin) async fn post_receive(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -301,12 +301,12 @@ impl Card {
             async |path: &mut _| self.me_append_unanswered(caller.cpus, path, MESSAGES, me, &posting).await;
         let appending = caller.timed("append an entry", post).await?;
         drop(posting);
-        // The card has still to serve the append, which may find its message waiting.
+        // The card has still to serve the append, and may find its message waiting then.
         messages.unexpected.expect(user_ptr, wanted);
         Ok(Posted { appending, user_ptr, wanted })
     }
 
-    /// The first early message that a receive would take: the card searches its unexpected headers.
+    /// Returns the first early message that a receive would take. The card searches its unexpected headers.
     pub(in crate::spin) async fn probe_messages(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -345,7 +345,7 @@ impl Card {
             return Ok(Some(posted));
         }
         let user_ptr = posted.look::<Posted>().user_ptr;
-        // The card takes commands in order: the entry has been appended when this one is served.
+        // The card takes commands in order: the entry is appended before this one is served.
         let unlink =
             move |interface: &mut Interface, _: &mut Effects| match interface.me_with(MESSAGES, user_ptr) {
                 Some(entry) => interface.me_unlink(entry).map(|()| true),
@@ -362,7 +362,7 @@ impl Card {
         Ok(None)
     }
 
-    /// Whether something has come for a receive: its event, what the library has delivered, or an error.
+    /// Returns whether a receive can end: with its event, a delivery by the library, or an error.
     fn has_come(&self, posted: &Posted) -> bool {
         let Messages { events, unexpected, .. } = self.messages();
         posted.appending.refused().is_some()
@@ -371,7 +371,7 @@ impl Card {
             || unexpected.check().is_err()
     }
 
-    /// Calls `then` with a receive when something has come for it.
+    /// Calls `then` with a receive when it can end.
     pub(in crate::spin) fn call_when_received(
         &self,
         posted: PostedReceive,
@@ -387,7 +387,7 @@ impl Card {
         }
     }
 
-    /// Waits for the PUT event of a receive, or until the library has delivered a message that came before it.
+    /// Waits for the PUT event of a receive, or until the library has delivered an earlier message.
     pub(in crate::spin) async fn received_message(
         &self,
         caller: Caller<'_>,
@@ -410,7 +410,7 @@ impl Card {
             if !came() {
                 unexpected.check()?;
             }
-            // A receive may wait for long, and many may: the future of what follows is not kept meanwhile.
+            // Many receives may wait for long. The box keeps the rest of the future out of their memory.
             let event = Box::pin(self.take(caller.cpus, path, *events, put)).await?;
             let (source, tag) = (event.initiator.0, tag_of(event.match_bits));
             Ok(Arrival { source, tag, bytes: event.rlength, room: event.mlength })

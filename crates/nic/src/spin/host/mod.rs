@@ -1,4 +1,4 @@
-//! A host's calls to its card that take no time: allocating and freeing counters, queues, descriptors, portal table
+//! A host's calls to its card that take no time. Allocating and freeing counters, queues, descriptors, portal table
 //! entries and handlers is the library's set-up before a program is measured.
 
 pub(super) mod attach;
@@ -23,23 +23,23 @@ use nicety_portals::{
 };
 use std::fmt;
 
-/// Why a host's call failed.
+/// The reason why a host's call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// The interface refused it.
     Portals(Error),
-    /// Memory that is not the host's.
+    /// The memory is not the host's.
     Memory(nicety_host::MemoryError),
-    /// There is no such rank.
+    /// The rank does not exist.
     Rank {
-        /// The rank asked for.
+        /// The requested rank.
         rank: u32,
         /// Number of ranks.
         ranks: u32,
     },
     /// Operations counted by a counter have failed.
     Failures {
-        /// How many.
+        /// Number of failures.
         failures: u64,
         /// The host's own first failed operation among them.
         first: Option<FailedOperation>,
@@ -51,14 +51,14 @@ pub enum CallError {
     },
     /// Program or state do not fit on the card.
     Handlers(HandlerError),
-    /// Something that the host has put on its card is not there, or cannot be used so.
+    /// An object of the host on its card does not exist, or cannot be used like this.
     Attached(AttachError),
-    /// As many long messages are under way as there are numbers for.
+    /// All numbers of long messages are in use.
     LongMessages {
         /// Messages with more bytes than this are long.
         eager: u64,
     },
-    /// A long message was not taken by its receiver.
+    /// The receiver did not take a long message.
     NotTaken {
         /// The receiver's rank.
         to: u32,
@@ -66,10 +66,10 @@ pub enum CallError {
         tag: u64,
         /// Its length in bytes.
         bytes: u64,
-        /// How it ended.
+        /// The outcome.
         fail: FailType,
     },
-    /// A message that came before its receive could not be got.
+    /// A message that arrived before its receive could not be got.
     NotGot {
         /// The sender's rank.
         from: u32,
@@ -77,12 +77,12 @@ pub enum CallError {
         tag: u64,
         /// Its length in bytes.
         bytes: u64,
-        /// How it ended.
+        /// The outcome.
         fail: FailType,
     },
-    /// A message came before its receive, and there was no room for it.
+    /// A message arrived before its receive, and there was no room for it.
     MessageLost {
-        /// Which, why, and what to do about it.
+        /// The message, the reason, and a remedy.
         text: String,
     },
     /// An event queue overflowed.
@@ -95,7 +95,7 @@ pub enum CallError {
 impl From<CallError> for CardError {
     fn from(error: CallError) -> CardError {
         match error {
-            // Detected before the card is involved.
+            // The host detects it before the card is involved.
             CallError::Rank { .. } => CardError::Input(error.to_string()),
             _ => CardError::Failed(error.to_string()),
         }
@@ -177,17 +177,17 @@ impl From<nicety_host::MemoryError> for CallError {
 }
 
 impl Card {
-    /// The host's memory.
+    /// Returns the host's memory.
     pub fn memory(&self) -> &Memory {
         self.dma.memory()
     }
 
-    /// The card's specification.
+    /// Returns the card's specification.
     pub fn spec(&self) -> &crate::SpinSpec {
         &self.spec
     }
 
-    /// A counter (`PtlCTAlloc`).
+    /// Allocates a counter (`PtlCTAlloc`).
     ///
     /// # Errors
     /// When none is free.
@@ -215,7 +215,7 @@ impl Card {
         Ok(())
     }
 
-    /// An event queue of `depth` events (`PtlEQAlloc`).
+    /// Allocates an event queue of `depth` events (`PtlEQAlloc`).
     ///
     /// # Errors
     /// When none is free, or the depth is beyond the limit.
@@ -223,7 +223,7 @@ impl Card {
         Ok(self.interface.borrow_mut().eq_alloc(depth)?)
     }
 
-    /// A memory descriptor (`PtlMDBind`).
+    /// Binds a memory descriptor (`PtlMDBind`).
     ///
     /// # Errors
     /// When none is free, or the memory is not the host's.
@@ -240,7 +240,7 @@ impl Card {
         Ok(self.interface.borrow_mut().md_release(md)?)
     }
 
-    /// A portal table entry (`PtlPTAlloc`).
+    /// Allocates a portal table entry (`PtlPTAlloc`).
     ///
     /// # Errors
     /// When the index is taken or beyond the table.
@@ -248,10 +248,10 @@ impl Card {
         Ok(self.interface.borrow_mut().pt_alloc(index, eq)?)
     }
 
-    /// The same with options, such as flow control.
+    /// Allocates a portal table entry with options, such as flow control.
     ///
     /// # Errors
-    /// As there, and when flow control has no queue of four events or more for its events.
+    /// As there, and when flow control has no event queue with at least four events.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -261,8 +261,8 @@ impl Card {
         Ok(self.interface.borrow_mut().pt_alloc_with(index, eq, options)?)
     }
 
-    /// Appends a match entry of a library's set-up, which takes no virtual time: it does not count against the limit of
-    /// entries, is not compared with unexpected headers, and leaves no `LINK` event.
+    /// Appends a match entry of a library's set-up, which takes no simulated time. The entry does not count against
+    /// the limit of entries, is not compared with unexpected headers, and leaves no `LINK` event.
     ///
     /// # Errors
     /// When the portal table index is not in use, the memory is not the host's, or its handlers are not attached.

@@ -1,6 +1,6 @@
-//! Operations that a host posts to its card: puts, gets and atomic operations, at once or triggered.
+//! Operations that a host posts to its card: puts, gets and atomic operations, immediate or triggered.
 //!
-//! Posting costs the CPU o; then the command crosses the bus, and the operation goes on to the send engine.
+//! Posting costs the CPU o. Then the command crosses the bus, and the operation continues at the send engine.
 
 use crate::spin::host::in_order::Posting;
 use crate::spin::transmit::{Bytes, HostPart, Leaving, Report};
@@ -15,7 +15,8 @@ impl Card {
         if rank >= self.nodes { Err(CallError::Rank { rank, ranks: self.nodes }) } else { Ok(()) }
     }
 
-    /// Checks the arguments of an operation, for one that is triggered: its card would refuse it when nobody waits for that.
+    /// Checks the arguments of an operation. This matters for a triggered one: no call waits when its card would
+    /// refuse it.
     ///
     /// # Errors
     /// When the request is not valid.
@@ -38,10 +39,10 @@ impl Card {
     }
 
     /// Starts an operation (`PtlPut`, `PtlGet`, `PtlAtomic`, `PtlFetchAtomic`, `PtlSwap`). Returns when it has been
-    /// posted: the command has been handed to the bus, followed by the bytes that it sends.
+    /// posted: the command has been handed to the bus, followed by the bytes to send.
     ///
     /// # Errors
-    /// When the request is not valid; it then has no effect.
+    /// When the request is not valid. It then has no effect.
     pub async fn post(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -51,7 +52,7 @@ impl Card {
         self.post_behind(cpus, path, request, None).await
     }
 
-    /// The same, in its turn behind what was called before.
+    /// Does the same, in order behind earlier calls.
     pub(in crate::spin) async fn post_behind(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -68,7 +69,7 @@ impl Card {
             posting.turn(path).await;
         }
         let bytes = out.header.payload_bytes();
-        // A swap with its operand is available as a whole, whatever packets it is sent in.
+        // A swap with its operand is available as a whole, whatever its packets.
         let whole = !out.operand.as_slice().is_empty();
         let packet_bytes = if whole { bytes } else { self.spec.packet_payload };
         let transfer = self.dma.bus().push(message, bytes, packet_bytes, path.clone());
@@ -83,7 +84,7 @@ impl Card {
         Ok(())
     }
 
-    /// Has the card send a message once a counter has reached `threshold` (`PtlTriggeredPut`):
+    /// Sends a message from the card once a counter has reached `threshold` (`PtlTriggeredPut`):
     /// [`Card::post_triggered`].
     ///
     /// # Errors
@@ -99,11 +100,11 @@ impl Card {
         self.post_triggered(cpus, path, Request::Put(request), ct, threshold).await
     }
 
-    /// Has the card start an operation once a counter has reached `threshold` (`PtlTriggeredPut` and its siblings).
+    /// Starts an operation on the card once a counter has reached `threshold` (`PtlTriggeredPut` and its siblings).
     /// Returns when it has been posted.
     ///
     /// # Errors
-    /// When the rank is not valid. A refusal by the card, when the command reaches it, is among its failures.
+    /// When the rank is not valid. If the card refuses the command on arrival, that is among the card's failures.
     pub async fn post_triggered(
         self: &Rc<Card>,
         cpus: &Cpus,

@@ -1,12 +1,12 @@
-//! Unexpected messages of `send`: the entries of the overflow list for them, and their delivery by the library when
-//! their receives are posted.
+//! Unexpected messages of `send`: their entries on the overflow list, and their delivery by the library when their
+//! receives are posted.
 //!
-//! The library has a thread of its own for that, so a posted receive makes progress whatever its program does:
-//! delivery of a long message never depends on what its receiver waits for. The thread does one task after another;
-//! each takes the CPU time that it costs.
+//! The library has its own thread for this. So a posted receive makes progress whatever its program does: delivery of
+//! a long message never depends on the waits of its receiver. The thread does one task after another, and each takes
+//! its CPU time.
 //!
-//! Entries of the overflow list, the entry from which other ranks get long messages, and the memory of the buffers
-//! belong to the library's set-up and take no time; they are made when the first message needs them.
+//! The library's set-up includes entries of the overflow list, the entry from which other ranks get long messages,
+//! and the memory of the buffers. These take no time, and are created when the first message needs them.
 
 use crate::messages::{Arrival, Wanted};
 use crate::parts::Early;
@@ -27,7 +27,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Messages on the overflow list, by sender and match bits, in order, each with the time of its match.
+/// Messages on the overflow list, by sender and match bits, in order. Each has the time of its match.
 type Waiting = FxHashMap<(NodeId, u64), VecDeque<(MessageId, Time)>>;
 
 /// The library's state for unexpected messages.
@@ -36,12 +36,12 @@ pub(in crate::spin) struct Unexpected {
     turn: Pool,
     /// Receives that wait for their messages, by their numbers in events.
     expected: RefCell<FxHashMap<u64, Wanted>>,
-    /// Receives whose unexpected messages have been delivered.
+    /// Receives with a delivered unexpected message.
     finished: RefCell<FxHashMap<u64, Finished>>,
     waiting: RefCell<Waiting>,
-    /// All of the host's memory, as destination of gets.
+    /// All of the host's memory, as the destination of gets.
     into: OnceCell<MdHandle>,
-    /// Memory of the buffers, or why there is none.
+    /// The memory of the buffers, or the reason why there is none.
     buffers: OnceCell<Result<Allocation, CallError>>,
     /// Phantom bytes in the buffers, by address and length.
     phantoms: RefCell<Vec<(u64, u64)>>,
@@ -50,7 +50,7 @@ pub(in crate::spin) struct Unexpected {
     /// Whether other ranks may get messages from this host's memory.
     exposed: Cell<bool>,
     pub(in crate::spin) early: Early,
-    /// Why an unexpected message was lost.
+    /// The reason why an unexpected message was lost.
     lost: RefCell<Option<CallError>>,
 }
 
@@ -61,7 +61,7 @@ pub(in crate::spin) struct Finished {
 }
 
 impl Finished {
-    /// The program takes its result.
+    /// Returns the result to the program.
     pub(in crate::spin) fn seen_on(self, path: &mut Path) -> Result<Arrival, CallError> {
         path.follow(&self.path);
         self.result
@@ -95,12 +95,12 @@ impl Unexpected {
         self.expected.borrow_mut().remove(&user_ptr);
     }
 
-    /// Whether the unexpected message of a receive has been delivered.
+    /// Returns whether the unexpected message of a receive has been delivered.
     pub(in crate::spin) fn is_over(&self, user_ptr: u64) -> bool {
         self.finished.borrow().contains_key(&user_ptr)
     }
 
-    /// Takes that receive.
+    /// Takes a receive with a delivered message.
     pub(in crate::spin) fn take(&self, user_ptr: u64) -> Option<Finished> {
         self.finished.borrow_mut().remove(&user_ptr)
     }
@@ -112,13 +112,13 @@ impl Unexpected {
 }
 
 impl Card {
-    /// A message is about to be matched: prepares the entries that it may match on the overflow list.
+    /// Prepares the entries on the overflow list that a message may match. Called just before its match.
     pub(in crate::spin) fn prepare_for(&self, header: &Header) {
         let Some(messages) = self.library.get() else { return };
         let unexpected = &messages.unexpected;
         if header.pt == OWN_PT {
             if !unexpected.exposed.replace(true) {
-                // Without it the get finds nothing, and its receiver gets an error.
+                // Without it the get finds no entry, and its receiver gets an error.
                 let _ = self.expose(messages.events);
             }
         } else if header.pt == MESSAGES && header.kind == HeaderKind::Put {
@@ -132,7 +132,7 @@ impl Card {
         }
     }
 
-    /// Tells of messages that match on the overflow list.
+    /// Returns the reports on messages that match on the overflow list.
     pub(in crate::spin) fn early_messages(&self) -> Option<&Early> {
         self.library.get().map(|messages| &messages.unexpected.early)
     }
@@ -174,7 +174,7 @@ impl Card {
         Ok(())
     }
 
-    /// A buffer that is unlinked when it may lack room for another eager message.
+    /// Returns a buffer that is unlinked when it may lack room for another eager message.
     fn buffer(&self, memory: &Allocation, index: u64) -> Me {
         let spec = self.spec.messages;
         Me {
@@ -191,7 +191,7 @@ impl Card {
         }
     }
 
-    /// Notes the phantom part of a payload for a buffer: its copy must have no bytes either.
+    /// Notes the phantom part of a payload for a buffer. Its copy must have no bytes either.
     pub(in crate::spin) fn note_phantom(&self, address: u64, keep: u64, payload: &Payload) {
         let unexpected = self.library.get().map(|messages| &messages.unexpected);
         let Some((unexpected, Ok(memory))) = unexpected.and_then(|of| Some((of, of.buffers.get()?))) else {
@@ -210,7 +210,7 @@ impl Card {
         }
     }
 
-    /// A message has matched on the overflow list.
+    /// Notes a message that has matched on the overflow list.
     pub(in crate::spin) fn came_unexpected(&self, header: &Header, message: MessageId) {
         if let (MESSAGES, HeaderKind::Put, Some(messages)) = (header.pt, header.kind, self.library.get()) {
             let mut waiting = messages.unexpected.waiting.borrow_mut();
@@ -220,8 +220,8 @@ impl Card {
         }
     }
 
-    /// A message was dropped. One of `send` without a receive and without room must not be lost silently: its portal
-    /// table entry is disabled, and every receive of this host fails with the reason.
+    /// Handles a dropped message. A message of `send` without a receive and without room must not be lost silently.
+    /// So its portal table entry is disabled, and every receive of this host fails with the reason.
     pub(in crate::spin) fn message_dropped(&self, header: &Header, reason: DropReason) {
         let Some(messages) = self.library.get().filter(|_| header.pt == MESSAGES) else { return };
         let unexpected = &messages.unexpected;
@@ -257,7 +257,7 @@ impl Card {
         unexpected.early.note();
     }
 
-    /// Whether an event that the host sees is for the library: its thread, or a send or receive.
+    /// Returns whether an event in the host's view is for the library: for its thread, or for a send or receive.
     pub(in crate::spin) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &Seen) -> bool {
         let Some(messages) = self.library.get().filter(|messages| messages.events == eq) else {
             return false;
@@ -286,7 +286,7 @@ impl Card {
         true
     }
 
-    /// The library's thread notices an event.
+    /// Charges the library's thread for noticing an event.
     async fn noticed_by_library(&self, path: &mut Path, message: Option<MessageId>) {
         let messages = self.messages();
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -385,11 +385,11 @@ impl Card {
         Err(CallError::NotGot { from, tag, bytes: event.rlength, fail: reply.fail })
     }
 
-    /// A buffer has been unlinked; once it holds no messages, it is appended again.
+    /// Handles an unlinked buffer. Once it holds no messages, it is appended again.
     async fn buffer_used(self: Rc<Card>, event: Event, seen: Seen) {
         let mut path = seen.path;
         let Unexpected { turn, buffers, phantoms, .. } = &self.messages().unexpected;
-        // Its messages have been delivered: their events came earlier.
+        // Its messages have been delivered, because their events came earlier.
         let _turn = turn.acquire().await;
         self.noticed_by_library(&mut path, None).await;
         let Some(Ok(memory)) = buffers.get() else { return };
@@ -399,7 +399,7 @@ impl Card {
             let append = move |interface: &mut Interface, _: &mut Effects| {
                 interface.me_append_own(MESSAGES, me, List::Overflow)
             };
-            // The result does not matter: on a refusal everything is as before.
+            // The result does not matter: a refusal changes nothing.
             drop(self.ask(&self.messages().cpus, &mut path, append).await);
         }
     }

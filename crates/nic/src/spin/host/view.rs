@@ -1,4 +1,4 @@
-//! The host's view of its card: counters and event queues in host memory, each change with its path.
+//! The host's view of its card: counters and event queues in host memory. Each change has its path.
 
 use nicety_kernel::Signal;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// The origin of a change in the host's view.
 #[derive(Clone)]
 pub(in crate::spin) struct Seen {
-    /// The path up to when the host could see it.
+    /// The path up to the time at which the host could see it.
     pub(in crate::spin) path: Path,
     /// Its message, if it has one.
     pub(in crate::spin) message: Option<MessageId>,
@@ -25,7 +25,7 @@ pub(in crate::spin) enum Slot {
 
 type Queue = VecDeque<Slot>;
 
-/// The host's copy of counters and event queues. Waiting programs are notified at every change.
+/// The host's copy of counters and event queues. Every change wakes waiting programs.
 pub struct HostView {
     counters: RefCell<FxHashMap<CtHandle, (CtEvent, Seen)>>,
     queues: RefCell<FxHashMap<EqHandle, Queue>>,
@@ -42,7 +42,7 @@ impl HostView {
         self.changed.notify_all();
     }
 
-    /// As [`HostView::event`]; the caller notifies those that wait for it.
+    /// Adds an event like [`HostView::event`]. The caller wakes the programs that wait for it.
     pub(in crate::spin) fn push(&self, eq: EqHandle, event: Event, seen: Seen) {
         self.queues.borrow_mut().entry(eq).or_default().push_back(Slot::Event(event, seen));
     }
@@ -64,7 +64,7 @@ impl HostView {
         self.changed.notify_all();
     }
 
-    /// A counter as the host sees it, and the origin of its last change.
+    /// Returns a counter in the host's view, and the origin of its last change.
     pub(in crate::spin) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, Seen)> {
         self.counters.borrow().get(&ct).cloned()
     }
@@ -87,13 +87,13 @@ impl HostView {
         queue.remove(index)
     }
 
-    /// Whether [`HostView::take`] has something to take.
+    /// Returns whether [`HostView::take`] would take an event or a loss.
     pub(in crate::spin) fn has(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> bool {
         self.queues.borrow().get(&eq).is_some_and(|queue| queue.iter().any(|slot| next(slot, &wanted)))
     }
 }
 
-/// Whether a program that waits for these events stops at this entry.
+/// Returns whether a program that waits for these events stops at this entry.
 fn next(slot: &Slot, wanted: impl Fn(&Event) -> bool) -> bool {
     match slot {
         Slot::Event(event, _) => wanted(event),

@@ -7,7 +7,7 @@ use nicety_kernel::{Signal, describe, timeout};
 use nicety_portals::{Counted, CtEvent, CtHandle, EqHandle, Event};
 use nicety_types::{Duration, Path, Stage, Time};
 
-/// A hint for a counter that does not advance.
+/// Returns a hint for a counter that does not advance.
 const fn counting(counted: Counted) -> &'static str {
     match counted {
         Counted::Yes => "",
@@ -26,17 +26,17 @@ const fn counting(counted: Counted) -> &'static str {
 }
 
 impl Card {
-    /// Is notified whenever a counter or an event queue changes, as the host sees it.
+    /// Returns a signal for every change of a counter or an event queue in the host's view.
     pub fn changed(&self) -> Signal {
         self.view.changed.clone()
     }
 
-    /// A counter as the host sees it (`PtlCTGet`).
+    /// Returns a counter in the host's view (`PtlCTGet`).
     pub fn ct_get(&self, ct: CtHandle) -> CtEvent {
         self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
     }
 
-    /// The time when the host could see a counter's last change; none if it has not changed.
+    /// Returns the time at which the host could see a counter's last change. None if it has not changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.view.counter(ct).map(|(_, seen)| seen.path.at())
     }
@@ -44,7 +44,7 @@ impl Card {
     /// Waits until a counter has reached `threshold` successes, and notices it (`PtlCTWait`).
     ///
     /// # Errors
-    /// When operations it counts have failed.
+    /// When counted operations have failed.
     pub async fn ct_wait(
         &self,
         cpus: &Cpus,
@@ -75,7 +75,7 @@ impl Card {
     }
 
     /// Waits until one of these counters has reached its threshold or counts a failure, or until `limit` has passed,
-    /// and notices it (`PtlCTPoll`). Returns the counter and its value; none after `limit`.
+    /// and notices it (`PtlCTPoll`). Returns the counter and its value. None after `limit`.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -108,7 +108,7 @@ impl Card {
         Ok(Some((index, value)))
     }
 
-    /// Waits for `over`, at most until `limit`; returns which came first. A wait in vain is charged as polling.
+    /// Waits for `over`, at most until `limit`. Returns the first to occur. A wait in vain is charged as polling.
     async fn wait_for(
         &self,
         path: &mut Path,
@@ -131,11 +131,11 @@ impl Card {
         came
     }
 
-    /// Waits for the first event in a queue that `wanted` accepts, and notices it; events before it stay
-    /// (`PtlEQWait`). `what` names it in a deadlock's report.
+    /// Waits for the first event in a queue that `wanted` accepts, and notices it. Earlier events stay (`PtlEQWait`).
+    /// `what` names the event in a deadlock report.
     ///
     /// # Errors
-    /// When events were lost before it because the queue was full (`PTL_EQ_DROPPED`). The loss is reported once; a
+    /// When events were lost before it because the queue was full (`PTL_EQ_DROPPED`). The loss is reported once. A
     /// further call continues after it.
     pub async fn eq_wait(
         &self,
@@ -149,7 +149,7 @@ impl Card {
         self.take(cpus, path, eq, wanted).await
     }
 
-    /// The next event of a queue, if there is one (`PtlEQGet`). Polling costs the CPU o in either case.
+    /// Returns the next event of a queue, if there is one (`PtlEQGet`). Polling costs the CPU o in either case.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].
@@ -163,8 +163,8 @@ impl Card {
         Ok(found.map(|(_, event)| event))
     }
 
-    /// Waits until one of these queues has an event, or until `limit` has passed, and notices it (`PtlEQPoll`). The
-    /// first queue with an event is taken. Returns the queue and the event; none after `limit`.
+    /// Waits until one of these queues has an event, or until `limit` has passed, and notices it (`PtlEQPoll`). Takes
+    /// the first queue with an event. Returns the queue and the event. None after `limit`.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].
@@ -194,7 +194,7 @@ impl Card {
         Ok(Some((index, self.take(cpus, path, queues[index], |_| true).await?)))
     }
 
-    /// Takes the entry that [`HostView::has`](crate::spin::host::view::HostView::has) has found, and notices it.
+    /// Takes the entry found by [`HostView::has`](crate::spin::host::view::HostView::has), and notices it.
     pub(in crate::spin) async fn take(
         &self,
         cpus: &Cpus,
@@ -212,7 +212,7 @@ impl Card {
         }
     }
 
-    /// The host's CPU notices a change in its view.
+    /// Charges the host's CPU for noticing a change in its view.
     async fn notice(&self, cpus: &Cpus, path: &mut Path, seen: &Seen) {
         path.follow(&seen.path);
         cpus.notice(path, seen.message).await;

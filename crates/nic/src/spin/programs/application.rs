@@ -1,5 +1,5 @@
-//! Applications: programs of a host that share a weight, budgets and a part of HPU memory, with common accounting.
-//! One cannot reach another's memory.
+//! Applications: programs of a host that share a weight, budgets, a part of HPU memory and accounting. An application
+//! cannot reach another's memory.
 
 use nicety_hpu::Reservations;
 use schemars::JsonSchema;
@@ -78,21 +78,21 @@ pub struct ApplicationConfig {
     pub name: String,
     /// Its weight for shares of the handler processors and of the packet buffer, if the card schedules by weight.
     pub weight: u32,
-    /// Most bytes of HPU memory; by default all that the card has left.
+    /// Most bytes of HPU memory. The default is all free memory of the card.
     pub memory: Option<u64>,
-    /// Cycles after which a run of a handler is stopped.
+    /// Cycles after which a handler's run is stopped.
     pub run_cycles: Option<u64>,
-    /// Cycles after which its handlers no longer run.
+    /// Total cycles after which its handlers no longer run.
     pub total_cycles: Option<u64>,
 }
 
 impl ApplicationConfig {
-    /// An application of weight 1 without limits of its own.
+    /// Returns an application of weight 1 without limits of its own.
     pub fn new(name: impl Into<String>) -> ApplicationConfig {
         ApplicationConfig { name: name.into(), weight: 1, memory: None, run_cycles: None, total_cycles: None }
     }
 
-    /// The error in it, if any.
+    /// Returns the error in the configuration, if any.
     pub(in crate::spin) fn problem(&self) -> Option<String> {
         let name = &self.name;
         if name.is_empty() {
@@ -138,11 +138,11 @@ pub struct ApplicationReport {
 /// The budget that bounds a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spin) enum Bound {
-    /// None; `hpu.cycle_limit` bounds it.
+    /// No budget: `hpu.cycle_limit` bounds the run.
     CycleLimit,
-    /// The budget of a run.
+    /// The budget per run.
     Run(u64),
-    /// The budget of the application.
+    /// The total budget of the application.
     Total(u64),
 }
 
@@ -152,15 +152,15 @@ pub(in crate::spin) struct Application {
     pub(in crate::spin) config: ApplicationConfig,
     /// Shared by its programs, which may share states.
     pub(in crate::spin) reservations: RefCell<Reservations>,
-    /// Addresses of the words used by atomic operations, sorted: accesses to them are ordered.
+    /// Addresses of words used by atomic operations, sorted. Accesses to them are ordered.
     pub(in crate::spin) atomic_words: RefCell<Vec<u32>>,
     pub(in crate::spin) statistics: Cell<HandlerStatistics>,
     refused: Cell<u64>,
     memory: Cell<u64>,
     most_memory: Cell<u64>,
-    /// Its attached handlers.
+    /// Number of its attached handlers.
     pub(in crate::spin) attached: Cell<u32>,
-    /// Messages for its handlers in progress.
+    /// Messages in progress for its handlers.
     pub(in crate::spin) contexts: Cell<u32>,
     /// Packet buffer slots of their packets.
     pub(in crate::spin) slots: Cell<u32>,
@@ -200,8 +200,8 @@ impl Application {
         self.memory.set(self.memory.get() - u64::from(bytes));
     }
 
-    /// The cycle at which a run that begins now is stopped, and the budget that stops it. Concurrent runs do not
-    /// count: in all, an application can exceed its budget by the cycles of its runs on other processors.
+    /// Returns the cycle at which a run that begins now is stopped, and the budget that stops it. Concurrent runs do
+    /// not count. So an application can exceed its budget by the cycles of its runs on other processors.
     pub(in crate::spin) fn bound(&self, handler_start: u64, cycle_limit: u64) -> (u64, Bound) {
         let mut bound = (handler_start + cycle_limit, Bound::CycleLimit);
         if let Some(cycles) = self.config.run_cycles.filter(|&cycles| cycles < bound.0) {
@@ -216,7 +216,7 @@ impl Application {
         bound
     }
 
-    /// Whether its budget is used up.
+    /// Returns whether the budget is used up.
     pub(in crate::spin) fn exhausted(&self) -> bool {
         self.config.total_cycles.is_some_and(|total| self.statistics.get().cycles >= total)
     }

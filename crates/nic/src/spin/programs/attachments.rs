@@ -1,5 +1,5 @@
 //! A host's objects on its card: applications, their programs, pieces of HPU memory, and handlers attached to a
-//! state, which match entries refer to.
+//! state, to which match entries refer.
 
 use crate::parts::FirstFit;
 use crate::spin::programs::application::{Application, ApplicationConfig, ApplicationId, HandlerStatistics};
@@ -19,9 +19,9 @@ pub struct HpuMemoryId(pub u64);
 /// The state of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
-    /// HPU memory of their own with these contents.
+    /// Private HPU memory with these contents.
     Own(&'a [u8]),
-    /// A piece that the host has allocated, possibly shared with others.
+    /// A piece of HPU memory that the host has allocated. Other handlers may share it.
     Shared(HpuMemoryId),
 }
 
@@ -30,11 +30,11 @@ pub enum State<'a> {
 pub struct Attach<'a> {
     /// The program.
     pub handlers: &'a Handlers,
-    /// The application that it belongs to.
+    /// The application of the handlers.
     pub application: ApplicationId,
     /// The target of `state`.
     pub state: State<'a>,
-    /// The second host memory region, which only handlers use: address and length.
+    /// The second host memory region, for handlers only: address and length.
     pub memory: Option<(u64, u64)>,
 }
 
@@ -48,17 +48,17 @@ pub enum AttachError {
         /// The number of applications.
         limit: u32,
     },
-    /// There is no such application.
+    /// The application does not exist.
     NoSuchApplication {
         /// Its number.
         number: u32,
     },
-    /// HPU memory that was never allocated, or has been freed.
+    /// The HPU memory was never allocated, or has been freed.
     NoSuchMemory {
         /// Its number.
         number: u64,
     },
-    /// HPU memory of zero bytes.
+    /// An allocation of zero bytes.
     Nothing,
     /// An access beyond the end of HPU memory.
     Outside {
@@ -69,19 +69,19 @@ pub enum AttachError {
         /// Bytes of the memory.
         length: u64,
     },
-    /// A program has no such variable.
+    /// The program has no such variable.
     NoSuchVariable {
         /// Its name.
         name: String,
     },
-    /// Handlers of one application refer to another's memory.
+    /// Handlers refer to memory of another application.
     Foreign {
         /// The owner of the memory.
         owner: String,
         /// The application of the handlers.
         handlers: String,
     },
-    /// HPU memory is the state of attached handlers.
+    /// The HPU memory is the state of attached handlers.
     MemoryInUse {
         /// Number of attached handlers.
         users: u32,
@@ -138,9 +138,9 @@ pub(in crate::spin) struct Program {
     pub(in crate::spin) number: u32,
     pub(in crate::spin) code: Vec<u8>,
     pub(in crate::spin) data: Rc<Piece>,
-    /// What its handlers have of the L1 of each cluster, one behind the other, if it is written for PsPIN.
+    /// The scratchpads of its handlers in the L1 of all clusters, concatenated, if it is written for PsPIN.
     pub(in crate::spin) pads: RefCell<Vec<u8>>,
-    /// Bytes of each of these, and their number.
+    /// Bytes of each scratchpad, and their number.
     pub(in crate::spin) pad_bytes: u32,
     pub(in crate::spin) clusters: u32,
 }
@@ -155,18 +155,18 @@ impl Program {
     }
 }
 
-/// Handlers with a state, on a card. They may serve any number of match entries.
+/// Handlers with a state on a card. They may serve any number of match entries.
 pub struct Attachment {
     pub(in crate::spin) program: Rc<Program>,
     pub(in crate::spin) state: Rc<Piece>,
     /// The second host memory region: address and length.
     pub(in crate::spin) handler_memory: Option<(u64, u64)>,
-    /// Appends of match entries with these handlers in flight to the card.
+    /// Appends in flight to the card of match entries with these handlers.
     pub(in crate::spin) appending: Cell<u32>,
 }
 
 impl Attachment {
-    /// The address of the state for handlers.
+    /// Returns the address of the state for handlers.
     pub(in crate::spin) fn state_address(&self) -> u32 {
         let handlers = &self.program.handlers;
         let base = if handlers.pspin.is_some() { pspin_map::HANDLER_MEMORY } else { map::STATE };
@@ -177,7 +177,8 @@ impl Attachment {
         &self.program.data.application
     }
 
-    /// Where so many bytes at an address lie in the scratchpads of all clusters, if they do.
+    /// Returns the offset of `bytes` bytes at `address` in the concatenated scratchpads. None if they are not within
+    /// one scratchpad.
     pub(in crate::spin) fn pad_offset(&self, address: u32, bytes: u32) -> Option<usize> {
         let in_l1 = address.checked_sub(pspin_map::L1)?;
         let (cluster, offset) = (in_l1 / pspin_map::L1_EACH, in_l1 % pspin_map::L1_EACH);
@@ -188,12 +189,12 @@ impl Attachment {
     }
 }
 
-/// A variable of a program, for its host.
+/// A variable of a program, as seen by its host.
 #[derive(Clone)]
 pub(in crate::spin) struct Variable {
     /// The program's variables.
     pub(in crate::spin) data: Rc<Piece>,
-    /// Where it begins in them, its bytes, and its address for handlers.
+    /// Its offset in them, its length in bytes, and its address for handlers.
     pub(in crate::spin) offset: usize,
     pub(in crate::spin) bytes: u64,
     pub(in crate::spin) address: u32,
@@ -224,7 +225,7 @@ impl Attachments {
         }
     }
 
-    /// The handlers with this number.
+    /// Returns the handlers with this number.
     pub(in crate::spin) fn get(&self, cookie: u32) -> Option<Rc<Attachment>> {
         self.attached.borrow().get(cookie as usize).cloned().flatten()
     }
@@ -234,8 +235,8 @@ impl Attachments {
         found.ok_or(AttachError::NoSuchApplication { number: id.0 })
     }
 
-    /// An application's share of so many slots, by weight among all applications with attached handlers; at least
-    /// one.
+    /// Returns an application's share of `of` slots, by weight among all applications with attached handlers. It is
+    /// at least one.
     pub(in crate::spin) fn share(&self, application: &Application, of: u32) -> u32 {
         let applications = self.applications.borrow();
         let weights =
@@ -264,7 +265,7 @@ impl Attachments {
         })
     }
 
-    /// The program of an application on this card, loaded on first use.
+    /// Returns the program of an application on this card. Loads it on first use.
     pub(in crate::spin) fn program(
         &self,
         application: &Rc<Application>,

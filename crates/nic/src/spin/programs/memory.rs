@@ -1,22 +1,22 @@
-//! HPU memory of a card: allocation of pieces to all applications.
+//! HPU memory of a card: allocation of pieces to applications.
 
 use crate::parts::FirstFit;
 use crate::spin::programs::application::Application;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Pieces begin at multiples of this many bytes.
+/// Alignment of pieces, in bytes.
 const ALIGNMENT: u64 = 16;
 
-/// The HPU memory of a card.
+/// Returns the HPU memory of a card.
 pub(in crate::spin) fn hpu_memory(size: u32) -> Rc<RefCell<FirstFit>> {
     Rc::new(RefCell::new(FirstFit::new(0..size.into(), ALIGNMENT)))
 }
 
-/// An allocation that failed.
+/// A failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spin) struct Short {
-    /// Bytes left to the application or on the whole card.
+    /// Free bytes of the application or of the whole card.
     pub(in crate::spin) left: u64,
     /// Bytes of the largest free gap.
     pub(in crate::spin) largest: u64,
@@ -24,7 +24,7 @@ pub(in crate::spin) struct Short {
     pub(in crate::spin) own: bool,
 }
 
-/// A piece of HPU memory of one application. Freed when dropped.
+/// A piece of HPU memory of one application. It is freed when dropped.
 pub(in crate::spin) struct Piece {
     pub(in crate::spin) application: Rc<Application>,
     /// Its offset in the card's HPU memory.

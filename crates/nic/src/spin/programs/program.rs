@@ -6,9 +6,9 @@ use nicety_hpu::{AddressSpace, Image, LoadError, Region, printable};
 use std::fmt;
 use std::sync::Arc;
 
-/// The memory map of a handler; programs are linked for these addresses.
+/// The memory map of a handler. Programs are linked for these addresses.
 pub mod map {
-    /// The arguments of this run; read-only.
+    /// The arguments of this run, read-only.
     pub const ARGUMENTS: u32 = 0x1b00_0000;
     /// The packet of this run.
     pub const PACKET: u32 = 0x1c40_0000;
@@ -16,11 +16,11 @@ pub mod map {
     pub const MEMORY: u32 = 0x1000_0000;
     /// HPU memory with states, at their offsets in the card's HPU memory.
     pub const STATE: u32 = 0x1400_0000;
-    /// The program; read-only.
+    /// The program, read-only.
     pub const CODE: u32 = 0x1d00_0000;
     /// The stack of the core.
     pub const STACK: u32 = 0x2000_0000;
-    /// Size of the guard below the stack: an access there is a stack overflow.
+    /// Size of the guard below the stack. An access there is a stack overflow.
     pub const STACK_GUARD: u32 = 64 << 10;
 }
 
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// The name in tables.
+    /// Returns the name in tables.
     pub(in crate::spin) fn word(self) -> &'static str {
         match self {
             Self::Header => "header",
@@ -54,11 +54,11 @@ impl Kind {
 /// Names of the three handlers in a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandlerNames {
-    /// Instead of `header_handler`.
+    /// A name instead of `header_handler`.
     pub header: Option<String>,
-    /// Instead of `payload_handler`.
+    /// A name instead of `payload_handler`.
     pub payload: Option<String>,
-    /// Instead of `completion_handler`.
+    /// A name instead of `completion_handler`.
     pub completion: Option<String>,
 }
 
@@ -69,22 +69,22 @@ pub struct Handlers {
     pub(in crate::spin) header: Option<u32>,
     pub(in crate::spin) payload: Option<u32>,
     pub(in crate::spin) completion: Option<u32>,
-    /// Of a program written for PsPIN.
+    /// The further parts of a program written for PsPIN.
     pub(in crate::spin) pspin: Option<Arc<PspinProgram>>,
 }
 
-/// A program written for PsPIN, beside its handlers.
+/// A program written for PsPIN, without its handlers.
 #[derive(Debug)]
 pub(in crate::spin) struct PspinProgram {
     /// The address at which each run begins.
     pub(in crate::spin) dispatch: u32,
-    /// The handler memory that it names, if it does: address and size.
+    /// The handler memory that it names, if any: address and size.
     pub(in crate::spin) memory: Option<(u32, u32)>,
-    /// Its variables once the handlers are named.
+    /// Its variables after `init_handlers`.
     pub(in crate::spin) data: Vec<u8>,
 }
 
-/// Why handlers cannot be attached.
+/// The reason why handlers cannot be attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandlerError {
     /// The program cannot be loaded.
@@ -96,37 +96,37 @@ pub enum HandlerError {
     },
     /// The program has no handlers.
     NoHandlers,
-    /// The program has a handler of messages, and frames were to have one.
+    /// The program has a handler for messages, but is to serve frames.
     OfMessages {
         /// Its name.
         found: &'static str,
     },
-    /// A function's name is nearly a handler's.
+    /// A function has nearly the name of a handler.
     Misspelt {
         /// The name.
         name: String,
         /// The handler's name.
         meant: &'static str,
     },
-    /// A program for a card that runs programs written for PsPIN has no `init_handlers`.
+    /// The card runs programs written for PsPIN, and the program has no `init_handlers`.
     NoInitHandlers,
-    /// Names of handlers for a program that names them itself.
+    /// The call names handlers of a program that names them itself.
     NamedByProgram,
-    /// The `init_handlers` of a program fails: why.
+    /// The `init_handlers` of a program fails, with the reason.
     InitHandlers(String),
-    /// A second program on a card that has one.
+    /// The card already has a program and takes only one.
     OneProgram,
-    /// A handler takes more protection entries than a core has.
+    /// A handler needs more protection entries than a core has.
     Protection(TooMany),
-    /// A program written for another interface than the card's.
+    /// The program is written for another interface than the card's.
     OtherInterface,
     /// The card has too little HPU memory left.
     NoMemory {
         /// The application.
         application: String,
-        /// Bytes wanted.
+        /// Requested bytes.
         wanted: u64,
-        /// Bytes left.
+        /// Free bytes.
         left: u64,
         /// Bytes of the largest free piece.
         largest: u64,
@@ -135,9 +135,9 @@ pub enum HandlerError {
     NoShare {
         /// The application.
         application: String,
-        /// Bytes wanted.
+        /// Requested bytes.
         wanted: u64,
-        /// Bytes left.
+        /// Free bytes.
         left: u64,
     },
 }
@@ -211,10 +211,10 @@ impl From<LoadError> for HandlerError {
 }
 
 impl Handlers {
-    /// Handlers of a loaded program.
+    /// Returns the handlers of a loaded program.
     ///
     /// # Errors
-    /// When the handlers are not in it.
+    /// When the program lacks the handlers.
     pub fn from_image(image: Arc<Image>, names: &HandlerNames) -> Result<Handlers, HandlerError> {
         let find = |chosen: &Option<String>, default: &str| match chosen {
             None => Ok(image.symbol(default)),
@@ -233,10 +233,10 @@ impl Handlers {
         Handlers::at(image, header, payload, completion)
     }
 
-    /// Handlers at these addresses of a program, for hand-assembled code without symbols.
+    /// Returns handlers at these addresses of a program, for hand-assembled code without symbols.
     ///
     /// # Errors
-    /// When there are none.
+    /// When no handler is given.
     pub fn at(
         image: Arc<Image>,
         header: Option<u32>,
@@ -249,7 +249,7 @@ impl Handlers {
         Ok(Handlers { image, header, payload, completion, pspin: None })
     }
 
-    /// Whether packets run a handler.
+    /// Returns whether packets run a handler.
     pub const fn has_payload_handler(&self) -> bool {
         self.payload.is_some()
     }
@@ -262,7 +262,7 @@ impl Handlers {
         Placed::new(self, hpu).map(|_| ())
     }
 
-    /// The address of its variables.
+    /// Returns the address of its variables.
     pub(in crate::spin) fn data_address(&self) -> u32 {
         if self.pspin.is_some() { pspin_map::HANDLER_MEMORY } else { map::MEMORY }
     }
@@ -274,8 +274,8 @@ const HANDLERS: [&str; 3] = ["header_handler", "payload_handler", "completion_ha
 /// Most edits between a misspelt name and the right one.
 const SLIPS: usize = 2;
 
-/// A missing handler together with a function of nearly the same name counts as a misspelling: otherwise the handler
-/// would silently never run.
+/// Refuses a program that lacks a handler but has a function of nearly the same name. Otherwise the handler would
+/// silently never run.
 fn spelling(image: &Image) -> Result<(), HandlerError> {
     for meant in HANDLERS.into_iter().filter(|name| image.symbol(name).is_none()) {
         let near = |name: &&str| {
@@ -317,13 +317,13 @@ impl Placed {
         // Memory beyond the program's own is not mapped: an access there is a bug.
         let own = (end_in(map::CODE, hpu.code), end_in(address, hpu.memory));
         match Placed::within(image, address, own) {
-            // If it does not fit, the error has the room of the whole card.
+            // If it does not fit, the error refers to the memory of the whole card.
             Err(_) => Placed::within(image, address, (hpu.code, hpu.memory)),
             placed => placed,
         }
     }
 
-    /// Lays a program out in so many bytes of program memory and HPU memory.
+    /// Lays a program out in `code` bytes of program memory and `data` bytes of HPU memory.
     fn within(image: &Image, address: u32, (code, data): (u32, u32)) -> Result<Placed, HandlerError> {
         let (mut code, mut data) = (vec![0; code as usize], vec![0; data as usize]);
         AddressSpace::new()

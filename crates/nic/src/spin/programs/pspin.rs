@@ -1,4 +1,4 @@
-//! Programs written for PsPIN: their memory map, and their handlers as `init_handlers` names them.
+//! Programs written for PsPIN: their memory map, and the handlers that `init_handlers` names.
 
 use crate::spin::programs::program::{
     HandlerError, HandlerNames, Handlers, Placed, PspinProgram, map as code_map,
@@ -7,20 +7,21 @@ use crate::spin::spec::{HpuSpec, pspin_map as map};
 use nicety_hpu::{AddressSpace, Context, Exit, Image, Region, Reservations, Trap, TrapKind};
 use std::sync::Arc;
 
-/// The function of the runtime that calls a handler: its arguments in a0, its address in a1, the core's registers in s2.
+/// The runtime function that calls a handler. It expects the arguments in a0, the handler's address in a1 and the
+/// core's registers in s2.
 const DISPATCH: &str = "pspin_dispatch";
 /// The function of a program that names its handlers.
 const INIT: &str = "init_handlers";
-/// Most cycles of that.
+/// Most cycles of `init_handlers`.
 const INIT_CYCLES: u64 = 1_000_000;
-/// The stack of that, with room for the four words that it writes.
+/// The stack of `init_handlers`, with room for the four words that it writes.
 const INIT_STACK: usize = 4096;
 
 impl Handlers {
-    /// Loads a program from ELF, with the handlers of these names; one that is written for PsPIN names them itself.
+    /// Loads a program from ELF, with the handlers of these names. A program written for PsPIN names them itself.
     ///
     /// # Errors
-    /// When it is not an RV32 program for this card's cores, or the handlers are not in it.
+    /// When it is not an RV32 program for this card's cores, or lacks the handlers.
     pub fn load(elf: &[u8], names: &HandlerNames, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
         let image = Image::load(elf, &hpu.core)?;
         match hpu.pspin {
@@ -30,7 +31,7 @@ impl Handlers {
     }
 }
 
-/// Loads a program written for PsPIN: runs its `init_handlers`.
+/// Loads a program written for PsPIN, and runs its `init_handlers`.
 fn load(image: Arc<Image>, names: &HandlerNames, hpu: &HpuSpec) -> Result<Handlers, HandlerError> {
     if *names != HandlerNames::default() {
         return Err(HandlerError::NamedByProgram);

@@ -1,12 +1,13 @@
-//! Contexts: the limit on messages for handlers on the card, and the treatment of further ones.
+//! Contexts: the limit on messages for handlers on the card, and the treatment of messages beyond it.
 //!
 //! A message takes a context when it matches an entry with handlers, and frees it when it is complete. A message that
-//! finds none disables its portal table entry if that has flow control. Otherwise it waits in the packet buffer,
-//! along with all later messages of its initiator to the same portal table entry. If only waiting packets are left in
-//! the buffer, and no completion handler is in progress, the packets that would complete the other messages could not
-//! enter any more: then the last message to wait is dropped.
+//! finds no context disables its portal table entry if the entry has flow control. Otherwise it waits in the packet
+//! buffer, along with all later messages of its initiator to the same portal table entry.
 //!
-//! With scheduling by weight, contexts and the packet buffer are shared by weight too: an application gets its share
+//! The buffer may hold only waiting packets while no completion handler is in progress. Then the packets that would
+//! complete the other messages cannot enter any more. In that case the last message to wait is dropped.
+//!
+//! With scheduling by weight, contexts and the packet buffer are also shared by weight: an application gets its share
 //! of each and no more.
 
 use crate::spin::Card;
@@ -21,21 +22,21 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-/// Messages with equal keys match in the order of their arrival: an initiator, and a portal table entry.
+/// An initiator and a portal table entry. Messages with equal keys match in the order of their arrival.
 type Key = (NodeId, u32);
 
-/// A message in front of the matching unit that waits for a context.
+/// A message before the matching unit that waits for a context.
 struct Waiting {
     message: MessageId,
     header: Header,
-    /// Messages that waited before it.
+    /// Number of messages that waited before it.
     number: u64,
 }
 
 /// The messages that wait for a context.
 #[derive(Default)]
 struct Queue {
-    /// By key, those with equal ones in the order of their arrival; none of them is empty.
+    /// The waiting messages of each key, in the order of their arrival. No queue is empty.
     lines: Vec<(Key, VecDeque<Waiting>)>,
     entered: u64,
 }
@@ -69,41 +70,41 @@ impl Queue {
         self.lines.iter().any(|(_, line)| line.iter().any(|waiting| waiting.message == message))
     }
 
-    /// The first of each key.
+    /// Returns the first message of each key.
     fn first(&self) -> impl Iterator<Item = &Waiting> {
         self.lines.iter().map(|(_, line)| &line[0])
     }
 
-    /// The last of all.
+    /// Returns the last message of all.
     fn last(&self) -> Option<&Waiting> {
         self.lines.iter().filter_map(|(_, line)| line.back()).max_by_key(|waiting| waiting.number)
     }
 
-    /// Whether a message with the same key that arrived earlier has still to match.
+    /// Returns whether an earlier message with the same key is still unmatched.
     fn behind_another(&self, message: MessageId, key: Key) -> bool {
         self.line(key).is_some_and(|line| self.lines[line].1[0].message != message)
     }
 }
 
-/// A packet in line for a change.
+/// A packet that waits for a change.
 struct InLine {
     message: MessageId,
-    /// The header of a message that waits for a context; none of a further packet of one.
+    /// The header of a message that waits for a context. None for a further packet of one.
     header: Option<Header>,
-    /// Whether what it waits for has come.
+    /// Whether the wait is over.
     over: Cell<bool>,
     go: Signal,
 }
 
-/// Packets in line, in their order.
+/// Waiting packets, in order.
 type Batch = VecDeque<Rc<InLine>>;
 
-/// How long messages have had contexts.
+/// The time for which messages have had contexts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextUse {
-    /// All messages together.
+    /// The sum over all messages.
     pub taken: Duration,
-    /// For how long all contexts were taken.
+    /// The time for which all contexts were in use.
     pub full: Duration,
 }
 
@@ -112,20 +113,20 @@ pub(in crate::spin) struct Contexts {
     limit: u32,
     live: Cell<u32>,
     used: Cell<ContextUse>,
-    /// When their number last changed.
+    /// The time of the last change of their number.
     changed: Cell<Time>,
-    /// Messages that have taken one so far.
+    /// Number of messages that have taken one so far.
     taken: Cell<u64>,
     /// Completion handlers in progress, and transfers that handlers have left in flight.
     completing: Cell<u32>,
     waiting: RefCell<Queue>,
-    /// Packets of these messages, and the capacity of the packet buffer.
+    /// Packets of waiting messages, and the capacity of the packet buffer.
     held: Cell<u32>,
     buffer: u32,
-    /// Packets that wait for a change, and further packets among all of those.
+    /// Packets that wait for a change, and the number of further packets among all waiting ones.
     line: RefCell<Batch>,
     further: Cell<u32>,
-    /// Places in line that were used.
+    /// Used entries, kept for reuse.
     unused: RefCell<Vec<Rc<InLine>>>,
     card: OnceCell<Weak<Card>>,
     sim: Sim,
@@ -153,12 +154,12 @@ impl Contexts {
         }
     }
 
-    /// Whether applications have shares of contexts and packet buffer.
+    /// Returns whether applications have shares of contexts and of the packet buffer.
     pub(in crate::spin) const fn shared_out(&self) -> bool {
         self.shared_out
     }
 
-    /// Takes a context for a message that has matched an entry with handlers. Returns how many have before it.
+    /// Takes a context for a message that has matched an entry with handlers. Returns the number of earlier takes.
     pub(in crate::spin) fn take(&self, application: &Application) -> u64 {
         self.has(self.live.get() + 1);
         application.contexts.set(application.contexts.get() + 1);
@@ -172,14 +173,14 @@ impl Contexts {
         self.look();
     }
 
-    /// So many are taken from now on.
+    /// Sets the number of contexts in use.
     fn has(&self, live: u32) {
         self.used.set(self.used());
         self.changed.set(self.sim.now());
         self.live.set(live);
     }
 
-    /// How long they were taken, so far.
+    /// Returns the time for which they were in use so far.
     pub(in crate::spin) fn used(&self) -> ContextUse {
         let (since, live) = (self.sim.now().since(self.changed.get()), self.live.get());
         let ContextUse { taken, full } = self.used.get();
@@ -192,19 +193,20 @@ impl Contexts {
         self.completing.set(self.completing.get() + 1);
     }
 
-    /// Uncounts it at its end.
+    /// Ends such a completion handler or transfer.
     pub(in crate::spin) fn completed(&self) {
         self.completing.set(self.completing.get() - 1);
         self.look();
     }
 
-    /// The card that they are of.
+    /// Sets the card of these contexts.
     pub(in crate::spin) fn belong_to(&self, card: &Rc<Card>) {
         assert!(self.card.set(Rc::downgrade(card)).is_ok(), "a card has its contexts once");
     }
 
-    /// Has packets look whether their wait is over, one after another in the order in which they came to wait: one whose is goes on
-    /// at once, before the next one looks. Hundreds may wait, of which mostly none can go on: so they are not woken to look.
+    /// Lets packets check whether their wait is over, in the order in which they began to wait. A packet with an
+    /// ended wait proceeds at once, before the next check. The task checks for all packets without waking them:
+    /// hundreds may wait, and mostly none can proceed.
     fn look(&self) {
         if self.held.get() == 0 || self.line.borrow().is_empty() {
             return;
@@ -227,7 +229,7 @@ impl Contexts {
         });
     }
 
-    /// Waits in line, from the next change on: a message with this header, or a further packet of one.
+    /// Waits for a change, as a message with this header or as a further packet of one.
     async fn wait_in_line(&self, message: MessageId, header: Option<Header>) {
         let unused = self.unused.borrow_mut().pop().and_then(Rc::into_inner);
         let go = unused.map_or_else(|| Signal::new(&self.sim), |unused| unused.go);
@@ -254,7 +256,8 @@ impl Contexts {
 }
 
 impl Card {
-    /// Whether an entry's handlers have a context for another message, by the limit and their application's share.
+    /// Returns whether an entry's handlers have a context for another message, by the limit and their application's
+    /// share.
     fn has_context(&self, handlers: u32) -> bool {
         let contexts = &self.contexts;
         contexts.live.get() < contexts.limit
@@ -264,12 +267,12 @@ impl Card {
             })
     }
 
-    /// Whether the packets of an application fill its share of the packet buffer.
+    /// Returns whether the packets of an application fill its share of the packet buffer.
     pub(in crate::spin) fn buffer_is_taken(&self, application: &Application) -> bool {
         application.slots.get() >= self.attachments.share(application, self.contexts.buffer)
     }
 
-    /// Whether there is a context for a message; none if the message has to wait.
+    /// Returns whether there is a context for a message. None if the message has to wait.
     fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
         if self.contexts.waiting.borrow().behind_another(message, (header.source, header.pt)) {
             return None;
@@ -286,7 +289,8 @@ impl Card {
         }
     }
 
-    /// Before a message is matched: whether there is a context for it if it needs one; none if it has to wait.
+    /// Returns, before a message is matched, whether there is a context for it if it needs one. None if it has to
+    /// wait.
     pub(in crate::spin) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
         let contexts = &self.contexts;
         let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
@@ -296,7 +300,7 @@ impl Card {
         self.room(header, message)
     }
 
-    /// Waits for a context, or until there can be none; returns whether there is one.
+    /// Waits for a context, or until there can be none. Returns whether there is one.
     pub(in crate::spin) async fn wait_for_context(&self, header: &Header, packet: &mut Arrived) -> bool {
         let (contexts, message) = (&self.contexts, packet.message);
         contexts.waiting.borrow_mut().enter(message, *header);
@@ -311,7 +315,8 @@ impl Card {
         room
     }
 
-    /// Whether no waiting message can proceed, the packet buffer holds nothing else, and this message is the last.
+    /// Returns whether no waiting message can proceed, the packet buffer holds nothing else, and this message is the
+    /// last.
     fn stuck(&self, message: MessageId) -> bool {
         let contexts = &self.contexts;
         let waiting = contexts.waiting.borrow();
@@ -321,14 +326,14 @@ impl Card {
             && !waiting.first().any(|waiting| self.room(&waiting.header, waiting.message).is_some())
     }
 
-    /// Whether the wait of a message is over.
+    /// Returns whether the wait of a message is over.
     fn is_over(&self, header: &Header, message: MessageId) -> bool {
         self.room(header, message).is_some() || self.stuck(message)
     }
 
-    /// The first of these packets whose wait is over.
+    /// Returns the index of the first of these packets with an ended wait.
     fn first_over(&self, batch: &Batch) -> Option<usize> {
-        // Of messages with equal keys only the first one has room, and only the last one of all is stuck.
+        // Among messages with equal keys only the first has room, and only the last of all messages is stuck.
         let none = self.contexts.further.get() == 0 && {
             let waiting = self.contexts.waiting.borrow();
             let mut candidates = waiting.first().chain(waiting.last());
@@ -341,7 +346,7 @@ impl Card {
         if none { None } else { batch.iter().position(is_over) }
     }
 
-    /// Whether a message waits for a context; its further packets wait with it.
+    /// Returns whether a message waits for a context. Its further packets wait with it.
     pub(in crate::spin) fn awaits_context(&self, message: MessageId) -> bool {
         self.contexts.waiting.borrow().contains(message)
     }
@@ -358,7 +363,7 @@ impl Card {
         self.place_of(message).expect("just seen")
     }
 
-    /// A message has matched: wakes its waiting packets.
+    /// Lets waiting packets of a message proceed once it has matched.
     pub(in crate::spin) fn after_match(&self) {
         self.contexts.look();
     }

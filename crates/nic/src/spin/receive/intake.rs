@@ -1,5 +1,5 @@
-//! Packets as the card reads them, from their bytes alone. Those of a network that loses and damages packets, when there
-//! is no reliable transport, may be unusable: they are counted and dropped.
+//! Parsing of packets on the card, from their bytes alone. Without reliable transport, packets from a network that
+//! loses and damages them may be unusable. They are counted and dropped.
 
 use crate::spin::Card;
 use crate::spin::incoming::Arrived;
@@ -8,25 +8,26 @@ use nicety_fabric::Parcel;
 use nicety_portals::Header;
 use nicety_types::MessageId;
 
-/// Unusable packets received. A network without faults has none.
+/// Counters of unusable packets. A network without faults has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unusable {
-    /// Packets whose header is invalid, of or for other nodes than can be, or inconsistent with the packet.
+    /// Packets with an invalid header: malformed, with an impossible sender or receiver, or inconsistent with the
+    /// packet.
     pub headers: u64,
-    /// Packets of messages whose header packet has not come, duplicates, and excess packets.
+    /// Packets of messages without an arrived header packet, duplicates, and excess packets.
     pub strays: u64,
 }
 
 impl Unusable {
-    /// All of them.
+    /// Returns the number of all unusable packets.
     pub const fn total(&self) -> u64 {
         self.headers + self.strays
     }
 }
 
 impl Card {
-    /// Reads a packet that came by the loopback path, if it is of this card to itself, or by the link; with the
-    /// message's header if it is the first. None if it is unusable and dropped.
+    /// Reads a packet from the loopback path if `own` is set, and from the link otherwise. Returns it with the
+    /// message's header if it is the first packet. Returns none for an unusable packet, which is dropped.
     pub(in crate::spin) fn read(&self, parcel: Parcel, own: bool) -> Option<(Arrived, Option<Header>)> {
         let usable = |repr: &Repr| {
             let source = repr.message().source;
@@ -56,18 +57,18 @@ impl Card {
         ))
     }
 
-    /// Drops a packet of the control channel, which has no buffer slot: no card sends one there.
+    /// Drops a packet of the control channel. It has no buffer slot. Cards send no packets on that channel.
     pub(in crate::spin) fn drop_control(&self) {
         self.count_unusable(|unusable| unusable.headers += 1);
     }
 
-    /// Drops a packet that belongs to no message in progress, or begins one that is in progress.
+    /// Drops a packet that belongs to no message in progress, or that is a second first packet of one.
     pub(in crate::spin) fn drop_stray(&self, message: MessageId) {
         self.count_unusable(|unusable| unusable.strays += 1);
         self.port.free_slot(message.source);
     }
 
-    /// Frees the slot of a packet whatever it says: on the loopback path, or on the link.
+    /// Frees the slot of a packet, whatever its header says: on the loopback path, or on the link.
     pub(in crate::spin) fn free_slot_of(&self, own: bool) {
         if own { self.port.free_slot(self.node) } else { self.port.free_link_slot() }
     }

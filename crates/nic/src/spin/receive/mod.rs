@@ -1,8 +1,8 @@
-//! The receive path, from the packet buffer through matching to the decision where a packet goes.
+//! The receive path, from the packet buffer through matching to the decision on a packet's destination.
 //!
 //! A packet stays in the packet buffer from its last byte until it has been handed to the bus or its handler has
-//! ended. Matching serves packets and host commands one after another; the result of a match takes effect at the end
-//! of its service.
+//! ended. The matching unit serves packets and host commands one after another. The result of a match takes effect at
+//! the end of its service.
 
 pub(super) mod contexts;
 pub(super) mod intake;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 impl Card {
-    /// The task of the link: every complete packet starts on the receive path.
+    /// Starts every complete packet from the link on the receive path. Runs as a task.
     pub(in crate::spin) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
@@ -29,7 +29,7 @@ impl Card {
         }
     }
 
-    /// The task of the loopback path, likewise.
+    /// Does the same for the loopback path.
     pub(in crate::spin) async fn listen_to_itself(self: Rc<Card>) {
         loop {
             let packet = self.port.receive_own().await;
@@ -43,7 +43,7 @@ impl Card {
         }
         let Some((mut packet, header)) = self.read(packet, own) else { return };
         self.note_arrived(packet.message, packet.offset, packet.payload.len());
-        // A reply or an acknowledgement finds its operation by number, as a further packet finds its message.
+        // A reply or an acknowledgement finds its operation by number, like a further packet its message.
         let searches = header.is_some_and(|h| !matches!(h.kind, HeaderKind::Reply | HeaderKind::Ack));
         let service = if searches { self.spec.match_first } else { self.spec.match_further };
         let message = packet.message;
@@ -61,7 +61,7 @@ impl Card {
         }
     }
 
-    /// The first packet of a message, from the end of its match on.
+    /// Processes the first packet of a message, from the end of its match on.
     async fn first_packet(self: Rc<Card>, header: Header, mut packet: Arrived) {
         if header.kind == HeaderKind::Ack {
             return self.acknowledged(&header, &packet);
@@ -72,19 +72,19 @@ impl Card {
         }
         let room = match self.room_at_once(&header, packet.message) {
             Some(room) => room,
-            // Boxed: it is rare, and the task of every message would be larger for it.
+            // Boxed: it is rare, and would enlarge the task of every message.
             None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
         };
         let place = self.admit(header, &packet, room);
         self.take_in(place, true, packet).await;
     }
 
-    /// A further packet of a message, from the end of its match on.
+    /// Processes a further packet of a message, from the end of its match on.
     async fn further_packet(self: Rc<Card>, mut packet: Arrived) {
         self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
         let place = match self.place_of(packet.message) {
             Some(place) => place,
-            // Boxed: it is rare, and the task of every packet would be larger for it.
+            // Boxed: it is rare, and would enlarge the task of every packet.
             None if self.awaits_context(packet.message) => {
                 Box::pin(self.behind_its_header(&mut packet)).await
             }
@@ -93,7 +93,7 @@ impl Card {
         self.take_in(place, false, packet).await;
     }
 
-    /// A packet of a message that has matched.
+    /// Takes in a packet of a matched message.
     async fn take_in(self: Rc<Card>, place: usize, is_header: bool, packet: Arrived) {
         let fate = {
             let mut table = self.incoming.borrow_mut();
@@ -117,7 +117,7 @@ impl Card {
         }
     }
 
-    /// An acknowledgement: it finds its operation by number, as a further packet finds its message.
+    /// Processes an acknowledgement. It finds its operation by number, like a further packet its message.
     fn acknowledged(self: &Rc<Card>, header: &Header, packet: &Arrived) {
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
@@ -136,31 +136,31 @@ impl Card {
         if end > self.sim.now() {
             self.sim.until(end).await;
         } else {
-            // It takes no time, and comes as the unit becomes free: what has waited there is served before.
+            // It takes no time, and happens as the unit becomes free. So requests that waited there are served first.
             self.sim.yield_now().await;
         }
     }
 
-    /// Takes the matching unit's next turn; `path` leads to the end of its service, which is returned.
+    /// Takes the matching unit's next turn. Advances `path` to the end of its service, and returns that time.
     fn match_turn(&self, message: MessageId, service: Duration, path: &mut Path) -> Time {
         let start = self.matching.borrow_mut().claim(message, self.sim.now(), service, path);
         path.advance(stages::MATCH, start + service);
         start + service
     }
 
-    /// Whether the card has room for a message that matches an entry with these handlers.
+    /// Returns whether the card has room for a message that matches an entry with these handlers.
     fn accepts(&self, header: &Header, handlers: Option<u32>, context: bool) -> bool {
         (context || handlers.is_none())
             && (!header.kind.wants_reply() || self.replies.get() < self.spec.replies)
     }
 
-    /// The index of a matched message.
+    /// Returns the index of a matched message.
     pub(in crate::spin) fn place_of(&self, message: MessageId) -> Option<usize> {
         self.incoming.borrow().place_of(message)
     }
 
-    /// Counts a packet for its application's share of the packet buffer. If the share is used up, a further packet
-    /// for handlers is shed if its portal table entry has flow control, which then disables the entry.
+    /// Counts a packet for its application's share of the packet buffer. If the share is used up, sheds a further
+    /// packet for handlers if its portal table entry has flow control. This disables the entry.
     fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
         let (attachment, fate, pt, path) = {
             let mut table = self.incoming.borrow_mut();
@@ -183,7 +183,7 @@ impl Card {
         controlled
     }
 
-    /// Matches a message's header and makes its place among the arriving messages.
+    /// Matches a message's header, and adds it to the messages in progress.
     fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
         let (mut delivery, mut reply, mut flow_control) = (None, None, false);
         let mut dropped = None;
@@ -207,7 +207,7 @@ impl Card {
         if delivery.is_some_and(|delivery| delivery.list == List::Overflow) {
             self.came_unexpected(&header, packet.message);
         }
-        // One that comes once more is as it was: handlers and events see its own header.
+        // A redelivered message is unchanged: handlers and events see its own header.
         let header = delivery.map_or(header, |delivery| delivery.header);
         if delivery.is_some() && header.kind.wants_reply() {
             self.replies.set(self.replies.get() + 1);

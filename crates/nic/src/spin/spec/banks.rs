@@ -1,4 +1,4 @@
-//! Errors between the keys of a level's banks, each with a value that fits all the others.
+//! Errors between the keys of a level's banks. Each error proposes a value that fits all other keys.
 
 use crate::spin::spec::divisor::divisor_near;
 use nicety_hpu::BankTiming;
@@ -6,18 +6,18 @@ use nicety_spec::{Reader, Remedy, Section};
 
 /// Least and most bytes of HPU memory.
 pub(super) const MEMORY: std::ops::RangeInclusive<u64> = 64..=64 << 20;
-/// A word, which lies in one bank.
+/// Bytes of a word. A word lies in one bank.
 const WORD: u64 = 4;
 
-/// HPU memory, in as many memories of a level.
+/// HPU memory, divided among the memories of a level.
 #[derive(Clone, Copy)]
 pub(super) struct Divided {
     pub(super) bytes: u64,
     pub(super) memories: u64,
 }
 
-/// Refuses banks that do not divide their level's memory, which is given where anything in it has an address: of the keys that
-/// conflict, the one that was changed last.
+/// Refuses banks that do not divide their level's memory. `memory` is given if anything in it has an address. Blames
+/// the conflicting key that was changed last.
 pub(super) fn check(reader: &Reader<'_>, s: &Section<'_>, banks: &BankTiming, memory: Option<Divided>) {
     let (count, interleave, width) =
         (u64::from(banks.banks), u64::from(banks.interleave), u64::from(banks.width));
@@ -26,7 +26,7 @@ pub(super) fn check(reader: &Reader<'_>, s: &Section<'_>, banks: &BankTiming, me
         let rows = part.filter(|part| part.is_multiple_of(count * width)).map(|part| part / (count * width));
         let rows = match (part, rows) {
             (Some(_), None) => return None,
-            // Without a memory to divide, a whole number of accesses.
+            // Without a memory to divide: a whole number of accesses.
             (None, _) => (interleave / width).max(1),
             (_, Some(rows)) => divisor_near(rows, interleave / width),
         };

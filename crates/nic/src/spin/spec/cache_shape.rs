@@ -1,10 +1,11 @@
-//! The shape of a cache: whole sets of lines.
+//! The shape of a cache: a whole number of sets of lines.
 
 use crate::spin::spec::divisor::divisor_near;
 use nicety_hpu::CacheShape;
 use nicety_spec::Section;
 
-/// The shape that `size`, `ways` and `line` give; none where they contradict one another, which is refused.
+/// Returns the shape that `size`, `ways` and `line` give. Refuses values that contradict one another, and returns
+/// none.
 pub(super) fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
     let refuse = |key, what: &str, value: String| {
         s.refuse(key, what, &s.example(key, &value));

@@ -1,31 +1,32 @@
-//! Clusters that PsPIN can have, and errors between the keys that say how many cores are in each.
+//! Limits of clusters with PsPIN, and errors between the keys that set the cores of a cluster.
 
 use crate::spin::spec::pspin_map as map;
 use nicety_spec::{Reader, Remedy};
 
-/// Most cores of a card, and bytes of the shortest stack.
+/// Most cores of a card, and the shortest stack in bytes.
 pub(super) const CORES: u64 = 1024;
 pub(super) const STACK: u64 = 64;
-/// Most clusters of a card of PsPIN.
+/// Most clusters of a card with PsPIN.
 const MOST: u64 = map::CLUSTERS as u64;
 
-/// Whether these cores divide into clusters of so many; with stacks of this length, if they run handlers written for PsPIN.
+/// Returns whether `cores` divide into clusters of `cluster` cores. `pspin_stack` is the length of a stack if the
+/// cores run handlers written for PsPIN.
 fn fits(cores: u64, cluster: u64, pspin_stack: Option<u32>) -> bool {
     let has_room = |stack: u32| cores / cluster <= MOST && u64::from(stack) <= stack_near(cluster);
     cores.is_multiple_of(cluster) && pspin_stack.is_none_or(has_room)
 }
 
-/// The longest stack of cores in clusters of so many, if they run handlers written for PsPIN.
+/// Returns the longest stack of cores in clusters of `cluster` cores that run handlers written for PsPIN.
 fn stack_near(cluster: u64) -> u64 {
     u64::from(map::RUNTIME) / cluster
 }
 
-/// The size of a cluster nearest to this one that [fits](fits) the cores.
+/// Returns the cluster size nearest to `cluster` that [fits](fits) the cores.
 pub(super) fn cluster_near(cores: u64, cluster: u64, pspin_stack: Option<u32>) -> Option<u64> {
     (1..=cores).filter(|near| fits(cores, *near, pspin_stack)).min_by_key(|near| near.abs_diff(cluster))
 }
 
-/// The number of cores nearest to this one that fits clusters of so many.
+/// Returns the number of cores nearest to `cores` that fits clusters of `cluster` cores.
 pub(super) fn cores_near(cores: u64, cluster: u64, pspin_stack: Option<u32>) -> Option<u64> {
     let below = cores / cluster * cluster;
     let multiples = [below, below + cluster, MOST * cluster].into_iter().filter(|near| *near > 0);
@@ -33,7 +34,7 @@ pub(super) fn cores_near(cores: u64, cluster: u64, pspin_stack: Option<u32>) -> 
     multiples.filter(can_be).min_by_key(|near| near.abs_diff(cores))
 }
 
-/// Checks a card for handlers written for PsPIN, with stacks of this length.
+/// Checks a card for handlers written for PsPIN, with stacks of `stack` bytes.
 pub(super) fn check(reader: &Reader<'_>, cluster: u64, cores: u64, stack: u32) {
     let (hpu, memory) = (reader.section("hpu"), reader.section("memory"));
     let remedy = |section, key, value: String| Remedy { section, key, value };
@@ -53,7 +54,7 @@ pub(super) fn check(reader: &Reader<'_>, cluster: u64, cores: u64, stack: u32) {
     let longest = stack_near(cluster);
     if u64::from(stack) > longest {
         let message = format!("the stacks of a cluster's {cluster} cores have {} bytes in all", map::RUNTIME);
-        // A stack of the spec's is the last to blame.
+        // The stack is the last remedy: it is the least likely cause.
         let stack = (longest >= STACK).then(|| remedy(&hpu, "stack", format!("{longest} B")));
         let remedies: Vec<_> = stack.into_iter().chain(other("cluster", cluster_near)).collect();
         hpu.refuse_one(&message, &remedies, "stack", "write fewer cores in a cluster (memory.cluster)");
@@ -67,7 +68,7 @@ mod tests {
     #[test]
     fn what_fits() {
         assert_eq!(cluster_near(32, 5, None), Some(4));
-        // Four clusters at most, and 16 KiB of stacks in each.
+        // At most four clusters, with 16 KiB of stacks in each.
         assert_eq!(cluster_near(32, 5, Some(2048)), Some(8));
         assert_eq!(cluster_near(32, 5, Some(512)), Some(8));
         assert_eq!(cluster_near(32, 30, Some(512)), Some(32));

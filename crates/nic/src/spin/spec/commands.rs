@@ -6,36 +6,38 @@ use nicety_spec::Reader;
 /// The command unit of a processor, in cycles of the processors' clock, and the memory of its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandsSpec {
-    /// Bytes of a packet that are sent in a cycle.
+    /// Bytes of a packet that are sent per cycle.
     pub beat: u64,
-    /// From the issue of a send to its completion, beside its beats.
+    /// Cycles from the issue of a send to its completion, without its beats.
     pub send: u64,
-    /// The same of a write of host memory, beside its way over the bus.
+    /// The same for a write to host memory, without its time on the bus.
     pub to_host: u64,
-    /// The same of a read.
+    /// The same for a read.
     pub from_host: u64,
-    /// Commands in flight of each of the card's three engines; 0 for any number.
+    /// Commands in flight per engine of the card, which has three. 0 for no limit.
     pub engine_commands: u32,
-    /// Commands of a cluster that wait for engines, in order whatever their kind; 0 for any number.
+    /// Commands of a cluster that wait for engines, in order across all kinds. 0 for no limit.
     pub cluster_queue: u32,
-    /// Feedbacks that a core holds for its handlers' commands; a core that holds one issues no command. 0 for any number.
+    /// Feedbacks that a core holds for its handlers' commands. A core that holds one issues no command. 0 for no
+    /// limit.
     pub feedbacks: u32,
     /// Bytes of the header in each packet of `spin_rdma_put`.
     pub put_header: u64,
-    /// Bytes of each cluster's memory that handlers have.
+    /// Bytes of each cluster's memory for handlers.
     pub scratchpad: u32,
     /// Protection entries of a core.
     pub protection: u32,
-    /// Cycles of FPsPIN's call for the core's cycle, beside the instructions that pass its arguments, if handlers are written for that.
+    /// Cycles of FPsPIN's call that reads the core's cycle counter, without the instructions that pass its arguments.
+    /// None if handlers are not written for FPsPIN.
     pub cycle_call: Option<u64>,
 }
 
-/// 104 cycles from one call to the next in the mean of FPsPIN's own runs (examples/udp_ping/data/udp, counter 2), 10 of which are instructions
-/// of the call itself.
+/// Mean distance of two calls in FPsPIN's own runs: 104 cycles (examples/udp_ping/data/udp, counter 2). The call
+/// itself has 10 instructions of these.
 const CYCLE_CALL: u64 = 94;
 
-/// The interface of PsPIN, that of its version for FPGAs, and most clusters of a card with the latter: the host's answers and the runtime have
-/// places for the cores of so many.
+/// The interface of PsPIN, that of its version for FPGAs, and the most clusters of a card with the latter. The host's
+/// answers and the runtime have places for the cores of that many clusters.
 const PSPIN: &str = "pspin";
 const FPSPIN: &str = "fpspin";
 const FPSPIN_CLUSTERS: usize = 2;
@@ -45,19 +47,19 @@ fn interface(reader: &Reader<'_>) -> &'static str {
     reader.section("hpu").choice_or("interface", &["nicety", PSPIN, FPSPIN], "nicety", doc)
 }
 
-/// Whether handlers are written for PsPIN or FPsPIN.
+/// Returns whether handlers are written for PsPIN or FPsPIN.
 pub(super) fn is_pspins(reader: &Reader<'_>) -> bool {
     [PSPIN, FPSPIN].contains(&interface(reader))
 }
 
 impl CommandsSpec {
-    /// The name of the interface that handlers are written for.
+    /// Returns the name of the interface that handlers are written for.
     pub(in crate::spin) const fn interface(&self) -> &'static str {
         if self.cycle_call.is_some() { FPSPIN } else { PSPIN }
     }
 }
 
-/// Reads what goes with the interface of PsPIN, if handlers are written for it.
+/// Reads the keys of PsPIN's interface, if handlers are written for it.
 pub(super) fn read(
     reader: &Reader<'_>,
     memories: &MemorySpec,

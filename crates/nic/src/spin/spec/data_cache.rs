@@ -7,26 +7,26 @@ use nicety_spec::Section;
 /// The data caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataCacheSpec {
-    /// The shape of each.
+    /// The shape of each cache.
     pub shape: CacheShape,
-    /// Whether each core has one of its own; otherwise each cluster has.
+    /// Whether each core has its own cache. Otherwise each cluster has one.
     pub of_core: bool,
-    /// Cycles of a load that finds its line.
+    /// Cycles of a load that hits.
     pub load: u32,
-    /// Cycles of a store that does.
+    /// Cycles of a store that hits.
     pub store: u32,
-    /// How they store.
+    /// The write policy.
     pub writes: Writes,
-    /// What keeps them coherent.
+    /// The coherence protocol.
     pub coherence: Coherence,
-    /// Cycles that an access takes longer for which other caches give their lines up.
+    /// Further cycles of an access for which other caches give up their lines.
     pub invalidate: u32,
-    /// Cycles until an owner has handed its line over.
+    /// Cycles until an owner has handed over its line.
     pub transfer: u32,
 }
 
 impl DataCacheSpec {
-    /// Cycles of an access that finds its line.
+    /// Returns the cycles of an access that hits.
     pub const fn latency(&self, kind: AccessKind) -> u32 {
         if matches!(kind, AccessKind::Load) { self.load } else { self.store }
     }
@@ -35,15 +35,16 @@ impl DataCacheSpec {
 const KEYS: [&str; 10] =
     ["size", "ways", "line", "of", "load", "store", "writes", "coherence", "invalidate", "transfer"];
 
-/// The largest latencies that are worth a cache's model.
+/// The longest latency of the model, in cycles.
 const MOST: u64 = 100_000;
 
-/// Whether there is `[memory.cache]`.
+/// Returns whether `[memory.cache]` is present.
 pub(super) fn is_there(s: &Section<'_>) -> bool {
     KEYS.iter().any(|key| s.has(key))
 }
 
-/// Reads `[memory.cache]`, if it is there. `costs` are those of instructions that do not wait for memory, which are in `section`.
+/// Reads `[memory.cache]`, if it is present. `costs` are the costs of instructions that do not wait for memory, from
+/// `section`.
 pub(super) fn read(s: &Section<'_>, costs: &CycleCosts, section: &str) -> Option<DataCacheSpec> {
     if !is_there(s) {
         return None;
@@ -79,14 +80,14 @@ pub(super) fn read(s: &Section<'_>, costs: &CycleCosts, section: &str) -> Option
         };
     let (invalidate, transfer) = prices(s, writes, coherence);
     if !s.has("size") {
-        // It has no default.
+        // The key has no default.
         return None;
     }
     let shape = indexed(s, bytes, ways, line)?;
     Some(DataCacheSpec { shape, of_core, load, store, writes, coherence, invalidate, transfer })
 }
 
-/// A shape whose sets bits of the address choose.
+/// Returns the shape of a cache indexed by address bits.
 fn indexed(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
     let shape = shape(s, bytes, ways, line)?;
     let set = u64::from(ways) * u64::from(line);
@@ -106,11 +107,11 @@ fn indexed(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheSha
     Some(shape)
 }
 
-/// The prices of ownership, which has no default.
+/// Reads the costs of ownership, which have no defaults.
 fn prices(s: &Section<'_>, writes: Writes, coherence: Coherence) -> (u32, u32) {
     if coherence == Coherence::None {
         if let Some(key) = ["invalidate", "transfer"].into_iter().find(|key| s.has(key)) {
-            // It is one of the section's keys all the same.
+            // The key is known nevertheless.
             s.count(key, 0..=MOST, "");
             s.refuse(
                 key,

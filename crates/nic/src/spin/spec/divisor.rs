@@ -1,6 +1,6 @@
-//! Numbers that divide, for the remedies of errors.
+//! Divisors for the remedies of errors.
 
-/// The divisor of `n` nearest to `wanted`.
+/// Returns the divisor of `n` nearest to `wanted`.
 pub(super) fn divisor_near(n: u64, wanted: u64) -> u64 {
     let divides = |d: &u64| *d > 0 && n.is_multiple_of(*d);
     let below = (1..=wanted.min(n)).rev().find(divides);

@@ -2,24 +2,24 @@
 
 use nicety_spec::Reader;
 
-/// How transfers of the engines share the memories of a card, in beats of `hpu.commands.beat`.
+/// The sharing of a card's memories by transfers of the engines, in beats of `hpu.commands.beat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterconnectSpec {
-    /// Transactions in flight of an engine's reads, or of its writes.
+    /// Transactions in flight for an engine's reads, and for its writes.
     pub transactions: u32,
-    /// Cycles from the last beat of a transaction to the first of one that waited for its end.
+    /// Cycles from the last beat of a transaction to the first beat of one that waited for it.
     pub turn: u64,
-    /// Bytes to whose multiples a burst goes at most.
+    /// Boundary of a burst: a burst ends at a multiple of this many bytes.
     pub burst: u64,
-    /// Cycles between two bursts of an engine, beside their beats.
+    /// Cycles between two bursts of an engine, without their beats.
     pub burst_gap: u64,
-    /// Bursts in flight to the host, and as many from it.
+    /// Bursts in flight to the host, and likewise from it.
     pub host_bursts: u32,
 }
 
 const KEYS: [&str; 5] = ["transactions", "turn", "burst", "burst_gap", "host_bursts"];
 
-/// Reads `[hpu.interconnect]`, if it is there: without it transfers of engines do not wait for one another.
+/// Reads `[hpu.interconnect]`, if it is present. Without it, transfers of engines do not wait for one another.
 pub(super) fn read(reader: &Reader<'_>) -> Option<InterconnectSpec> {
     let s = reader.section("hpu.interconnect");
     if !KEYS.iter().any(|key| s.has(key)) {

@@ -1,4 +1,4 @@
-//! The memory system of the handler processors: where each piece of a handler's memory lies, and the timing there.
+//! The memory system of the handler processors: the level of each piece of a handler's memory, and its timing.
 
 use crate::spin::spec::banks::{self, Divided};
 use crate::spin::spec::cache_shape::shape;
@@ -10,15 +10,15 @@ use nicety_spec::{Reader, Remedy, Section};
 /// A level of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// No memory system: accesses cost what `hpu.cycles` says, and none waits for another.
+    /// No memory system: accesses cost the cycles of `hpu.cycles`, and none waits for another.
     Ideal,
-    /// Memory of a core's own.
+    /// Private memory of a core.
     Core,
     /// Memory of a cluster of cores.
     L1,
     /// Memory of all cores.
     L2,
-    /// Memory behind L2, of all cores.
+    /// Memory of all cores behind L2.
     Device,
 }
 
@@ -26,7 +26,7 @@ impl Level {
     /// All levels, the nearest first.
     pub const ALL: [Level; 5] = [Level::Ideal, Level::Core, Level::L1, Level::L2, Level::Device];
 
-    /// Its name in specs and reports.
+    /// Returns its name in specs and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Ideal => "ideal",
@@ -38,7 +38,7 @@ impl Level {
     }
 }
 
-/// A piece of a handler's memory, which lies in one level.
+/// A piece of a handler's memory. It lies in one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// The handlers' state.
@@ -49,18 +49,18 @@ pub enum Piece {
     Packet,
     /// The stack.
     Stack,
-    /// The program itself, read as data.
+    /// The program's code, read as data.
     Constants,
-    /// What a handler is told of its message or packet.
+    /// A handler's description of its message or packet.
     Arguments,
 }
 
 impl Piece {
-    /// All pieces, as specs list them.
+    /// All pieces, in the order of specs.
     pub const ALL: [Piece; 6] =
         [Piece::State, Piece::Data, Piece::Packet, Piece::Stack, Piece::Constants, Piece::Arguments];
 
-    /// Its key in specs.
+    /// Returns its key in specs.
     pub const fn key(self) -> &'static str {
         match self {
             Piece::State => "state",
@@ -80,9 +80,9 @@ pub struct LevelSpec {
     pub contended: bool,
     /// Its banks.
     pub banks: BankTiming,
-    /// Cycles that an access to another cluster's takes longer.
+    /// Further cycles of an access to another cluster's memory.
     pub remote: u32,
-    /// Whether loads and stores look for their lines in the data caches.
+    /// Whether loads and stores go through the data caches.
     pub cached: bool,
 }
 
@@ -95,76 +95,77 @@ pub struct MemorySpec {
     pub places: [Level; 6],
     /// The levels in use, by [`Level::ALL`].
     pub levels: [Option<LevelSpec>; 5],
-    /// The instruction caches; without them fetching takes no time.
+    /// The instruction caches. Without them, instruction fetches take no time.
     pub instructions: Option<InstructionCacheSpec>,
-    /// The data caches, of levels that are cached.
+    /// The data caches of the cached levels.
     pub cache: Option<DataCacheSpec>,
 }
 
 /// The instruction caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionCacheSpec {
-    /// The shape of each.
+    /// The shape of each cache.
     pub shape: CacheShape,
-    /// Whether each core has one of its own; otherwise each cluster has.
+    /// Whether each core has its own cache. Otherwise each cluster has one.
     pub of_core: bool,
-    /// Cycles of filling in a line, if it waits for nothing.
+    /// Cycles to fill a line, without waits.
     pub fill: u64,
-    /// Cycles for which a line occupies the one port of program memory; 0 where fills do not wait for one another.
+    /// Cycles for which a fill occupies the only port of program memory. 0 where fills do not wait for one another.
     pub line_cycles: u64,
 }
 
 impl MemorySpec {
-    /// The level in which a piece lies.
+    /// Returns the level of a piece.
     pub const fn place(&self, piece: Piece) -> Level {
         self.places[piece as usize]
     }
 
-    /// The timing of a level in use.
+    /// Returns the timing of a level in use.
     pub const fn level(&self, level: Level) -> Option<&LevelSpec> {
         self.levels[level as usize].as_ref()
     }
 
-    /// Whether accesses to a level wait for one another.
+    /// Returns whether accesses to a level wait for one another.
     pub fn contended(&self, level: Level) -> bool {
         self.level(level).is_some_and(|level| level.contended)
     }
 
-    /// Whether a level is behind data caches.
+    /// Returns whether a level is behind data caches.
     pub fn cached(&self, level: Level) -> bool {
         self.level(level).is_some_and(|level| level.cached)
     }
 
-    /// Whether accesses to a level take place in the order of their cycles: those before decide what one takes.
+    /// Returns whether accesses to a level take place in the order of their cycles, because earlier accesses decide
+    /// the time of later ones.
     pub fn in_order(&self, level: Level) -> bool {
         self.contended(level) || self.cached(level)
     }
 
-    /// Whether cores meet in any level.
+    /// Returns whether cores share any level.
     pub fn is_shared(&self) -> bool {
         Level::ALL.into_iter().any(|level| self.in_order(level))
     }
 
-    /// The pieces that cost what `hpu.cycles` says.
+    /// Returns the pieces with the costs of `hpu.cycles`.
     pub fn ideal(&self) -> impl Iterator<Item = Piece> {
         Piece::ALL.into_iter().filter(|piece| self.place(*piece) == Level::Ideal)
     }
 
-    /// The levels that several cores share and in which none waits for another all the same.
+    /// Returns the levels that several cores share without contention.
     pub fn uncontended(&self) -> impl Iterator<Item = Level> {
         let shared = [Level::L1, Level::L2, Level::Device].into_iter();
         shared.filter(|level| self.level(*level).is_some_and(|level| !level.contended))
     }
 }
 
-/// What the memory system has to fit.
+/// The parts of the spec that the memory system must fit.
 pub(super) struct Around {
     pub(super) cores: usize,
     /// Bytes of HPU memory.
     pub(super) memory: u32,
     pub(super) clock_hz: u64,
     pub(super) costs: CycleCosts,
-    /// Whether these are those of `[hpu.overlap]`.
+    /// Whether the cycles are those of `[hpu.overlap]`.
     pub(super) overlaps: bool,
     /// Bytes of a stack, where the cores run handlers written for PsPIN.
     pub(super) pspin_stack: Option<u32>,
@@ -221,7 +222,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
             "cluster",
             "write others of both",
         );
-        // What follows is no fault of its own.
+        // Errors below would only follow from this one.
         cluster = match around.pspin_stack {
             None => cores,
             Some(_) => cluster_near.unwrap_or(cluster.min(cores)),
@@ -258,7 +259,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
 
 const INSTRUCTION_KEYS: [&str; 6] = ["size", "ways", "line", "of", "fill", "port"];
 
-/// Reads `[memory.instructions]`, if it is there.
+/// Reads `[memory.instructions]`, if it is present.
 fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
     if !INSTRUCTION_KEYS.iter().any(|key| s.has(key)) {
         return None;
@@ -279,7 +280,7 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
     Some(InstructionCacheSpec { shape, of_core: of == "core", fill, line_cycles })
 }
 
-/// Documents the key `atomic`, which is read with a default of its own at the core.
+/// The documentation of the key `atomic`. Its default differs at the core.
 const ATOMIC: &str = "cycles of an atomic operation that waits for nothing";
 
 fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
@@ -366,12 +367,12 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
     LevelSpec { contended, banks: timing, remote, cached }
 }
 
-/// Errors between data caches and the levels behind them.
+/// Checks the data caches against the levels behind them.
 fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
     let cached: Vec<Level> = Level::ALL.into_iter().filter(|level| spec.cached(*level)).collect();
     let section = s.section("cache");
     let Some(cache) = spec.cache else {
-        // What is there and wrong has been refused.
+        // A section that is present but invalid has been refused.
         if let Some(level) = cached.first().filter(|_| !data_cache::is_there(&section)) {
             s.section(level.name()).refuse(
                 "cached",
@@ -412,7 +413,8 @@ fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
     }
 }
 
-/// Errors between keys: memories that do not divide into banks, and cores that share a level and cannot be ordered.
+/// Checks keys against one another. Memories must divide into banks, and the model must be able to order the cores
+/// that share a level.
 fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Around) {
     let clusters = (around.cores / spec.cluster.max(1)).max(1) as u64;
     for level in [Level::L1, Level::L2, Level::Device] {
@@ -431,7 +433,7 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Aroun
         let divided = (has_addresses && *contended).then_some(Divided { bytes, memories });
         banks::check(reader, &s.section(level.name()), banks, divided);
     }
-    // Accesses of a cycle take place two picoseconds after one another, by the number of their core.
+    // Accesses of one cycle take place two picoseconds apart, in the order of core numbers.
     let period = 1_000_000_000_000 / around.clock_hz.max(1);
     if spec.is_shared() && 2 * (around.cores as u64 + 2) > period {
         let used = Piece::ALL.into_iter().find(|piece| spec.in_order(spec.place(*piece)));

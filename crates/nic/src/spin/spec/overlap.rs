@@ -28,7 +28,7 @@ const KEYS: [&str; 22] = [
     "float_move",
 ];
 
-/// The latencies of instructions, and how they overlap: with `costs` in order, by default.
+/// Returns the latencies of instructions, and their overlap. The default is in-order execution with `costs`.
 pub(super) fn read(reader: &Reader<'_>, costs: CycleCosts) -> (CycleCosts, Option<Overlap>) {
     let pipelines = ["in-order", "out-of-order"];
     let pipeline = reader.section("hpu").choice_or(
@@ -39,7 +39,7 @@ pub(super) fn read(reader: &Reader<'_>, costs: CycleCosts) -> (CycleCosts, Optio
     );
     let s = reader.section("hpu.overlap");
     if pipeline == "in-order" {
-        // Kept in a spec for those who change the pipeline: it has to be right all the same.
+        // An in-order spec may keep the section for a change of the pipeline. It must be valid nevertheless.
         if KEYS.iter().any(|key| s.has(key)) {
             read_section(&s, costs);
         }

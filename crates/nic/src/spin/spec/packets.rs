@@ -1,4 +1,4 @@
-//! The packet scheduler of a card whose handler processors are in clusters: `[hpu.packets]`.
+//! The packet scheduler of a card with clusters of handler processors: `[hpu.packets]`.
 
 use crate::spin::spec::pspin_map as map;
 use nicety_spec::Reader;
@@ -6,37 +6,39 @@ use nicety_spec::Reader;
 /// Most bytes of a buffer.
 const MOST: u64 = 1 << 30;
 
-/// How packets come to clusters of handler processors, in cycles of their clock.
+/// The path of packets to clusters of handler processors, in cycles of their clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketsSpec {
-    /// Bytes that are moved in a cycle.
+    /// Bytes moved per cycle.
     pub beat: u64,
-    /// From when a packet is whole in the packet buffer until it is assigned to a cluster.
+    /// Cycles from the time at which a packet is whole in the packet buffer to its assignment to a cluster.
     pub schedule: u64,
     /// Latency of a copy to a cluster's memory.
     pub copy: u64,
-    /// From the end of a handler and its commands until its packet has left.
+    /// Cycles from the end of a handler and its commands until its packet has left.
     pub feedback: u64,
-    /// Packets of a cluster, waiting and in handlers.
+    /// Packets in flight in a cluster, waiting or in handlers.
     pub in_flight: u32,
-    /// Bursts that a cluster's copies have in flight.
+    /// Bursts in flight for the copies of a cluster.
     pub copies: u32,
     /// Bytes of a burst.
     pub burst: u64,
-    /// Bytes of a slot, of which a packet takes as many as it needs, in both of the following.
+    /// Bytes of a slot in both of the following memories. A packet takes whole slots.
     pub slot: u64,
     /// Bytes of the packet buffer.
     pub buffer: u64,
     /// Bytes of each cluster's memory for packets.
     pub cluster_buffer: u64,
-    /// Groups of banks of a cluster's L1, of which a beat of DMA occupies one for a cycle; none where it is in no core's way.
+    /// Groups of banks of a cluster's L1. A beat of DMA occupies one group for a cycle. Zero where DMA does not
+    /// contend with cores.
     pub bank_groups: u64,
-    /// Rings in which the slots of a cluster's memory lie, each freed in order; 0 where a packet takes the first free slots.
+    /// Rings for the slots of a cluster's memory. Each ring frees its slots in order. 0 where a packet takes the
+    /// first free slots.
     pub cluster_rings: u64,
-    /// The same of the packet buffer.
+    /// The same for the packet buffer.
     pub buffer_rings: u64,
-    /// Packets that have been assigned to a cluster and wait for slots there, and feedbacks of a cluster that wait for
-    /// the card's scheduler. It takes one of each in a cycle. 0 where it takes any number.
+    /// Packets that are assigned to a cluster and wait for slots there, and feedbacks of a cluster that wait for the
+    /// card's scheduler. It takes one of each per cycle. 0 where it takes any number.
     pub cluster_queue: u32,
 }
 
@@ -126,8 +128,8 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
 }
 
 impl PacketsSpec {
-    /// Refuses buffers that are too small for the longest packet, of so many bytes: it would wait for ever; and those that are
-    /// larger than PsPIN's memory map has room for, where handlers see it.
+    /// Refuses buffers too small for the longest packet of `packet` bytes, which would wait for ever. With PsPIN,
+    /// also refuses buffers larger than their room in the memory map that handlers see.
     pub(super) fn check(&self, reader: &Reader<'_>, packet: u64, pspin: bool) {
         let s = reader.section("hpu.packets");
         let least = packet.next_multiple_of(self.slot);
@@ -168,7 +170,7 @@ impl PacketsSpec {
 
 #[cfg(test)]
 impl PacketsSpec {
-    /// A small card's, without rings, and without groups of banks.
+    /// Returns the scheduler of a small card, without rings and without groups of banks.
     pub(in crate::spin) const fn of_tests() -> PacketsSpec {
         PacketsSpec {
             beat: 64,

@@ -1,26 +1,26 @@
-//! The protection entries of a core that runs handlers written for PsPIN: before a handler the runtime sets one up for each piece
-//! of memory that the handler may access, and any other access stops it.
+//! The protection entries of a core that runs handlers written for PsPIN. Before a handler, the runtime sets up one
+//! entry for each piece of memory that the handler may access. Any other access stops the handler.
 
 use crate::spin::spec::HpuSpec;
 use std::fmt;
 
-/// What a handler may do there.
+/// The accesses that an entry permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Loads, stores and atomic operations.
     Data,
-    /// Loads, and instructions.
+    /// Loads and instruction fetches.
     Code,
 }
 
-/// Whose memory it is.
+/// The owner of a piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The core's own.
+    /// The core.
     Core,
-    /// The message's, or its packet's.
+    /// The message, or its packet.
     Message,
-    /// The program's, which all of its handlers share.
+    /// The program: all of its handlers share the memory.
     Program,
 }
 
@@ -29,13 +29,13 @@ pub enum Owner {
 pub struct Entry {
     /// The piece of memory.
     pub what: String,
-    /// Whose it is.
+    /// The owner of the memory.
     pub owner: Owner,
-    /// What the handler may do there.
+    /// The permitted accesses.
     pub access: Access,
 }
 
-/// The entries of a handler, with variables of its program or without.
+/// Returns the entries of a handler. `variables` says whether its program has variables.
 pub fn entries(hpu: &HpuSpec, variables: bool) -> Vec<Entry> {
     let data = |what: &str, owner| Entry { what: what.to_owned(), owner, access: Access::Data };
     let scratchpads = match hpu.pspin {
@@ -57,17 +57,17 @@ pub fn entries(hpu: &HpuSpec, variables: bool) -> Vec<Entry> {
     entries
 }
 
-/// More entries than a core has.
+/// The error that a handler needs more entries than a core has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooMany {
     needed: Vec<Entry>,
     limit: usize,
 }
 
-/// Checks that a core has entries for a handler.
+/// Checks that a core has enough entries for a handler.
 ///
 /// # Errors
-/// The entries that it would take.
+/// The entries that the handler needs.
 pub fn check(hpu: &HpuSpec, variables: bool) -> Result<(), TooMany> {
     let Some(commands) = hpu.pspin else { return Ok(()) };
     let (needed, limit) = (entries(hpu, variables), commands.protection as usize);

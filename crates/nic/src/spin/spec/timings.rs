@@ -1,35 +1,35 @@
-//! The timing of each piece of a handler's memory inside a slice.
+//! The timing of each piece of a handler's memory within a slice.
 
 use super::{HpuSpec, Level, LevelSpec, Piece};
 use nicety_hpu::{AccessKind, CycleCosts, Region};
 
-/// The timing of a piece of memory inside a slice.
+/// The timing of a piece of memory within a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timing {
-    /// What the core's instructions take.
+    /// The cycles of the core's instructions.
     Plain,
-    /// So many cycles more: of a load, a store, an atomic operation.
+    /// Further cycles of a load, a store and an atomic operation.
     Latency(u32, u32, u32),
-    /// Each access waits for its turn: others may be in its way, or its word tells what it takes.
+    /// Each access waits for its turn: other accesses contend with it, or its address decides its latency.
     InTurn,
 }
 
 /// The timing of each piece of memory.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::spin) struct Timings {
-    /// By [`Piece::ALL`].
+    /// The timing of each piece, by [`Piece::ALL`].
     pieces: [Timing; 6],
-    /// L1 of the core's cluster, that of another one, and L2, for what handlers written for PsPIN have there.
+    /// L1 of the core's own cluster, L1 of another cluster, and L2, for memory of handlers written for PsPIN.
     l1: Timing,
     remote: Timing,
     l2: Timing,
-    /// Which pieces are in L1 whose banks DMA uses, and whether L1 is one.
+    /// Whether each piece, and L1 itself, is in an L1 with banks that DMA uses.
     beside_dma: [bool; 6],
     l1_beside_dma: bool,
 }
 
-/// The cycles of an instruction itself that accesses memory in this way, which are part of what its access takes. LR, which is a
-/// load, takes as much longer than in ideal memory as a load does.
+/// Returns the cycles of the instruction itself in an access of this kind. They are part of the access's latency. LR
+/// is a load: it takes as much longer than in ideal memory as a load does.
 pub(in crate::spin) const fn own_cycles(costs: &CycleCosts, kind: AccessKind) -> u16 {
     match kind {
         AccessKind::Load => costs.load,
@@ -39,7 +39,7 @@ pub(in crate::spin) const fn own_cycles(costs: &CycleCosts, kind: AccessKind) ->
 }
 
 impl Timings {
-    /// For accesses that the card makes on a handler's behalf.
+    /// For accesses that the card makes on behalf of a handler.
     pub(in crate::spin) const NONE: Timings = Timings {
         pieces: [Timing::Plain; 6],
         l1: Timing::Plain,
@@ -69,7 +69,7 @@ impl Timings {
         Timings {
             pieces: Piece::ALL.map(|piece| {
                 let level = hpu.memories.place(piece);
-                // Words of HPU memory may be in another cluster's.
+                // Words of HPU memory may be in another cluster's memory.
                 let farther = hpu.memories.level(level).is_some_and(|level| level.remote > 0);
                 match farther && clusters && matches!(piece, Piece::State | Piece::Data) {
                     true => Timing::InTurn,
@@ -84,30 +84,30 @@ impl Timings {
         }
     }
 
-    /// Whether accesses to a piece wait for their turns.
+    /// Returns whether accesses to a piece wait for their turns.
     pub(in crate::spin) fn waits(&self, piece: Piece) -> bool {
         self.pieces[piece as usize] == Timing::InTurn
     }
 
-    /// Whether those to any piece do.
+    /// Returns whether accesses to any piece wait for their turns.
     pub(in crate::spin) fn in_turn(&self) -> bool {
         self.pieces.contains(&Timing::InTurn)
     }
 
-    /// A region with the timing of its piece.
+    /// Returns a region with the timing of its piece.
     #[inline]
     pub(in crate::spin) const fn apply<'a>(&self, piece: Piece, region: Region<'a>) -> Region<'a> {
         let region = self.pieces[piece as usize].of(region);
         if self.beside_dma[piece as usize] { region.beside_dma() } else { region }
     }
 
-    /// The same for a part of L1, of the core's own cluster or another one.
+    /// Returns a region with the timing of L1: that of the core's own cluster, or of another one.
     pub(in crate::spin) const fn apply_l1<'a>(&self, own: bool, region: Region<'a>) -> Region<'a> {
         let region = if own { self.l1.of(region) } else { self.remote.of(region) };
         if own && self.l1_beside_dma { region.beside_dma() } else { region }
     }
 
-    /// The same for a part of L2.
+    /// Returns a region with the timing of L2.
     pub(in crate::spin) const fn apply_l2<'a>(&self, region: Region<'a>) -> Region<'a> {
         self.l2.of(region)
     }

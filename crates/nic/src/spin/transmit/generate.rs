@@ -1,8 +1,8 @@
-//! A packet generator: a card that sends packets without a host, as fast as its link allows, and drops what it
-//! receives.
+//! A packet generator: a card that sends packets without a host, as fast as its link allows, and drops received
+//! packets.
 //!
-//! It is the tester of a laboratory: the full line rate, without a host or a bus that could be too slow. Its packets
-//! go through the port like any other, so the receiver's credits throttle it.
+//! It is a laboratory's tester: it sends at full line rate, not limited by a host or a bus. Its packets use the port
+//! like any others, so the receiver's credits throttle it.
 
 use crate::parts::{Due, Offered, Pace};
 use crate::spin::Card;
@@ -30,7 +30,7 @@ pub struct Generated {
     pub messages: u64,
 }
 
-/// The target of packets that are messages each.
+/// The target of single-packet messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The node.
@@ -42,8 +42,8 @@ pub struct Target {
 }
 
 impl Card {
-    /// The time between the starts of packets of this size at line rate: the gap between messages or the time of the
-    /// bytes, whichever is longer.
+    /// Returns the time between the starts of packets of this size at line rate. This is the longer of the gap
+    /// between messages and the time of the bytes.
     pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
         self.port.serialisation(packet_bytes).max(self.spec.send_gap)
     }
@@ -83,9 +83,9 @@ impl Card {
         }
     }
 
-    /// Sends packets, each a message, when they are due, or as soon after that as the receiver lets it. `next` writes a
-    /// packet's payload, and says when it is due; none at the end. Nothing is sent once `over` is true. From now on the card drops
-    /// every packet that it receives.
+    /// Sends single-packet messages when they are due, or as soon after that as the receiver's credits allow. `next`
+    /// writes a packet's payload and returns its due time, or none at the end. Sends no packet once `over` is true.
+    /// From now on the card drops every packet that it receives.
     ///
     /// # Panics
     /// When a packet is empty, or longer than the card's packets.

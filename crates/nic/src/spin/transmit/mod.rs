@@ -1,4 +1,4 @@
-//! The transmit path: one send engine, one message after another, packet after packet.
+//! The transmit path: one send engine, one message at a time, packet after packet.
 
 pub(super) mod generate;
 pub(super) mod reply_timeout;
@@ -15,17 +15,17 @@ use nicety_types::{
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Packets of a message that are put on the link at a time, where nobody can tell: more take more memory at once.
+/// Packets of a message put on the link at a time, where this is unobservable. More would take more memory at once.
 const AT_ONCE: u64 = 4;
 
-/// The send engine: it begins a message at max(start of the previous one + gap, end of its bytes).
+/// The send engine. It starts a message at max(start of the previous one + gap, end of its bytes).
 pub(in crate::spin) struct SendEngine {
     turn: Pool,
     gap: Duration,
     last_start: Cell<Option<Time>>,
-    /// When the last packet of the previous message begins.
+    /// The time at which the last packet of the previous message begins.
     last_packet: Cell<Time>,
-    /// How long messages have had it: the gap, or the link where that takes longer.
+    /// The time for which messages have had the engine: the gap, or the time on the link where that is longer.
     pub(in crate::spin) busy: Cell<Duration>,
 }
 
@@ -38,9 +38,9 @@ impl SendEngine {
 
 /// The source of a message's bytes.
 pub(in crate::spin) enum Bytes {
-    /// Host memory, streaming over the bus.
+    /// Host memory, streamed over the bus.
     Host { memory: HostPart, transfer: Transfer },
-    /// The card; available since the end of the path.
+    /// The card. The bytes are available at the end of the path.
     Card { payload: Payload, path: Path },
 }
 
@@ -51,18 +51,18 @@ pub(in crate::spin) struct HostPart {
     pub(in crate::spin) start: u64,
     /// Bytes.
     pub(in crate::spin) length: u64,
-    /// The operand of a conditional or masked swap, which precedes the bytes and comes with the command.
+    /// The operand of a conditional or masked swap. It precedes the bytes and comes with the command.
     pub(in crate::spin) operand: Operand,
 }
 
 impl HostPart {
-    /// The memory read by an operation of the interface.
+    /// Returns the memory read by an operation of the interface.
     pub(in crate::spin) const fn of(out: &Outgoing) -> HostPart {
         let sends = out.header.payload_bytes() > 0;
         HostPart { start: out.start, length: if sends { out.header.length } else { 0 }, operand: out.operand }
     }
 
-    /// Memory without an operand.
+    /// Returns memory without an operand.
     pub(in crate::spin) const fn at(start: u64, length: u64) -> HostPart {
         HostPart { start, length, operand: Operand::NONE }
     }
@@ -71,7 +71,7 @@ impl HostPart {
 impl Bytes {
     async fn packet(&self, offset: u64) -> Flight {
         match self {
-            // A swap's operand comes with the command, so there may be less to fetch than to send.
+            // A swap's operand comes with the command, so the fetch may be shorter than the message.
             Bytes::Host { memory, transfer } if !memory.operand.as_slice().is_empty() => {
                 transfer.packet(0).await
             }
@@ -86,13 +86,13 @@ pub(in crate::spin) struct Leaving {
     pub(in crate::spin) message: MessageId,
     pub(in crate::spin) header: Header,
     pub(in crate::spin) bytes: Bytes,
-    /// The report for when it has been sent.
+    /// The report due when it has been sent.
     pub(in crate::spin) report: Option<Report>,
     /// Its slot in the send queue of handlers.
     pub(in crate::spin) place: Option<Permit>,
 }
 
-/// The report for when the last byte of a message has been handed to the link.
+/// The report due when the last byte of a message has been handed to the link.
 #[derive(Clone, Copy)]
 pub(in crate::spin) enum Report {
     /// The end of one of the interface's own operations.
@@ -104,14 +104,14 @@ pub(in crate::spin) enum Report {
 }
 
 impl Card {
-    /// A number for the next message or command of this node.
+    /// Returns a number for the next message or command of this node.
     pub(in crate::spin) fn next_message(&self) -> MessageId {
         let sequence = self.messages.get();
         self.messages.set(sequence + 1);
         MessageId { source: self.node, sequence }
     }
 
-    /// Begins a message's record; `base` is its sender's path before the post.
+    /// Starts a message's record. `base` is its sender's path before the post.
     pub(in crate::spin) fn record_sent(&self, message: MessageId, header: &Header, by: Starter, base: &Path) {
         let (kind, bytes) = match header.kind {
             HeaderKind::Put => ("put", header.length),
@@ -125,7 +125,7 @@ impl Card {
         self.recorder.sent(message, header.target, bytes, kind, by, base);
     }
 
-    /// The card starts an operation of the interface by itself.
+    /// Starts an operation of the interface on the card's own initiative.
     pub(in crate::spin) fn start(self: &Rc<Card>, out: &Outgoing, path: Path, by: Starter) {
         let report = Some(Report::Sent(out.operation));
         if out.header.kind == HeaderKind::Get {
@@ -135,7 +135,7 @@ impl Card {
         self.sim.spawn(self.clone().fetch_and_send(out.header, memory, report, None, path, by));
     }
 
-    /// Sends this card an unexpected message once more, out of the overflow entry's memory.
+    /// Redelivers an unexpected message to this card from the overflow entry's memory.
     pub(in crate::spin) fn redeliver(self: &Rc<Card>, header: Header, start: u64, path: Path) {
         if header.length == 0 {
             return self.send_from_card(header, Payload::empty(), None, None, path, Starter::Card);
@@ -174,7 +174,7 @@ impl Card {
         let message = self.next_message();
         self.record_sent(message, &header, by, &path);
         let HostPart { start, length, operand } = memory;
-        // A swap is one item, and fetched in one piece, whatever packets it is sent in.
+        // A swap is one item, fetched in one piece, whatever its packets.
         let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
         let transfer = self.dma.bus().read(message, start, length, packet_bytes, path.clone()).await;
         let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
@@ -273,15 +273,15 @@ impl Card {
             Report::Count(ct) => {
                 let by = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
                 self.with_effects_of(Some(message), handed, |interface, effects| {
-                    // If the host has unlinked the entry and freed its counter since, there is nothing to count.
+                    // If the host has unlinked the entry and freed its counter meanwhile, there is nothing to count.
                     let _ = interface.ct_inc(ct, by, effects);
                 });
             }
         }
     }
 
-    /// Whether nobody can tell if a packet with some of these bytes is put on the link before it begins: its bytes stay as they
-    /// are, and its start is not recorded.
+    /// Returns whether an early launch of a packet with these bytes is unobservable: its bytes cannot change, and its
+    /// start is not recorded.
     fn is_unseen(&self, bytes: &Bytes) -> bool {
         let fixed = match bytes {
             Bytes::Host { memory, .. } => {
@@ -292,7 +292,7 @@ impl Card {
         fixed && !self.recorder.keeps(Level::Packets)
     }
 
-    /// The bytes of a packet, from the host memory of its message.
+    /// Returns the bytes of a packet, from the host memory of its message.
     fn read_part(&self, memory: &HostPart, offset: u64, length: u64) -> Payload {
         let operand = memory.operand.as_slice();
         if operand.is_empty() {

@@ -1,10 +1,11 @@
-//! Timeouts of replies. A reply or an acknowledgement that its card has given up, or that a failed card would have
-//! sent, fails at the initiator that waits for it.
+//! Timeouts of replies. If a card has given up a reply or an acknowledgement, or has failed before it could send one,
+//! the operation fails at the initiator.
 //!
-//! With reliable transport a card gives up after [`Wire::patience`](crate::parts::transport::Wire::patience). An initiator
-//! that has waited that long without any reply probes the targets; the operations on a target that is gone, or has
-//! given up, have failed. A target that answers the probe may take its time: it is probed again after the same time,
-//! as often in a row as timeouts are borne. If nothing at all happens in between, nothing will, and probing ends, so
+//! With reliable transport a card gives up after [`Wire::patience`](crate::parts::transport::Wire::patience). An
+//! initiator that has waited that long without any reply probes the targets. The operations on a target that is gone,
+//! or has given up, have failed. A target that answers the probe may take its time. It is probed again after the same
+//! time, up to the number of tolerated timeouts in a row. If nothing at all happens in between, nothing ever will. So
+//! probing ends, and a run without progress can end.
 //! that a run without progress can end.
 
 use crate::spin::Card;
@@ -29,7 +30,7 @@ impl Answers {
         Answers { changed: Signal::new(sim), changes: Cell::new(0), resting: Cell::new(false) }
     }
 
-    /// The number of pending operations has changed.
+    /// Notes a change in the number of pending operations.
     pub(in crate::spin) fn count(&self, before: u32, after: u32) {
         if before == after {
             return;
@@ -42,7 +43,7 @@ impl Answers {
 }
 
 impl Card {
-    /// Watches over operations whose answers are to come.
+    /// Watches operations with outstanding answers.
     pub(in crate::spin) async fn watch_answers(self: Rc<Card>, patience: Duration) {
         let Answers { changed, changes, resting } = &self.answers;
         let unanswered = || self.interface.borrow().unanswered_operations();
@@ -73,7 +74,7 @@ impl Card {
         }
     }
 
-    /// Nothing comes from a card any more.
+    /// Fails the operations that wait for an answer of `peer`.
     fn fail_answers(self: &Rc<Card>, peer: NodeId) {
         let lost: Vec<(OperationHandle, bool)> = {
             let interface = self.interface.borrow();
@@ -94,7 +95,7 @@ impl Card {
         }
     }
 
-    /// Of a reply that has begun to arrive the rest does not come.
+    /// Ends a reply that has begun to arrive: its other packets will not arrive.
     fn cut_reply(self: &Rc<Card>, operation: OperationHandle) {
         let place = self.incoming.borrow_mut().cut(operation, self.sim.now());
         if let Some(place) = place {

@@ -25,7 +25,7 @@ fn bytes_go_both_ways() {
 
 /// The path of one direct message to a waiting reader, by hand from the shipped spec.
 ///
-/// PCI Express, generation 3 x8: 7.877 GB/s, 126.95 ps a byte; a crossing takes 250 ns. A doorbell is 4 + 24 bytes, a
+/// PCI Express, generation 3 x8: 7.877 GB/s, 126.95 ps a byte. A crossing takes 250 ns. A doorbell is 4 + 24 bytes, a
 /// read request 24, a completion of 64 bytes 84, a written mailbox 88, an MSI-X message 28. A cycle is 5000/3 ps.
 #[test]
 fn a_path_says_where_the_time_went() {

@@ -1,4 +1,4 @@
-//! Synchronisation of the two ends: neither continues before the other has come, and both receive errors.
+//! Synchronisation of the two ends: neither continues before the other has arrived, and both receive errors.
 
 use super::script::Step;
 use super::{Host, from};
@@ -27,7 +27,7 @@ fn a_sender_waits_for_its_reader() {
         let mut path = from(&sim);
         device.send(&mut path, channel, &[1, 2, 3, 4, 5, 6, 7, 8], None).await.unwrap();
         assert!(sim.now() > Time::ZERO + Duration::from_us(6000), "{}", sim.now());
-        // All that time is the receiver's, beside the message's own.
+        // All of that time is the receiver's, except the message's own.
         let own = path.at().since(path.origin()).saturating_sub(path.total(stages::RECEIVER));
         assert!(own < Duration::from_us(16), "{own}");
         assert_eq!(path.stages().map(|(_, time)| time).sum::<Duration>(), path.at().since(path.origin()));
@@ -95,7 +95,7 @@ fn a_writer_waits_for_its_receiver_and_the_other_way_round() {
 
 #[test]
 fn a_blocked_channel_blocks_no_other() {
-    // More senders without a reader than there are managers, and one with a reader.
+    // More senders without a reader than managers, and one with a reader.
     let mut host = Host::new(&["managers.read=2", "managers.write=2"]);
     host.load(0, 1);
     let steps: Vec<_> = (0..6).map(Step::Register).chain([Step::Read(5, 4, 0, None)]).collect();
@@ -183,7 +183,7 @@ fn timeouts_end_calls_at_both_ends() {
         let (soon, late) = (Some(Duration::from_us(100)), Err(ChannelError::Failed(Failure::Timeout)));
         let begun = sim.now();
         assert_eq!(device.send(&mut path, channel, &[1; 8], soon).await, late);
-        // The sender has to ask the card, which takes as long as a message.
+        // The sender has to query the card. This takes the time of a message.
         assert!(sim.now().since(begun) < Duration::from_us(130), "{}", sim.now().since(begun));
         assert_eq!(device.send_indirect(&mut path, channel, buffer, 8, soon).await, late);
         assert_eq!(device.receive(&mut path, channel, 8, soon).await.map(|_| ()), late);
@@ -263,7 +263,7 @@ fn selections_take_the_first_channel_with_a_message() {
             channels.push(device.subscribe(&mut path, target).await.unwrap());
         }
         for round in 0..3u8 {
-            // The process replies to one after another, and each reply comes from the channel that asked.
+            // The process replies to one after another. Each reply comes from the requesting channel.
             for (number, &channel) in channels.iter().enumerate() {
                 let bytes = [round * 16 + number as u8; 16];
                 device.send(&mut path, channel, &bytes, None).await.unwrap();

@@ -1,4 +1,4 @@
-//! Messages between hosts with failing transfers and dropped sends: their resources are freed, and others continue.
+//! Messages between hosts with failing transfers and dropped sends. Their resources are freed, and others continue.
 
 use super::messages::{Node, pair, pattern};
 use nicety_kernel::{Signal, timeout};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 const END: u64 = LARGEST_TAG;
 const ROOM: usize = 400_000;
 
-/// The errors that a message may have when transfers fail, or its sender has been dropped.
+/// Returns the errors that a message may have when transfers fail or its sender has been dropped.
 fn expected(error: &MessageError) -> bool {
     matches!(
         error,
@@ -24,7 +24,7 @@ fn expected(error: &MessageError) -> bool {
     )
 }
 
-/// Both hosts send these messages to each other, each from its own thread, which gives up after some time, and
+/// Both hosts send these messages to each other, each from its own thread, which gives up after some time. They
 /// receive until the last one. Returns the numbers of failed sends and receives.
 fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, u32) {
     let (may_fail, errors) = (errors > 0, format!("dma.errors={errors} %"));
@@ -55,7 +55,7 @@ fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, 
         let last = node.clone();
         node.sim.clone().spawn_program("last", async move {
             ended.wait_until(|| left.get() == 0).await;
-            // More than lanes and windows have room for, so that all of them must be free.
+            // More than lanes and windows have room for. So all of them must be free.
             for number in 0..2 * WINDOW as usize {
                 let address = last.buffer(&pattern(40 + number, 7));
                 let mut path = Path::from(last.sim.now());
@@ -114,7 +114,7 @@ proptest! {
 fn a_transfer_that_fails_ends_its_message_at_both_hosts() {
     let messages = vec![(200_000, None); 20];
     let (sends, receives) = exchange(&messages, 3, 1);
-    // Each of two times twenty messages has 49 pages to the card, and as many to the other host.
+    // Each of the forty messages has 49 pages to the card, and 49 to the other host.
     assert!(sends > 10 && receives > sends, "{sends} sends and {receives} receives failed");
 }
 

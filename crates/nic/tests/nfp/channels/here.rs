@@ -1,4 +1,4 @@
-//! Messages of a host to itself: its library and its CPUs copy them, and the card takes no part.
+//! Messages of a host to itself. Its library and its CPUs copy them, without the card.
 
 use super::messages::pair;
 use super::recording::rows;
@@ -10,7 +10,7 @@ use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A host without a network.
+/// Returns a host without a network.
 fn alone() -> (Host, Rc<Messenger>) {
     let host = Host::recorded(&[]);
     let messenger = Messenger::install(&host.sim, &host.card, 1).unwrap();
@@ -21,7 +21,7 @@ fn pattern(len: u64) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 250) as u8).collect()
 }
 
-/// A buffer with these bytes.
+/// Returns a buffer with these bytes.
 fn buffer(host: &Host, bytes: &[u8]) -> u64 {
     let address = host.memory.allocate(bytes.len() as u64).unwrap().address();
     host.memory.write(address, bytes).unwrap();
@@ -32,22 +32,21 @@ fn bytes(memory: &nicety_host::Memory, address: u64, len: u64) -> Vec<u8> {
     memory.peek(address, len).unwrap().into_buffer().unwrap().to_vec()
 }
 
-/// The stages of a path, in picoseconds.
+/// Returns the stages of a path, in picoseconds.
 fn parts(path: &Path) -> Vec<(Stage, u64)> {
     path.stages().map(|(stage, time)| (stage, time.ps())).collect()
 }
 
 /// `library.call` of the shipped spec.
 const LIBRARY: u64 = 50_000;
-/// The first line of a copy from memory, by `host.memory_latency`.
+/// The time of a copy's first line from memory, by `host.memory_latency`.
 const LINE: u64 = 51_000;
 /// `kernel.wake`.
 const WAKE: u64 = 3_800_000;
 
-/// 4 KiB that no cache holds, by hand: the first line after 51 ns; the other 63, ten at a time, take six times that
-/// again, more than the 102.4 ns of 256 cycles or the 50.9 ns of 8 KiB at 150 GiB/s. There are no further costs when
-/// the receive is posted first.
-/// the receive is there.
+/// An uncached copy of 4 KiB, by hand. The first line takes 51 ns. The other 63, ten at a time, take six times that
+/// again. This is more than the 102.4 ns of 256 cycles or the 50.9 ns of 8 KiB at 150 GiB/s. There are no further
+/// costs when the receive is posted first.
 #[test]
 fn a_receive_that_is_there_is_filled_by_the_sender() {
     let (mut host, messenger) = alone();
@@ -66,7 +65,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
         assert_eq!(bytes(&memory, back + 4096, 904), [0; 904]);
     });
     host.run();
-    // The lines of both buffers, once each, and nothing that a card would have moved.
+    // The lines of both buffers, once each, without the traffic of a card.
     let traffic = host.memory.traffic();
     assert_eq!((traffic.read, traffic.written - 4096 - 5000), (4096, 4096));
     assert_eq!(host.card.channel_counters(), Default::default());
@@ -77,7 +76,7 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
     assert_eq!(rows[0].stages.as_deref(), Some(&stages[..]));
 }
 
-/// A short one goes through its envelope, so that its sender continues: the sender copies a line in, the receiver
+/// A short message uses its envelope, so that its sender continues. The sender copies a line in, and the receiver
 /// copies it out.
 #[test]
 fn a_short_message_waits_for_its_receive_and_not_its_sender() {
@@ -87,7 +86,7 @@ fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     host.thread(move |_, sim| async move {
         let mut path = from(&sim);
         messenger.send(&mut path, 0, 9, out, INLINE).await.unwrap();
-        // Two cycles of 400 ps behind the line.
+        // Two cycles of 400 ps after the line.
         let sent = [(Stage::LIBRARY, LIBRARY), (Stage::COPY, LINE + 800)];
         assert_eq!(parts(&path), sent);
         memory.write(out, &[0; INLINE as usize]).unwrap();
@@ -108,10 +107,10 @@ fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     assert_eq!(rows[0].stages.as_deref(), Some(&stages[..]));
 }
 
-/// A thread that slept during the copy is woken by the kernel.
+/// The kernel wakes a thread that slept during the copy.
 #[test]
 fn a_thread_that_slept_is_woken() {
-    /// The second thread comes at 10 us.
+    /// The second thread begins at 10 us.
     const COPIED: u64 = 10_000_000 + LIBRARY + 7 * LINE;
     for late in [true, false] {
         let (mut host, messenger) = alone();
@@ -164,7 +163,7 @@ fn a_message_without_room_fails_at_both_ends() {
     host.run();
 }
 
-/// As with any other host, only a window of messages waits; receives free its places.
+/// As with any other host, at most a window of messages waits. Receives free their places.
 #[test]
 fn waiting_messages_are_bounded() {
     let (mut host, messenger) = alone();
@@ -188,7 +187,7 @@ fn waiting_messages_are_bounded() {
     host.run();
 }
 
-/// Neither a send to itself nor a receive from itself starts the forwarding processes; a receive from any host does.
+/// Neither a send to itself nor a receive from itself starts the forwarding processes. A receive from any host does.
 #[test]
 fn the_microengines_stay_free() {
     let (mut world, [a, b]) = pair(&crate::nfp::spec(&[]), 1);
@@ -209,8 +208,8 @@ fn the_microengines_stay_free() {
     assert_eq!([a, b].map(|node| node.messenger.is_started()), [false, true]);
 }
 
-/// A short message whose receive is posted is copied once: after the first line, three lines at 150 GiB/s (parts of
-/// two are read, of one written), which take longer than two cycles.
+/// A short message with a posted receive is copied once. After the first line, three lines follow at 150 GiB/s (parts
+/// of two are read, and parts of one are written). They take longer than two cycles.
 #[test]
 fn a_short_message_to_a_receive_is_copied_once() {
     let (mut host, messenger) = alone();

@@ -35,8 +35,8 @@ fn pages_go_there_and_back() {
     }
 }
 
-/// The path of an indirect message of a page to a waiting reader, by hand: as a direct one, and in addition pages,
-/// the request for the address, and DMA.
+/// The path of an indirect message of a page to a waiting reader, by hand. It is that of a direct message, plus
+/// pages, the request for the address, and DMA.
 #[test]
 fn a_path_says_where_the_time_went() {
     let mut host = Host::new(&[]);
@@ -52,11 +52,11 @@ fn a_path_says_where_the_time_went() {
         let parts: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();
         let wire = |bytes: u64| (bytes * 130_000).div_ceil(8 * 128);
         let cycles = |cycles: u64| (cycles * 5000).div_ceil(3);
-        // Read requests of 24 bytes; a page comes in 16 completions of 256 bytes and 20 more, and between them go an
-        // Ack and an UpdateFC of 8 bytes each.
+        // Read requests of 24 bytes. A page arrives in 16 completions of 256 bytes, each plus 20. An Ack and an
+        // UpdateFC of 8 bytes each go between them.
         let page = 16 * wire(276) + 2 * wire(8);
         let fetch = |answer: u64| wire(24) + 500_000 + answer;
-        // CTM takes 8 bytes a cycle, from the first completion on, and the page comes faster; it begins at a whole
+        // CTM takes 8 bytes a cycle from the first completion on, and the page arrives faster. CTM begins at a whole
         // cycle.
         let stored = path.total(stages::CARD_MEMORY).ps();
         let behind = cycles(511 + 75) - (page - wire(276));
@@ -99,10 +99,10 @@ fn lists_of_six_pages_follow_each_other() {
     assert_eq!((kernel.pages_pinned, kernel.unpins, kernel.interrupts), (13, 1, 4));
 }
 
-/// The time of a further list of pages, for a single channel: the manager repeats its steps.
+/// The time of a further list of pages, for a single channel. The manager repeats its steps.
 #[test]
 fn the_managers_steps_recur_for_each_list() {
-    // Cycles of a manager: fetch, ask or collect, six DMAs in parallel, push.
+    // Cycles of a manager: fetch, request or collect, six parallel DMAs, push.
     for (process, asks) in [("channels_read_ind", 2162), ("channels_write_ind", 89)] {
         let manager = |lists: u32| {
             let mut host = Host::new(&[]);
@@ -178,7 +178,7 @@ fn a_message_is_given_up_at_both_ends() {
         assert_eq!(device.send_indirect(&mut path, channel, buffer, 50_000, None).await, given_up);
         assert_eq!(device.receive_indirect(&mut path, channel, buffer, 50_000, None).await, given_up);
         assert_eq!(*memory.read(buffer, 4).unwrap().into_buffer().unwrap(), [1; 4]);
-        // The managers are free again, and direct messages need no DMA.
+        // The managers are free again. Direct messages need no DMA.
         device.send(&mut path, channel, &[1, 2, 3], None).await.unwrap();
     });
     host.run();

@@ -22,7 +22,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Memory with these bytes in it.
+    /// Returns memory with these bytes in it.
     pub(super) fn buffer(&self, bytes: &[u8]) -> u64 {
         let address = self.memory.allocate(bytes.len() as u64).unwrap().address();
         self.memory.write(address, bytes).unwrap();
@@ -34,7 +34,7 @@ impl Node {
     }
 }
 
-/// A card in a network, and its host's memory.
+/// Returns a card in a network, and its host's memory.
 pub(super) fn card(
     world: &World<Symbol>,
     spec: &NfpSpec,
@@ -48,7 +48,7 @@ pub(super) fn card(
     (card, memory)
 }
 
-/// Two hosts on a link.
+/// Returns two hosts on a link.
 pub(super) fn pair(spec: &NfpSpec, seed: u64) -> (World<Symbol>, [Node; 2]) {
     let mut world = World::new(Config { seed, ..Config::default() });
     let nodes = [world.add_node(), world.add_node()];
@@ -150,7 +150,7 @@ fn a_host_that_does_not_receive_delays_its_sender_only() {
             count.set(count.get() + 1);
         }
     });
-    // A message in the other direction meanwhile.
+    // A message in the other direction at the same time.
     let receiver = a.clone();
     a.sim.spawn_program("receiver", async move {
         let (address, mut path) = (receiver.buffer(&[0; 1000]), Path::from(Time::ZERO));
@@ -234,7 +234,8 @@ fn the_parts_of_a_ping_pong_add_up() {
     }
 }
 
-/// Also of the first message, with which the processes of both cards start, and of those that collide with credits.
+/// This also holds for the first message, with which the processes of both cards start, and for messages that collide
+/// with credits.
 #[test]
 fn the_path_of_every_round_trip_is_its_initiators() {
     for late in [0, 3] {
@@ -375,7 +376,7 @@ fn a_card_that_is_too_small_says_of_what() {
     }
 }
 
-/// A large message keeps the link busy: loading a chunk, sending the previous one, and handing over the one before
+/// A large message keeps the link busy. Loading a chunk, sending the previous one, and handing over the one before
 /// that overlap.
 #[test]
 fn chunks_overlap() {
@@ -392,17 +393,17 @@ fn chunks_overlap() {
         b.messenger.received(&mut path, posted).await.unwrap();
         assert_eq!(b.bytes(address, BYTES), pattern(BYTES, 1));
         let gbps = 8.0 * BYTES as f64 / (b.sim.now().ps() as f64 / 1000.0);
-        // One after another they would reach 3; loading is the slowest.
+        // Serial steps would reach 3. Loading is the slowest.
         assert!((5.0..9.6).contains(&gbps), "{gbps}");
     });
     world.run().unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A message of a random program: source, destination, bytes, and the sender's delay before it.
+/// A message of a random program: source, destination, bytes, and the delay before its send.
 type Sent = (u32, u32, usize, u32);
 
-/// Three hosts around a switch post receives for all of these, each in its own order, and send; returns the end of
-/// the run.
+/// Three hosts around a switch post receives for all of these messages, each in its own order, and send. Returns the
+/// end of the run.
 fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
     let spec = crate::nfp::spec(&[]);
     let mut world: World<Symbol> = World::new(Config { seed: 1, shards, ..Config::default() });

@@ -39,7 +39,7 @@ impl Host {
         Host::seeded(&spec(overrides), 1)
     }
 
-    /// A host whose messages are recorded.
+    /// Returns a host with recorded messages.
     pub(crate) fn recorded(overrides: &[&str]) -> Host {
         Host::with(&spec(overrides), 1, &Recorder::new(Level::Messages, 10_000))
     }
@@ -74,7 +74,7 @@ impl Host {
         self.sim.spawn_program("thread", thread(self.card.open(), self.sim.clone()));
     }
 
-    /// Runs to the end, at which all resources must be free.
+    /// Runs to the end. All resources must be free then.
     pub(crate) fn run(&mut self) -> Time {
         let end = self.world.run().unwrap_or_else(|error| panic!("{error}")).end;
         self.check_free();
@@ -88,7 +88,7 @@ impl Host {
         }
     }
 
-    /// The return value of the process on a microengine.
+    /// Returns the return value of the process on a microengine.
     pub(crate) fn returned(&self, core: usize) -> i32 {
         match self.card.processor().outcome(core, 0) {
             Some(Outcome::Returned(value)) => value as i32,
@@ -97,7 +97,7 @@ impl Host {
     }
 }
 
-/// A path that begins now.
+/// Returns a path that begins now.
 pub(crate) fn from(sim: &Sim) -> Path {
     Path::from(sim.now())
 }

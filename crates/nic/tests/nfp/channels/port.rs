@@ -14,13 +14,13 @@ fn call() -> [u32; 2] {
     [ecall(), ret()]
 }
 
-/// A card and its node's handle on time.
+/// A card, and its node's simulation handle.
 struct Node {
     sim: Sim,
     card: Rc<Card>,
 }
 
-/// Two cards on a link, with nothing on them.
+/// Returns two cards on a link, without programs.
 fn pair(spec: &NfpSpec) -> (World<Symbol>, [Node; 2]) {
     let mut world = World::new(Config::default());
     let nodes = [world.add_node(), world.add_node()];
@@ -45,7 +45,7 @@ fn returned(card: &Card) -> u32 {
 
 #[test]
 fn a_frame_takes_its_time() {
-    // Cycles until the port has read the memory: 75 to send, then EMEM, 325 and a cycle for each further 8 bytes.
+    // Cycles until the port has read the memory: 75 to send, then for EMEM 325 and a cycle for each further 8 bytes.
     for (head, body, in_memory) in
         [(16u32, 1484u32, 325 + 185), (4, 0, 0), (46, 0, 0), (47, 0, 0), (0, 8, 325)]
     {
@@ -61,9 +61,9 @@ fn a_frame_takes_its_time() {
         b.sim.spawn_program("receiver", async move {
             assert_eq!(card.processor().finished(0, 0).await, Ok(head + body));
             let cycle_ps = |cycle: u64| (cycle * 5000).div_ceil(3);
-            // 38 bytes beside the payload, which is padded to 46; 800 ps a byte, and the wire.
+            // 38 bytes beside the payload, which is padded to 46, at 800 ps a byte, and the wire.
             let wire = (u64::from(head + body).max(46) + 38) * 800 + 33_400;
-            // 75 cycles to give it to the process; from the next whole cycle on 10 until the process sees it, and 3
+            // 75 cycles to give it to the process. From the next whole cycle on, 10 until the process sees it, and 3
             // to return.
             let given = cycle_ps(arrived) + wire + 125_000;
             let end = (given * 3).div_ceil(5000) + 10 + 3;
@@ -135,7 +135,7 @@ fn frames_belong_to_the_process_that_receives_from_their_queue() {
     let spec = crate::nfp::spec(&[]);
     let (mut world, [a, b]) = pair(&spec);
     send_to(&a.card, &spec, &[0, 3, 3, 9, 0, 7, 3, 0, 0]);
-    // Three processes share queue 0, one receives from queue 3, and one opens queue 7 and receives nothing.
+    // Three processes share queue 0. One receives from queue 3, and one opens queue 7 and receives nothing.
     let again = [addi(S0, A0, 0), addi(A0, S0, 0), ecall(), j(-8)];
     let receive = [map::LOCAL, 8, map::LOCAL + 32, 0, 0, 0, 0, number::ETH_RECEIVE];
     for (core, arguments) in [

@@ -1,5 +1,5 @@
-//! Random programs at both ends of several channels: every byte arrives, all resources are freed, the same seed gives
-//! the same run.
+//! Random programs at both ends of several channels. Every byte arrives, all resources are freed, and the same seed
+//! gives the same run.
 
 use super::recording::rows;
 use super::script::Step;
@@ -42,7 +42,7 @@ fn bytes(exchange: Exchange, channel: usize, number: usize) -> Vec<u8> {
     (0..exchange.size).map(|i| first.wrapping_add(i as u8)).collect()
 }
 
-/// Runs the channels' programs, two contexts to a microengine; returns the end, and the observations of each thread.
+/// Runs the channels' programs, two contexts to a microengine. Returns the end, and the observations of each thread.
 fn outcome(
     channels: &[Vec<Exchange>],
     managers: u8,
@@ -100,7 +100,7 @@ fn outcome(
                         found.copy_from_slice(&landed);
                     }
                 }
-                // The process checks a direct message to the card itself.
+                // The process itself checks a direct message to the card.
                 assert!(exchange.to_card && !exchange.indirect || found == sent, "channel {number}, {index}");
                 assert_eq!(path.at(), sim.now());
                 let all = path.stages().map(|(_, time)| time).sum::<Duration>();
@@ -133,7 +133,7 @@ proptest! {
         let first = outcome(&channels, managers, errors, seed, &Recorder::off());
         let recorder = Recorder::new(Level::Messages, 10_000);
         prop_assert_eq!(outcome(&channels, managers, errors, seed, &recorder), first);
-        // Each is recorded once, and its stages add up.
+        // Each message is recorded once, and its stages add up.
         let rows = rows(&recorder);
         prop_assert!(rows.iter().all(|row| row.outcome == "received" && row.stages.is_some()), "{:?}", rows);
         let mut found: Vec<_> = rows.iter().map(|row| (row.to_card, row.indirect, row.bytes)).collect();
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// With timeouts at both ends some messages do not pass; both ends agree on which.
+    /// With timeouts at both ends some messages do not pass. Both ends agree on their set.
     #[test]
     fn both_ends_agree_on_what_passed(
         to_card in any::<bool>(),

@@ -1,4 +1,4 @@
-//! The recording of messages: each once, with stages that add up, and without effect on the run's times.
+//! The recording of messages: each once, with stages that add up. It does not change the run's times.
 
 use super::script::Step;
 use super::{Host, from};
@@ -16,15 +16,15 @@ pub(super) struct Row {
     pub(super) bytes: u64,
     pub(super) outcome: &'static str,
     pub(super) posted: Time,
-    /// When its mailbox arrived, when it was complete, and when that was noticed.
+    /// The arrival of its mailbox, its completion, and the notice of that.
     came: Option<Time>,
     completed: Option<Time>,
     noticed: Option<Time>,
-    /// Its stages, which add up to that time; none if it was not received.
+    /// Its stages, which add up to that time. None if it was not received.
     pub(super) stages: Option<Vec<(Stage, u64)>>,
 }
 
-/// The messages in the order in which they were posted.
+/// Returns the messages in the order of their posts.
 pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
     let records = recorder.take();
     assert!(records.left_out.is_empty());
@@ -57,13 +57,13 @@ pub(super) fn rows(recorder: &Recorder) -> Vec<Row> {
     records.messages.sent().map(row).collect()
 }
 
-/// Picoseconds of so many bytes on PCI Express, generation 3 x8.
+/// Returns the picoseconds of `bytes` bytes on PCI Express, generation 3 x8.
 const fn wire(bytes: u64) -> u64 {
     (bytes * 130_000).div_ceil(8 * 128)
 }
 
 /// A message to a waiting process, by hand as in `direct.rs`: the thread's work, the doorbell, fetch (75 cycles of
-/// 5000/3 ps) and delivery (89), and a signal that takes 10 cycles from the next one on.
+/// 5000/3 ps) and delivery (89). Then a signal that takes 10 cycles from the next cycle on.
 #[test]
 fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     let mut host = Host::recorded(&[]);
@@ -107,8 +107,8 @@ fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     assert_eq!(row.stages.as_deref(), Some(&expected[..]));
 }
 
-/// The other direction: collection and push by a manager, the mailbox write with the interrupt behind it, its
-/// handler, the thread's wake-up, and the reply that it posts before it returns.
+/// The other direction: collection and push by a manager, and the mailbox write with the interrupt behind it. Then
+/// its handler, the thread's wake-up, and the reply that the thread posts before it returns.
 #[test]
 fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     let mut host = Host::recorded(&[]);
@@ -137,8 +137,8 @@ fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     assert_eq!((row.completed, row.noticed), (Some(completed), Some(completed)));
 }
 
-/// A message that waits for its thread has waited for the receiver, until the thread is in the kernel; from then on
-/// its time is the thread's.
+/// The wait of a message for its thread counts as a wait for the receiver until the thread is in the kernel. From
+/// then on its time is the thread's.
 #[test]
 fn a_message_that_waits_for_its_thread_says_so() {
     let mut host = Host::recorded(&[]);
@@ -160,7 +160,7 @@ fn a_message_that_waits_for_its_thread_says_so() {
     assert!(!stages.iter().any(|(stage, _)| *stage == Stage::WAKE || *stage == Stage::LIBRARY), "{stages:?}");
 }
 
-/// Two lists of pages each way, also with a late thread: one message, whose stages include the costs of every list.
+/// Two lists of pages each way, also with a late thread: one message. Its stages include the costs of every list.
 #[test]
 fn bulk_is_one_message_whatever_its_lists() {
     const BYTES: u32 = 7 * 4096;
@@ -198,7 +198,7 @@ fn bulk_is_one_message_whatever_its_lists() {
                 assert_eq!((row.indirect, row.bytes, row.outcome), (true, BYTES.into(), "received"));
                 let stages = row.stages.as_ref().unwrap();
                 let total = |stage| stages.iter().find(|(s, _)| *s == stage).map_or(0, |(_, time)| *time);
-                // Each list has a mailbox of its own, built and posted by the thread.
+                // The thread builds and posts one mailbox per list.
                 let lists = 2 * (5_400_000 + 51_000);
                 match row.to_card {
                     true => assert_eq!(total(stages::DRIVER), 10_229_000 + lists),
@@ -229,7 +229,7 @@ fn what_fails_is_recorded_as_such() {
         device.send(&mut path, channel, &[1; 4], None).await.unwrap_err();
         let buffer = memory.allocate(8).unwrap().address();
         device.receive_indirect(&mut path, channel, buffer, 8, None).await.unwrap_err();
-        // No pages, no message; then one without a reader.
+        // Without pages there is no message. Then one without a reader.
         device.send_indirect(&mut path, channel, u64::MAX / 2, 8, None).await.unwrap_err();
         device.send(&mut path, channel, &[1; 4], Some(Duration::from_us(200))).await.unwrap_err();
     });
@@ -249,8 +249,8 @@ fn what_fails_is_recorded_as_such() {
     assert!(rows.iter().all(|row| row.completed.is_none() && row.noticed.is_none()));
 }
 
-/// A message that its writer withdraws while the thread locks its pages: the thread replies to that, and receives the
-/// next one.
+/// Its writer withdraws a message while the thread locks its pages. The thread replies to that, and receives the next
+/// one.
 #[test]
 fn a_withdrawn_message_is_not_the_one_received() {
     let mut host = Host::recorded(&["kernel.pin=1 ms"]);

@@ -7,13 +7,13 @@ use nicety_nic::nfp::{MemoryKind, map};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Register(u32),
-    /// A direct message: target, bytes, the first byte, a timeout in nanoseconds.
+    /// A direct message: target, bytes, the first byte, and a timeout in nanoseconds.
     Write(u32, u32, u8, Option<u32>),
     Read(u32, u32, u8, Option<u32>),
-    /// An indirect one: target, bytes, offset in EMEM, a timeout.
+    /// An indirect message: target, bytes, offset in EMEM, and a timeout.
     WriteInd(u32, u32, u32, Option<u32>),
     ReadInd(u32, u32, u32, Option<u32>),
-    /// So many cycles.
+    /// A computation of this number of cycles.
     Compute(u32),
 }
 
@@ -46,7 +46,7 @@ impl Step {
 }
 
 impl Host {
-    /// Starts a process with these steps on a context; its microengine has been loaded for all of them.
+    /// Starts a process with these steps on a context. Its microengine has been loaded for all of them.
     pub(super) fn script(&self, list: usize, (core, context): (usize, usize), steps: &[Step]) {
         let imem = self.card.processor().memory(MemoryKind::Imem, 0);
         for (number, step) in steps.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Host {
         self.card.processor().load(core, &self.program, contexts).unwrap();
     }
 
-    /// The result of a step, and its cycle.
+    /// Returns the result of a step, and its cycle.
     pub(super) fn ended(&self, list: usize, step: usize) -> (i32, u32) {
         let imem = self.card.processor().memory(MemoryKind::Imem, 0);
         let word = |at| imem.peek_u32(list as u64 * LIST + step as u64 * STEP + at).unwrap();

@@ -1,4 +1,4 @@
-//! The extension module of a design outside nicety: it replaces nicety's own module, and adds one design.
+//! The extension module of a design outside nicety. It replaces nicety's own module, and adds one design.
 
 #[path = "../../../../bench/tests/own_design/card.rs"]
 mod card;

@@ -1,4 +1,4 @@
-//! What is sent when, worked out by hand: windows, small segments, acknowledgements.
+//! Contents and times of transmissions, computed by hand: windows, small segments, acknowledgements.
 
 use super::super::State;
 use super::super::tests::*;
@@ -56,7 +56,7 @@ fn a_probes_byte_that_was_taken_is_not_sent_again() {
 fn small_segments_are_not_sent_into_small_windows() {
     let (mut a, b) = pair(|setup| setup.receive = 250);
     a.send(at(200), &bytes(400));
-    // Two full ones; the 50 bytes of room left are neither a segment nor half of the largest window.
+    // Two full segments. The remaining 50 bytes of room are neither a segment nor half of the maximum window.
     assert_eq!(all(&mut a, at(200)).iter().map(|sent| sent.payload.len()).collect::<Vec<_>>(), [100, 100]);
     let ack = plain(&b, B);
     let ack = Sent { tcp: TcpHeader { ack: A.wrapping_add(201), window: 50, ..ack.tcp }, ..ack };
@@ -81,7 +81,7 @@ fn every_second_segment_is_acknowledged_and_a_single_one_late() {
     assert_eq!(b.deadline(), Some(at(550)));
     b.on_timer(at(550));
     assert_eq!(take(&mut b, at(550)).unwrap().tcp.ack.wrapping_sub(A), 501);
-    // A segment that goes anyway takes it along.
+    // An outgoing segment includes it.
     a.send(at(600), &bytes(100));
     let segment = take(&mut a, at(600)).unwrap();
     give(&mut b, at(650), &segment);

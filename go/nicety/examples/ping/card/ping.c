@@ -1,6 +1,6 @@
 #include <nfp.h>
 
-/* Sends each number back, one more than it was, and then a block of `size` bytes as it came. */
+/* Returns each number plus one to the sender, and then a block of `size` bytes unchanged. */
 __process int32_t ping(uint32_t target, uint32_t count, uint32_t size) {
     uint32_t number;
     int32_t result = channel_register(target);

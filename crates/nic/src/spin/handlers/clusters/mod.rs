@@ -1,10 +1,10 @@
-//! Clusters of handler processors: where packets lie, and which cluster they come to.
+//! Clusters of handler processors: the memory of packets, and their assignment to clusters.
 //!
 //! | part | file |
 //! |---|---|
 //! | memory in rings, freed in order | `rings.rs` |
 //! | slots of packet buffers, and packets that wait for them | `slots.rs` |
-//! | how long packets keep their places | `stays.rs` |
+//! | occupancy of places and slots | `stays.rs` |
 //! | the packet scheduler, and copies of packets to clusters | `packets.rs` |
 
 pub(in crate::spin) mod packets;

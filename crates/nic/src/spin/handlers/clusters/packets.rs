@@ -1,9 +1,16 @@
-//! The packet scheduler of a card with clusters, as PsPIN has it: packets go to the home cluster of their message while there is
-//! room, and are copied to a memory there before their handlers start.
+//! The packet scheduler of a card with clusters, modelled on PsPIN. Packets go to the home cluster of their message
+//! while it has room. They are copied to memory there before their handlers start.
 //!
-//! A packet is written to slots of the packet buffer at a beat a cycle, assigned to a cluster, copied to slots there by the cluster's DMA engine, and
-//! waits for a processor. Where a buffer is full it waits before that, and others behind it. When its handler and the handler's commands have ended, the scheduler gets a feedback: then
-//! the packet leaves its buffer, and the cluster has room for another one.
+//! A packet passes these steps:
+//!
+//! 1. It is written to slots of the packet buffer, one beat a cycle.
+//! 2. It is assigned to a cluster.
+//! 3. The cluster's DMA engine copies it to slots in the cluster.
+//! 4. It waits for a processor.
+//!
+//! Where a buffer is full, the packet waits before the step, and others wait behind it. When its handler and the
+//! handler's commands have ended, the scheduler gets a feedback. Then the packet leaves its buffer, and the cluster
+//! has room for another one.
 
 use crate::spin::handlers::clusters::slots::SlotBuffer;
 use crate::spin::handlers::clusters::stays::{Leaves, Stays};
@@ -27,14 +34,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The DMA engine of a cluster, which copies packets to the cluster's memory.
+/// The DMA engine of a cluster. It copies packets to the cluster's memory.
 #[derive(Default)]
 struct Copier {
-    /// When it can begin with another beat.
+    /// The time at which it can start another beat.
     free: Time,
-    /// When the latest bursts are there, as many as may be in flight.
+    /// The arrival times of the latest bursts, at most as many as may be in flight.
     ends: VecDeque<Time>,
-    /// How long it has moved beats, and bursts have been in flight, over as many as may be.
+    /// The time for which it has moved beats, and the sum of the times of bursts in flight.
     busy: Duration,
     in_flight: Duration,
 }
@@ -44,7 +51,7 @@ struct Cluster {
     in_flight: Cell<u32>,
     copier: RefCell<Copier>,
     packets: SlotBuffer,
-    /// What DMA does at its memory.
+    /// The DMA beats at its memory.
     ports: Ports,
 }
 
@@ -56,32 +63,32 @@ impl Cluster {
     }
 }
 
-/// The scheduler of a card; without clusters it does nothing.
+/// The packet scheduler of a card. It does nothing without clusters.
 pub(in crate::spin) struct Scheduler {
     sim: Sim,
     spec: Option<Box<PacketsSpec>>,
     clock: Frequency,
     cluster_cores: usize,
-    /// When the writer of the packet buffer can begin with another beat.
+    /// The time at which the writer of the packet buffer can start another beat.
     writer: Cell<Time>,
-    /// How long it has moved beats.
+    /// The time for which it has moved beats.
     writer_busy: Cell<Duration>,
     clusters: Box<[Cluster]>,
     /// Transfers of each cluster's DMA engine that handlers have started.
     transfers: Box<[TransferNumbers]>,
-    /// The channels that command engines and incoming packets share.
+    /// The channels that command engines and arriving packets share.
     streams: Streams,
-    /// The engines of commands, and what takes feedbacks, where it is one a cycle.
+    /// The engines of commands, and the arbiter of feedbacks, where it passes one a cycle.
     engines: Option<Rc<Arbiter>>,
     feedbacks: Option<Rc<Arbiter>>,
-    /// The first cycle in which another packet may be assigned to a cluster, and whether that is due.
+    /// The first cycle in which another packet may be assigned to a cluster, and whether the assignment is scheduled.
     next_task: Cell<u64>,
     task_is_due: Cell<bool>,
     /// The packet buffer.
     buffer: Option<SlotBuffer>,
-    /// Runs that find every cluster full.
+    /// Runs that wait because every cluster is full.
     waiting: RefCell<VecDeque<Run>>,
-    /// How long others kept their places.
+    /// The times for which earlier runs kept their places.
     stays: Option<Box<Cell<Stays>>>,
 }
 
@@ -125,12 +132,12 @@ impl Scheduler {
         }
     }
 
-    /// Whether packets are assigned to clusters.
+    /// Returns whether packets are assigned to clusters.
     pub(in crate::spin) const fn clusters(&self) -> bool {
         self.spec.is_some()
     }
 
-    /// A packet has come: when it is written to the packet buffer.
+    /// Returns the time at which an arriving packet is in the packet buffer.
     pub(in crate::spin) fn written(&self, packet: &Parcel) -> Time {
         let now = self.sim.now();
         let Some(spec) = &self.spec else { return now };
@@ -146,22 +153,22 @@ impl Scheduler {
         written
     }
 
-    /// The cycles of the card's clock.
+    /// Returns the cycles of the card's clock.
     pub(in crate::spin) const fn grid(&self) -> Cycles {
         Cycles(self.clock)
     }
 
-    /// The engines of handlers' commands.
+    /// Returns the engines of handlers' commands.
     pub(in crate::spin) fn engines(&self) -> &Rc<Arbiter> {
         self.engines.as_ref().expect("only handlers written for PsPIN have engines of commands")
     }
 
-    /// The memory at an address.
+    /// Returns the memory of an address.
     pub(in crate::spin) fn target(&self, address: u32) -> Target {
         target(address, self.clusters.len())
     }
 
-    /// Channels and transactions of the engines.
+    /// Returns the channels and transactions of the engines.
     pub(in crate::spin) const fn streams(&self) -> &Streams {
         &self.streams
     }
@@ -183,26 +190,27 @@ impl Scheduler {
         self.streams.transfer(user, (target, address), from, beats_at(address.into(), bytes, beat), ports)
     }
 
-    /// Bytes at an address are moved from a time on. Cores wait for it where they are in the L1 of a cluster.
+    /// Notes that bytes at `address` are moved from a time on. Cores wait for them if they are in the L1 of a
+    /// cluster.
     fn moves(&self, address: u32, bytes: u64, from: Time) {
         if let Some(cluster) = cluster_at(address).and_then(|cluster| self.clusters.get(cluster)) {
             cluster.ports.move_at(self.cycle(from), address, bytes);
         }
     }
 
-    /// Bytes at an address have been moved until a time.
+    /// Notes that bytes at `address` have been moved until a time.
     pub(in crate::spin) fn moved(&self, address: u32, bytes: u64, until: Time) {
         let Some(spec) = &self.spec else { return };
         let took = self.cycles(spec.beats(bytes));
         self.moves(address, bytes, Time::from_ps(until.ps().saturating_sub(took.ps())));
     }
 
-    /// The cycle of a time.
+    /// Returns the cycle of a time.
     fn cycle(&self, time: Time) -> u64 {
         self.clock.cycles_in(time.since(Time::ZERO))
     }
 
-    /// Busy times of what moves packets, and how long packets kept their places; none without clusters.
+    /// Returns the busy times of the units that move packets, and the occupancy of places. None without clusters.
     pub(in crate::spin) fn movers(&self) -> Option<Movers> {
         let spec = self.spec.as_ref()?;
         let clusters = self.clusters.iter().map(|cluster| cluster.copier.borrow().busy(spec)).enumerate();
@@ -227,22 +235,22 @@ impl Scheduler {
         Some((ENGINE_NAMES[engine], self.cycles(held)))
     }
 
-    /// The number of clusters, one if packets are assigned to none.
+    /// Returns the number of clusters: one if packets are assigned to none.
     pub(in crate::spin) fn number_of_clusters(&self) -> u64 {
         self.clusters.len().max(1) as u64
     }
 
-    /// The cluster of a core.
+    /// Returns the cluster of a core.
     pub(in crate::spin) const fn cluster_of(&self, core: usize) -> usize {
         core / self.cluster_cores
     }
 
-    /// The transfers of a cluster's DMA engine that handlers have started.
+    /// Returns the transfers of a cluster's DMA engine that handlers have started.
     pub(in crate::spin) fn transfers_of(&self, cluster: usize) -> &TransferNumbers {
         &self.transfers[cluster]
     }
 
-    /// The ports of a core's cluster, where its accesses wait for DMA.
+    /// Returns the ports of a core's cluster, if the core's accesses wait for DMA.
     pub(in crate::spin) fn ports(&self, core: usize) -> Option<&Ports> {
         self.clusters
             .get(self.cluster_of(core))
@@ -250,8 +258,8 @@ impl Scheduler {
             .filter(|ports| ports.are_shared())
     }
 
-    /// Copies bytes to or in a cluster's memory, from now on: to its packets at an offset, if it is given. Returns when they are
-    /// there.
+    /// Copies bytes to or within a cluster's memory, from now on: to its packets at offset `slot`, if given. Returns
+    /// the arrival time.
     pub(in crate::spin) fn copy(&self, cluster: usize, bytes: u64, slot: Option<u32>) -> Time {
         let Some(spec) = &self.spec else { return self.sim.now() };
         let address = slot.map(|offset| map::L1 + cluster as u32 * map::L1_EACH + map::RUNTIME + offset);
@@ -263,7 +271,7 @@ impl Scheduler {
         self.clusters[cluster].copier.borrow_mut().copy(self.sim.now(), spec, bytes, |n| self.cycles(n), each)
     }
 
-    /// A run leaves its places.
+    /// Records the times for which a run kept its places.
     fn note_stay(&self, spec: &PacketsSpec, run: &Run) {
         let Some(stays) = &self.stays else { return };
         let bytes = run.packet_bytes();
@@ -276,7 +284,7 @@ impl Scheduler {
                 now: self.sim.now(),
                 bytes,
                 copy: self.cycles(spec.copy + beats),
-                // Where packets wait for slots, they are written before they have them.
+                // Packets that wait for slots are written before they have them.
                 before: self.cycles(spec.schedule),
             },
         );
@@ -287,7 +295,8 @@ impl Scheduler {
         self.clock.cycles(cycles)
     }
 
-    /// The cluster for a packet of this message queue: its home, or if that takes none the one with the fewest packets that does.
+    /// Returns the cluster for a packet of this message queue: its home cluster if that has room, or else the least
+    /// occupied cluster with room.
     fn choose(&self, queue: u64) -> Option<usize> {
         let spec = self.spec.as_ref()?;
         let home = (queue % self.clusters.len() as u64) as usize;
@@ -302,15 +311,15 @@ impl Scheduler {
 }
 
 impl PacketsSpec {
-    /// Beats of so many bytes.
+    /// Returns the number of beats of `bytes` bytes.
     pub(in crate::spin) const fn beats(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.beat)
     }
 }
 
 impl Copier {
-    /// Copies bytes. `each` is told of each burst: when it moves its first beat at the cluster's memory, what has been moved
-    /// before, and its bytes. Returns when they are there.
+    /// Copies bytes. Calls `each` for each burst with the time of its first beat at the cluster's memory, the bytes
+    /// moved before, and its own bytes. Returns the arrival time of all bytes.
     fn copy(
         &mut self,
         now: Time,
@@ -338,21 +347,21 @@ impl Copier {
         done
     }
 
-    /// How long it has been busy: it moves a beat at a time, and so many bursts may be in flight.
+    /// Returns its busy time: it moves one beat at a time, and has up to `spec.copies` bursts in flight.
     fn busy(&self, spec: &PacketsSpec) -> Duration {
         self.busy.max(Duration::from_ps(self.in_flight.ps() / u64::from(spec.copies)))
     }
 }
 
 impl Card {
-    /// A handler is ready to run: its packet takes slots of the packet buffer.
+    /// Schedules a ready handler: its packet takes slots of the packet buffer.
     pub(in crate::spin) fn schedule(self: &Rc<Card>, run: Run) {
         if let Some(run) = self.scheduler.buffer.as_ref().and_then(|buffer| buffer.admit(run)) {
             self.wait_for_cluster(run);
         }
     }
 
-    /// A packet in the packet buffer waits for a cluster from now on.
+    /// Makes a packet in the packet buffer wait for a cluster.
     fn wait_for_cluster(self: &Rc<Card>, mut run: Run) {
         let Some(spec) = &self.scheduler.spec else { return };
         let now = self.sim.now();
@@ -369,7 +378,7 @@ impl Card {
         self.assign_waiting();
     }
 
-    /// Assigns runs to clusters in their order while there is room: one a cycle, if feedbacks are, too.
+    /// Assigns runs to clusters in order while there is room: one a cycle, if feedbacks are limited to that too.
     fn assign_waiting(self: &Rc<Card>) {
         let scheduler = &self.scheduler;
         loop {
@@ -388,7 +397,7 @@ impl Card {
         }
     }
 
-    /// Assigns waiting runs from a cycle on.
+    /// Schedules the assignment of waiting runs for a cycle.
     fn assign_at(self: &Rc<Card>, cycle: u64) {
         if !self.scheduler.task_is_due.replace(true) {
             let (card, none) = (self.clone(), [Needed::NOTHING, Needed::NOTHING]);
@@ -399,7 +408,7 @@ impl Card {
         }
     }
 
-    /// A run belongs to a cluster from now on: its packet takes slots there.
+    /// Adds a run to a cluster: its packet takes slots there.
     fn bring_to(self: &Rc<Card>, cluster: usize, mut run: Run) {
         run.stay.assigned = self.sim.now();
         let Cluster { in_flight, packets, .. } = &self.scheduler.clusters[cluster];
@@ -419,7 +428,7 @@ impl Card {
         self.sim.spawn_at(copied, none, || async move { card.ready_in(Some(cluster), run) });
     }
 
-    /// The end of a handler on a core: the scheduler learns of it, and then its result takes effect.
+    /// Reports the end of a handler on a core to the scheduler, and then applies the handler's result.
     pub(in crate::spin) async fn feed_back(self: Rc<Card>, running: Running, mut run: Run, ended: Ended) {
         let Running { thread, mut path, issued, attachment, .. } = running;
         let core = thread.core;
@@ -435,7 +444,7 @@ impl Card {
         let feedback = self.scheduler.spec.as_ref().map_or(0, |spec| spec.feedback);
         let held = issued.map(|_| thread.clone());
         match &self.scheduler.feedbacks {
-            // Of one cycle at least, in which it leaves its core.
+            // At least one cycle, in which it leaves its core.
             Some(arbiter) => {
                 let leaves = move || held.iter().for_each(|thread| thread.commands().feedback_left());
                 let ticket = arbiter.push(core, 0, Some(Box::new(leaves)));
@@ -449,14 +458,14 @@ impl Card {
             }
         }
         path.advance(stages::FEEDBACK, self.sim.now());
-        // The tail handler of its message finds the last packet where it is.
+        // The tail handler of its message finds the last packet in place.
         let kept = if self.keeps(&run, &ended) { run.slots.buffer.take() } else { None };
         self.left_cluster(core, &run);
         run.slots.buffer = kept;
         self.ended(core, run, ended, path);
     }
 
-    /// A run has left the cluster of a core, which has room for another one, and so have the slots of its packet.
+    /// Removes a run from the cluster of a core. This frees its place and the slots of its packet.
     pub(in crate::spin) fn left_cluster(self: &Rc<Card>, core: usize, run: &Run) {
         let (Some(buffer), Some(spec)) = (&self.scheduler.buffer, &self.scheduler.spec) else { return };
         let (cluster, slots) = (self.scheduler.cluster_of(core), run.slots);
@@ -471,7 +480,7 @@ impl Card {
         self.assign_waiting();
     }
 
-    /// The slots of a packet in the packet buffer are free.
+    /// Frees the slots of a packet in the packet buffer.
     fn left_buffer(self: &Rc<Card>, buffer: &SlotBuffer, slots: Slots) {
         buffer.free(slots);
         while let Some(next) = buffer.next() {
@@ -479,7 +488,7 @@ impl Card {
         }
     }
 
-    /// A message's last packet, kept for a tail handler, is needed no more.
+    /// Frees a message's last packet, which was kept for a tail handler.
     pub(in crate::spin) fn release_last(self: &Rc<Card>, last: &LastPacket) {
         if let Some(buffer) = &self.scheduler.buffer {
             self.left_buffer(buffer, Slots { buffer: last.slot, cluster: None });
@@ -510,14 +519,14 @@ mod tests {
         assert_eq!(copy(100, 0), at(116), "no packet, no beat");
         assert_eq!(copy(100, 1), at(117));
         assert_eq!(copy(100, 65), at(119), "two beats behind that of the first");
-        // Two are in flight until 117 and 119; four beats each.
+        // Two are in flight until 117 and 119, with four beats each.
         assert_eq!(copy(101, 256), at(117 + 4 + 16));
         assert_eq!(copy(101, 64), at(121 + 1 + 16));
         // Two bursts, both behind those in flight: until 137 and 138.
         assert_eq!(copy(101, 512), at(141 + 4 + 16));
-        // The last two move their beats behind the latency.
+        // The last two move their beats after the latency.
         assert_eq!(moved.borrow()[4..], [(at(137 + 16), 0, 256), (at(141 + 16), 256, 256)]);
-        // 1 + 2 + 4 + 1 + 4 + 4 beats, and six bursts of 16 cycles more each, two at a time.
+        // 1 + 2 + 4 + 1 + 4 + 4 beats, and six bursts of 16 further cycles each, two at a time.
         assert_eq!(copier.busy(&PacketsSpec { copies: 100, ..SPEC }), cycles(16));
         assert_eq!(copier.busy(&SPEC), cycles((16 + 6 * 16) / 2));
     }

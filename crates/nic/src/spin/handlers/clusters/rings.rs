@@ -1,7 +1,8 @@
-//! Memory in rings: pieces are taken behind the last one, and freed in the order in which they were taken.
+//! Memory in rings. Pieces are taken behind the last one, and freed in the order in which they were taken.
 //!
-//! As PsPIN has its packets in L1, in four rings of 16 KiB (`cluster_rb.sv`), and in L2, in one (`NICInbound.hpp`): a packet that stays long keeps
-//! what lies behind it. A piece does not wrap around.
+//! This follows PsPIN: packets in L1 are in four rings of 16 KiB (`cluster_rb.sv`), and packets in L2 in one
+//! (`NICInbound.hpp`). A packet that stays long keeps the memory behind it from being freed. A piece does not wrap
+//! around.
 
 use std::collections::VecDeque;
 
@@ -16,20 +17,20 @@ struct Piece {
 /// Several rings of equal length.
 #[derive(Debug)]
 pub(in crate::spin) struct Rings {
-    /// Bytes of each.
+    /// Bytes of each ring.
     length: u64,
     slot: u64,
-    /// Pieces in the order in which they were taken; the first of a ring is not free.
+    /// Pieces in the order in which they were taken. The first piece of a ring is not free.
     rings: Box<[VecDeque<Piece>]>,
 }
 
 impl Rings {
-    /// So many rings in so many bytes, with pieces of whole slots.
+    /// Returns `rings` rings in `bytes` bytes, with pieces of whole slots.
     pub(in crate::spin) fn new(bytes: u64, rings: u64, slot: u64) -> Rings {
         Rings { length: bytes / rings, slot, rings: (0..rings).map(|_| VecDeque::new()).collect() }
     }
 
-    /// Takes a piece of the first ring that has room for it. Returns where it begins.
+    /// Takes a piece from the first ring that has room for it. Returns its offset.
     pub(in crate::spin) fn take(&mut self, bytes: u64) -> Option<u64> {
         let bytes = bytes.max(1).next_multiple_of(self.slot);
         let length = self.length;
@@ -39,7 +40,7 @@ impl Rings {
             };
             let (head, tail) = (head.start, last.start + last.bytes);
             match tail > head {
-                // Behind the last piece, or, with room to spare, at the beginning: the two ends never meet there.
+                // Behind the last piece, or at the beginning, with room to spare: the two ends never meet there.
                 true if length - tail >= bytes => Some(tail),
                 true => (bytes < head).then_some(0),
                 false => (head - tail >= bytes).then_some(tail),
@@ -51,7 +52,7 @@ impl Rings {
         Some(ring as u64 * length + start)
     }
 
-    /// Frees a piece. Its memory can be taken when those before it are free, too.
+    /// Frees a piece. Its memory is available once earlier pieces are free too.
     pub(in crate::spin) fn free(&mut self, start: u64) {
         let pieces = &mut self.rings[(start / self.length) as usize];
         let begin = start % self.length;
@@ -80,7 +81,7 @@ mod tests {
         rings.free(256);
         assert_eq!(rings.take(64), Some(576), "the first piece keeps those behind it");
         rings.free(0);
-        // Now 384 bytes are free at the beginning. As the RTL compares, a piece is shorter than what is free there.
+        // Now 384 bytes are free at the beginning. As in the RTL, a piece must be shorter than the free part there.
         assert_eq!(rings.take(384), Some(640));
         assert_eq!(rings.take(320), Some(0));
         assert_eq!(rings.take(64), Some(320), "behind it, up to the oldest piece");
@@ -97,7 +98,8 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces lie within one ring, in whole slots, and never overlap; and when all are free, all of a ring can be taken.
+        /// Pieces lie within one ring, in whole slots, and never overlap. When all are free, a piece can take all of
+        /// a ring.
         #[test]
         fn pieces_never_overlap(
             rings in 1u64..4,

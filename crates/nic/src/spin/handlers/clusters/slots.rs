@@ -1,5 +1,5 @@
-//! Slots of packet buffers on a card with clusters: a packet lies in whole slots, one behind the other, and waits where there are
-//! not as many.
+//! Slots of packet buffers on a card with clusters. A packet takes consecutive whole slots, and waits until enough of
+//! them are free.
 
 use crate::parts::FirstFit;
 use crate::spin::handlers::clusters::rings::Rings;
@@ -7,18 +7,18 @@ use crate::spin::handlers::fate::{Run, Slots};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Which of them a buffer gives out.
+/// Selects the slots of a run in one of the two buffers.
 type Which = fn(&mut Slots) -> &mut Option<u32>;
 
-/// How a buffer gives out its slots.
+/// The allocation of slots in a buffer.
 enum Memory {
-    /// The first that are free.
+    /// The first free slots.
     FirstFit(FirstFit),
     /// In rings.
     Rings(Rings),
 }
 
-/// A buffer, and the runs whose packets wait for slots of it.
+/// A packet buffer, and the runs with packets that wait for its slots.
 pub(in crate::spin) struct SlotBuffer {
     slots: RefCell<Memory>,
     waiting: RefCell<VecDeque<Run>>,
@@ -26,7 +26,7 @@ pub(in crate::spin) struct SlotBuffer {
 }
 
 impl SlotBuffer {
-    /// A buffer of so many bytes in slots of so many, in rings, if their number is not 0.
+    /// Returns a buffer of `bytes` bytes with slots of `slot` bytes. It uses rings if `rings` is not 0.
     pub(in crate::spin) fn new(bytes: u64, slot: u64, rings: u64, which: Which) -> SlotBuffer {
         let slots = match rings {
             0 => Memory::FirstFit(FirstFit::new(0..bytes, slot)),
@@ -35,12 +35,13 @@ impl SlotBuffer {
         SlotBuffer { slots: RefCell::new(slots), waiting: RefCell::default(), which }
     }
 
-    /// Runs that wait for slots.
+    /// Returns the number of runs that wait for slots.
     pub(in crate::spin) fn waiting(&self) -> usize {
         self.waiting.borrow().len()
     }
 
-    /// Gives the packet of a run its slots, where it has none, and returns the run. None where it waits for them, behind others that do.
+    /// Allocates slots for the packet of a run, unless it has some, and returns the run. Returns none if the run must
+    /// wait, behind other waiting runs.
     pub(in crate::spin) fn admit(&self, mut run: Run) -> Option<Run> {
         if (self.which)(&mut run.slots).is_some() {
             return Some(run);
@@ -62,14 +63,14 @@ impl SlotBuffer {
         }
     }
 
-    /// The next run that waited, and whose packet has its slots now.
+    /// Returns the next waiting run, if it has its slots now.
     pub(in crate::spin) fn next(&self) -> Option<Run> {
         let mut waiting = self.waiting.borrow_mut();
         let has_slots = self.place(waiting.front_mut()?);
         if has_slots { waiting.pop_front() } else { None }
     }
 
-    /// Whether there are slots for the packet of a run, which it has then.
+    /// Allocates slots for the packet of a run. Returns whether they were free.
     fn place(&self, run: &mut Run) -> bool {
         let taken = match &mut *self.slots.borrow_mut() {
             Memory::FirstFit(slots) => slots.take(run.packet_bytes()).map(|(start, _)| start),

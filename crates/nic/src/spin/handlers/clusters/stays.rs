@@ -1,7 +1,7 @@
-//! How long packets keep what a card with clusters has a number of: places of a cluster, and slots of buffers.
+//! Occupancy of the limited resources of a card with clusters: places of a cluster, and slots of buffers.
 //!
-//! A packet waits in its places for the copy and for a processor. How long it needs them is without these waits: so many
-//! there have to be for the packets that come, whatever copies and processors have to do.
+//! A packet waits in its places for the copy and for a processor. The needed time excludes these waits. It gives the
+//! number of places that the arriving packets need, however long copies and processors take.
 
 use crate::spin::Occupied;
 use crate::spin::handlers::fate::Stay;
@@ -23,7 +23,7 @@ struct Sum {
     taken: u128,
 }
 
-/// The same for bytes in slots, and how many packets have been in them.
+/// The same for bytes in slots, and the number of packets that have been in them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slots {
     of_bytes: Sum,
@@ -31,13 +31,13 @@ struct Slots {
     bytes: u64,
 }
 
-/// A run leaves its places.
+/// The times of a run that leaves its places.
 pub(in crate::spin) struct Leaves {
     pub(in crate::spin) stay: Stay,
     pub(in crate::spin) now: Time,
     /// Bytes of its packet.
     pub(in crate::spin) bytes: u64,
-    /// How long a copy of the packet takes that waits for nothing, and what is before that in the packet buffer.
+    /// The time of a copy of the packet without waits, and the time before that in the packet buffer.
     pub(in crate::spin) copy: Duration,
     pub(in crate::spin) before: Duration,
 }
@@ -60,7 +60,8 @@ impl Slots {
         (self.packets, self.bytes) = (self.packets + 1, self.bytes + bytes);
     }
 
-    /// Over a number of buffers with so many bytes. Packets lie in one piece: what is left behind the last one that fits is nobody's.
+    /// Returns the mean over `buffers` buffers of `bytes` bytes each. Packets are contiguous: the rest behind the
+    /// last one that fits is unusable.
     fn over(self, buffers: u64, bytes: u64) -> Occupied {
         let mean = self.bytes.checked_div(self.packets).filter(|&mean| mean > 0).unwrap_or(1);
         self.of_bytes.over(buffers * (bytes / mean).max(1) * mean)
@@ -79,7 +80,7 @@ impl Stays {
         }
     }
 
-    /// Places of clusters, slots of their memories, and slots of the packet buffer: how long each was held.
+    /// Returns the occupancy of places of clusters, of slots of their memories, and of slots of the packet buffer.
     pub(in crate::spin) fn held(&self, spec: &PacketsSpec, clusters: u64) -> [Occupied; 3] {
         [
             self.in_flight.over(clusters * u64::from(spec.in_flight)),
@@ -98,7 +99,8 @@ mod tests {
         let spec = PacketsSpec { in_flight: 2, cluster_buffer: 300, ..PacketsSpec::of_tests() };
         let (at, ps) = (Time::from_ps, Duration::from_ps);
         let mut stays = Stays::default();
-        // Of 210 ps in the cluster it waits 50 before the copy of 20, and 40 between that and its handler.
+        // It is in the cluster for 210 ps. It waits 50 before the copy of 20, and 40 between the copy and its
+        // handler.
         let stay = Stay { admitted: at(100), assigned: at(190), placed: at(240), began: at(300) };
         let run = Leaves { stay, now: at(400), bytes: 100, copy: ps(20), before: ps(15) };
         stays.leave(&spec, &run);
@@ -107,10 +109,10 @@ mod tests {
         stays.leave(&spec, &completes);
         let [in_flight, cluster, buffer] = stays.held(&spec, 3);
         assert_eq!(in_flight, Occupied { needed: ps((120 + 116) / 6), taken: ps((210 + 210) / 6) });
-        // 128 bytes, of which two lie in each of three memories, and 32 in the packet buffer.
+        // 128 bytes: two packets fit in each of three memories, and 32 in the packet buffer.
         assert_eq!(cluster, Occupied { needed: ps(120 / 6), taken: ps(160 / 6) });
         assert_eq!(buffer, Occupied { needed: ps(135 / 32), taken: ps(300 / 32) });
-        // No more than was taken: its packet was in the buffer long before its handler was ready.
+        // At most the taken time: its packet was in the buffer long before its handler was ready.
         stays = Stays::default();
         stays.leave(&spec, &Leaves { stay: Stay { admitted: at(290), ..stay }, before: ps(500), ..run });
         assert_eq!(stays.held(&spec, 3)[2], Occupied { needed: ps(110 / 32), taken: ps(110 / 32) });

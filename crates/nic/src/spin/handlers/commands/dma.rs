@@ -1,8 +1,7 @@
-//! DMA of handlers: copies and atomic operations between HPU memory and host memory, blocking or under a handle.
+//! DMA of handlers: copies and atomic operations between HPU memory and host memory, blocking or with a handle.
 //!
-//! A handler may end with transfers in flight. Its processor is then free; its message waits for them before its
-//! completion handler and before its completion, and the packet keeps its slot until those of its bytes have been
-//! read.
+//! A handler may end with transfers in flight, and its processor is then free. Its message waits for them before the
+//! completion handler and before its completion. The packet keeps its slot until transfers have read its bytes.
 
 use crate::spin::handlers::codes::{Stop, code, phantom_memory};
 use crate::spin::handlers::contention::exclusive::Act;
@@ -26,9 +25,9 @@ impl Card {
         &running.thread.transfers
     }
 
-    /// A slot for another DMA, with its handle written to the handler's memory; none if the handler itself has too
-    /// many in flight. It waits if earlier handlers' DMAs occupy the slots, which is charged as `queued`. Handle 0 is
-    /// that of the blocking forms. `local` is the handler's memory that the DMA reads or writes.
+    /// Takes a slot for another DMA, and writes its handle to the handler's memory. None if the handler itself has
+    /// too many in flight. If earlier handlers' DMAs occupy the slots, it waits, and the wait is charged as `queued`.
+    /// Handle 0 belongs to the blocking forms. `local` is the handler's memory that the DMA reads or writes.
     async fn begin(
         &self,
         running: &mut Running,
@@ -56,7 +55,7 @@ impl Card {
         Ok(place)
     }
 
-    /// With a handle the handler continues, without one it waits.
+    /// Continues the handler if the call has a handle. Otherwise waits for the DMA.
     async fn begun(&self, running: &mut Running, place: usize, handle: u32) -> Result<u32, Stop> {
         if handle == 0 {
             self.finished(running, place).await?;
@@ -64,7 +63,7 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// A DMA is done, at the end of `path`.
+    /// Ends a DMA at the end of `path`.
     fn transferred(self: &Rc<Card>, thread: &Thread, place: usize, arriving: Option<Arriving>, path: &Path) {
         let transfers = &thread.transfers;
         match transfers.set(place, Transfer::Free) {
@@ -98,7 +97,7 @@ impl Card {
         self.contention.written(&seen, address, bytes);
         self.recorder.slice(Resource::DMA, from, handover.landed, message, "write");
         if handle == 0 {
-            // It waits by itself, without a task for the transfer.
+            // The handler itself waits, without a task for the transfer.
             self.sim.until(handover.path.at()).await;
             self.transfers(running).set(place, Transfer::Free);
             return Ok(code::OK);
@@ -140,8 +139,7 @@ impl Card {
         self.begun(running, place, handle).await
     }
 
-    /// A 64-bit atomic operation on host memory: carried out when the request reaches the host; the old value is
-    /// returned.
+    /// Carries out a 64-bit atomic operation on host memory when the request reaches the host. Returns the old value.
     pub(in crate::spin) async fn dma_atomic(
         self: &Rc<Card>,
         running: &mut Running,
@@ -179,7 +177,7 @@ impl Card {
         self.begun(running, place, handle).await
     }
 
-    /// Waits until a DMA is done; the bytes it has read are then in the handler's memory, and its slot is free.
+    /// Waits until a DMA is done. Then its bytes are in the handler's memory, and its slot is free.
     pub(in crate::spin) async fn finished(&self, running: &mut Running, place: usize) -> Result<(), Stop> {
         let arriving = self.transfers(running).wait(place).await;
         self.arrived(running, arriving)
@@ -193,7 +191,8 @@ impl Card {
         Ok(self.write_local(running, local, &bytes)?)
     }
 
-    /// A handler ends: bytes of completed DMAs are written to its memory, and its message waits for the others.
+    /// Ends a handler's use of its transfers. Writes bytes of completed DMAs to its memory, and makes its message
+    /// wait for the others.
     pub(in crate::spin) fn leave_transfers(&self, running: &mut Running) -> Result<(), Stop> {
         let mut result = Ok(());
         if self.transfers(running).all_free() {
@@ -234,7 +233,7 @@ impl Card {
         }
     }
 
-    /// A transfer of an ended handler is done. Bytes for shared memory are written there; stack and packet were the
+    /// Ends a transfer of an ended handler. Bytes for shared memory are written there. Stack and packet were the
     /// handler's own.
     fn transferred_later(self: &Rc<Card>, left: &Left, arriving: Option<Arriving>, path: &Path) {
         let Left { core, kind, ref attachment, place, packet } = *left;

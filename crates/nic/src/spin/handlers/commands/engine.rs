@@ -1,4 +1,5 @@
-//! The DMA engine of a cluster, for handlers written for PsPIN: its registers. See [`hardware`](crate::spin::handlers::pspin::hardware).
+//! The DMA engine of a cluster, for handlers written for PsPIN: its registers. See
+//! [`hardware`](crate::spin::handlers::pspin::hardware).
 
 use crate::spin::Card;
 use crate::spin::handlers::codes::Stop;
@@ -8,10 +9,10 @@ use nicety_hpu::TrapKind;
 use std::rc::Rc;
 
 impl Card {
-    /// A handler's access to a register of its cluster's engine. Returns the value that it loads.
+    /// Carries out a handler's access to a register of its cluster's engine. Returns the value that it loads.
     ///
     /// # Errors
-    /// Why the handler is stopped.
+    /// The reason to stop the handler.
     pub(in crate::spin) fn access_engine(
         self: &Rc<Card>,
         running: &mut Running,
@@ -47,8 +48,8 @@ impl Card {
         })
     }
 
-    /// Starts the transfer in the registers. Returns its number; that of the next one for no bytes, of which there is no transfer. The bytes
-    /// are copied at once, and the handler's feedback waits for the end.
+    /// Starts the transfer in the registers. Returns its number. Without bytes there is no transfer, and the number
+    /// of the next one is returned. The bytes are copied at once, and the handler's feedback waits for the end.
     fn start_transfer(self: &Rc<Card>, running: &mut Running, cluster: usize) -> Result<u32, Stop> {
         let told = running.memory.hardware.as_ref().expect("it runs").engine;
         let (from, to, bytes) = (told.source, told.destination, told.bytes);

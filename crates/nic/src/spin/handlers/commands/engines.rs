@@ -1,7 +1,9 @@
-//! The card's engines at work on commands of handlers written for PsPIN: sends, DMA with the host, and writes of host memory.
+//! The execution of commands of handlers written for PsPIN by the card's engines: sends, DMA with the host, and
+//! writes to host memory.
 //!
-//! An engine has a command from when its arbiter grants it a place until its response has left. In between, its beats have cycles at the
-//! memories and at the host's port. What asks for bytes takes half of a command's latency, and what brings them the other half.
+//! An engine has a command from the time its arbiter grants a place until the response has left. In between, its
+//! beats have cycles at the memories and at the host's port. The request for bytes takes half of a command's latency,
+//! and their delivery the other half.
 
 use crate::spin::Card;
 use crate::spin::handlers::hpus::Thread;
@@ -22,16 +24,16 @@ use std::rc::Rc;
 /// Bytes of a burst where engines do not wait for one another.
 const WHOLE: u64 = 1 << 32;
 
-/// A command that has been issued.
+/// An issued command.
 pub(super) struct Command {
     pub(super) thread: Rc<Thread>,
     pub(super) issued: Rc<Issued>,
-    /// Its place in its core, by which the handler names it.
+    /// Its place in its core. This is the handler's handle.
     pub(super) handle: usize,
     pub(super) ticket: Rc<Ticket>,
     pub(super) message: MessageId,
     pub(super) path: Path,
-    /// The counter of the match entry, for a command with an event, if it has one.
+    /// The counter of the match entry, if it has one, for a command with an event.
     pub(super) counter: Option<CtHandle>,
 }
 
@@ -41,28 +43,29 @@ pub(super) struct Sending {
     pub(super) of: MessageId,
     pub(super) header: Header,
     pub(super) payload: Payload,
-    /// Where they are.
+    /// Their address.
     pub(super) low: u32,
-    /// Most of a packet.
+    /// Most bytes of a packet.
     pub(super) most: u64,
 }
 
-/// A burst to the host, whose bytes are read.
+/// A burst to the host that is being read.
 struct Write {
-    /// The cycle in which the host's port may have its first beat.
+    /// The first cycle in which the host's port may take its first beat.
     at: u64,
     beats: u64,
     begin: u64,
     bytes: u64,
 }
 
-/// Cycles from an engine's grant until it asks for bytes, and from these until it is done, of a command that takes so many beside its beats.
+/// Returns the cycles from an engine's grant to its request for bytes, and from their arrival to its end. `latency`
+/// is the time of the command without its beats.
 fn halves(latency: u64) -> (u64, u64) {
     ((latency / 2).saturating_sub(TO_ENGINE), (latency - latency / 2).saturating_sub(FROM_ENGINE))
 }
 
 impl Card {
-    /// Sends the packets of a command, one behind the other; other commands take turns with it.
+    /// Sends the packets of a command in order. Other commands take turns with it.
     pub(super) async fn send_packets(
         self: Rc<Card>,
         mut command: Command,
@@ -93,7 +96,7 @@ impl Card {
             if begin >= length {
                 break sent;
             }
-            // The rest goes to the end of the queue, from which a packet is taken in each cycle.
+            // The rest goes to the end of the queue, which gives a packet in each cycle.
             asked += 1;
             self.sim.until(grid.at(asked).max(self.sim.now())).await;
         };
@@ -103,7 +106,7 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Copies bytes that were at `local` when the command was issued to host memory.
+    /// Copies bytes to host memory. They were at `local` when the command was issued.
     pub(super) async fn copy_to_host(
         self: Rc<Card>,
         mut command: Command,
@@ -119,7 +122,8 @@ impl Card {
         let mut writes: VecDeque<Write> = VecDeque::new();
         loop {
             let write_at = writes.front().map(|write| write.at);
-            // A burst is read when the one before it is, so that others have their turns between them.
+            // The next burst is read only when the one before it is due, so that other engines have turns between
+            // them.
             if let Some(&(begin, bytes)) = pieces.peek()
                 && write_at.is_none_or(|at| next <= at + 1)
             {
@@ -154,7 +158,7 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Writes a burst to the host, for whose `last` the engine waits.
+    /// Writes a burst to the host. The engine waits only for the `last` burst.
     async fn write_burst(
         self: &Rc<Card>,
         command: &mut Command,
@@ -185,7 +189,7 @@ impl Card {
         }
     }
 
-    /// How long the host's answer to a write takes.
+    /// Returns the time of the host's answer to a write.
     fn host_answer(&self) -> Duration {
         match &self.spec.bus {
             BusSpec::Plain(bus) => bus.latency,
@@ -194,7 +198,7 @@ impl Card {
         }
     }
 
-    /// A burst is in flight until then.
+    /// Keeps a burst in flight until `done`.
     fn release_at(&self, permit: Permit, done: Time) {
         let sim = self.sim.clone();
         self.sim.spawn(async move {
@@ -239,8 +243,8 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Reads a burst whose beats have these cycles at the host's port. Returns the cycle of its last beat at the card's memory, and its path
-    /// up to when it had come.
+    /// Reads a burst with these cycles for its beats at the host's port. Returns the cycle of its last beat at the
+    /// card's memory, and its path up to its arrival.
     async fn read_burst(
         &self,
         command: &Command,
@@ -275,7 +279,7 @@ impl Card {
         (written.last, landed)
     }
 
-    /// Writes bytes out of registers to host memory.
+    /// Writes bytes from registers to host memory.
     pub(super) async fn write_directly(
         self: Rc<Card>,
         mut command: Command,
@@ -300,12 +304,12 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Bytes of a burst, and cycles between two of an engine.
+    /// Returns the bytes of a burst, and the cycles between two bursts of an engine.
     fn bursts(&self) -> (u64, u64) {
         self.spec.hpu.interconnect.map_or((WHOLE, 0), |spec| (spec.burst, spec.burst_gap))
     }
 
-    /// A command is done; an event counts on the counter of the match entry, if it has one.
+    /// Completes a command. Its event increments the counter of the match entry, if it has one.
     fn command_done(self: &Rc<Card>, command: Command) {
         let Command { thread, issued, handle, counter, path, .. } = command;
         thread.commands().done(handle, &issued);

@@ -1,4 +1,4 @@
-//! The commands that handlers give to the card.
+//! The commands of handlers to the card.
 //!
 //! | part | file |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | DMA and atomic operations on host memory | `dma.rs` |
 //! | commands of nicety.h | `portals.rs` |
 //! | copies by a cluster's DMA engine, for handlers written for PsPIN | `engine.rs` |
-//! | engines at work on commands of these | `engines.rs` |
-//! | these commands, and the registers by which they are given | `registers.rs` |
+//! | execution of these handlers' commands by the card's engines | `engines.rs` |
+//! | issue of these commands by registers | `registers.rs` |
 
 mod dma;
 mod engine;

@@ -1,7 +1,7 @@
-//! The commands that a handler gives to the card, numbered as in nicety.h.
+//! The commands of handlers to the card, numbered as in nicety.h.
 //!
-//! A command takes place at the cycle at which the handler reaches it, so commands of all handlers are ordered by
-//! virtual time. A command reads its bytes from HPU memory at that time.
+//! A command takes place at the cycle at which the handler reaches it. So commands of all handlers are in the order
+//! of simulated time. A command reads its bytes from HPU memory at that time.
 
 use crate::spin::Card;
 use crate::spin::Processors;
@@ -20,7 +20,7 @@ const SERVED: &str = "the card serves the functions of nicety.h, numbers 0x101 t
 impl Commands for Rc<Card> {
     async fn command(&self, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop> {
         if running.attachment.program.handlers.pspin.is_some() {
-            // Boxed: the task of every handler would be larger for it.
+            // Boxed: it would enlarge the task of every handler.
             return Box::pin(self.runtime_call(running, registers)).await;
         }
         let [a0, a1, a2, a3, a4, _, _, number] = registers;
@@ -43,7 +43,7 @@ impl Commands for Rc<Card> {
                 self.dma_atomic(running, [a0, a1, a3, a4], Act::Add, change).await
             }
             number::DMA_TEST => match self.transfers(running).state(a0 as usize) {
-                // A handle without a transfer has been waited for: its DMA is done.
+                // A handle without a transfer has been waited for, so its DMA is done.
                 None => Ok(1),
                 Some(false) => Ok(0),
                 Some(true) => {
@@ -70,7 +70,7 @@ impl Commands for Rc<Card> {
     }
 
     async fn register(&self, running: &mut Running, access: DeviceAccess) -> Result<Option<u32>, Stop> {
-        // Boxed: the task of every handler would be larger for it.
+        // Boxed: it would enlarge the task of every handler.
         Box::pin(self.access_register(running, access)).await
     }
 
@@ -84,7 +84,7 @@ impl Commands for Rc<Card> {
 }
 
 impl Card {
-    /// The header of a put, and the counter it increments; or the return code for an invalid put.
+    /// Returns the header of a put and the counter that it increments, or the return code for an invalid put.
     fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Put, u32>, TrapKind> {
         let mut fields = [0; 32];
         running.with_space(|space| {
@@ -94,7 +94,7 @@ impl Card {
         let word = |at: usize| u32::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let long = |at: usize| u64::from_le_bytes(*fields[at..].first_chunk().expect("inside the fields"));
         let (target, counted, ack) = (word(16), word(24) & 0xffff, word(24) >> 16);
-        // The handler would have ended before an acknowledgement comes, so none can be requested.
+        // The handler would end before an acknowledgement arrives, so a handler cannot request one.
         if target >= self.nodes || counted > 1 || ack != 0 {
             return Ok(Err(code::ARG_INVALID));
         }
@@ -159,7 +159,7 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// Gets bytes of another process' match entry into host memory. The counter is incremented when they have
+    /// Gets bytes of another process's match entry into host memory. The counter is incremented when they have
     /// arrived.
     async fn get_to_host(
         self: &Rc<Card>,
@@ -185,7 +185,7 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// The host memory at a handler's offset: in the match entry's, or in the handlers' own region.
+    /// Returns the host memory at a handler's offset: in the match entry's region, or in the handlers' own.
     pub(in crate::spin) fn host_range(
         &self,
         running: &Running,
@@ -204,7 +204,7 @@ impl Card {
         (u64::from(offset) + u64::from(length) <= size).then(|| start + u64::from(offset))
     }
 
-    /// The match entry of the handler's message.
+    /// Returns the match entry of the handler's message.
     pub(in crate::spin) fn entry_of(&self, running: &Running) -> Me {
         let delivery = self.incoming.borrow_mut().get(running.place).delivery;
         let me = delivery.expect("only matched messages run handlers").me;
@@ -238,10 +238,10 @@ impl Card {
 }
 
 impl Processors {
-    /// Carries out a command on a handler's own memory, or a call of `printf`: those that every card has.
+    /// Carries out the commands that every card has: those on a handler's own memory, and calls of `printf`.
     ///
     /// # Errors
-    /// The reason to stop the handler; that the card serves only these, if the number is another.
+    /// The reason to stop the handler. For other numbers: that the card serves only these.
     pub(in crate::spin) fn common_command(
         &self,
         running: &mut Running,
@@ -305,7 +305,7 @@ impl Processors {
         Ok(())
     }
 
-    /// Reads bytes of a handler's memory for a command. Of a phantom packet the card uses the length only.
+    /// Reads bytes of a handler's memory for a command. From a phantom packet, the card uses only the length.
     pub(in crate::spin) fn take_local(
         &self,
         running: &mut Running,
@@ -320,13 +320,13 @@ impl Processors {
     }
 }
 
-/// A put of a handler.
+/// A put by a handler.
 struct Put {
     header: Header,
     report: Option<Report>,
 }
 
-/// Atomic operations on HPU memory must be aligned to their size.
+/// Checks that the address of an atomic operation on HPU memory is aligned to its size.
 fn aligned(address: u32) -> Result<(), TrapKind> {
     match address.is_multiple_of(8) {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! `printf` of a handler: the card reads format and arguments from the handler's memory.
+//! The handlers' `printf`: the card reads format and arguments from the handler's memory.
 
 use crate::programs::{LINES_KEPT, LogLine, Logged, lines};
 use crate::spin::Processors;
@@ -19,7 +19,7 @@ pub struct Printed {
 }
 
 impl Processors {
-    /// Prints for a handler; returns the number of bytes.
+    /// Prints for a handler. Returns the number of bytes.
     pub(in crate::spin) fn print(
         &self,
         running: &mut Running,
@@ -43,12 +43,12 @@ impl Processors {
     }
 }
 
-/// Longest line a handler prints, in bytes; the rest is cut.
+/// Longest line of a handler's output, in bytes. The rest is cut.
 const LINE: usize = 1024;
 /// Longest string read from a handler's memory, in bytes.
 const STRING: u32 = 512;
 
-/// The variable arguments of a call, as the RV32 calling convention lays them out in memory.
+/// The variable arguments of a call, in the memory layout of the RV32 calling convention.
 struct Arguments {
     at: u32,
 }
@@ -80,7 +80,7 @@ fn string(space: &AddressSpace<'_>, address: u32, most: u32) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// One conversion of a format: flags, width, precision, whether 64 bits wide.
+/// One conversion of a format: flags, width, precision, and whether it is 64 bits wide.
 #[derive(Default)]
 struct Conversion {
     left: bool,
@@ -134,10 +134,10 @@ impl Conversion {
     }
 }
 
-/// The text of a `printf` with its format at `format` and its arguments from `arguments` on.
+/// Returns the text of a `printf` with its format at `format` and its arguments from `arguments` on.
 ///
 /// # Errors
-/// Where format, arguments or a string are outside the handler's memory.
+/// When format, arguments or a string are outside the handler's memory.
 pub(in crate::spin) fn format(
     space: &AddressSpace<'_>,
     format: u32,
@@ -157,7 +157,7 @@ pub(in crate::spin) fn format(
         let written = convert(&conversion, letter, &mut arguments, space)?;
         match written {
             Some(written) => text.extend(written),
-            // An unknown conversion is printed as it stands.
+            // An unknown conversion is printed unchanged.
             None => {
                 text.push(b'%');
                 text.extend(&rest[..rest.len() - after.len()]);
@@ -214,7 +214,7 @@ fn parse<'f>(
     }
 }
 
-/// A number in the format or, for '*', from the arguments.
+/// Reads a number from the format or, for '*', from the arguments.
 fn number(
     rest: &mut &[u8],
     arguments: &mut Arguments,
@@ -270,7 +270,7 @@ mod tests {
 
     const BASE: u32 = 0x1000;
 
-    /// The output with the format at the start of memory and argument words from offset 512 on.
+    /// Returns the output with the format at the start of memory and argument words from offset 512 on.
     fn printed(format_text: &str, words: &[u32]) -> String {
         let mut memory = vec![0; 1024];
         memory[..format_text.len()].copy_from_slice(format_text.as_bytes());

@@ -1,7 +1,7 @@
-//! Commands of handlers written for PsPIN, which they give by registers of their core.
+//! Commands of handlers written for PsPIN. They issue commands by registers of their core.
 //!
-//! A command reads its bytes when it is issued. Bytes from the host are in a handler's memory when it has waited for their
-//! command or tested it, or when it has ended.
+//! A command reads its bytes when it is issued. Bytes from the host are in a handler's memory once it has waited for
+//! their command or tested it, or once it has ended.
 
 use crate::spin::Card;
 use crate::spin::handlers::codes::{Stop, number};
@@ -24,19 +24,19 @@ const HOST_DMA: u32 = 0;
 const NIC_SEND: u32 = 1;
 const HOST_WRITE: u32 = 2;
 
-/// Most bytes of a write of host memory out of registers.
+/// Most bytes of a write to host memory from registers.
 const DIRECT: u32 = 8;
 
 const SERVED: &str =
     "the card serves printf, number 0x150, and with hpu.interface = \"fpspin\" cycles(), number 1";
 
-/// Why a command is refused.
+/// Returns the reason why a command is refused.
 fn refused(call: &'static str, why: &'static str) -> Stop {
     Stop::Trap(TrapKind::CallRefused { call, why })
 }
 
 impl Card {
-    /// Writes the task of a run to the registers of its core. Returns where it begins, and its arguments.
+    /// Writes the task of a run to the registers of its core. Returns its start address and arguments.
     pub(in crate::spin) fn begin_task(
         &self,
         running: &mut Running,
@@ -70,10 +70,11 @@ impl Card {
         (pspin.dispatch, [arguments, handler, 0])
     }
 
-    /// A handler's access to a register of its core. Returns the value that it loads; none if the handler has ended.
+    /// Carries out a handler's access to a register of its core. Returns the value that it loads. None if the handler
+    /// has ended.
     ///
     /// # Errors
-    /// Why the handler is stopped.
+    /// The reason to stop the handler.
     pub(in crate::spin) async fn access_register(
         self: &Rc<Card>,
         running: &mut Running,
@@ -125,7 +126,7 @@ impl Card {
         Ok(Some(0))
     }
 
-    /// Bytes that have come from the host are written to the handler's memory.
+    /// Writes bytes that have arrived from the host to the handler's memory.
     fn bytes_arrive(&self, running: &mut Running) -> Result<(), Stop> {
         let arriving = running.commands().arriving.take();
         for Arriving { local, bytes } in arriving {
@@ -136,7 +137,7 @@ impl Card {
         Ok(())
     }
 
-    /// A handler has ended, and so have its commands: bytes for memory that is not its own are written there.
+    /// Writes outstanding bytes after the end of a handler and its commands, to memory that is not its own.
     pub(in crate::spin) fn bytes_left(
         &self,
         arriving: Vec<Arriving>,
@@ -177,7 +178,7 @@ impl Card {
         }
     }
 
-    /// Sends a packet: back to the sender of the handler's message, or to the rank that a put names.
+    /// Sends a packet: back to the sender of the handler's message, or to the target rank of a put.
     async fn send_packet(
         self: &Rc<Card>,
         running: &mut Running,
@@ -188,7 +189,7 @@ impl Card {
         if high != 0 {
             return Err(refused(call, "its bytes are in the card's memory, whose addresses have 32 bits"));
         }
-        // A raw packet is one; a put becomes as many as it needs, each with a header.
+        // A raw send is one packet. A put becomes as many as it needs, each with a header.
         let most = match flow {
             0 if u64::from(length) > self.spec.packet_payload => {
                 return Err(refused(
@@ -231,7 +232,7 @@ impl Card {
         Command { thread, issued, handle, ticket, message, path, counter: None }
     }
 
-    /// The host memory that a command names: the match entry's, or the second region of the handlers.
+    /// Returns the host memory of a command: the match entry's, or the second region of the handlers.
     fn host_address(
         &self,
         running: &Running,
@@ -281,7 +282,7 @@ impl Card {
         Ok(handle)
     }
 
-    /// A call of a handler that is no access to registers: `printf`, and FPsPIN's `cycles`.
+    /// Carries out a handler's call without access to registers: `printf`, or FPsPIN's `cycles`.
     pub(in crate::spin) async fn runtime_call(
         self: &Rc<Card>,
         running: &mut Running,
@@ -291,7 +292,7 @@ impl Card {
         match (number, cycle_call) {
             (number::PRINTF, _) => Ok(self.print(running, format, values)?),
             (number::FPSPIN_CYCLES, Some(took)) => {
-                // Its cycle counter runs from the reset on, as `time` does here. The runtime reads it half-way.
+                // FPsPIN's cycle counter runs from the reset on, as `time` does here. The runtime reads it half-way.
                 running.busy += took;
                 Ok((running.thread.state.borrow().context.time() + took / 2) as u32)
             }

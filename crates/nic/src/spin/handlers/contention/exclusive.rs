@@ -1,34 +1,35 @@
-//! Whether one handler at a time holds a word, and for how long: a lock, or the turn of a ticket.
+//! Words that one handler at a time holds, and the time held: locks, and turns of tickets.
 //!
-//! A handler *acquires* a word by an atomic operation that changes it and could have failed to, and *releases* it by its next change.
-//! Where it only loads the word before, as one that waits for its turn, it has it from its first load of this value until it changes it. A
-//! further store of its own, before anybody else changes the word, belongs to what it held. Any other change, as of counters or of
-//! several locks in a word, says that no handler holds the word.
+//! A handler *acquires* a word by an atomic operation that changes it and could have failed. It *releases* the word
+//! by its next change. A handler that waits for its turn only loads the word before. Then it holds the word from its
+//! first load of this value until it changes it. A further store of the same handler, before another handler changes
+//! the word, belongs to the same hold. Any other change means that no handler holds the word: a counter, or several
+//! locks in a word.
 //!
-//! A word that handlers load, and change if nobody was faster, is none that they hold. Yet from the load to the change no other change
-//! succeeds, so that these times add up likewise.
+//! Handlers may load a word and change it only if no other handler was faster. They do not hold it. Yet no other
+//! change succeeds between the load and the change, so these times add up likewise.
 
 use nicety_hpu::{Image, OrderPoint};
 use nicety_types::{Duration, Time};
 use std::collections::BTreeMap;
 
-/// What an access to a word does.
+/// The effect of an access on a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spin) enum Act {
-    /// A load, also one that is linked.
+    /// A load, including a load-reserved.
     Load,
-    /// A store, or a write of a command.
+    /// A store, or a write by a command.
     Store,
     /// An atomic addition, which cannot fail.
     Add,
     /// An atomic exchange.
     Swap,
-    /// Another atomic operation, such as a store conditional.
+    /// Another atomic operation, such as a store-conditional.
     Take,
 }
 
 impl Act {
-    /// What the instruction at an ordering point does to its word.
+    /// Returns the effect of the instruction at an ordering point on its word.
     pub(in crate::spin) fn of(point: &OrderPoint, image: &Image, pc: u32) -> Act {
         match *point {
             OrderPoint::Atomic { write: true, .. } if image.adds_at(pc) => Act::Add,
@@ -51,7 +52,7 @@ pub(in crate::spin) struct Access {
     pub(in crate::spin) changed: bool,
 }
 
-/// A handler that has the word.
+/// The handler that holds the word.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
     run: u64,
@@ -59,32 +60,32 @@ struct Holder {
     pc: u32,
 }
 
-/// How handlers have used a word, as long as one at a time holds it.
+/// The use of a word by handlers, as long as one at a time holds it.
 #[derive(Debug, Default)]
 pub(in crate::spin) struct Exclusive {
     holder: Option<Holder>,
-    /// The last change: whose, and when.
+    /// The last change: its handler and its time.
     last: Option<(u64, Time)>,
-    /// Loads since then: the first one of each handler.
+    /// The first load of each handler since then.
     loaded: BTreeMap<u64, (Time, u32)>,
-    /// Atomic operations that should have changed it, and did not.
+    /// Atomic operations that failed to change it.
     failed: u64,
-    /// A change was neither an acquisition nor a release.
+    /// Whether a change was neither an acquisition nor a release.
     otherwise: bool,
     times: Times,
-    /// If each change is by one that has loaded the word before: a turn that is passed on, also by an exchange, or a value that is tried. A
-    /// change was not by such a one, or it was no turn that is passed on.
+    /// Whether a change was by a handler that had not loaded the word, and whether one did not pass a turn on. If
+    /// neither, each change passes a turn on, possibly by an exchange. If only the second, each change tries a value.
     not_loaded: bool,
     not_passed_on: bool,
     from_loads: Times,
 }
 
-/// For how long a word was held.
+/// The times for which a word was held.
 #[derive(Debug, Default)]
 struct Times {
     held: Duration,
     handed_over: Duration,
-    /// How often it was acquired and released by these places.
+    /// Number of acquisitions and releases by pair of code addresses.
     places: BTreeMap<(u32, u32), u64>,
 }
 
@@ -96,7 +97,8 @@ impl Times {
         }
     }
 
-    /// A handler has the word from now on, of those that have waited since then, and the last change was before.
+    /// Counts a hand-over: a handler has held the word since `now`, the last change is `last`, and handlers have
+    /// waited since `waited_since`.
     fn hands_over(&mut self, last: Option<(u64, Time)>, now: Time, waited_since: Option<Time>) {
         if let (Some((_, free)), Some(waited)) = (last, waited_since) {
             self.handed_over += now.saturating_since(free.max(waited));
@@ -104,25 +106,25 @@ impl Times {
     }
 }
 
-/// Most pairs of places that are told apart, and handlers of which it is known when they loaded the word last: those that began first are
-/// forgotten, as they have long ended.
+/// Most pairs of code addresses that are distinguished, and most handlers with a known last load. The handlers that
+/// began first are forgotten: they have long ended.
 const PAIRS: usize = 64;
 const LOADERS: usize = 4096;
 
-/// What a word was held for.
+/// The holds of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spin) struct Held {
     pub(in crate::spin) held: Duration,
-    /// For which it was free while a handler waited.
+    /// The time for which it was free while a handler waited.
     pub(in crate::spin) handed_over: Duration,
     pub(in crate::spin) acquired_at: u32,
     pub(in crate::spin) released_at: u32,
-    /// Attempts to acquire it in vain.
+    /// Failed attempts to acquire it.
     pub(in crate::spin) failed: u64,
 }
 
 impl Exclusive {
-    /// Handles an access. `waited_since` is when the first of those that wait for the word began to.
+    /// Handles an access. `waited_since` is the start of the longest current wait for the word.
     pub(in crate::spin) fn see(&mut self, access: Access, waited_since: Option<Time>) {
         let Access { run, pc, now, act, changed } = access;
         if !changed {
@@ -152,7 +154,7 @@ impl Exclusive {
             (Act::Store | Act::Swap | Act::Take, Some(own), _) => {
                 self.times.releases((own.since, own.pc), now, pc)
             }
-            // An addition by who has it, and a change by who has not.
+            // An addition by the holder, or a change by another handler.
             (Act::Add, Some(_), _) | (_, None, Some(_)) => self.otherwise = true,
             (Act::Swap | Act::Take, None, None) => self.times.hands_over(self.last, now, waited_since),
             (Act::Store | Act::Add, None, None) => match (loaded, self.last) {
@@ -163,7 +165,7 @@ impl Exclusive {
                 (None, Some((last, since))) if last == run && act == Act::Store => {
                     self.times.held += now.since(since)
                 }
-                // It may become known by its first release.
+                // The first release may make it known.
                 (None, None) => {}
                 _ => self.otherwise = true,
             },
@@ -175,7 +177,7 @@ impl Exclusive {
         self.loaded.clear();
     }
 
-    /// For how long it was held; none if it was used otherwise.
+    /// Returns the time for which it was held. None if it had another use.
     pub(in crate::spin) fn held(&self) -> Option<Held> {
         let times = match (self.otherwise, self.not_loaded || self.not_passed_on || self.failed > 0) {
             (false, _) => &self.times,
@@ -193,8 +195,9 @@ impl Exclusive {
         })
     }
 
-    /// Of a word that is changed if nobody was faster: from the loads that changes go by until these, and for how long nobody had loaded it for
-    /// the next change while a handler waited; none if it was used otherwise.
+    /// Returns two times of a word that is changed if no other handler was faster. The first is from the loads on
+    /// which changes rely to the changes. The second is the time without a load for the next change, while a handler
+    /// waited. None if the word had another use.
     pub(in crate::spin) fn tried(&self) -> Option<(Duration, Duration)> {
         let Times { held, handed_over, .. } = self.from_loads;
         (!self.not_loaded && !held.is_zero()).then_some((held, handed_over))
@@ -205,8 +208,8 @@ impl Exclusive {
 mod tests {
     use super::*;
 
-    /// Picoseconds held and handed over, and the places, after accesses by time, run, place, act and whether it changed the word, of
-    /// which those of a handler that is named find one that waits since then.
+    /// Returns picoseconds held and handed over, and the places. `accesses` are time, run, place, act, and whether
+    /// the word changed. `waits` are a handler and the start of the wait that its accesses find.
     fn held(
         accesses: &[(u64, u64, u32, Act, bool)],
         waits: Option<(u64, u64)>,
@@ -229,11 +232,12 @@ mod tests {
         assert_eq!(held(&swap[..1], None), None);
         let again = [(300, 2, TAKE, Act::Take, true), (310, 2, GIVE, Act::Take, true)];
         assert_eq!(held(&[swap, again].concat(), None), Some((70, 0, (TAKE, GIVE))));
-        // One that fails meanwhile, and one that looks; the first waits from 120 on, and the word is free from 160 until 300.
+        // One attempt fails meanwhile, and one handler loads. The first waits from 120 on. The word is free from 160
+        // until 300.
         let between = [(120, 2, TAKE, Act::Take, false), (130, 3, 30, Act::Load, false)];
         let all = [&swap[..1], &between, &swap[1..], &again].concat();
         assert_eq!(held(&all, Some((2, 120))), Some((70, 140, (TAKE, GIVE))));
-        // A load linked, its store conditional, and a store.
+        // A load-reserved, its store-conditional, and a store.
         let linked = [
             (100, 1, 9, Act::Load, false),
             (101, 1, TAKE, Act::Take, true),
@@ -250,13 +254,13 @@ mod tests {
         for act in [Act::Store, Act::Add] {
             let turn = [(100, 1, TAKE, Act::Load, false), (150, 1, GIVE, act, true)];
             assert_eq!(held(&turn, None), Some((50, 0, (TAKE, GIVE))));
-            // Another one waits from 110 on, and finds its turn at 155.
+            // Another handler waits from 110 on, and finds its turn at 155.
             let next = [(155, 2, TAKE, Act::Load, false), (180, 2, GIVE, act, true)];
             let waits = [(110, 2, TAKE, Act::Load, false)];
             let all = [&turn[..1], &waits, &turn[1..], &next].concat();
             assert_eq!(held(&all, Some((2, 110))), Some((50 + 25, 5, (TAKE, GIVE))));
         }
-        // It is known from its first release on.
+        // The word is known from its first release on.
         let known = [
             (150, 1, GIVE, Act::Store, true),
             (200, 2, TAKE, Act::Load, false),
@@ -281,17 +285,17 @@ mod tests {
             (105, 2, TAKE, Act::Load, false),
             (150, 1, GIVE, Act::Swap, true),
             (155, 2, TAKE, Act::Load, false),
-            // A load of the value that it stores has no other one.
+            // A second load, for the value that it stores, does not restart the hold.
             (170, 2, 21, Act::Load, false),
             (190, 2, GIVE, Act::Swap, true),
         ];
         assert_eq!(held(&turns, Some((2, 105))), Some((50 + 35, 5, (TAKE, GIVE))));
-        // By one that has not looked, and where a change has failed: no turns.
+        // A change by a handler that has not loaded, or after a failed change: no turns.
         let stranger = [(200, 3, GIVE, Act::Swap, true)];
         assert_eq!(held(&[&turns[..], &stranger].concat(), None), None);
         let failed = [(191, 3, GIVE, Act::Swap, false)];
         assert_eq!(held(&[&turns[..], &failed].concat(), None), None);
-        // A store conditional may have failed: that is a value which is tried.
+        // A store-conditional may have failed. So a value is tried.
         let conditional = turns.map(|(ps, run, pc, act, changed)| match act {
             Act::Swap => (ps, run, pc, Act::Take, changed),
             _ => (ps, run, pc, act, changed),
@@ -303,8 +307,8 @@ mod tests {
     fn a_value_that_is_tried_keeps_others_from_theirs() {
         let mut word = Exclusive::default();
         assert_eq!(word.tried(), None);
-        // Two load it; the first one changes it, by a load linked of what it has loaded and a store conditional. The other one fails, and
-        // goes by what it finds.
+        // Two handlers load it. The first changes it by a load-reserved of the loaded value and a store-conditional.
+        // The other fails, and continues with the value that it finds.
         for (ps, run, act, changed) in [
             (100, 1, Act::Load, false),
             (102, 2, Act::Load, false),
@@ -318,7 +322,7 @@ mod tests {
             word.see(Access { run, pc: TAKE, now: Time::from_ps(ps), act, changed }, since);
         }
         assert_eq!(word.tried(), Some((Duration::from_ps(21 + 17), Duration::from_ps(3))));
-        // A counter is changed by who has not looked.
+        // A counter is changed by a handler that has not loaded it.
         word.see(Access { run: 3, pc: GIVE, now: Time::from_ps(150), act: Act::Add, changed: true }, None);
         assert_eq!(word.tried(), None);
     }
@@ -328,11 +332,11 @@ mod tests {
         let by = |runs: &[u64], act| -> Vec<_> {
             (100..).zip(runs).map(|(ps, run)| (ps, *run, TAKE, act, true)).collect()
         };
-        // Counted once or twice by each, and a word that is tried until nobody was faster.
+        // Each handler counts once or twice, or tries until no other handler was faster.
         for (runs, act) in [(&[1, 2, 3][..], Act::Add), (&[1, 1, 2, 2], Act::Add), (&[1, 2, 3], Act::Take)] {
             assert_eq!(held(&by(runs, act), None), None, "{runs:?} {act:?}");
         }
-        // One sets it, and another clears it; one takes something out, and gives back by addition.
+        // One sets it and another clears it, or one takes an item out and gives it back by an addition.
         for (run, act) in [(2, Act::Store), (1, Act::Add)] {
             assert_eq!(held(&[(100, 1, TAKE, Act::Take, true), (110, run, GIVE, act, true)], None), None);
         }

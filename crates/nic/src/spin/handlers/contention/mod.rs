@@ -1,12 +1,12 @@
 //! Words of memory that handlers wait for: locks, tickets, counters of a failed compare-and-swap.
 //!
-//! It sees every atomic access of a handler to shared memory, and after the first one every other access to that
-//! word: all of them are ordering points, each at its own cycle. A handler *waits* for a word when it accesses it again
-//! from the same place, and its last access changed nothing. For how long one handler at a time holds a word is in
-//! `exclusive.rs`.
+//! The module sees every atomic access of a handler to shared memory, and after the first one every other access to
+//! that word. All of them are ordering points, each at its own cycle. A handler *waits* for a word when it accesses
+//! the word again from the same code address, and its last access changed nothing. `exclusive.rs` finds the time for
+//! which one handler at a time holds a word.
 //!
-//! A word that handlers wait for and hold one at a time bounds the rate of all of them together, with any number of
-//! processors: to one packet in the time for which a packet holds it.
+//! A word that handlers wait for and hold one at a time bounds the rate of all handlers. With any number of
+//! processors, they take one packet per hold.
 
 pub(in crate::spin) mod exclusive;
 
@@ -18,11 +18,11 @@ use nicety_types::{Duration, Time};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// Most words watched, handlers that may wait, and places distinguished at a word.
+/// Most watched words, most handlers that may wait, and most code addresses distinguished at a word.
 const WORDS: usize = 1 << 16;
 const PLACES: usize = 64;
 
-/// A word that handlers of several processors can reach.
+/// A word that handlers on several processors can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::spin) enum Word {
     /// Address in the card's HPU memory.
@@ -38,11 +38,11 @@ pub struct HeldWord {
     pub word: String,
     /// The source line that takes it.
     pub taken_at: String,
-    /// The source line that releases it, if it is another one.
+    /// The source line that releases it, if it differs.
     pub given_back_at: Option<String>,
-    /// The source line that waits for it, or would.
+    /// The source line that waits for it, or would wait.
     pub waited_at: String,
-    /// Number of waits; none where handlers did not meet.
+    /// Number of waits. Zero where handlers did not contend.
     pub waits: u64,
     /// Total time held.
     pub held: Duration,
@@ -50,43 +50,43 @@ pub struct HeldWord {
     pub handed_over: Duration,
 }
 
-/// A word to which handlers come back, and which is no lock: a counter that others change meanwhile, or a flag.
+/// A word that handlers retry and that is no lock: a counter that others change meanwhile, or a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetriedWord {
     /// The word, such as `byte 8 of the state`.
     pub word: String,
-    /// The source line that comes back to it most often.
+    /// The source line that retries most often.
     pub retried_at: String,
-    /// How often it does.
+    /// Number of its retries.
     pub retries: u64,
-    /// Total time from the loads that changes of the word went by until these, in which no other change succeeds; zero where not every
-    /// change is by one that has loaded it.
+    /// Total time from the loads on which changes rely to the changes, in which no other change succeeds. Zero unless
+    /// each change follows a load by the same handler.
     pub changing: Duration,
-    /// Total time for which nobody had loaded it for the next change while a handler tried.
+    /// Total time without a load for the next change, while a handler tried.
     pub handed_over: Duration,
 }
 
-/// A word of HPU memory on which atomic operations work.
+/// A word of HPU memory that is a target of atomic operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtomicWord {
     /// The word, such as `byte 8 of the state`.
     pub word: String,
-    /// The level of memory in which it lies.
+    /// The level of its memory.
     pub level: Level,
-    /// Accesses to it from the first atomic operation on, loads and stores among them.
+    /// Accesses to it from the first atomic operation on, including loads and stores.
     pub accesses: u64,
 }
 
-/// A handler whose last access left the word unchanged: it failed to take it, or only loaded it.
+/// A handler with a last access that left the word unchanged: a failed acquisition, or only a load.
 #[derive(Debug)]
 struct Attempt {
     word: Word,
-    /// The places from which it has accessed the word.
+    /// The code addresses from which it has accessed the word.
     places: Vec<u32>,
     since: Time,
-    /// Whether it has come back.
+    /// Whether it has retried.
     waits: bool,
-    /// Changes of the word before.
+    /// Earlier changes of the word.
     changes: u64,
 }
 
@@ -94,13 +94,13 @@ struct Attempt {
 struct State {
     name: String,
     exclusive: Exclusive,
-    /// Waiting handlers, and since when.
+    /// Waiting handlers, and the start of each wait.
     waiting: Vec<(u64, Time)>,
     waits: u64,
     accesses: u64,
     /// Changes of its value.
     changes: u64,
-    /// Places of waits, with their number.
+    /// Code addresses of waits, with their number.
     waited_at: BTreeMap<u32, u64>,
     /// The source lines of accesses.
     lines: BTreeMap<u32, String>,
@@ -109,7 +109,7 @@ struct State {
 /// An access to a word.
 pub(in crate::spin) struct Seen<'i> {
     pub(in crate::spin) word: Word,
-    /// The handler's run, by a unique number.
+    /// The unique number of the handler's run.
     pub(in crate::spin) run: u64,
     pub(in crate::spin) image: &'i Image,
     pub(in crate::spin) pc: u32,
@@ -123,9 +123,9 @@ pub(in crate::spin) struct Seen<'i> {
 #[derive(Debug, Default)]
 pub(in crate::spin) struct Contention {
     words: RefCell<BTreeMap<Word, State>>,
-    /// By handler, its last access that left a word unchanged.
+    /// The last access of each handler that left a word unchanged.
     attempts: RefCell<BTreeMap<u64, Attempt>>,
-    /// An atomic operation could have failed, or exchanged a word.
+    /// Whether an atomic operation could have failed, or exchanged a word.
     takes: Cell<bool>,
 }
 
@@ -168,7 +168,7 @@ impl Contention {
         }
     }
 
-    /// In words, which word a handler waits for in vain; none if it waits for none.
+    /// Returns a description of the word that a handler waits for in vain. None if it waits for none.
     pub(in crate::spin) fn in_vain(&self, run: u64) -> Option<String> {
         let (attempts, words) = (self.attempts.borrow(), self.words.borrow());
         let attempt = attempts.get(&run).filter(|attempt| attempt.waits)?;
@@ -182,7 +182,7 @@ impl Contention {
         })
     }
 
-    /// A handler proceeds or has ended, and so waits no longer.
+    /// Ends the wait of a handler that proceeds or has ended.
     pub(in crate::spin) fn goes_on(&self, run: u64) {
         let Some(attempt) = self.attempts.borrow_mut().remove(&run) else { return };
         if attempt.waits
@@ -192,7 +192,7 @@ impl Contention {
         }
     }
 
-    /// A blind write to host memory: watched words there have changed.
+    /// Handles a blind write to host memory: watched words there have changed.
     pub(in crate::spin) fn written(&self, seen: &Seen<'_>, address: u64, length: u64) {
         let last = Word::Host(address.saturating_add(length));
         let words: Vec<Word> =
@@ -202,7 +202,8 @@ impl Contention {
         }
     }
 
-    /// The words that handlers hold one at a time, by the time they were held. Where none has waited, they may have had another use.
+    /// Returns the words that handlers hold one at a time, by the time held. Words without waits may have had another
+    /// use.
     pub(in crate::spin) fn list(&self) -> Vec<HeldWord> {
         let words = self.words.borrow();
         let mut found: Vec<HeldWord> = words.values().filter_map(State::held).collect();
@@ -210,7 +211,8 @@ impl Contention {
         found
     }
 
-    /// The words of HPU memory on which atomic operations work, those with the most accesses first; `level` says where a word lies.
+    /// Returns the words of HPU memory that are targets of atomic operations, those with the most accesses first.
+    /// `level` returns the level of a word.
     pub(in crate::spin) fn atomic_words(&self, level: impl Fn(u32) -> Level) -> Vec<AtomicWord> {
         let of = |(word, state): (&Word, &State)| match word {
             Word::Hpu(place) => {
@@ -223,12 +225,12 @@ impl Contention {
         found
     }
 
-    /// Whether handlers take words, so that others may have to wait or to try again.
+    /// Returns whether handlers take words, so that others may wait or retry.
     pub(in crate::spin) fn takes(&self) -> bool {
         self.takes.get()
     }
 
-    /// Of the words that are no lock, the one to which handlers came back most often.
+    /// Returns the word that handlers retried most often, among the words that are no locks.
     pub(in crate::spin) fn retried(&self) -> Option<RetriedWord> {
         let words = self.words.borrow();
         words.values().filter_map(State::retried).max_by_key(|word| word.retries)
@@ -255,7 +257,7 @@ impl State {
         }
     }
 
-    /// A handler that comes back to the same place has waited since it first came.
+    /// Counts a wait of a handler that returns to the same code address. It has waited since its first access.
     fn look_back(&mut self, seen: &Seen<'_>, attempt: &mut Attempt) {
         if !attempt.places.contains(&seen.pc) {
             return;
@@ -280,12 +282,13 @@ impl State {
             handed_over,
             word: self.name.clone(),
             retried_at: self.lines.get(most).cloned()?,
-            // One that loads and then changes the word comes back to both places.
+            // A handler that loads and then changes the word returns to both code addresses.
             retries: *times,
         })
     }
 
-    /// The lock that the word is, or may be. Where some failed to acquire it and none has waited, nobody is held up by it.
+    /// Returns the lock that the word is, or may be. If some handlers failed to acquire it and none has waited, it
+    /// holds nobody up.
     fn held(&self) -> Option<HeldWord> {
         let Held { held, handed_over, acquired_at, released_at, failed } = self.exclusive.held()?;
         if self.waits == 0 && failed > 0 {
@@ -313,7 +316,7 @@ mod tests {
     use nicety_hpu::Core;
     use std::sync::Arc;
 
-    /// Handlers that access one word.
+    /// A test set-up of handlers that access one word.
     struct Rig {
         contention: Contention,
         image: Arc<Image>,
@@ -367,7 +370,7 @@ mod tests {
     fn a_counter_is_retried_where_others_change_it_first() {
         let rig = Rig::new();
         for n in 0..5 {
-            // Both load it; the first one changes it, and the other one comes back.
+            // Both load it. The first changes it, and the other retries.
             rig.at(100 * n, 2 * n, LOOK, false);
             rig.at(100 * n + 1, 2 * n + 1, LOOK, false);
             rig.at(100 * n + 10, 2 * n, TAKE, true);
@@ -392,7 +395,7 @@ mod tests {
             rig.at(100 * n + 60, n, GIVE, true);
         }
         assert_eq!(rig.held(), Some((0, 600, 0)));
-        // A counter that is not given back is none.
+        // A counter that is not given back is no lock.
         rig.at(1000, 11, TAKE, true);
         rig.at(1010, 12, TAKE, true);
         assert_eq!(rig.held(), None);
@@ -407,7 +410,7 @@ mod tests {
         rig.at(1040, 1, GIVE, true);
         rig.at(1050, 2, TAKE, true);
         rig.at(1090, 2, GIVE, true);
-        // No handler waits: free, and not in hand-over. Yet it was held.
+        // No handler waits: the word is free and not handed over. Yet it was held.
         rig.at(2000, 1, TAKE, true);
         rig.at(2007, 1, GIVE, true);
         assert_eq!(rig.held(), Some((1, 40 + 40 + 7, 10)));
@@ -429,7 +432,7 @@ mod tests {
         assert_eq!(rig.held(), None, "it goes on, so that nobody is held up");
     }
 
-    /// LR, then an SC that another handler's store has made fail: the store is in the way, not the value that LR
+    /// LR, then an SC that fails because of another handler's store. The store is in the way, not the value that LR
     /// found.
     #[test]
     fn a_lost_reservation_waits_for_the_handler_that_took_the_word() {
@@ -463,7 +466,7 @@ mod tests {
         rig.at(1080, 2, GIVE, true);
         rig.at(1085, 3, LOOK, false);
         rig.at(1120, 3, GIVE, true);
-        // It waits for nobody.
+        // It waits for no handler.
         rig.at(8990, 4, LOOK, false);
         rig.at(9000, 4, GIVE, true);
         assert_eq!(rig.held(), Some((2, 40 + 35 + 35 + 10, 5 + 5)));

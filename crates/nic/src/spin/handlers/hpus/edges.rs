@@ -1,52 +1,52 @@
-//! The cycles of a run, and when they begin.
+//! The cycles of a run, and the times at which they begin.
 
 use nicety_types::{Duration, Frequency, Time};
 
-/// The edges of a core's clock, with the cycles of a run counted from 0. Cycles are whole numbers since the clock's first edge,
-/// however long it has been running, so that no edge is off by the rounding of another one.
+/// The edges of a core's clock, with the cycles of a run counted from 0. Cycles are whole numbers since the clock's
+/// first edge, over any length of time. So no edge is off by the rounding of another one.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::spin) struct Edges {
     clock: Frequency,
-    /// An edge.
+    /// The time of an edge.
     origin: Time,
-    /// Cycles from there to the run's cycle 0.
+    /// Cycles from that edge to the run's cycle 0.
     before: u64,
     /// Cycles of the card until the run's cycle 0.
     card: u64,
 }
 
 impl Edges {
-    /// A clock that starts with a run.
+    /// Returns a clock that starts with a run.
     pub(in crate::spin) fn own(clock: Frequency, now: Time) -> Edges {
         Edges { clock, origin: now, before: 0, card: clock.cycles_in(now.since(Time::ZERO)) }
     }
 
-    /// A clock whose first edge was at `first`: cycle 0 is the first that begins at `now` or later.
+    /// Returns a clock with its first edge at `first`. Cycle 0 is the first that begins at `now` or later.
     pub(in crate::spin) fn since(clock: Frequency, first: Time, now: Time) -> Edges {
         let card = cycles_until(clock, first, now.max(first));
-        // Small counts are multiplied faster.
+        // Small counts are faster to multiply.
         let (cycles, beat) = clock.beat();
         let beats = Duration::from_ps(card / cycles * beat.ps());
         Edges { clock, origin: first + beats, before: card % cycles, card }
     }
 
-    /// When a cycle begins.
+    /// Returns the time at which a cycle begins.
     pub(in crate::spin) fn at(&self, cycle: u64) -> Time {
         self.origin + self.clock.cycles(self.before + cycle)
     }
 
-    /// The first cycle that begins at `now` or later, which is not before cycle 0.
+    /// Returns the first cycle that begins at `now` or later. `now` is not before cycle 0.
     pub(in crate::spin) fn until(&self, now: Time) -> u64 {
         cycles_until(self.clock, self.origin, now) - self.before
     }
 
-    /// Cycles of the card until cycle 0.
+    /// Returns the cycles of the card until cycle 0.
     pub(in crate::spin) const fn card(&self) -> u64 {
         self.card
     }
 }
 
-/// The first cycle that begins at `now` or later.
+/// Returns the first cycle that begins at `now` or later.
 fn cycles_until(clock: Frequency, started: Time, now: Time) -> u64 {
     let elapsed = now.since(started);
     let whole = clock.cycles_in(elapsed);
@@ -59,7 +59,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The edges of a run are those of the clock, and a run that begins where another one has ended begins at once.
+        /// The edges of a run are those of the clock. A run that begins at the end of another one begins at once.
         #[test]
         fn edges_are_the_clocks(
             hz in prop::sample::select(vec![3_000_000_000, 2_500_000_000, 600_000_000, 1_234_567_891, 7]),

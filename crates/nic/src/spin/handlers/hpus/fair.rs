@@ -1,9 +1,9 @@
-//! Weighted fair queueing of work whose length is unknown until it is done.
+//! Weighted fair queueing of work with a length that is unknown until it is done.
 //!
-//! Each flow has a virtual time: the time that servers have spent on its work, including the work in service, divided
-//! by its weight. A free server serves the flow with the least virtual time. A flow that becomes backlogged resumes
-//! at the virtual time of the others: it has no credit from being idle, and no debt from having been alone. Service
-//! is not preempted, so a flow may lag behind its share by the length of another flow's piece of work.
+//! Each flow has a virtual time: the time that servers have spent on its work, including work in service, divided by
+//! its weight. A free server serves the flow with the least virtual time. A flow that becomes backlogged resumes at
+//! the virtual time of the others. It gains no credit while idle, and owes nothing for having been alone. Service is
+//! not preempted. So a flow may lag behind its share by the length of another flow's piece of work.
 
 use nicety_types::Time;
 use std::collections::VecDeque;
@@ -16,12 +16,12 @@ struct Flow<T> {
     weight: u32,
     /// Virtual time of completed work.
     done: u128,
-    /// Servers in use by it, and the sum of the instants at which they began.
+    /// Servers in use by it, and the sum of their start times.
     serving: u32,
     begun_ps: u128,
-    /// Parked pieces of work: begun and suspended.
+    /// Parked pieces of work: started and suspended.
     parked: u32,
-    /// Pieces queued so far, and those of them begun.
+    /// Pieces queued so far, and those of them that have started.
     pushed: u64,
     popped: u64,
 }
@@ -45,7 +45,7 @@ impl<T> FairQueue<T> {
         FairQueue { flows: Vec::new(), clock: 0 }
     }
 
-    /// The flow with this number; it keeps the weight with which it was first seen.
+    /// Returns the flow with this number. It keeps the weight of its first use.
     fn flow(&mut self, number: usize, weight: u32) -> &mut Flow<T> {
         let clock = self.clock;
         while self.flows.len() <= number {
@@ -76,7 +76,7 @@ impl<T> FairQueue<T> {
         flow.waiting.push_back(work);
     }
 
-    /// A server begins a piece that did not queue.
+    /// Starts a piece that did not queue on a server.
     pub(in crate::spin) fn begin(&mut self, number: usize, weight: u32, now: Time) {
         self.flow(number, weight);
         self.serve(number, now);
@@ -90,7 +90,7 @@ impl<T> FairQueue<T> {
         self.clock = self.clock.max(virtual_time);
     }
 
-    /// A server completes a flow's work begun at `begun`.
+    /// Completes a flow's work that began at `begun`.
     pub(in crate::spin) fn end(&mut self, number: usize, begun: Time, now: Time) {
         let flow = &mut self.flows[number];
         flow.serving -= 1;
@@ -98,7 +98,7 @@ impl<T> FairQueue<T> {
         flow.done += u128::from(now.since(begun).ps()) * SCALE / u128::from(flow.weight);
     }
 
-    /// A server parks a flow's work begun at `begun`. Returns the position of this piece in its flow: the number of
+    /// Parks a flow's work that began at `begun`. Returns the position of this piece in its flow: the number of
     /// earlier pieces.
     pub(in crate::spin) fn park(&mut self, number: usize, begun: Time, now: Time) -> u64 {
         self.end(number, begun, now);
@@ -107,14 +107,14 @@ impl<T> FairQueue<T> {
         flow.pushed
     }
 
-    /// A server resumes parked work of a flow.
+    /// Resumes parked work of a flow on a server.
     pub(in crate::spin) fn resume(&mut self, number: usize, now: Time) {
         self.flows[number].parked -= 1;
         self.serve(number, now);
     }
 
-    /// The parked piece, given by flow and position, that precedes everything queued; without `begins`, the one that
-    /// precedes the other parked pieces.
+    /// Returns the parked piece that precedes everything queued. Without `begins`, returns the piece that precedes
+    /// the other parked ones. `parked` lists flows and positions.
     pub(in crate::spin) fn parked_first(
         &self,
         parked: impl Iterator<Item = (usize, u64)>,
@@ -132,26 +132,26 @@ impl<T> FairQueue<T> {
         before.then_some(index)
     }
 
-    /// The order of flows: by virtual time, then by servers in use over weight.
+    /// Returns the sort key of a flow: virtual time, then servers in use divided by weight.
     fn rank(&self, number: usize, now: Time) -> (u128, u128, usize) {
         let flow = &self.flows[number];
         let servers = u128::from(flow.serving) * SCALE / u128::from(flow.weight);
         (flow.virtual_time(now), servers, number)
     }
 
-    /// The first backlogged flow.
+    /// Returns the first backlogged flow.
     fn least(&self, now: Time) -> Option<usize> {
         let waiting = (0..self.flows.len()).filter(|&number| !self.flows[number].waiting.is_empty());
         waiting.min_by_key(|&number| self.rank(number, now))
     }
 
-    /// Whether nothing is queued.
+    /// Returns whether no piece is queued.
     pub(in crate::spin) fn is_empty(&self) -> bool {
         self.flows.iter().all(|flow| flow.waiting.is_empty())
     }
 
-    /// A server begins a queued piece; among flows with equal virtual time, of the one with the fewest servers for
-    /// its weight.
+    /// Starts a queued piece of the first flow on a server. Among flows with equal virtual time, the first is the one
+    /// with the fewest servers for its weight.
     pub(in crate::spin) fn pop(&mut self, now: Time) -> Option<(usize, T)> {
         let number = self.least(now)?;
         let flow = &mut self.flows[number];
@@ -167,8 +167,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Service of `servers` servers for always backlogged flows of these weights and lengths up to `end`: for each
-    /// flow in picoseconds, including unfinished pieces.
+    /// Returns the service by `servers` servers for always backlogged flows with these weights and lengths, up to
+    /// `end`. Each flow's service is in picoseconds and includes unfinished pieces.
     fn backlogged(servers: usize, flows: &[(u32, Vec<u64>)], end: u64) -> Vec<u64> {
         let mut queue = FairQueue::new();
         let mut next = vec![0; flows.len()];
@@ -215,7 +215,7 @@ mod tests {
             order.push(queue.pop(now).unwrap().0);
             queue.end(order[k as usize], now, now + nicety_types::Duration::from_ps(100));
         }
-        // Virtual times: 100 for a piece of the first, 33.3 for one of the second.
+        // Virtual times: 100 for a piece of the first flow, 33.3 for one of the second.
         assert_eq!(order, [0, 1, 1, 1, 1, 0, 0, 0]);
         assert!(queue.pop(Time::ZERO).is_none());
     }
@@ -232,7 +232,7 @@ mod tests {
             queue.push(0, 1, ());
             assert_eq!(piece(&mut queue, 10 * k), 0);
         }
-        // The second comes late, and gets its half from then on.
+        // The second flow starts late, and gets its half from then on.
         for _ in 0..6 {
             queue.push(0, 1, ());
             queue.push(1, 1, ());
@@ -252,7 +252,7 @@ mod tests {
         let first = |queue: &FairQueue<()>, now, begins| {
             queue.parked_first([(0, place)].into_iter(), at(now), begins)
         };
-        // The first has had 100, the second nothing yet.
+        // The first flow has had 100, the second nothing yet.
         assert_eq!(first(&queue, 100, true), None);
         assert_eq!(first(&queue, 100, false), Some(0), "it alone can be gone on with");
         assert_eq!(queue.pop(at(100)), Some((1, ())));

@@ -23,16 +23,16 @@ use std::sync::Arc;
 pub(in crate::spin) struct ThreadState {
     pub(in crate::spin) context: Context,
     pub(in crate::spin) stack: Vec<u8>,
-    /// Its core's registers, between handlers written for PsPIN.
+    /// Its core's registers, kept between handlers written for PsPIN.
     pub(in crate::spin) hardware: Option<Box<Hardware>>,
-    /// Accesses of the slice, of which it is not known yet how long they wait for DMA.
+    /// Accesses of the slice with a wait for DMA that is not known yet.
     pub(in crate::spin) accesses: Vec<Access>,
-    /// The application whose handlers have used the stack.
+    /// The application of the handlers that have used the stack.
     stack_of: ApplicationId,
 }
 
 impl ThreadState {
-    /// Prepares for a handler of this application: it finds no other application's bytes on the stack.
+    /// Prepares for a handler of this application. Clears another application's bytes from the stack.
     pub(in crate::spin) fn begin(&mut self, application: &Application) {
         if self.stack_of != application.id {
             self.stack_of = application.id;
@@ -41,7 +41,7 @@ impl ThreadState {
     }
 }
 
-/// Registers, a stack and transfers: a core has one thread for the handler that it runs, and further ones for parked
+/// Registers, a stack and transfers. A core has one thread for the handler that it runs, and further ones for parked
 /// handlers.
 pub(in crate::spin) struct Thread {
     /// Its core.
@@ -79,7 +79,7 @@ impl Thread {
         })
     }
 
-    /// The command unit of a core that runs handlers written for PsPIN.
+    /// Returns the command unit of a core that runs handlers written for PsPIN.
     pub(in crate::spin) fn commands(&self) -> &CommandUnit {
         self.commands.as_ref().expect("only cores for handlers written for PsPIN have a command unit")
     }
@@ -102,7 +102,7 @@ impl Thread {
     }
 }
 
-/// A parked handler: one that has yielded.
+/// A parked handler: it has yielded.
 struct Parked {
     thread: Rc<Thread>,
     /// The number of its application.
@@ -116,39 +116,39 @@ struct Parked {
 pub(in crate::spin) struct Core {
     /// Whether it has no handler.
     idle: Cell<bool>,
-    /// The application it serves and since when, if the queue needs that.
+    /// The application that it serves and the start time, if the queue needs them.
     serving: Cell<Option<(usize, Time)>>,
     /// The message and the path of its last handler.
     pub(in crate::spin) last: RefCell<Option<(MessageId, Path)>>,
-    /// Made with its first handler; further ones are made when handlers yield.
+    /// Created with its first handler. Further ones are created when handlers yield.
     threads: RefCell<Vec<Rc<Thread>>>,
     /// Parked handlers, in the order in which they yielded.
     parked: RefCell<VecDeque<Parked>>,
 }
 
-/// The cores and their queue. The packet buffer bounds its length: every waiting run holds a slot, except one
-/// completion handler a message.
+/// The cores and their queue. The packet buffer bounds the queue: every waiting run holds a slot, except one
+/// completion handler per message.
 pub(in crate::spin) struct Hpus {
     sim: Sim,
     spec: Arc<HpuSpec>,
-    /// Made with the first handler, so that a node without handlers has none.
+    /// Created with the first handler, so that a node without handlers has none.
     cores: OnceCell<Box<[Core]>>,
     queue: RefCell<Queue>,
-    /// Cores for which runs wait in the same line.
+    /// Cores that share a queue of runs.
     line_cores: usize,
-    /// Number of handlers begun.
+    /// Number of handlers started.
     begun: Cell<u64>,
 }
 
 /// The runs that wait for a core.
 enum Queue {
-    /// In the order in which they became ready: a line for each cluster, or one for all cores.
+    /// In the order in which they became ready: one queue for each cluster, or one for all cores.
     FirstCome(Box<[Line]>),
     /// By weighted fair queueing over applications.
     WeightedFair(FairQueue<Run>),
 }
 
-/// Runs that wait for the same cores, and the number of those taken.
+/// Runs that wait for the same cores, and the number of runs taken.
 #[derive(Default)]
 struct Line {
     waiting: VecDeque<Run>,
@@ -156,7 +156,7 @@ struct Line {
 }
 
 impl Queue {
-    /// Whether nothing waits for the cores of this line.
+    /// Returns whether no run waits for the cores of this queue.
     fn is_empty(&self, line: usize) -> bool {
         match self {
             Queue::FirstCome(lines) => lines[line].waiting.is_empty(),
@@ -164,8 +164,8 @@ impl Queue {
         }
     }
 
-    /// The parked handler that precedes everything that waits, if one does. `begins` says whether a waiting run can
-    /// begin at all.
+    /// Returns the parked handler that precedes every waiting run, if one does. `begins` says whether a waiting run
+    /// can begin at all.
     fn parked_first(&self, line: usize, parked: &VecDeque<Parked>, now: Time, begins: bool) -> Option<usize> {
         match self {
             Queue::FirstCome(lines) => {
@@ -219,7 +219,7 @@ impl Hpus {
         self.cores.get_or_init(|| (0..self.spec.cores).map(core).collect())
     }
 
-    /// A number for a new run.
+    /// Returns a number for a new run.
     pub(in crate::spin) fn next_run(&self) -> u64 {
         self.begun.set(self.begun.get() + 1);
         self.begun.get()
@@ -229,8 +229,8 @@ impl Hpus {
         &self.cores()[index]
     }
 
-    /// A handler becomes ready in a cluster, or anywhere: the idle core with the lowest number takes it, or it waits. `of` is its
-    /// application. Returns a new thread to be served, if there is one.
+    /// Makes a handler ready in a cluster, or anywhere. The idle core with the lowest number takes it, or it waits.
+    /// `of` is its application. Returns a new thread to be served, if there is one.
     pub(in crate::spin) fn ready(
         &self,
         cluster: Option<usize>,
@@ -271,14 +271,14 @@ impl Hpus {
         None
     }
 
-    /// Makes another thread for a core.
+    /// Creates another thread for a core.
     fn new_thread(&self, index: usize) -> Rc<Thread> {
         let thread = Thread::new(&self.sim, index, &self.spec);
         self.core(index).threads.borrow_mut().push(thread.clone());
         thread
     }
 
-    /// The handler on a thread has ended: its core resumes a parked one, takes a waiting one, or becomes idle.
+    /// Ends the handler on a thread. Its core resumes a parked handler, takes a waiting one, or becomes idle.
     pub(in crate::spin) fn release(&self, thread: &Rc<Thread>, now: Time) {
         let core = self.core(thread.core);
         let mut queue = self.queue.borrow_mut();
@@ -289,14 +289,14 @@ impl Hpus {
         self.take_up(thread.core, &mut queue, now, true, || thread.clone());
     }
 
-    /// Whether a handler that yields on this core would let another one run first.
+    /// Returns whether a handler that yields on this core would let another one run first.
     pub(in crate::spin) fn others_wait(&self, index: usize) -> bool {
         let parked = self.core(index).parked.borrow().len();
         parked > 0 || (self.spec.parked > 0 && !self.queue.borrow().is_empty(index / self.line_cores))
     }
 
-    /// The handler on a thread, of this application, yields to [others](Hpus::others_wait). Returns a new thread to
-    /// be served, if there is one.
+    /// Lets the handler on a thread, of this application, yield to [others](Hpus::others_wait). Returns a new thread
+    /// to be served, if there is one.
     pub(in crate::spin) fn park(
         &self,
         thread: &Rc<Thread>,
@@ -331,8 +331,8 @@ impl Hpus {
         fresh
     }
 
-    /// A core without a handler takes the next one: the first in the order of the queue among those parked and, if
-    /// one can begin (`begins`), those waiting. `on` gives the thread for one that begins.
+    /// Starts the next handler on a core without one, in the order of the queue. Parked handlers can start, and with
+    /// `begins` also waiting ones. `on` returns the thread for one that begins.
     fn take_up(
         &self,
         index: usize,

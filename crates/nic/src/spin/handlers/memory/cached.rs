@@ -1,7 +1,7 @@
-//! Data caches before levels of memory: what an access to a cached level takes, and what caches have done.
+//! Data caches before levels of memory: the time of an access to a cached level, and the use of the caches.
 //!
-//! An access looks for its lines in the cycle in which its core comes to it, and what it asks memory for leaves in the same
-//! cycle. So banks meet accesses in the order of cycles, cached or not.
+//! An access looks up its lines in the cycle in which its core makes it. Its requests to memory leave in the same
+//! cycle. So banks see accesses in the order of cycles, cached or not.
 
 use crate::spin::handlers::memory::reach::{PROGRAM_BITS, Reach};
 use crate::spin::handlers::memory::waits::{WaitingLine, Waits};
@@ -9,51 +9,51 @@ use crate::spin::handlers::running::Turn;
 use crate::spin::spec::{DataCacheSpec, HpuSpec, Level, Piece};
 use nicety_hpu::{AccessKind, DataCaches, Found, Writes};
 
-/// What data caches have done before a level, in a whole run.
+/// The use of the data caches before a level in a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheUse {
-    /// The level, as specs name it.
+    /// The level's name in specs.
     pub level: &'static str,
     /// The counters.
     pub counters: CacheCounts,
-    /// The lines that waited most for their bytes, or for other caches; the first few.
+    /// The first few source lines with the longest waits for their bytes, or for other caches.
     pub lines: Vec<WaitingLine>,
-    /// The lines of stale accesses, with their numbers; the first few.
+    /// The first few source lines with stale accesses, with their numbers.
     pub stale_lines: Vec<(String, u64)>,
 }
 
-/// Counters of data caches. An access to two lines is a hit if both are there.
+/// Counters of data caches. An access to two lines is a hit if both are present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     /// Accesses by instructions and commands: hits, misses and those that passed.
     pub accesses: u64,
-    /// Loads and stores that found their lines.
+    /// Loads and stores that hit.
     pub hits: u64,
-    /// Loads and stores that did not.
+    /// Loads and stores that missed.
     pub misses: u64,
-    /// Atomic operations, LR among them, which go past the caches.
+    /// Atomic operations, including LR, which pass the caches.
     pub passed: u64,
-    /// Lines written to memory: they made room, or an atomic operation came.
+    /// Lines written to memory, to make room or for an atomic operation.
     pub written_back: u64,
-    /// Lines that another cache had changed, and handed over.
+    /// Lines that another cache had changed and handed over.
     pub handed_over: u64,
-    /// Accesses for which other caches gave their lines up.
+    /// Accesses for which other caches gave up their lines.
     pub invalidated: u64,
-    /// Accesses to words of which the card would have older bytes, where nothing keeps caches coherent.
+    /// Accesses to words with older bytes on a real card, where no protocol keeps caches coherent.
     pub stale: u64,
-    /// Cycles that loads and stores took longer than hits: for their lines, and for other caches.
+    /// Cycles of loads and stores beyond those of hits: for their lines, and for other caches.
     pub waited: u64,
 }
 
 /// The memories behind caches.
 pub(super) trait Behind {
-    /// An access of a handler that comes now, in memory itself. Returns the cycles that it takes.
+    /// Serves an access of a handler at this time in memory itself. Returns its cycles.
     fn access_memory(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind) -> u64;
 
-    /// A cache fetches the line at an offset, for a handler that comes now. Returns the cycles that this takes.
+    /// Fetches the line at an offset for a handler at this time. Returns the cycles of the fetch.
     fn fetch_line(&self, turn: &mut Turn<'_>, at: &Reach<'_>, offset: u64, line: u32) -> u64;
 
-    /// A cache writes the line at an offset of a memory of a level.
+    /// Writes the line at an offset back to a memory of a level.
     fn write_line(&self, cycle: u64, of: (Level, usize), offset: u64, line: u32);
 }
 
@@ -61,27 +61,28 @@ pub(super) trait Behind {
 pub(in crate::spin) struct Cached {
     spec: DataCacheSpec,
     caches: DataCaches,
-    /// Cores of a cache.
+    /// Cores per cache.
     cores: usize,
-    /// By level, those behind caches, what fetching a line takes where nobody waits.
+    /// Cycles of a line fetch without waits, by level, for levels behind caches.
     fills: [Option<u64>; 5],
     counters: [CacheCounts; 5],
     waits: Waits,
     stale: Waits,
 }
 
-/// Where a line is: its bytes' place in all levels. Programs, read as data, lie where no other memory of the level is.
+/// Line numbers: the place of a byte across all levels. Programs, read as data, do not overlap other memory of the
+/// level.
 mod place {
     use super::{Level, PROGRAM_BITS, Reach};
 
-    /// Places for a program.
+    /// Number of places of a program.
     pub(super) const PROGRAM: u64 = 1 << PROGRAM_BITS;
 
     const MEMORY: u32 = 44;
     const LEVEL: u32 = 56;
     const CONSTANTS: u32 = 60;
 
-    /// The first byte of a memory of a level.
+    /// Returns the place of the first byte of a memory of a level.
     pub(super) fn base(at: &Reach<'_>, program: Option<u32>) -> u64 {
         let base = ((at.level as u64) << LEVEL) | ((at.memory as u64) << MEMORY);
         match program {
@@ -90,7 +91,7 @@ mod place {
         }
     }
 
-    /// Level, memory and offset of a byte.
+    /// Returns level, memory and offset of a byte.
     pub(super) fn of(address: u64) -> (Level, usize, u64) {
         let level = Level::ALL[(address >> LEVEL) as usize % 8];
         let memory = (address >> MEMORY) as usize % (1 << (LEVEL - MEMORY));
@@ -99,7 +100,7 @@ mod place {
 }
 
 impl Cached {
-    /// The empty caches of a card, if it has any.
+    /// Returns the empty caches of a card, if it has any.
     pub(super) fn new(hpu: &HpuSpec) -> Option<Cached> {
         let spec = hpu.memories.cache?;
         let cores = if spec.of_core { 1 } else { hpu.memories.cluster };
@@ -118,7 +119,7 @@ impl Cached {
         })
     }
 
-    /// The bytes of an access as places in all levels, by line.
+    /// Returns the bytes of an access as places across all levels, one item per line.
     fn lines(&self, turn: &Turn<'_>, at: &Reach<'_>, bytes: u64) -> impl Iterator<Item = (u64, u32)> + use<> {
         let line = u64::from(self.spec.shape.line);
         let program = (at.piece == Piece::Constants).then_some(turn.attachment.program.number);
@@ -130,7 +131,7 @@ impl Cached {
         })
     }
 
-    /// An access of a core in its turn to a cached level. Returns the cycles that it takes.
+    /// Serves an access of a core in its turn to a cached level. Returns its cycles.
     pub(super) fn access(
         &mut self,
         memory: &impl Behind,
@@ -159,7 +160,7 @@ impl Cached {
             let line_ready = match found {
                 Found::Hit { ready, taken } => {
                     invalidated |= taken;
-                    // Another core has it fetched.
+                    // Another core is already fetching it.
                     if through { cycle } else { ready }
                 }
                 Found::Owner { ready } => {
@@ -195,7 +196,7 @@ impl Cached {
         own + waited
     }
 
-    /// An atomic operation, at memory: lines of its bytes leave the caches.
+    /// Carries out an atomic operation at memory. Lines with its bytes leave the caches.
     fn pass(
         &mut self,
         memory: &impl Behind,
@@ -228,12 +229,12 @@ impl Cached {
         memory.access_memory(turn, at, bytes, kind) + price
     }
 
-    /// Fetches the line of a byte from memory. Returns the cycles until it is there.
+    /// Fetches the line of a byte from memory. Returns the cycles until its arrival.
     fn fetch(&self, memory: &impl Behind, turn: &mut Turn<'_>, at: &Reach<'_>, place: u64) -> u64 {
         let line = self.spec.shape.line;
         match at.spec.contended {
             true => {
-                // The part of it that is asked for is in this line of the memory, too.
+                // The requested part of it is in this line of the memory too.
                 let (.., offset) = place::of(place);
                 let within = if at.piece == Piece::Constants { offset % place::PROGRAM } else { offset };
                 memory.fetch_line(turn, at, within & !u64::from(line - 1), line)
@@ -242,7 +243,7 @@ impl Cached {
         }
     }
 
-    /// A line comes, and another one may have to make room.
+    /// Inserts a line, and writes back an evicted one.
     fn fill(
         &mut self,
         memory: &impl Behind,
@@ -257,7 +258,7 @@ impl Cached {
         }
     }
 
-    /// A line is written to memory.
+    /// Writes a line to memory.
     fn write(&mut self, memory: &impl Behind, cycle: u64, number: u64) {
         let line = self.spec.shape.line;
         let (level, number, offset) = place::of(number * u64::from(line));
@@ -265,7 +266,7 @@ impl Cached {
         memory.write_line(cycle, (level, number), offset, line);
     }
 
-    /// Whether caches may differ in a piece: the others are of one core alone, or never written.
+    /// Returns whether caches may differ in a piece. Other pieces are private to a core, or never written.
     const fn differ(&self, piece: Piece) -> bool {
         self.caches.may_differ() && matches!(piece, Piece::State | Piece::Data)
     }
@@ -282,7 +283,7 @@ impl Cached {
         if !self.differ(piece) {
             return false;
         }
-        // A store that goes through to memory is the last one there, whatever was there before.
+        // A write-through store is the last one in memory, whatever was there before.
         let stale = !through && self.caches.is_stale(cache, place, bytes);
         if stores {
             self.caches.stored(cache, place, bytes);
@@ -313,7 +314,7 @@ impl Cached {
         }
     }
 
-    /// The card has written bytes that one core alone has: they are in no cache.
+    /// Drops bytes from the caches that the card has written and that only one core uses.
     pub(super) fn forget(&mut self, turn: &Turn<'_>, at: &Reach<'_>, bytes: u64) {
         for (place, _) in self.lines(turn, at, bytes) {
             let cache = turn.core / self.cores;
@@ -321,7 +322,7 @@ impl Cached {
         }
     }
 
-    /// What the caches have done, by level.
+    /// Returns the use of the caches, by level.
     pub(super) fn list(&self) -> Vec<CacheUse> {
         let used = Level::ALL.into_iter().filter(|level| self.counters[*level as usize].accesses > 0);
         let of = |level: Level| CacheUse {

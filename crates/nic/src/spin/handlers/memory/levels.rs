@@ -1,8 +1,8 @@
-//! The memory system: the levels in which handlers' memory lies, and the banks at which cores wait for one another.
+//! The memory system: the levels of handlers' memory, and the banks at which cores wait for one another.
 //!
-//! Cores come to a contended level in the order of cycles, and within a cycle in the order of their numbers: on a card
-//! with such a level all cores run on one clock, and the cycles of core n begin 2 n ps after its edges. Levels behind data
-//! caches are contended in the same sense, since earlier accesses decide what a later one finds.
+//! Cores access a contended level in the order of cycles, and within a cycle in the order of their numbers. On a card
+//! with such a level all cores run on one clock. The cycles of core n begin 2 n ps after its edges. Levels behind
+//! data caches count as contended, since earlier accesses decide the hits of later ones.
 
 use crate::spin::Processors;
 use crate::spin::handlers::hpus::edges::Edges;
@@ -19,34 +19,34 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Between the cycles of one core and those of the next, in picoseconds.
+/// Offset between the cycles of consecutive cores, in picoseconds.
 const SKEW: u64 = 2;
 
-/// What a contended level has done in a whole run.
+/// The use of a contended level in a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelUse {
-    /// The level, as specs name it.
+    /// The level's name in specs.
     pub level: &'static str,
-    /// Accesses of all cores by instructions and commands, wherever their bytes lie.
+    /// Accesses of all cores by instructions and commands, at any address.
     pub accesses: u64,
-    /// Cycles that they waited for it, beside its latency.
+    /// Cycles that they waited for it, without its latency.
     pub waited_cycles: u64,
-    /// The bank that was busy longest, or the level's unit for atomic operations, such as `bank 5 of l1 of cluster 2`.
+    /// The busiest bank, or the level's unit for atomic operations, such as `bank 5 of l1 of cluster 2`.
     pub busiest: String,
-    /// Accesses of that bank, lines of code among them.
+    /// Accesses of that bank, including lines of code.
     pub busiest_accesses: u64,
-    /// How long it was busy.
+    /// Its busy time.
     pub busiest_busy: Duration,
     /// Cycles that cores waited for it.
     pub busiest_waited_cycles: u64,
-    /// The lines that waited most, for any bank of the level; the first few.
+    /// The first few source lines with the longest waits for any bank of the level.
     pub lines: Vec<WaitingLine>,
 }
 
 /// A contended level.
 #[derive(Default)]
 struct Contended {
-    /// Its banks, by cluster; none before the first access.
+    /// Its banks, by cluster. Empty before the first access.
     banks: Vec<Banks>,
     /// Accesses by instructions and commands, and the cycles that they waited.
     accesses: u64,
@@ -65,17 +65,17 @@ pub(in crate::spin) struct Levels {
     pub(in crate::spin) shared: bool,
     /// The contended levels, by [`Level::ALL`].
     contended: RefCell<[Contended; 5]>,
-    /// Instruction caches, of clusters or of cores, where there are any.
+    /// Instruction caches of clusters or of cores, if any.
     pub(in crate::spin) caches: RefCell<Vec<Cache>>,
-    /// The data caches, where there are any.
+    /// The data caches, if any.
     data_caches: Option<RefCell<Cached>>,
     /// Waits for banks.
     waits: RefCell<Waits>,
-    /// The first cycle in which the one port of program memory is free.
+    /// The first cycle in which the only port of program memory is free.
     program_port: Cell<u64>,
 }
 
-/// The memories of a card's cores, made when they are first asked for: most nodes of a large cluster never run a handler.
+/// The memories of a card's cores, created on first use: most nodes of a large cluster never run a handler.
 pub(in crate::spin) struct Memories {
     spec: Arc<HpuSpec>,
     packet: u64,
@@ -83,7 +83,7 @@ pub(in crate::spin) struct Memories {
 }
 
 impl Memories {
-    /// Packets have at most `packet` bytes.
+    /// Returns the memories. Packets have at most `packet` bytes.
     pub(in crate::spin) fn new(spec: &Arc<HpuSpec>, packet: u64) -> Memories {
         Memories { spec: spec.clone(), packet, levels: OnceCell::new() }
     }
@@ -121,7 +121,7 @@ impl Levels {
         &self.spec.memories
     }
 
-    /// The cycles of a core that becomes busy at `now`.
+    /// Returns the cycles of a core that becomes busy at `now`.
     pub(in crate::spin) fn edges(&self, core: usize, now: Time) -> Edges {
         let clock = self.hpu().clock;
         match self.shared {
@@ -132,7 +132,7 @@ impl Levels {
         }
     }
 
-    /// The instruction cache of a core.
+    /// Returns the instruction cache of a core.
     pub(in crate::spin) fn cache_of<'c>(
         &self,
         caches: &'c mut [Cache],
@@ -142,8 +142,8 @@ impl Levels {
         caches.get_mut(if spec.of_core { core } else { core / self.memories().cluster })
     }
 
-    /// A handler comes to code that is not in its instruction cache, for which it has asked some cycles before. Returns the cycles
-    /// that it waits.
+    /// Serves a miss of a handler in its instruction cache, `asked` cycles after the request. Returns the cycles that
+    /// the handler waits.
     pub(in crate::spin) fn fetch(&self, running: &mut Running, address: u32, asked: u32) -> u64 {
         let Some(spec) = self.memories().instructions else { return 0 };
         let Turn { core, cycle, .. } = running.turn();
@@ -152,7 +152,7 @@ impl Levels {
         let mut caches = self.caches.borrow_mut();
         let cache = self.cache_of(&mut caches, core).expect("every core has its cache");
         if let Some(ready) = cache.find(cached) {
-            // Another core has it fetched.
+            // Another core is already fetching it.
             return ready.saturating_sub(cycle);
         }
         let reach = self.reach(&running.attachment, core, line).filter(|reach| reach.spec.contended);
@@ -160,7 +160,7 @@ impl Levels {
             let level = &mut self.contended.borrow_mut()[reach.level as usize];
             self.serve(level, &reach, cycle, spec.shape.line, AccessKind::Load).waited
         });
-        // The port of program memory, which fills of all caches share.
+        // The port of program memory. Fills of all caches share it.
         let came = cycle.saturating_sub(asked.into());
         let port = if spec.line_cycles > 0 { self.program_port.get().saturating_sub(came) } else { 0 };
         self.program_port.set(came + port + spec.line_cycles);
@@ -169,15 +169,15 @@ impl Levels {
         cycles
     }
 
-    /// Lines that instruction caches were filled with.
+    /// Returns the number of lines filled into instruction caches.
     pub(in crate::spin) fn fills(&self) -> u64 {
         self.caches.borrow().iter().map(|cache| cache.counters().fills).sum()
     }
 
-    /// The contended or slower level that an address is in, if it is in one.
+    /// Returns the contended or slower level of an address, if it is in one.
     fn reach(&self, attachment: &Attachment, core: usize, address: u32) -> Option<Reach<'_>> {
         let (hpu, memories) = (self.hpu(), self.memories());
-        // Dividing would be a good part of what an access takes here.
+        // Without clusters, this avoids a division, which would be a large part of an access's cost here.
         let (cluster, within) = match memories.cluster == hpu.cores {
             true => (0, core),
             false => (core / memories.cluster, core % memories.cluster),
@@ -193,7 +193,7 @@ impl Levels {
         };
         let level = memories.place(piece);
         let spec = memories.level(level)?;
-        // HPU memory comes first, and behind it what belongs to each core of those that share this memory.
+        // HPU memory comes first. Behind it is the private memory of each core that shares this memory.
         let (number, cores) = match level {
             Level::L1 => (within, memories.cluster),
             _ => (core, hpu.cores),
@@ -225,8 +225,8 @@ impl Levels {
         Some(Reach { piece, level, spec, memory, offset, remote: level == Level::L1 && memory != cluster })
     }
 
-    /// An access of a core in its turn. Returns the cycles that it takes, if it is to a level with a timing of its own. Loads
-    /// and stores of a cached level look for their lines before, unless it `passes` the caches.
+    /// Serves an access of a core in its turn. Returns its cycles, if it is to a level with a timing of its own.
+    /// Loads and stores of a cached level look up their lines first, unless the access `passes` the caches.
     fn access(&self, turn: &mut Turn<'_>, at: &Reach<'_>, bytes: u32, kind: AccessKind, passes: bool) -> u64 {
         match &self.data_caches {
             Some(caches) if at.spec.cached => {
@@ -256,7 +256,7 @@ impl Levels {
         act(&mut self.banks(contended, level)[memory])
     }
 
-    /// A handler has waited for banks of a level.
+    /// Counts a handler's wait for banks of a level.
     fn has_waited(&self, turn: &mut Turn<'_>, level: Level, cycles: u64) {
         if cycles > 0 {
             self.contended.borrow_mut()[level as usize].waited += cycles;
@@ -265,7 +265,7 @@ impl Levels {
         }
     }
 
-    /// An access to a contended level.
+    /// Serves an access to a contended level.
     fn serve(
         &self,
         contended: &mut Contended,
@@ -277,7 +277,7 @@ impl Levels {
         self.banks(contended, at.level)[at.memory].access(cycle, at.offset, bytes, kind)
     }
 
-    /// The banks of a contended level, by cluster.
+    /// Returns the banks of a contended level, by cluster.
     fn banks<'b>(&self, Contended { banks, .. }: &'b mut Contended, level: Level) -> &'b mut [Banks] {
         if banks.is_empty() {
             let clusters = self.hpu().cores / self.memories().cluster;
@@ -288,7 +288,7 @@ impl Levels {
         banks
     }
 
-    /// A handler begins. Its packet and its arguments, which the card has written, are in no cache.
+    /// Begins a handler. The card has written its packet and its arguments, so they are in no cache.
     pub(in crate::spin) fn begins(&self, running: &mut Running) {
         let Some(caches) = &self.data_caches else { return };
         let pieces = [(map::PACKET, running.memory.bytes()), (map::ARGUMENTS, ARGUMENTS as u64)];
@@ -301,12 +301,12 @@ impl Levels {
         }
     }
 
-    /// What data caches have done so far, by level.
+    /// Returns the use of the data caches so far, by level.
     pub(in crate::spin) fn list_caches(&self) -> Vec<CacheUse> {
         self.data_caches.as_ref().map_or_else(Vec::new, |caches| caches.borrow().list())
     }
 
-    /// What each contended level has done so far.
+    /// Returns the use of each contended level so far.
     pub(in crate::spin) fn list(&self) -> Vec<LevelUse> {
         let levels = self.contended.borrow();
         let used = Level::ALL.into_iter().filter(|level| !levels[*level as usize].banks.is_empty());
@@ -354,7 +354,7 @@ impl Levels {
     }
 }
 
-/// The instruction caches of a card, empty.
+/// Returns the instruction caches of a card, empty.
 fn caches(hpu: &HpuSpec) -> Vec<Cache> {
     let Some(spec) = hpu.memories.instructions else { return Vec::new() };
     let number = if spec.of_core { hpu.cores } else { hpu.cores / hpu.memories.cluster };
@@ -390,8 +390,8 @@ impl Behind for Levels {
 }
 
 impl Levels {
-    /// A handler comes to an instruction that waits for its turn. Returns the cycles that it takes beside those that the
-    /// instruction costs in a memory without contention.
+    /// Serves a handler's instruction that waits for its turn. Returns its cycles beyond those in a memory without
+    /// contention.
     pub(in crate::spin) fn in_turn(&self, turn: &mut Turn<'_>, point: &OrderPoint) -> u64 {
         if !self.in_turn {
             return 0;
@@ -414,8 +414,8 @@ impl Levels {
 }
 
 impl Processors {
-    /// A command works atomically on 8 bytes of a handler's memory. Returns the cycles that it takes beside the command's
-    /// own.
+    /// Serves a command that works atomically on 8 bytes of a handler's memory. Returns its cycles beyond the
+    /// command's own.
     pub(in crate::spin) fn command_in_turn(&self, running: &mut Running, address: u32) -> u64 {
         running.atomic_commands += 1;
         let (levels, mut turn) = (&*self.levels, running.turn());

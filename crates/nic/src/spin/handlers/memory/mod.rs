@@ -1,9 +1,9 @@
-//! The memory system: levels, their banks and caches, and who waits there.
+//! The memory system: levels, their banks and caches, and the waits there.
 //!
 //! | part | file |
 //! |---|---|
-//! | where an access goes | `reach.rs` |
-//! | the lines that wait | `waits.rs` |
+//! | the memory and offset of an access | `reach.rs` |
+//! | source lines that wait | `waits.rs` |
 //! | data caches before levels | `cached.rs` |
 //! | the levels, and their banks | `levels.rs` |
 

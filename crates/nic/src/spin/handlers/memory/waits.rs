@@ -1,4 +1,4 @@
-//! The lines of handlers' sources that wait for memory.
+//! The source lines of handlers that wait for memory.
 
 use crate::spin::handlers::refusals::place;
 use crate::spin::handlers::running::Turn;
@@ -6,7 +6,7 @@ use crate::spin::spec::Level;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Most places in the code whose waits are told apart, and lines in a report.
+/// Most code addresses with separate counts of waits, and most lines in a report.
 const PLACES: usize = 1024;
 const LINES: usize = 8;
 
@@ -15,9 +15,9 @@ const LINES: usize = 8;
 pub struct WaitingLine {
     /// The source line.
     pub place: String,
-    /// Accesses of it that waited.
+    /// Accesses of this line that waited.
     pub waits: u64,
-    /// Cycles that they waited, in all.
+    /// Total cycles of their waits.
     pub cycles: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct WaitingLine {
 pub(super) struct Waits(FxHashMap<(Level, usize, u32), WaitingLine>);
 
 impl Waits {
-    /// A handler has waited so many cycles at its next instruction.
+    /// Counts a handler's wait of `cycles` cycles at its next instruction.
     pub(super) fn count(&mut self, turn: &Turn<'_>, level: Level, cycles: u64) {
         let (image, pc) = (&turn.attachment.program.handlers.image, turn.pc);
         let key = (level, Arc::as_ptr(image) as usize, pc);
@@ -39,7 +39,7 @@ impl Waits {
         line.cycles += cycles;
     }
 
-    /// The lines that have waited most for a level.
+    /// Returns the lines with the longest waits for a level.
     pub(super) fn lines(&self, level: Level) -> Vec<WaitingLine> {
         let mut by_line: FxHashMap<String, WaitingLine> = FxHashMap::default();
         for (_, line) in self.0.iter().filter(|((of, ..), _)| *of == level) {

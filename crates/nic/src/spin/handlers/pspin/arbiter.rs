@@ -1,8 +1,10 @@
-//! The arbiters between cores and what they share, in simulated time: commands to the card's engines, and feedbacks to its scheduler.
+//! The arbiters between cores and shared units, in simulated time: commands to the card's engines, and feedbacks to
+//! its scheduler.
 //!
-//! A command is in its core's queue for a cycle, in its cluster's register for another, and then at its engine, if that has a place. The engine
-//! holds the place until the command's response has left its queue: one response a cycle for the card. Its core learns of it a cycle
-//! later. So a place is held for three cycles fewer than the command takes in all (`cmd_unit.sv`).
+//! A command is in its core's queue for a cycle, and in its cluster's register for another. Then it is at its engine,
+//! if that has a place. The engine holds the place until the command's response has left its queue. The card passes
+//! one response a cycle, and the core gets it a cycle later. So a place is held for three cycles fewer than the
+//! command takes in all (`cmd_unit.sv`).
 
 use crate::spin::handlers::pspin::tree::{Outputs, Tree};
 use nicety_kernel::{Needed, Signal, Sim};
@@ -11,15 +13,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Cycles from a command's issue until its engine may have it: its core's queue, and its cluster's register.
+/// Cycles from a command's issue until its engine may take it: one in its core's queue, one in its cluster's
+/// register.
 pub(in crate::spin) const TO_ENGINE: u64 = 2;
-/// Cycles from when an engine is done with a command until its core learns of it: the queue of responses, and a register.
+/// Cycles from the end of a command at its engine until its core gets the response: the response queue, and a
+/// register.
 pub(in crate::spin) const FROM_ENGINE: u64 = 2;
 
-/// The engines of commands.
+/// The engines that execute commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spin) enum Engine {
-    /// Writes of host memory out of registers.
+    /// Writes to host memory from registers.
     HostDirect,
     /// Sends.
     Outbound,
@@ -38,27 +42,27 @@ pub(in crate::spin) const ENGINE_NAMES: [&str; ENGINES] =
 pub(in crate::spin) struct Cycles(pub(in crate::spin) Frequency);
 
 impl Cycles {
-    /// The first cycle that begins at a time or later.
+    /// Returns the first cycle that begins at `time` or later.
     pub(in crate::spin) fn from(self, time: Time) -> u64 {
         let elapsed = time.since(Time::ZERO);
         let whole = self.0.cycles_in(elapsed);
         whole + u64::from(self.0.cycles(whole) < elapsed)
     }
 
-    /// When a cycle begins.
+    /// Returns the time at which a cycle begins.
     pub(in crate::spin) fn at(self, cycle: u64) -> Time {
         Time::ZERO + self.0.cycles(cycle)
     }
 }
 
-/// Something that waits for its turn.
+/// An item that waits for its turn.
 pub(in crate::spin) struct Ticket {
     output: usize,
     /// The cycle in which its output has taken it.
     taken: Cell<Option<u64>>,
-    /// The cycle in which its response has come.
+    /// The cycle in which its response has arrived.
     answered: Cell<Option<u64>>,
-    /// What happens when it leaves its core.
+    /// The callback for the time at which it leaves its core.
     leaves: RefCell<Option<Box<dyn FnOnce()>>>,
     changed: Signal,
 }
@@ -71,22 +75,22 @@ impl Ticket {
     }
 }
 
-/// Items with which an output is done, and since which cycle.
+/// Items that an output has finished, and the cycle of each.
 type Done = VecDeque<(u64, Rc<Ticket>)>;
 
-/// Outputs and what waits for them.
+/// The outputs and the items that wait for them.
 struct State {
     tree: Tree<Rc<Ticket>>,
-    /// Places taken of each output.
+    /// Occupied places of each output.
     busy: Box<[u32]>,
     /// Cycles for which items had places of each output, added up.
     held: Box<[u64]>,
     done: Box<[Done]>,
-    /// The output whose response comes first next time.
+    /// The output with the first turn for the next response.
     first: usize,
 }
 
-/// What cores share, one item a cycle for each output.
+/// Units shared by cores. Each output takes one item a cycle.
 pub(in crate::spin) struct Arbiter {
     sim: Sim,
     pub(in crate::spin) cycles: Cycles,
@@ -102,14 +106,14 @@ pub(in crate::spin) struct Shape {
     pub(in crate::spin) clusters: usize,
     pub(in crate::spin) cluster_cores: usize,
     pub(in crate::spin) outputs: usize,
-    /// Items that an output holds; any number where that is 0.
+    /// Items that an output holds. 0 for no limit.
     pub(in crate::spin) places: u32,
-    /// Items that a cluster's register holds, and cycles in it at least; any number where that is 0.
+    /// Items that a cluster's register holds (0 for no limit), and the fewest cycles in it.
     pub(in crate::spin) depth: u32,
     pub(in crate::spin) delay: u64,
 }
 
-/// A cycle of outputs.
+/// One cycle of the outputs.
 struct Step<'s> {
     cycle: u64,
     places: u32,
@@ -146,7 +150,7 @@ impl State {
         self.held[ticket.output] += cycle.saturating_sub(taken);
     }
 
-    /// One response leaves its queue, which frees a place. Whether one has.
+    /// Takes one response from its queue, which frees a place. Returns whether there was one.
     fn respond(&mut self, cycle: u64) -> bool {
         let outputs = self.done.len();
         let is_ready = |output: &usize| self.done[*output].front().is_some_and(|(since, _)| *since < cycle);
@@ -179,7 +183,7 @@ impl Arbiter {
         })
     }
 
-    /// A core has an item for an output from now on. `leaves` is called when its cluster has taken it.
+    /// Queues an item of a core for an output. `leaves` is called when the core's cluster has taken it.
     pub(in crate::spin) fn push(
         self: &Rc<Self>,
         core: usize,
@@ -198,7 +202,7 @@ impl Arbiter {
         ticket
     }
 
-    /// An output is done with an item: its response waits for its turn. Returns when the core has it.
+    /// Queues the response to an item that its output has finished. Returns when the core has the response.
     pub(in crate::spin) async fn respond(self: &Rc<Self>, ticket: &Rc<Ticket>) {
         self.state.borrow_mut().done[ticket.output].push_back((self.now(), ticket.clone()));
         self.wake();
@@ -206,7 +210,7 @@ impl Arbiter {
         self.sim.until(self.cycles.at(ticket.answered.get().expect("just seen"))).await;
     }
 
-    /// An output is done with an item that has no response.
+    /// Ends an item without a response at its output.
     pub(in crate::spin) fn free(&self, ticket: &Ticket) {
         let now = self.now();
         self.state.borrow_mut().release(now, ticket);
@@ -223,7 +227,7 @@ impl Arbiter {
         self.cycles.from(self.sim.now())
     }
 
-    /// Something may move in the next cycle.
+    /// Schedules the next cycle, in which something may move.
     fn wake(self: &Rc<Self>) {
         if !self.due.replace(true) {
             let (arbiter, none) = (self.clone(), [Needed::NOTHING, Needed::NOTHING]);
@@ -254,7 +258,7 @@ mod tests {
     use nicety_kernel::{Config, World};
     use nicety_types::Duration;
 
-    /// The cycles in which commands are granted and answered, whose engines take so long with each of them.
+    /// Returns the cycles in which commands are granted and answered. The engines take `takes` cycles for each.
     fn commands(places: u32, commands: &[(usize, Engine)], takes: u64) -> Vec<(u64, u64)> {
         run(places, commands, takes).0
     }
@@ -291,13 +295,15 @@ mod tests {
 
     #[test]
     fn a_command_takes_four_cycles_beside_its_engine() {
-        // Taken at 2, done at 2 + 17, its response leaves at 20 and is at the core at 21: a write of 64 B to the host.
+        // Taken at 2, done at 2 + 17. The response leaves at 20 and is at the core at 21. A write of 64 B to the
+        // host.
         assert_eq!(commands(7, &[(5, Engine::HostDma)], 17), [(2, 21)]);
     }
 
     #[test]
     fn seven_commands_are_in_flight_for_three_cycles_fewer_than_each_takes() {
-        // Cores of four clusters, a command a cycle to the engine; the eighth when the first has its response, 18 cycles after its grant.
+        // Cores of four clusters issue a command a cycle to the engine. The eighth is granted when the first has its
+        // response, 18 cycles after its grant.
         let all: Vec<_> = (0..16).map(|core| (core * 2, Engine::HostDma)).collect();
         let mut granted: Vec<_> = commands(7, &all, 17).iter().map(|found| found.0).collect();
         granted.sort_unstable();
@@ -308,7 +314,7 @@ mod tests {
     #[test]
     fn engines_have_places_of_their_own_and_one_response_a_cycle_is_for_all() {
         let all = [(0, Engine::HostDirect), (8, Engine::Outbound), (16, Engine::HostDma)];
-        // All are granted at 2 and done at 5; responses leave at 6, 7 and 8.
+        // All are granted at 2 and done at 5. Responses leave at 6, 7 and 8.
         let found = commands(1, &all, 3);
         assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), [2, 2, 2]);
         let mut answered: Vec<_> = found.iter().map(|found| found.1).collect();

@@ -1,30 +1,30 @@
-//! Commands in flight of a core that runs handlers written for PsPIN, and those of a handler.
+//! Commands in flight: those of a core that runs handlers written for PsPIN, and those of a handler.
 
 use crate::spin::handlers::transfers::Arriving;
 use nicety_kernel::{Signal, Sim};
 use std::cell::{Cell, RefCell};
 
-/// The places for commands of a core. A handle is the number of a place, which is free when its command is done.
+/// The places for commands of a core. A handle is the number of a place. The place is free when its command is done.
 pub(in crate::spin) struct CommandUnit {
     busy: Box<[Cell<bool>]>,
-    /// The handle that a handler has named to be tested.
+    /// The handle that a handler has selected for a test.
     pub(in crate::spin) tested: Cell<u32>,
-    /// Whether the core holds feedbacks of handlers for their commands, one at a time; and whether it holds one now.
+    /// Whether the core holds handlers' feedbacks, one at a time, and whether it holds one now.
     holds: bool,
     held: Cell<bool>,
     changed: Signal,
 }
 
-/// The commands of a handler, for which its feedback waits.
+/// The commands of a handler. Its feedback waits for them.
 pub(in crate::spin) struct Issued {
     in_flight: Cell<u32>,
-    /// Bytes that have come from the host and that the handler's memory has not got yet.
+    /// Bytes that have arrived from the host but are not yet in the handler's memory.
     pub(in crate::spin) arriving: RefCell<Vec<Arriving>>,
     changed: Signal,
 }
 
 impl CommandUnit {
-    /// A unit with so many places, and with room for a feedback, if feedbacks are limited.
+    /// Returns a unit with `places` places, and with room for a feedback if feedbacks are limited.
     pub(in crate::spin) fn new(sim: &Sim, places: u32, feedbacks: u32) -> CommandUnit {
         CommandUnit {
             busy: (0..places).map(|_| Cell::new(false)).collect(),
@@ -35,8 +35,9 @@ impl CommandUnit {
         }
     }
 
-    /// Takes the first free place for a command of a handler, once there is one and the last handler's feedback has left: a core has no
-    /// commands of two handlers in flight (`hpu_driver.sv`: `disable_commands_o`).
+    /// Takes the first free place for a command of a handler. Waits for a place, and until the previous handler's
+    /// feedback has left: a core never has commands of two handlers in flight (`hpu_driver.sv`:
+    /// `disable_commands_o`).
     pub(in crate::spin) async fn take(&self, issued: &Issued) -> usize {
         self.changed.wait_until(|| !self.held.get()).await;
         let free = || self.busy.iter().position(|busy| !busy.get());
@@ -47,7 +48,8 @@ impl CommandUnit {
         place
     }
 
-    /// A handler has ended: its feedback is held, once that of the handler before has left. Whether it waited for that.
+    /// Holds the feedback of an ended handler once the previous feedback has left. Returns whether it waited for
+    /// that.
     pub(in crate::spin) async fn hold_feedback(&self) -> bool {
         let waits = self.held.get();
         self.changed.wait_until(|| !self.held.get()).await;
@@ -55,20 +57,20 @@ impl CommandUnit {
         waits
     }
 
-    /// The feedback has left.
+    /// Releases the held feedback.
     pub(in crate::spin) fn feedback_left(&self) {
         self.held.set(false);
         self.changed.notify_all();
     }
 
-    /// A command is done.
+    /// Marks a command as done.
     pub(in crate::spin) fn done(&self, place: usize, issued: &Issued) {
         self.busy[place].set(false);
         self.changed.notify_all();
         issued.ends();
     }
 
-    /// Whether a handle's command is done; none if there is no such handle.
+    /// Returns whether a handle's command is done. None for an invalid handle.
     pub(in crate::spin) fn is_done(&self, handle: u32) -> Option<bool> {
         self.busy.get(handle as usize).map(|busy| !busy.get())
     }
@@ -84,12 +86,12 @@ impl Issued {
         Issued { in_flight: Cell::new(0), arriving: RefCell::default(), changed: Signal::new(sim) }
     }
 
-    /// Something begins that a handler's feedback waits for.
+    /// Counts an operation for which the handler's feedback waits.
     pub(in crate::spin) fn begins(&self) {
         self.in_flight.set(self.in_flight.get() + 1);
     }
 
-    /// And ends.
+    /// Ends such an operation.
     pub(in crate::spin) fn ends(&self) {
         self.in_flight.set(self.in_flight.get() - 1);
         self.changed.notify_all();

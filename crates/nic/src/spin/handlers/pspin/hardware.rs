@@ -1,24 +1,24 @@
-//! The registers of a core and its memory in the cluster, as handlers written for PsPIN see them.
+//! The registers of a core and its memory in the cluster, as seen by handlers written for PsPIN.
 //!
 //! | offset | register |
 //! |---|---|
 //! | 0x08 | the task, 18 words: see [`Task`] |
 //! | 0x50 | doorbell: the handler has ended |
 //! | 0x54 | error cause |
-//! | 0x80 | read: issues the command, and gives its handle |
+//! | 0x80 | read: issues the command, and returns its handle |
 //! | 0x84 | write: waits for a handle |
-//! | 0x88 | write: names a handle; read: whether its command is done |
-//! | 0x8c | kind of the command: its type times 2, and 1 for an event at the host |
+//! | 0x88 | write: selects a handle; read: whether its command is done |
+//! | 0x8c | kind of the command: twice its type, plus 1 for an event at the host |
 //! | 0x90 | words of the command, up to 0xa8 |
 //!
-//! Those of the DMA engine of its cluster ([`Engine`]), of which each core has its own:
+//! The registers of its cluster's DMA engine ([`Engine`]). Each core has its own set:
 //!
 //! | offset | register |
 //! |---|---|
 //! | 0x00, 0x08 | addresses of the source and of the destination |
 //! | 0x10 | bytes |
-//! | 0x18 | read: starts the transfer, and gives its number |
-//! | 0x20 | read: the number of the engine's last transfer that has ended |
+//! | 0x18 | read: starts the transfer, and returns its number |
+//! | 0x20 | read: the number of the engine's last completed transfer |
 //! | 0x28 | configuration, and whether the engine is busy (bit 16) |
 
 use crate::spin::handlers::fate::Slots;
@@ -45,15 +45,15 @@ pub(in crate::spin) mod engine {
     pub const START: u32 = 0x18;
     pub const DONE: u32 = 0x20;
     pub const CONFIGURATION: u32 = 0x28;
-    /// Behind the last one.
+    /// The end of the registers.
     pub const END: u32 = 0x40;
-    /// Of the configuration: the bits that are stored, what they are at first, and the one of a busy engine.
+    /// Bits of the configuration: the stored ones, the initial ones, and the busy bit.
     pub const STORED: u32 = 7;
     pub const AT_FIRST: u32 = 1;
     pub const BUSY: u32 = 1 << 16;
 }
 
-/// What a core has told the engine of its cluster.
+/// The registers that a core has written at its cluster's DMA engine.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::spin) struct Engine {
     pub(in crate::spin) source: u32,
@@ -69,11 +69,11 @@ const COMMAND_BYTES: usize = 32;
 /// Bytes of the arguments of a handler, on its stack: the task's address and the core's numbers.
 const ARGUMENTS: u32 = 16;
 
-/// A core, as a handler sees it.
+/// A core, as seen by a handler.
 pub(in crate::spin) struct Hardware {
     core: u32,
     cluster: u32,
-    /// The addresses of its stack, of its cluster's packets in L1, and of its packet there and in L2.
+    /// The addresses of its stack, of its cluster's packets in L1, and of its packet in L1 and in L2.
     stack: u32,
     packets: u32,
     pub(in crate::spin) packet: u32,
@@ -82,18 +82,18 @@ pub(in crate::spin) struct Hardware {
     clusters: u32,
     /// Cores of a cluster.
     cores: u32,
-    /// Its protection entries; that of the registers is of three regions here.
+    /// Its protection entries. The entry of the registers covers three regions here.
     entries: usize,
-    /// Bytes of a packet's place where packets have no slots.
+    /// Bytes per packet where packets have no slots.
     each: u32,
     task: [u8; TASK_BYTES],
     command: [u8; COMMAND_BYTES],
     pub(in crate::spin) engine: Engine,
-    /// The packet in L2, from which that in L1 is copied.
+    /// The packet in L2. The packet in L1 is a copy of it.
     l2: Vec<u8>,
 }
 
-/// The bytes of a run's memory, beside its packet.
+/// The bytes of a run's memory, without its packet.
 pub(in crate::spin) struct Bytes<'a> {
     pub(in crate::spin) data: &'a mut [u8],
     pub(in crate::spin) state: &'a mut [u8],
@@ -107,7 +107,7 @@ pub(in crate::spin) struct Task {
     pub(in crate::spin) memory: (u32, u32),
     /// Bytes of the packet.
     pub(in crate::spin) packet_bytes: u32,
-    /// Where it lies; where packets have no slots, each core has a place of its own.
+    /// The slots of the packet. Without slots, each core has a fixed place for its packet.
     pub(in crate::spin) slots: Slots,
     /// Host memory: address and size.
     pub(in crate::spin) host: (u64, u32),
@@ -140,7 +140,7 @@ impl Hardware {
         }
     }
 
-    /// Writes the task of a run. `packet` are the bytes of its packet.
+    /// Writes the task of a run, and `packet`, the bytes of its packet.
     pub(in crate::spin) fn begin(&mut self, task: &Task, packet: &[u8]) {
         let (host, host_bytes) = task.host;
         let Slots { buffer, cluster } = task.slots;
@@ -164,17 +164,17 @@ impl Hardware {
         self.l2.extend_from_slice(packet);
     }
 
-    /// What `mhartid` says: the core in 5 bits, the cluster above.
+    /// Returns `mhartid`: the core in 5 bits, the cluster above them.
     pub(in crate::spin) const fn hart(&self) -> u32 {
         (self.cluster << 5) | (self.core % self.cores)
     }
 
-    /// The packet in L2, as its handler has left it.
+    /// Returns the packet in L2, as changed by its handler.
     pub(in crate::spin) fn l2(&self) -> &[u8] {
         &self.l2
     }
 
-    /// Puts the arguments of a handler on its stack. Returns their address, which is that of the stack's top, too.
+    /// Puts the arguments of a handler on its stack. Returns their address, which is also the top of the stack.
     pub(in crate::spin) fn arguments(&self, stack: &mut [u8]) -> u32 {
         let at = (stack.len() as u32 - ARGUMENTS) & !15;
         let words = [map::TASK, self.core, self.cluster, self.core % self.cores];
@@ -184,7 +184,7 @@ impl Hardware {
         self.stack + at
     }
 
-    /// The kind of the command in the registers, and its words.
+    /// Returns the kind and the words of the command in the registers.
     pub(in crate::spin) fn command(&self) -> [u32; 8] {
         let word =
             |at: usize| u32::from_le_bytes(*self.command[4 * at..].first_chunk().expect("eight words"));
@@ -223,7 +223,7 @@ impl Hardware {
         let code = &attachment.program.code;
         space
             .push(timings.apply(Piece::Constants, Region::read_only("program memory", code_map::CODE, code)));
-        // With those of the engine before them. The task and the command are regions of their own.
+        // Includes the engine's registers below. The task and the command are regions of their own.
         let (first, size) = (map::ENGINE, map::HARDWARE + map::HARDWARE_SIZE - map::ENGINE);
         space.push(Region::device("the core's registers", first, size).whole_words());
         debug_assert_eq!(

@@ -1,26 +1,26 @@
-//! What beats of transfers go over: channels that move one a cycle, and transactions, of which an engine has few in flight.
+//! Channels that move one beat a cycle, and the few transactions that an engine may have in flight.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// A channel that moves a beat a cycle: the cycles that are taken, a bit each.
+/// A channel that moves one beat a cycle: the occupied cycles, one bit each.
 #[derive(Debug, Default)]
 pub(in crate::spin) struct Lane(RefCell<Bits>);
 
 #[derive(Debug, Default)]
 struct Bits {
-    /// The word of the first bits.
+    /// The index of the first word.
     first: u64,
     words: VecDeque<u64>,
-    /// Cycles taken in all.
+    /// Number of cycles taken in all.
     taken: u64,
 }
 
-/// Words behind the present that are kept, in which accesses may still look.
+/// Words before the present that are kept, because accesses may still read them.
 const KEPT: u64 = 4;
 
 impl Lane {
-    /// Whether a cycle is taken.
+    /// Returns whether a cycle is taken.
     pub(in crate::spin) fn is_taken(&self, cycle: u64) -> bool {
         let bits = self.0.borrow();
         let word = (cycle / 64).checked_sub(bits.first).and_then(|word| bits.words.get(word as usize));
@@ -45,7 +45,7 @@ impl Lane {
         bits.taken += 1;
     }
 
-    /// Forgets cycles long before `now`: nothing is put there any more.
+    /// Forgets cycles long before `now`. No beat is put there any more.
     pub(in crate::spin) fn forget_before(&self, now: u64) {
         let mut bits = self.0.borrow_mut();
         while bits.first + KEPT < now / 64 && bits.words.pop_front().is_some() {
@@ -53,12 +53,12 @@ impl Lane {
         }
     }
 
-    /// Cycles taken in all.
+    /// Returns the number of cycles taken in all.
     pub(in crate::spin) fn busy(&self) -> u64 {
         self.0.borrow().taken
     }
 
-    /// Takes cycles for beats, each the first free one behind the one before. Returns the last; none without beats.
+    /// Takes cycles for beats, each the first free one after the one before. Returns the last. None without beats.
     pub(in crate::spin) fn move_beats(&self, from: u64, beats: u64) -> Option<u64> {
         let mut next = from;
         for _ in 0..beats {
@@ -70,7 +70,7 @@ impl Lane {
     }
 }
 
-/// A memory to which a transaction goes.
+/// The target memory of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spin) enum Target {
     /// A cluster's L1.
@@ -84,10 +84,10 @@ pub(in crate::spin) enum Target {
 /// The transactions of one AXI identifier: those of an engine's reads, or of its writes.
 #[derive(Debug)]
 pub(in crate::spin) struct Transactions {
-    /// Most in flight.
+    /// Most transactions in flight.
     most: usize,
     turn: u64,
-    /// The latest, as many as may be in flight: where they went, and their last beat.
+    /// The latest transactions, at most as many as may be in flight: the target and the last beat of each.
     latest: VecDeque<(Target, u64)>,
 }
 
@@ -96,8 +96,9 @@ impl Transactions {
         Transactions { most: most as usize, turn, latest: VecDeque::new() }
     }
 
-    /// The first cycle, not before `from`, for a beat of the next transaction, which goes to `target`. It waits until there are fewer than
-    /// the most in flight; and if the one before goes elsewhere, for the end of that.
+    /// Returns the first cycle, no earlier than `from`, for a beat of the next transaction, which goes to `target`. A
+    /// transaction waits until fewer than the maximum are in flight. It also waits for the end of the previous one if
+    /// that goes to another target.
     pub(in crate::spin) fn next(&self, from: u64, target: Target) -> u64 {
         let Some(&(before, last)) = self.latest.back() else { return from };
         let behind = if before == target { last + 1 } else { last + self.turn };
@@ -108,7 +109,7 @@ impl Transactions {
         from.max(behind).max(room)
     }
 
-    /// A transaction has its last beat in a cycle.
+    /// Records the cycle of a transaction's last beat.
     pub(in crate::spin) fn ends(&mut self, target: Target, last: u64) {
         if self.latest.len() == self.most {
             self.latest.pop_front();
@@ -117,7 +118,8 @@ impl Transactions {
     }
 }
 
-/// The pieces of a transfer of `bytes` between two addresses: a piece ends where either address is a multiple of `burst`.
+/// Returns the pieces of a transfer of `bytes` bytes between two addresses. A piece ends where either address is a
+/// multiple of `burst`.
 pub(in crate::spin) fn bursts(
     from: u64,
     to: u64,
@@ -134,7 +136,7 @@ pub(in crate::spin) fn bursts(
     })
 }
 
-/// Beats in which bytes at an address lie.
+/// Returns the number of beats that hold `bytes` bytes at `address`.
 pub(in crate::spin) const fn beats_at(address: u64, bytes: u64, beat: u64) -> u64 {
     if bytes == 0 { 0 } else { (address % beat + bytes).div_ceil(beat) }
 }
@@ -164,15 +166,15 @@ mod tests {
         let mut reads = Transactions::new(2, 2);
         assert_eq!(reads.next(10, Target::Cluster(0)), 10);
         reads.ends(Target::Cluster(0), 10);
-        // The second of single beats out of the same cluster is in the next cycle, so is the third.
+        // A second single beat from the same cluster is in the next cycle, and so is a third.
         assert_eq!(reads.next(10, Target::Cluster(0)), 11);
         reads.ends(Target::Cluster(0), 11);
         assert_eq!(reads.next(10, Target::Cluster(0)), 12, "the first has ended at 10 + 2");
-        // Out of another one it waits for the last: one in two cycles.
+        // One from another cluster waits for the last: one in two cycles.
         assert_eq!(reads.next(10, Target::Cluster(1)), 13);
         reads.ends(Target::Cluster(1), 13);
         assert_eq!(reads.next(10, Target::Handlers), 15);
-        // One at a time.
+        // One transaction at a time.
         let mut one = Transactions::new(1, 3);
         one.ends(Target::Packets, 20);
         assert_eq!(one.next(0, Target::Packets), 23);
@@ -190,7 +192,7 @@ mod tests {
     }
 
     proptest! {
-        /// Streams never share a cycle, and each takes the first free ones.
+        /// Streams never share a cycle, and each takes the first free cycles.
         #[test]
         fn lanes_are_never_taken_twice(streams in prop::collection::vec((0u64..300, 0u64..40), 1..30)) {
             let lane = Lane::default();
@@ -208,7 +210,7 @@ mod tests {
             }
         }
 
-        /// Pieces make up the transfer, and none goes over a boundary.
+        /// Pieces make up the transfer, and none crosses a boundary.
         #[test]
         fn bursts_make_up_the_transfer(from in 0u64..20_000, to in 0u64..20_000, bytes in 0u64..30_000) {
             let mut next = 0;

@@ -1,34 +1,35 @@
-//! DMA at the memory of a cluster: each beat takes a group of its banks for a cycle, in which cores wait.
+//! DMA at the memory of a cluster. Each beat occupies a group of its banks for a cycle, in which cores wait for the
+//! group.
 //!
-//! As PsPIN's L1 has it: 64 banks of words are four groups of as many as a beat has words, and consecutive beats of addresses are in
-//! consecutive groups. Two ports move beats, one for the cluster's DMA engine and one for commands; both go before the cores,
-//! and where they want the same group, one of them is a cycle later.
+//! This follows PsPIN's L1. Its 64 word-wide banks form four groups, each as wide as a beat. Consecutive beats of
+//! addresses are in consecutive groups. Two ports move beats: one for the cluster's DMA engine and one for commands.
+//! Both take precedence over the cores. Where both ports need the same group, one of them is a cycle later.
 
 use crate::spin::handlers::pspin::lanes::Lane;
 use crate::spin::spec::{PacketsSpec, pspin_map as map};
 use nicety_hpu::Dma;
 use std::cell::RefCell;
 
-/// Cycles that are remembered: those of a slice, and those for which beats are known in advance.
+/// Cycles that are kept: those of a slice, and those for which beats are known in advance.
 const CYCLES: usize = 4096;
 
-/// The groups of banks that beats take in a cycle of the card, a bit each.
+/// The groups of banks that beats occupy in a cycle of the card, one bit each.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
     cycle: u64,
     groups: u64,
 }
 
-/// The beats at the memory of a cluster that are known.
+/// The known beats at the memory of a cluster.
 pub(in crate::spin) struct Ports {
-    /// Groups of banks; none where DMA is in no core's way.
+    /// Groups of banks. Zero where DMA does not contend with cores.
     groups: u64,
     beat: u64,
-    /// Cycles for which beats are known ahead: a copy that begins now moves its first one so much later.
+    /// Cycles for which beats are known in advance: a copy that begins now moves its first beat this much later.
     pub(in crate::spin) known: u64,
-    /// By cycle, modulo their number; empty as long as nothing has been moved.
+    /// The beats by cycle, modulo the table's length. Empty until the first beat.
     taken: RefCell<Vec<Taken>>,
-    /// The port of the card's engines, which moves a beat a cycle in either direction.
+    /// The port of the card's engines. It moves one beat a cycle in either direction.
     port: Lane,
 }
 
@@ -43,29 +44,29 @@ impl Ports {
         }
     }
 
-    /// Whether cores wait for DMA.
+    /// Returns whether cores wait for DMA.
     pub(in crate::spin) const fn are_shared(&self) -> bool {
         self.groups > 0
     }
 
-    /// Bytes of a beat.
+    /// Returns the bytes of a beat.
     pub(in crate::spin) const fn beat(&self) -> u64 {
         self.beat
     }
 
-    /// The group of banks of a beat of a transfer at an address.
+    /// Returns the group of banks of a transfer's beat. The transfer begins at `address`.
     const fn group(&self, address: u32, beat: u64) -> u64 {
         (address as u64 / self.beat + beat) % self.groups
     }
 
-    /// Whether the engines' port can move a beat of a transfer at an address in a cycle.
+    /// Returns whether the engines' port can move this beat of a transfer at `address` in this cycle.
     pub(in crate::spin) fn is_free(&self, cycle: u64, address: u32, beat: u64) -> bool {
         let group_is_free =
             || !self.are_shared() || !is_taken(&self.taken.borrow(), cycle, self.group(address, beat));
         !self.port.is_taken(cycle) && group_is_free()
     }
 
-    /// The engines' port moves a beat of a transfer at an address in a cycle.
+    /// Moves a beat of a transfer at `address` over the engines' port in this cycle.
     pub(in crate::spin) fn take(&self, cycle: u64, address: u32, beat: u64) {
         if beat == 0 {
             self.port.forget_before(cycle);
@@ -76,19 +77,20 @@ impl Ports {
         }
     }
 
-    /// Whether the engines' port moves a beat in a cycle.
+    /// Returns whether the engines' port moves a beat in this cycle.
     #[cfg(test)]
     pub(in crate::spin) fn is_busy(&self, cycle: u64) -> bool {
         self.port.is_taken(cycle)
     }
 
-    /// Bytes at an address are moved, a beat a cycle from cycle `start` on, or a little later where others want the same groups.
+    /// Moves `bytes` bytes at `address`, one beat a cycle from cycle `start` on, or slightly later where other beats
+    /// need the same groups.
     pub(in crate::spin) fn move_at(&self, start: u64, address: u32, bytes: u64) {
         if !self.are_shared() {
             return;
         }
         let taken = &mut *self.taken.borrow_mut();
-        // Of a transfer that is longer than what is remembered, those that come first.
+        // A longer transfer than the table records only its first beats.
         let beats = bytes.div_ceil(self.beat).min(CYCLES as u64);
         let meets = |later: &u64| {
             (0..beats).any(|beat| is_taken(taken, start + later + beat, self.group(address, beat)))
@@ -99,7 +101,7 @@ impl Ports {
         }
     }
 
-    /// The cycles for which an access at a cycle waits.
+    /// Returns the cycles for which an access in this cycle waits.
     pub(in crate::spin) fn wait(&self, cycle: u64, address: u32) -> u32 {
         let taken = self.taken.borrow();
         let group = u64::from(address) / self.beat % self.groups;
@@ -111,7 +113,7 @@ impl Ports {
     }
 }
 
-/// Notes that a beat takes a group in a cycle.
+/// Notes that a beat occupies a group in a cycle.
 fn note(taken: &mut Vec<Taken>, cycle: u64, group: u64) {
     if taken.is_empty() {
         taken.resize(CYCLES, Taken { cycle: u64::MAX, groups: 0 });
@@ -127,19 +129,19 @@ fn is_taken(taken: &[Taken], cycle: u64, group: u64) -> bool {
     taken.get(cycle as usize % CYCLES).is_some_and(|at| at.cycle == cycle && at.groups >> group & 1 == 1)
 }
 
-/// An access of a slice, of which it is not known yet what it waits for.
+/// An access of a slice with a wait that is not known yet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::spin) struct Access {
     cycle: u64,
     address: u32,
 }
 
-/// What a slice of a handler sees of its cluster's ports.
+/// A handler slice's view of its cluster's ports.
 pub(in crate::spin) struct SeenPorts<'p> {
     pub(in crate::spin) ports: &'p Ports,
     /// The card's cycle at the run's cycle 0.
     pub(in crate::spin) base: u64,
-    /// The run's cycle up to which beats are known; accesses behind it are noted.
+    /// The run's cycle up to which beats are known. Later accesses are noted.
     pub(in crate::spin) known: u64,
     pub(in crate::spin) accesses: RefCell<&'p mut Vec<Access>>,
 }
@@ -154,16 +156,18 @@ impl Dma for SeenPorts<'_> {
     }
 }
 
-/// What the accesses of a slice have waited for, once that is known: a wait moves those behind it.
+/// The waits of a slice's accesses, once they are known. A wait delays the accesses behind it.
 #[derive(Default)]
 pub(in crate::spin) struct Settling {
-    /// Accesses that are settled, and for how many cycles they have waited in all.
+    /// Number of settled accesses, and the sum of their waits in cycles.
     settled: usize,
     pub(in crate::spin) waited: u64,
 }
 
 impl Settling {
-    /// Settles accesses of a run, whose cycle 0 is `base` of the card, as far as beats are known at its cycle `now`. Whether all are.
+    /// Settles accesses of a run as far as beats are known at the card's cycle `now`. `base` is the card's cycle at
+    /// the run's cycle
+    /// 0. Returns whether all accesses are settled.
     pub(in crate::spin) fn settle(
         &mut self,
         ports: &Ports,
@@ -183,7 +187,7 @@ impl Settling {
     }
 }
 
-/// The cluster in whose L1 an address is, of a handler written for PsPIN.
+/// Returns the cluster of an L1 address of a handler written for PsPIN. None outside L1.
 pub(in crate::spin) const fn cluster_at(address: u32) -> Option<usize> {
     match address.checked_sub(map::L1) {
         Some(offset) if offset < map::CLUSTERS as u32 * map::L1_EACH => {
@@ -210,16 +214,16 @@ mod tests {
         ports.move_at(10, 64, 5 * 64);
         assert_eq!([9, 10, 11, 14, 15].map(|cycle| ports.wait(cycle, 64)), [0, 1, 0, 1, 0]);
         assert_eq!([10, 12, 13].map(|cycle| ports.wait(cycle, 3 * 64 + 60)), [0, 1, 0]);
-        // What would take the same groups comes a cycle later: group 1 at 11, 2 at 12.
+        // Beats that need the same groups are a cycle later: group 1 at 11, 2 at 12.
         ports.move_at(10, 5 * 64, 2 * 64);
         assert_eq!([10, 11].map(|cycle| ports.wait(cycle, 64)), [2, 1]);
         assert_eq!([11, 12, 13].map(|cycle| ports.wait(cycle, 128)), [2, 1, 0]);
-        // A cycle is forgotten when another one has its place.
+        // A cycle is forgotten when another cycle takes its entry.
         ports.move_at(10 + CYCLES as u64, 0, 1);
         assert_eq!(ports.wait(10, 64), 0);
         ports.move_at(30, 0, 0);
         assert_eq!(ports.wait(30, 0), 0, "no bytes, no beat");
-        // Of a transfer of more cycles than are remembered the next ones are known.
+        // A transfer longer than the table: its next cycles are known.
         ports.move_at(10_001, 64, 3 * 64 * CYCLES as u64);
         assert_eq!([10_001, 10_002, 10_005].map(|cycle| ports.wait(cycle, 64)), [1, 0, 1]);
     }
@@ -231,8 +235,8 @@ mod tests {
         let mut accesses = Vec::new();
         let seen = SeenPorts { ports: &ports, base: 100, known: 16, accesses: RefCell::new(&mut accesses) };
         assert_eq!([9, 10, 17, 18, 40].map(|cycle| Dma::wait(&seen, cycle, 0)), [0, 1, 0, 0, 0]);
-        // Meanwhile beats have come to be known. The access at 17 waits until 19, that at 18 is at 20 then and waits for one cycle, and
-        // that at 40 is at 43.
+        // More beats are known by now. The access at 17 waits until 19. The access at 18 moves to 20 and waits for
+        // one cycle. The access at 40 moves to 43.
         for cycle in [117, 118, 120, 140, 143] {
             ports.move_at(cycle, 0, 1);
         }
@@ -253,8 +257,8 @@ mod tests {
     }
 
     proptest! {
-        /// Two streams of beats never take a group at once, the second is at most three cycles later for it, and an access waits for the
-        /// first cycle at which no beat is in its group.
+        /// Two streams of beats never occupy a group at once. This delays the second by at most three cycles. An
+        /// access waits for the first cycle without a beat in its group.
         #[test]
         fn accesses_wait_for_the_first_free_cycle(
             first in (0u64..20, 0u32..2048, 1u64..1200),

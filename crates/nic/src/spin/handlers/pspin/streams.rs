@@ -1,15 +1,18 @@
-//! Streams of beats between the card's engines and its memories: which cycles their beats have.
+//! Streams of beats between the card's engines and its memories: the cycles of their beats.
 //!
-//! As PsPIN's interconnect has it (`nhi_xbar.sv`, `cluster_noc.sv`): one read channel and one write channel lead to the L1 of all clusters, a beat a
-//! cycle each; a cluster's port moves one beat a cycle in either direction; packets in L2 have a read and a write channel on this side, and the
-//! latter is the one over which packets come in; handler memory has two as well.
+//! This follows PsPIN's interconnect (`nhi_xbar.sv`, `cluster_noc.sv`):
+//!
+//! - One read channel and one write channel lead to the L1 of all clusters, each with one beat a cycle.
+//! - A cluster's port moves one beat a cycle in either direction.
+//! - Packets in L2 have a read channel and a write channel on this side. Arriving packets use the same write channel.
+//! - Handler memory has two channels as well.
 
 use crate::spin::handlers::pspin::lanes::{Lane, Target, Transactions};
 use crate::spin::handlers::pspin::ports::Ports;
 use crate::spin::spec::{InterconnectSpec, pspin_map as map};
 use std::cell::{Cell, RefCell};
 
-/// Who moves beats, each under an identifier of its own.
+/// The users of the channels. Each has its own AXI identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spin) enum User {
     /// Reads for sends.
@@ -29,7 +32,7 @@ pub(in crate::spin) struct Beats {
 }
 
 impl Beats {
-    /// Beats one behind the other from a cycle on; of none the last is before the first.
+    /// Returns consecutive beats from cycle `first` on. Without beats, the last is before the first.
     pub(in crate::spin) const fn from(first: u64, beats: u64) -> Beats {
         Beats { first, last: (first + beats).saturating_sub(1) }
     }
@@ -37,13 +40,13 @@ impl Beats {
 
 /// The channels of the card's memories, and the engines' transactions.
 pub(in crate::spin) struct Streams {
-    /// In a place of its own, as most cards have none.
+    /// Boxed, because most cards have none.
     limits: Option<Box<Limits>>,
-    /// When the sender may move another beat.
+    /// The time at which the sender may move another beat.
     sender: Cell<u64>,
-    /// Beats that it has moved.
+    /// Beats moved by the sender.
     sent: Cell<u64>,
-    /// When the host's port may move another beat: to the host, and from it.
+    /// The time at which the host's port may move another beat: to the host, and from it.
     to_host: Cell<u64>,
     from_host: Cell<u64>,
 }
@@ -59,7 +62,7 @@ struct Limits {
     transactions: [RefCell<Transactions>; 3],
 }
 
-/// The memory at an address of a card with `clusters` clusters.
+/// Returns the memory of an address on a card with `clusters` clusters.
 pub(in crate::spin) fn target(address: u32, clusters: usize) -> Target {
     match address.checked_sub(map::L1).map(|offset| (offset / map::L1_EACH) as usize) {
         Some(cluster) if cluster < clusters => Target::Cluster(cluster),
@@ -85,8 +88,8 @@ impl Streams {
         Streams { limits, sender: never(), sent: never(), to_host: never(), from_host: never() }
     }
 
-    /// Moves beats of a transfer at a memory, from a cycle on. `ports` are those of the cluster, if it is in one, and `address` is where it
-    /// begins.
+    /// Moves the beats of a transfer at `address` in a memory, from cycle `from` on. `ports` are those of the target
+    /// cluster, if any.
     pub(in crate::spin) fn transfer(
         &self,
         user: User,
@@ -113,7 +116,7 @@ impl Streams {
         moved
     }
 
-    /// A packet that comes in is written to the packet buffer. Returns its beats; none where nothing else is written there.
+    /// Writes an arriving packet to the packet buffer. Returns its beats. None where nothing else is written there.
     pub(in crate::spin) fn write_packet(&self, now: u64, beats: u64) -> Option<Beats> {
         let lane = &self.limits.as_ref()?.packets_write;
         lane.forget_before(now);
@@ -123,8 +126,8 @@ impl Streams {
         })
     }
 
-    /// Packets that come in wait from a cycle on for a write to the packet buffer whose data come later: writes have the order of their
-    /// addresses.
+    /// Holds up arriving packets from cycle `from` on, behind a write to the packet buffer with data that arrive at
+    /// `until`. Writes follow the order of their addresses.
     pub(in crate::spin) fn hold_packets(&self, target: Target, from: u64, until: u64) {
         if let Some(limits) = &self.limits
             && target == Target::Packets
@@ -135,7 +138,7 @@ impl Streams {
         }
     }
 
-    /// Beats at the host's port, one behind the other, in the order in which they are asked for.
+    /// Returns consecutive beats at the host's port, in the order of the calls.
     pub(in crate::spin) fn host(&self, to_host: bool, from: u64, beats: u64) -> Beats {
         if self.limits.is_none() {
             return Beats::from(from, beats);
@@ -160,7 +163,7 @@ impl Streams {
         channels.map(|(name, lane)| (name, lane.busy())).into_iter().rev().max_by_key(|(_, busy)| *busy)
     }
 
-    /// Beats of all sends.
+    /// Returns the number of beats of all sends.
     pub(in crate::spin) const fn sent(&self) -> u64 {
         self.sent.get()
     }
@@ -227,10 +230,10 @@ mod tests {
     fn sends_and_dma_to_the_host_share_one_read_channel() {
         let (streams, ports) = (Streams::new(Some(&SPEC)), [ports(), ports()]);
         let at = |cluster: usize| (Target::Cluster(cluster), map::L1 + cluster as u32 * map::L1_EACH);
-        // 16 beats of a send out of cluster 0, and 16 of a DMA to the host out of cluster 1: one channel, 32 cycles.
+        // 16 beats of a send from cluster 0, and 16 of a DMA to the host from cluster 1: one channel, 32 cycles.
         assert_eq!(streams.transfer(User::Sends, at(0), 10, 16, Some(&ports[0])), beats(10, 25));
         assert_eq!(streams.transfer(User::ToHost, at(1), 10, 16, Some(&ports[1])), beats(26, 41));
-        // Out of L2 it is another one.
+        // Reads from L2 use another channel.
         let l2 = (Target::Packets, map::L2_PACKETS);
         assert_eq!(
             streams.transfer(User::Sends, l2, 10, 16, None),
@@ -246,10 +249,12 @@ mod tests {
     fn a_clusters_port_is_one_stream_of_reads_and_writes() {
         let (streams, ports) = (Streams::new(Some(&SPEC)), ports());
         let at = |offset: u32| (Target::Cluster(0), map::L1 + offset);
-        // What comes from the host goes over the write channel, and both over the cluster's port: 2 n cycles for n beats that do both.
+        // Data from the host uses the write channel. Both directions use the cluster's port: 2 n cycles for n beats
+        // in each direction.
         assert_eq!(streams.transfer(User::FromHost, at(0), 100, 16, Some(&ports)), beats(100, 115));
         assert_eq!(streams.transfer(User::Sends, at(0), 100, 16, Some(&ports)), beats(116, 131));
-        // A cluster's DMA takes groups of banks, and what wants one of these is a cycle later: 131 + 1 for group 0, and 133 for 1.
+        // A cluster's DMA occupies groups of banks. A beat that needs one of them is a cycle later: 131 + 1 for group
+        // 0, and 133 for 1.
         ports.move_at(132, 0, 1);
         assert_eq!(streams.transfer(User::Sends, at(0), 132, 2, Some(&ports)), beats(133, 134));
     }
@@ -258,7 +263,7 @@ mod tests {
     fn packets_that_come_in_share_their_channel_with_dma_from_the_host() {
         let streams = Streams::new(Some(&SPEC));
         let l2 = (Target::Packets, map::L2_PACKETS);
-        // Its address goes out at 10, and its data are there at 19; packets wait for both.
+        // Its address goes out at 10, and its data arrive at 19. Packets wait for both.
         assert_eq!(streams.transfer(User::FromHost, l2, 19, 2, None), beats(19, 20));
         streams.hold_packets(Target::Packets, 10, 19);
         assert_eq!(streams.write_packet(9, 3), Some(beats(9, 22)), "9, 21 and 22");
@@ -299,7 +304,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of a channel, and of a cluster's port, no cycle has two beats; and beats of a user keep their order.
+        /// A channel and a cluster's port move at most one beat a cycle. The beats of a user keep their order.
         #[test]
         fn no_channel_moves_two_beats_in_a_cycle(
             transfers in prop::collection::vec((0usize..3, 0usize..2, 0u64..60, 1u64..20, 0u32..8), 1..25),

@@ -1,19 +1,19 @@
-//! Numbers of the transfers of a cluster's DMA engine: from 1 up, in the order in which they start and end.
+//! Numbers of the transfers of a cluster's DMA engine: from 1 up, in the order of their starts and ends.
 
 use nicety_types::Time;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Of one engine.
+/// The numbers of one engine.
 #[derive(Default)]
 pub(in crate::spin) struct TransferNumbers {
     started: Cell<u32>,
-    /// When those end that had not ended at the last look.
+    /// End times of the transfers that had not ended at the last look.
     ends: RefCell<VecDeque<Time>>,
 }
 
 impl TransferNumbers {
-    /// A transfer starts that ends at a time, not before those that have started. Returns its number.
+    /// Starts a transfer that ends at `end`, no earlier than those already started. Returns its number.
     pub(in crate::spin) fn start(&self, now: Time, end: Time) -> u32 {
         self.forget(now);
         self.ends.borrow_mut().push_back(end);
@@ -22,18 +22,18 @@ impl TransferNumbers {
         number
     }
 
-    /// The number of the next one.
+    /// Returns the number of the next transfer.
     pub(in crate::spin) fn next(&self) -> u32 {
         self.started.get().wrapping_add(1)
     }
 
-    /// The number of the last one that has ended; 0 for none.
+    /// Returns the number of the last completed transfer. 0 for none.
     pub(in crate::spin) fn done(&self, now: Time) -> u32 {
         self.forget(now);
         self.started.get().wrapping_sub(self.ends.borrow().len() as u32)
     }
 
-    /// Whether one is under way.
+    /// Returns whether a transfer is in progress.
     pub(in crate::spin) fn busy(&self, now: Time) -> bool {
         self.forget(now);
         !self.ends.borrow().is_empty()

@@ -1,44 +1,46 @@
-//! Two levels of round robin, by cycle: each cluster takes an item of its cores, and each output one of the clusters.
+//! Two levels of round-robin arbitration, by cycle. Each cluster takes an item from its cores, and each output takes
+//! one from the clusters.
 //!
-//! As PsPIN's commands go to engines (`cluster_cmd.sv`, `cmd_unit.sv`) and its feedbacks to the scheduler (`cluster_scheduler.sv`,
-//! `scheduler.sv`): an `rr_arb_tree` in each cluster, a `spill_register` behind it, and an `rr_arb_tree` before each output.
-//! A cluster's register is in order: an item for an output without room holds up those behind it.
+//! This follows the paths of PsPIN's commands to engines (`cluster_cmd.sv`, `cmd_unit.sv`) and of its feedbacks to
+//! the scheduler (`cluster_scheduler.sv`, `scheduler.sv`). There is an `rr_arb_tree` in each cluster, a
+//! `spill_register` behind it, and an `rr_arb_tree` before each output. A cluster's register is in order, with
+//! head-of-line blocking: an item for an output without room holds up those behind it.
 
 use std::collections::VecDeque;
 
-/// An item, and the cycle in which it came.
+/// An item, and the cycle of its arrival.
 type Queued<T> = (u64, T);
 
 /// Items of cores that wait for a turn.
 pub(in crate::spin) struct Tree<T> {
-    /// By core.
+    /// Items by core.
     cores: Box<[VecDeque<Queued<T>>]>,
-    /// By cluster: items that its arbiter has taken.
+    /// Items that a cluster's arbiter has taken, by cluster.
     registers: Box<[VecDeque<Queued<T>>]>,
-    /// The core of each cluster, and the cluster of each output, that comes first next time.
+    /// The next core of each cluster and the next cluster of each output in round-robin order.
     first_core: Box<[usize]>,
     first_cluster: Box<[usize]>,
     cluster_cores: usize,
     /// Items that a register holds.
     depth: usize,
-    /// Cycles in a register at least.
+    /// Fewest cycles in a register.
     delay: u64,
 }
 
-/// Where the items of a step go.
+/// The outputs of a step.
 pub(in crate::spin) trait Outputs<T> {
-    /// The output for which an item is.
+    /// Returns the output of an item.
     fn of(&self, item: &T) -> usize;
-    /// Whether an output takes an item in this cycle.
+    /// Returns whether an output takes an item in this cycle.
     fn has_room(&self, output: usize) -> bool;
-    /// An item has left its core.
+    /// Called when an item has left its core.
     fn left_core(&mut self, item: &T);
-    /// An output has taken an item.
+    /// Called when an output has taken an item.
     fn take(&mut self, output: usize, item: T);
 }
 
 impl<T> Tree<T> {
-    /// A tree without items for so many outputs. A register holds `depth` items, any number if that is 0.
+    /// Returns a tree for `outputs` outputs, without items. A register holds `depth` items. 0 for no limit.
     pub(in crate::spin) fn new(
         clusters: usize,
         cluster_cores: usize,
@@ -58,20 +60,20 @@ impl<T> Tree<T> {
         }
     }
 
-    /// A core has an item from a cycle on; its cluster may take it in the next.
+    /// Queues an item of a core in a cycle. Its cluster may take it in the next.
     pub(in crate::spin) fn push(&mut self, core: usize, cycle: u64, item: T) {
         self.cores[core].push_back((cycle, item));
     }
 
-    /// Whether nothing waits.
+    /// Returns whether no item waits.
     #[cfg(test)]
     pub(in crate::spin) fn is_empty(&self) -> bool {
         self.cores.iter().chain(&self.registers).all(VecDeque::is_empty)
     }
 
-    /// A cycle. Whether another one may move something although nothing else happens.
+    /// Advances by a cycle. Returns whether the next cycle may move an item without a further event.
     pub(in crate::spin) fn step(&mut self, cycle: u64, outputs: &mut impl Outputs<T>) -> bool {
-        // A register's room is as the cycle finds it.
+        // The room of a register is that at the begin of the cycle.
         let held: Vec<usize> = self.registers.iter().map(VecDeque::len).collect();
         let mut moved = false;
         if self.delay == 0 {
@@ -173,15 +175,16 @@ mod tests {
     fn an_item_takes_a_cycle_a_level_and_cores_and_clusters_take_turns() {
         let mut tree = Tree::new(2, 2, 1, 2, 1);
         let mut taken = Taken { room: vec![100], ..Taken::default() };
-        // Two cores of cluster 0 have two items each, core 3 of cluster 1 has one, all from cycle 10 on.
+        // Two cores of cluster 0 have two items each, and core 3 of cluster 1 has one, all from cycle 10 on.
         for (core, number) in [(0, 0), (0, 1), (1, 0), (1, 1), (3, 0)] {
             tree.push(core, 10, (core, number, 0));
         }
         steps(&mut tree, &mut taken, 10..30);
         let order: Vec<_> = taken.taken.iter().map(|&(cycle, _, item)| (cycle, item.0, item.1)).collect();
-        // At 11 each cluster takes one; at 12 the output takes that of cluster 0, at 13 that of cluster 1, while cluster 0 fills its register.
+        // At 11 each cluster takes one. The output takes that of cluster 0 at 12 and that of cluster 1 at 13, while
+        // cluster 0 fills its register.
         assert_eq!(order, [(12, 0, 0), (13, 3, 0), (14, 1, 0), (15, 0, 1), (16, 1, 1)]);
-        // Its register of two is full at 13, which the output frees at 14: the next is in at 15.
+        // Its register of two is full at 13. The output frees a place at 14, so the next item is in at 15.
         let left: Vec<_> = taken.left.iter().map(|&(cycle, item)| (cycle, item.0, item.1)).collect();
         assert_eq!(left, [(11, 0, 0), (11, 3, 0), (12, 1, 0), (13, 0, 1), (15, 1, 1)]);
         assert!(tree.is_empty());
@@ -213,8 +216,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every item comes out once, those of a core in their order; an output takes one a cycle, a cluster's arbiter too; and nothing
-        /// waits while its way is free.
+        /// Every item comes out once, and items of a core keep their order. An output and a cluster's arbiter each
+        /// take one item a cycle. No item waits while its path is free.
         #[test]
         fn items_come_out_once_in_order_and_one_a_cycle(
             pushes in prop::collection::vec((0usize..8, 0u64..40, 0usize..3), 1..120),

@@ -1,4 +1,4 @@
-//! Turns of accesses inside a slice, before which nothing else happens.
+//! Turns of accesses inside a slice that no other event precedes.
 
 use crate::spin::handlers::hpus::edges::Edges;
 use crate::spin::handlers::memory::levels::Levels;
@@ -6,17 +6,17 @@ use crate::spin::handlers::running::Turn;
 use nicety_hpu::{OrderPoint, Turns};
 use nicety_kernel::Sim;
 
-/// Grants turns to a handler's accesses before which nothing happens, so that its slice goes on with them.
+/// Grants turns to a handler's accesses that no other event precedes, so that its slice continues.
 pub(super) struct Ahead<'r> {
     pub(super) sim: &'r Sim,
     pub(super) levels: &'r Levels,
     pub(super) edges: &'r Edges,
-    /// Words that others may wait for: accesses to them end a slice.
+    /// Words that other handlers may wait for. Accesses to them end a slice.
     pub(super) words: &'r [u32],
     pub(super) turn: Turn<'r>,
     /// The card's cycle at the run's cycle 0.
     pub(super) base: u64,
-    /// Whether it is the turn of the first access.
+    /// Whether the first access already has its turn.
     pub(super) first: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Handlers of frames: one runs for each frame, sees all of it, may change its length, and says where it goes.
+//! Handlers of frames. One runs for each frame, sees all of it, may change its length, and decides its destination.
 //!
-//! A frame lies in a place of the packet buffer that is longer than it: before it there is headroom, and behind it room up
-//! to the longest frame. Of these a handler reaches what it has made part of the frame, and no more.
+//! A frame lies in a larger place of the packet buffer: headroom precedes it, and room up to the longest frame
+//! follows it. A handler reaches only the parts of these that it has added to the frame.
 
 use crate::programs::FailureKind;
 use crate::spin::Processors;
@@ -33,31 +33,31 @@ mod returned {
     pub const HOST: u32 = 1;
     pub const WIRE: u32 = 2;
     pub const FAIL: u32 = -1i32 as u32;
-    /// And the number of the receive channel.
+    /// Plus the number of the receive channel.
     pub const QUEUE: u32 = 0x100;
     pub const LAST_QUEUE: u32 = QUEUE + 0xff;
-    /// Up to here it is a number that no card has.
+    /// Up to here: channel numbers that no card has.
     pub const NO_QUEUE: u32 = QUEUE + 0xffff;
 }
 
 const SERVED: &str =
     "the card serves the functions of frame.h, and those of nicety.h on a handler's own memory";
 
-/// The lengths that frames may have.
+/// The lengths of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameLimits {
-    /// Bytes before a frame.
+    /// Bytes of headroom before a frame.
     pub(crate) headroom: u32,
-    /// Of the shortest frame that may be sent on, in bytes.
+    /// The shortest frame to send, in bytes.
     pub(crate) shortest: u32,
-    /// Of the longest.
+    /// The longest frame to send, in bytes.
     pub(crate) longest: u32,
-    /// Receive channels of the host.
+    /// Number of the host's receive channels.
     pub(crate) channels: u32,
 }
 
 impl FrameLimits {
-    /// Bytes of a frame's place.
+    /// Returns the bytes of a frame's place.
     const fn place(self) -> u32 {
         self.headroom + self.longest
     }
@@ -69,27 +69,27 @@ pub(crate) struct Frame<'f> {
     pub(crate) attachment: Rc<Attachment>,
     pub(crate) number: u32,
     pub(crate) message: MessageId,
-    /// When its last byte came.
+    /// Arrival time of its last byte.
     pub(crate) came: Time,
     pub(crate) bytes: &'f [u8],
     /// The receive channel that the card would choose.
     pub(crate) channel: u32,
-    /// Up to when it was ready for its handler.
+    /// The path up to the time at which the frame was ready for its handler.
     pub(crate) path: Path,
 }
 
-/// Where a frame goes.
+/// The destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Nowhere.
+    /// Dropped.
     Drop,
-    /// To the host, by the card's usual choice.
+    /// The host, on the receive channel that the card chooses.
     Host,
-    /// To this receive channel.
+    /// The host, on this receive channel.
     Queue(u32),
-    /// Out.
+    /// The wire.
     Wire,
-    /// Nowhere: its handler failed.
+    /// Dropped because its handler failed.
     Failed,
 }
 
@@ -105,9 +105,9 @@ impl Fate {
     }
 }
 
-/// A frame as its handler has left it.
+/// A frame after its handler.
 pub(crate) struct Handled {
-    /// As its card gave it.
+    /// The number of its rule.
     pub(crate) number: u32,
     pub(crate) message: MessageId,
     pub(crate) came: Time,
@@ -116,12 +116,12 @@ pub(crate) struct Handled {
     pub(crate) path: Path,
 }
 
-/// A card that has handlers for frames.
+/// A card with handlers for frames.
 pub(crate) trait Owner {
-    /// Takes a frame that a handler has left.
+    /// Takes a frame after its handler.
     fn handled(self: Rc<Self>, handled: Handled);
 
-    /// The rule with a number.
+    /// Returns a description of the rule with this number.
     fn rule(&self, number: u32) -> String;
 }
 
@@ -150,7 +150,7 @@ impl Deref for Frames {
     }
 }
 
-/// Loads a program with a frame handler, of this name or the usual one.
+/// Loads a program with a frame handler of the given or default name.
 ///
 /// # Errors
 /// When it is not an RV32 program for these cores, or has no such handler.
@@ -184,7 +184,7 @@ impl Frames {
         })
     }
 
-    /// Names the card that has them; once, before the first frame.
+    /// Sets the card of these processors. Called once, before the first frame.
     pub(crate) fn belong_to(&self, owner: Weak<dyn Owner>) {
         assert!(self.owner.set(owner).is_ok(), "they have a card already");
     }
@@ -193,7 +193,7 @@ impl Frames {
         self.owner.get().and_then(Weak::upgrade).expect("a card outlives its frames")
     }
 
-    /// Attaches a frame handler with its initial state; set-up, takes no virtual time.
+    /// Attaches a frame handler with its initial state. Set-up: it takes no simulated time.
     pub(crate) fn attach(&self, handlers: &Handlers, state: &[u8]) -> Result<Rc<Attachment>, HandlerError> {
         let own = &self.attachments;
         let application = own.application(ApplicationId::default()).expect("the one of unnamed programs");
@@ -203,16 +203,16 @@ impl Frames {
         Ok(own.get(cookie).expect("just attached"))
     }
 
-    /// The bytes of a handler's state.
+    /// Returns the bytes of a handler's state.
     pub(crate) fn state(attachment: &Attachment) -> Vec<u8> {
         attachment.state.bytes.borrow().clone()
     }
 
-    /// Has a handler run on a frame, which goes to the [`Owner`] when it has ended.
+    /// Runs a handler on a frame. The frame goes to the [`Owner`] when the handler has ended.
     pub(crate) fn handle(self: &Rc<Frames>, frame: Frame<'_>) {
         let Frame { attachment, number, message, came, bytes, channel, path } = frame;
         let (start, len) = (self.limits.headroom, bytes.len() as u32);
-        // Few handlers need the room behind it.
+        // The room behind the frame is allocated on demand: few handlers need it.
         let place = Buffer::filled_by((start + len) as usize, |place| {
             let (before, frame) = place.split_at_mut(start as usize);
             before.fill(0);
@@ -292,7 +292,7 @@ impl Frames {
         if outcome == "invalid" || outcome == "FAIL" || !matches!(ended, Ended::Returned(_)) {
             running.application().count(|statistics| statistics.failed += 1);
         }
-        // Before its card goes on, which may have another handler run on this very core.
+        // The core is released first, because the card may run another handler on it.
         self.hpus.release(thread, self.sim.now());
         let Running { memory, path, .. } = running;
         let (bytes, range) = memory.into_part();
@@ -305,7 +305,7 @@ impl Frames {
         owner.handled(Handled { number, message, came, fate, bytes, path });
     }
 
-    /// Where a handler wants its frame to go; none if it is no answer.
+    /// Returns the destination that a handler's return code names. None for an invalid code.
     fn wanted(&self, value: u32) -> Option<Fate> {
         Some(match value {
             returned::DROP => Fate::Drop,
@@ -319,13 +319,13 @@ impl Frames {
         })
     }
 
-    /// Whether a frame of this length can go there.
+    /// Returns whether a frame of this length can go to this destination.
     fn fits(&self, fate: Fate, length: usize) -> bool {
         let FrameLimits { shortest, longest, .. } = self.limits;
         matches!(fate, Fate::Drop | Fate::Failed) || (shortest..=longest).contains(&(length as u32))
     }
 
-    /// Where a frame goes, whose handler has left it so long.
+    /// Returns the destination of a frame. `range` is the frame's range in its place after its handler.
     fn fate(&self, ended: &Ended, rule: impl Fn() -> String, range: &Range<usize>) -> Fate {
         let failed = |kind, why: String| {
             self.report_failure(kind, None, format!("rule '{}': frame handler {why}", rule()));

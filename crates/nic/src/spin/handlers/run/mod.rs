@@ -1,4 +1,5 @@
-//! One run of a handler, from its start to its result; and those on frames, in `frames.rs`. `ahead.rs` grants turns inside slices.
+//! A run of a handler, from its start to its result. `frames.rs` has runs on frames, and `ahead.rs` grants turns
+//! inside slices.
 
 mod ahead;
 pub(crate) mod frames;
@@ -29,30 +30,30 @@ use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Payload, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The register in which the runtime of PsPIN has the address of the core's registers: s2.
+/// The register with the address of the core's registers in PsPIN's runtime: s2.
 const REGISTERS: usize = 18;
 
-/// tp.
+/// The register tp.
 const THREAD_POINTER: usize = 4;
 
-/// Most cycles of a slice: the delay with which an unordered load may see another handler's store, and with which a
-/// run can be interrupted.
+/// Most cycles of a slice. It bounds the delay with which an unordered load sees another handler's store, and the
+/// delay of an interrupt of the run.
 const SLICE: u64 = 1000;
 
-/// The same in clusters, whose handlers are short.
+/// The same in clusters, where handlers are short.
 const CLUSTER_SLICE: u64 = 128;
 
-/// An instruction whose turn it is.
+/// An instruction that has its turn.
 struct Due {
-    /// The cycles that it takes beside its own.
+    /// Its cycles beyond its own.
     extra: u64,
-    /// What it does, and the word that others wait for, if it is to one, with its address.
+    /// The kind of its access and, for a word that other handlers wait for, the word and its address.
     point: OrderPoint,
     word: Option<(u32, SharedWord)>,
 }
 
 impl Card {
-    /// The task of a core's thread: runs one handler after another.
+    /// Runs one handler after another on a core's thread. Runs as a task.
     pub(in crate::spin) async fn serve_thread(self: Rc<Card>, thread: Rc<Thread>) {
         loop {
             let run = thread.next().await;
@@ -60,7 +61,7 @@ impl Card {
         }
     }
 
-    /// A handler is ready to run.
+    /// Makes a handler ready to run.
     pub(in crate::spin) fn ready(self: &Rc<Card>, run: Run) {
         match self.scheduler.clusters() {
             true => self.schedule(run),
@@ -68,7 +69,7 @@ impl Card {
         }
     }
 
-    /// A handler is ready to run in a cluster, or anywhere.
+    /// Makes a handler ready to run in a cluster, or anywhere.
     pub(in crate::spin) fn ready_in(self: &Rc<Card>, cluster: Option<usize>, run: Run) {
         let new = self.hpus.ready(cluster, run, self.sim.now(), |run| {
             let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
@@ -123,10 +124,10 @@ impl Card {
             packet.path = running.path.clone();
         }
         if running.issued.is_some() && thread.commands().hold_feedback().await {
-            // The core has stayed in its task, and leaves it now.
+            // The core has remained in its task until now.
             self.sim.until(self.levels.edges(thread.core, self.sim.now()).at(self.hpu.handler_end)).await;
         }
-        // Before the effects of its result, which may include another handler for this very core.
+        // The core is released first, because the result may start another handler on it.
         self.hpus.release(thread, self.sim.now());
         match self.scheduler.clusters() {
             true => self.sim.spawn(self.clone().feed_back(running, run, ended)),
@@ -134,7 +135,8 @@ impl Card {
         }
     }
 
-    /// The packet behind a handler. One of PsPIN's has had a copy in L1: the next handler on the packet gets another one of that in L2.
+    /// Returns the packet after a handler. A handler of PsPIN has had a copy in L1. The next handler on the packet
+    /// gets a new copy of the packet in L2.
     fn payload_after(&self, thread: &Thread, running: &mut Running, offset: u64) -> Payload {
         let payload = running.memory.take_payload();
         let has_next = running.kind == Kind::Header
@@ -145,10 +147,10 @@ impl Card {
         }
     }
 
-    /// A handler yields: its core runs other handlers, and then resumes it. It keeps its stack and its packet, and
-    /// loses its reservation.
+    /// Lets a handler yield: its core runs other handlers, and then resumes it. It keeps its stack and its packet,
+    /// and loses its reservation.
     pub(in crate::spin) async fn let_others_go(self: &Rc<Card>, running: &mut Running) {
-        // Handlers that become ready at this instant compete, too.
+        // Handlers that become ready at this instant compete too.
         self.sim.yield_now().await;
         let (thread, asked) = (running.thread.clone(), self.sim.now());
         if !self.hpus.others_wait(thread.core) {
@@ -163,7 +165,7 @@ impl Card {
         thread.resumed().await;
         running.since = self.sim.now();
         self.queued(thread.core, running.message, &mut running.path);
-        // Its cycles do not advance meanwhile; `time` does.
+        // Its cycles do not advance meanwhile, but `time` does.
         let started = running.edges.at(0) + running.since.since(asked);
         running.edges = self.levels.edges(thread.core, started);
         thread.state.borrow_mut().context.set_time_base(running.edges.card());
@@ -232,14 +234,14 @@ impl Processors {
         let now = self.sim.now();
         if now > path.at() {
             match &*self.hpus.core(core).last.borrow() {
-                // A handler of the same message occupied the core: its path is the critical one.
+                // A handler of the same message occupied the core. Its path is the critical one.
                 Some((last, of)) if *last == message && of.at() == now => path.clone_from(of),
                 _ => path.advance(stages::HANDLER_QUEUED, now),
             }
         }
     }
 
-    /// A handler leaves its core, for now or for good. Its path is up to now.
+    /// Takes a handler off its core, for now or for good. Its path ends now.
     pub(in crate::spin) fn leave_core(&self, running: &Running) {
         let core = running.thread.core;
         self.hpus.core(core).last.replace(Some((running.message, running.path.clone())));
@@ -277,7 +279,7 @@ impl Processors {
         }
     }
 
-    /// Lets a handler wait for DMA in the way of accesses of its last slice that could not be known in it.
+    /// Makes a handler wait for DMA that delays accesses of its last slice and was not known in the slice.
     async fn settle(&self, thread: &Thread, running: &Running, ports: &Ports) {
         let mut settling = Settling::default();
         loop {
@@ -298,7 +300,7 @@ impl Processors {
         }
     }
 
-    /// Runs a handler's instructions in slices; in between, time passes and commands are carried out.
+    /// Runs a handler's instructions in slices. Between slices, time passes and commands are carried out.
     pub(in crate::spin) async fn execute(
         &self,
         card: &impl Commands,
@@ -310,7 +312,8 @@ impl Processors {
         let levels = &*self.levels;
         levels.begins(running);
         let spec = &self.hpu;
-        // Whether accesses that wait for their turns ask for them inside slices, where no packets stream in.
+        // Whether accesses ask for their turns inside slices. That needs levels in turn, and neither overlap nor
+        // instruction caches.
         let asks = levels.in_turn && spec.core.overlap.is_none() && levels.caches.borrow().is_empty();
         let attachment = running.attachment.clone();
         let (program, application) = (&attachment.program, attachment.application());
@@ -320,7 +323,7 @@ impl Processors {
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let (mut stalled, mut ahead) = (0, None);
         let mut due: Option<Due> = None;
-        // Whether it is the turn of the access to memory that ended the slice.
+        // Whether the access to memory that ended the slice has its turn.
         let mut granted = false;
         {
             let mut state = thread.state.borrow_mut();
@@ -333,15 +336,15 @@ impl Processors {
             state.context.call(image, entry, stack_top, &arguments, limit);
             if pspin {
                 state.context.set_reg(REGISTERS, pspin_map::HARDWARE);
-                // Where FPsPIN's runtime keeps it for handlers.
+                // FPsPIN's runtime keeps the core's number there for handlers.
                 state.context.set_reg(THREAD_POINTER, hart);
             }
             state.context.set_cycle(spec.handler_start);
-            // `time` runs on between handlers, `cycle` restarts with each.
+            // `time` continues between handlers, `cycle` restarts with each.
             state.context.set_time_base(running.edges.card());
         }
         let ended = loop {
-            // And whether nobody has asked for a turn that was granted.
+            // `unasked` says whether no access has used a granted turn.
             let (exit, unasked) = {
                 let mut state = thread.state.borrow_mut();
                 let ThreadState { context, stack, accesses, .. } = &mut *state;
@@ -354,7 +357,7 @@ impl Processors {
                 let dma = ports.map(|ports| SeenPorts {
                     ports,
                     base,
-                    // What an access costs that overlaps others is not known later on.
+                    // The cost of an access that overlaps others cannot be found later.
                     known: if spec.core.overlap.is_some() { u64::MAX } else { context.cycle() + known },
                     accesses: RefCell::new(accesses),
                 });
@@ -401,7 +404,7 @@ impl Processors {
                     }
                     Ok(())
                 });
-                // A turn is granted at a cycle, which waits for DMA may move.
+                // A turn is granted at a cycle, and waits for DMA may move that cycle.
                 if asks && dma.is_none() {
                     space.take_turns(&mut ahead_of_others, slice);
                 }
@@ -420,12 +423,12 @@ impl Processors {
             }
             let cycle = thread.state.borrow().context.cycle();
             if matches!(exit, Exit::Return(_)) && thread.transfers.all_free() {
-                // Nothing happens when it returns: it waits once, until its end.
+                // The return has no effect. So the task waits only once, until the handler's end.
                 ahead = Some(cycle);
             } else {
                 let reached = running.edges.at(cycle);
                 match &exit {
-                    // It was not its turn: something comes before.
+                    // It was not its turn: other events come first.
                     Exit::Order(OrderPoint::Memory { .. }) if asks => self.sim.until(reached).await,
                     _ => self.sim.pass_until(reached).await,
                 }
@@ -488,7 +491,7 @@ impl Processors {
                                 self.refusals.count(&registers, result, image, state.context.pc());
                             }
                             state.context.finish_ecall(result, 0);
-                            // The command was issued at `cycle`; its wait ends at `over`.
+                            // The command was issued at `cycle`. Its wait ends at `over`.
                             let cycle = state.context.cycle();
                             stalled += over.saturating_sub(cycle);
                             let busy = std::mem::take(&mut running.busy);
@@ -564,7 +567,7 @@ impl Processors {
     }
 }
 
-/// What the handlers of PsPIN, which return nothing, stand for.
+/// Returns the result of PsPIN's handlers, which return no code.
 const fn success(kind: Kind) -> u32 {
     match kind {
         Kind::Header => returned::PROCESS_DATA,
@@ -572,7 +575,7 @@ const fn success(kind: Kind) -> u32 {
     }
 }
 
-/// Why a handler was stopped at an instruction that its bound may have forbidden.
+/// Returns the end of a handler that was stopped at an instruction, possibly by its bound.
 fn stopped_within(running: &Running, trap: &Trap, bound: Bound) -> Ended {
     let budget = match bound {
         _ if !matches!(trap.kind, TrapKind::CycleLimit { .. }) => return stopped(running, trap),
@@ -588,7 +591,7 @@ fn stopped_within(running: &Running, trap: &Trap, bound: Bound) -> Ended {
     Ended::OutOfBudget(format!("the budget of application '{name}' is used up, {budget}, {place}"))
 }
 
-/// Why a handler was stopped at an instruction.
+/// Returns the end of a handler that was stopped at an instruction.
 fn stopped(running: &Running, trap: &Trap) -> Ended {
     let packet = running.memory.phantom.as_ref().map_or(0, Payload::len);
     let phantom = trap.address().is_some_and(|address| running.memory.is_phantom(address, 1));
@@ -601,7 +604,7 @@ fn stopped(running: &Running, trap: &Trap) -> Ended {
     })
 }
 
-/// Why a handler was stopped in a command.
+/// Returns the end of a handler that was stopped in a command.
 fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> Ended {
     match stop {
         Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
@@ -610,7 +613,7 @@ fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> End
     }
 }
 
-/// The request type of a message, as numbered in nicety.h.
+/// Returns the request type of a message, as numbered in nicety.h.
 const fn request_type(kind: HeaderKind) -> u32 {
     match kind {
         HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack => 0,
