@@ -14,8 +14,8 @@
 
     run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
 
-A program is driven by virtual time, not by asyncio: it may await what its host offers and other coroutines made of
-that. While Python runs, virtual time stands still, so a program's own computing takes no time; `Host.compute` does.
+Virtual time, not asyncio, drives a program: it may await the calls of its host, and coroutines made of these. While
+Python runs, virtual time stands still, so a program's own computation takes no time. `Host.compute` takes time.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from nicety.shared.types import NetworkOptions
 from nicety.show.recordings import Level
 
 Cards = str | PathLike[str] | Sequence[str | PathLike[str]]
-"""A card of all hosts, or one for each rank: names of specs, or paths of TOML files."""
+"""A card for all hosts, or one per rank: names of specs, or paths of TOML files."""
 Traffic = str | Sequence[str]
 """Traffic for hosts' cards: an expression, or several."""
 Users = Sequence[int]
-"""A user for each rank."""
+"""A user per rank."""
 
 
 class Cluster:
     """Hosts with a card each, and a network between them.
 
-    Cards with `set={"transport.reliable": "true"}` make up for faults of the network, and for what its switches drop.
+    Cards with `set={"transport.reliable": "true"}` recover from faults of the network, and from drops in its switches.
     """
 
     @checked
@@ -68,31 +68,31 @@ class Cluster:
         """Build the hosts with their cards, and the network.
 
         Args:
-            nodes: how many hosts.
-            nic: the card: the name of a spec, or the path of a TOML file. A list names one for each rank: cards of one
-                design, which understand each other. Each direction of a cable is as its sender's card has it, packets
-                are as long as all cards take, and switches and launcher are as the card of rank 0 has them.
-            set: changes to the cards, with a unit where the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
-            recording: how much of a run is recorded: `summary` is nothing for each message, `messages` a row for each,
-                `packets` one for each packet and handler run too, `everything` one for each use of a resource, which is
-                what a timeline is drawn from. It costs no virtual time.
-            recorded_rows: most rows that each node keeps in each table, 250 000 by default; `Run.left_out` counts the
-                others. A message takes about 200 bytes, a packet 300, everything else 120.
-            shards: over how many shards the nodes are spread; results do not depend on it.
-            uids: on behalf of which user each rank's operations are, one number for each, which match entries may ask
-                for (`me_append(uid=...)`); of user 0 if left out.
-            allow_failures: failures that are part of the experiment: `trap`, a handler is stopped; `fail`, it returns
-                that it failed; `budget`, a budget of its application is used up; `refused`, the card refuses a command;
-                `lost`, packets are lost or damaged that no card sends again, and a program that does not wait for them
-                goes on; one of these, several, or `all`. `Run.failures` has what failed.
+            nodes: number of hosts.
+            nic: the card: the name of a spec, or the path of a TOML file. A list has one per rank: cards of one design,
+                which interoperate. Each direction of a cable has the parameters of its sender's card. Packets have the
+                maximum size that all cards accept. Switches and launcher have the parameters of rank 0's card.
+            set: changes to the cards, with a unit if the key has one: `{"hpu.cores": 8, "bus.latency": "300 ns"}`.
+            recording: the extent of recording: `summary` records nothing per message, `messages` a row each, `packets`
+                also one per packet and handler run, `everything` also one per use of a resource. A timeline is drawn
+                from `everything`. Recording costs no virtual time.
+            recorded_rows: maximum number of rows that each node keeps per table, 250 000 by default; `Run.left_out`
+                counts the others. A message takes about 200 bytes, a packet 300, everything else 120.
+            shards: the number of shards over which the nodes are spread; results do not depend on it.
+            uids: the user of each rank's operations, one number each, which match entries may require
+                (`me_append(uid=...)`); user 0 by default.
+            allow_failures: failures that are part of the experiment: `trap`, a handler is stopped; `fail`, it returns a
+                failure; `budget`, a budget of its application is used up; `refused`, the card refuses a command;
+                `lost`, packets are lost or damaged that no card retransmits, and a program that does not wait for them
+                continues. One of these, several, or `all`. `Run.failures` lists the failures.
             traffic: frames for a host's card while programs run, as in `udp dport=53 size=imix rate=10Gbps to=1`: an
-                expression, or several. Each has a tester of its own, an end of a link as hosts are, behind the last
-                rank; it sends from `start` on until the programs have ended, and takes what comes. Where the
-                expression says no addresses, frames are from the tester to the host. `Run.traffic` says what became
-                of them.
+                expression, or several. Each has its own tester, an end of a link like a host, after the last rank. The
+                tester sends from `start` on until the programs have ended, and accepts all arriving frames. If the
+                expression has no addresses, frames are from the tester to the host. `Run.traffic` has their
+                disposition.
 
         Raises:
-            InputError: where card, change, topology, flow control, faults, users or traffic cannot be.
+            InputError: an invalid card, change, topology, flow control, faults, users or traffic.
         """
         self._nodes = whole(nodes, "nodes", U32)
         self._allowed = allowed(allow_failures)
@@ -116,27 +116,27 @@ class Cluster:
             whole(shards, "shards"),
         )
         arguments = (*fixed, options["noise"], recording, rows, options["faults"], self._uids)
-        # Errors in them are raised here, not when the cluster is run.
+        # Errors in them are raised here, not at the run.
         self._simulation = _native.Simulation(*arguments, options["flow_control"], expressions)
 
     @property
     def fault_notes(self) -> str:
-        """Effects of the network's faults and full buffers in the last run where cards did not make up for them.
+        """Effects of the network's faults and full buffers in the last run, if cards did not recover from them.
 
-        Notes for an error message, each on a line of its own that it begins; empty where there is nothing to say.
+        Notes for an error message, one per line, each with a leading newline; empty without any.
         """
         return self._simulation.fault_notes()
 
     def run(self, programs: Program | Mapping[int, Program]) -> Run:
-        """Run one program on every rank, or the given ones, from time zero until nothing is left to happen.
+        """Run one program on every rank, or the given ones, from time zero until no event is left.
 
         Raises:
-            Deadlock: where programs wait and nothing can happen any more; it says what each program waits for.
-            HandlerTrap: where that is because a handler failed.
-            HandlerFailure: where the programs came to their end, and a handler failed that is not allowed to.
-            RunError: where a call failed and the program did not handle it, or a switch dropped a packet that no card
-                sends again.
-            Exception: what a program raised.
+            Deadlock: programs wait and no event is left; it has the wait of each program.
+            HandlerTrap: a failed handler is the reason for that.
+            HandlerFailure: the programs ended, but a handler failed that may not.
+            RunError: a call failed and the program did not handle it, or a switch dropped a packet that no card
+                retransmits.
+            Exception: an exception of a program.
         """
         of_rank = programs if isinstance(programs, Mapping) else dict.fromkeys(range(self._nodes), programs)
         for rank, program in of_rank.items():
@@ -171,7 +171,7 @@ class Cluster:
 
 
 def usual_topology(nodes: int, testers: int) -> str:
-    """The simplest topology of so many hosts, with testers that send traffic to them."""
+    """The simplest topology of `nodes` hosts, with testers that send traffic to them."""
     return {1: "alone", 2: "pair"}.get(nodes + testers, "star")
 
 
@@ -189,7 +189,7 @@ def _expressions(traffic: object) -> list[str]:
 
 
 def _cards(nic: object, nodes: int) -> list[str]:
-    """The names or paths of cards: one for all hosts, or one for each rank."""
+    """The names or paths of cards: one for all hosts, or one per rank."""
     if isinstance(nic, str | PathLike):
         return [fspath(nic)]
     if isinstance(nic, Mapping | bytes) or not isinstance(nic, Sequence):

@@ -1,4 +1,4 @@
-"""Failures of handlers and processes in runs that came to their end, and which of them were asked for."""
+"""Failures of handlers and processes in completed runs, and the allowed ones among them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 
 KINDS = ("trap", "fail", "budget", "refused", "lost")
-"""How a handler or process can fail: it was stopped; it returned that it failed; a budget of its application was used
-up; the card refused one of its commands; packets were lost on the way, and no card sends them again."""
+"""Kinds of failure. `trap`: a handler or process was stopped; `fail`: it returned a failure; `budget`: a budget of its
+application was used up. `refused`: the card refused one of its commands. `lost`: packets were lost, and no card
+retransmits them.
+"""
 
 _LISTED = 8
-"""Most failures that a text tells of; a report has them all."""
+"""Maximum number of failures in a text; a report has all."""
 
 Allowed = str | Iterable[str]
-"""Kinds of failures that a run may end with, or `all`."""
+"""Kinds of failures with which a run may end, or `all`."""
 
 
 def allowed(value: Allowed) -> frozenset[str]:
     """The kinds that a user allows, checked.
 
     Raises:
-        InputError: where there is no such kind.
+        InputError: there is no such kind.
     """
     names: Iterable[object] = value.split(",") if isinstance(value, str) else _each(value)
     found = [name.strip() if isinstance(name, str) else name for name in names]
@@ -50,10 +52,10 @@ def _each(value: object) -> Iterable[object]:
 
 
 def require(run: Run, kinds: frozenset[str]) -> Run:
-    """Give a run in which nothing failed but what is allowed.
+    """Return a run in which nothing failed except allowed failures.
 
     Raises:
-        HandlerFailure: where something else has.
+        HandlerFailure: something else failed.
     """
     failed = [asdict(failure) for failure in run.failures if failure.kind not in kinds]
     if failed:
@@ -62,10 +64,10 @@ def require(run: Run, kinds: frozenset[str]) -> Run:
 
 
 def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
-    """The same of a report whose `failures` name the card, and the point where it has any.
+    """Like `require` for a report with `failures` that name the card, and the point if there is any.
 
     Raises:
-        HandlerFailure: where something failed that is not allowed.
+        HandlerFailure: something failed that may not.
     """
     failed = [each for each in report["failures"] if each["kind"] not in kinds]
     if failed:
@@ -75,15 +77,15 @@ def require_report(report: Mapping[str, Any], kinds: frozenset[str]) -> None:
 
 
 def require_points(report: Mapping[str, Any], attempts: Attempts | None = None) -> None:
-    """The same of a report some of whose points failed, and have no row.
+    """Like `require_report` for a report in which some points failed and have no row.
 
     Args:
-        report: its `failed_points` name them, where there are any.
-        attempts: what failed, where it is at hand.
+        report: `failed_points` names them, if there are any.
+        attempts: the failed points, if available.
 
     Raises:
         Error: of the class of the first; its `report` is the report.
-        KeyboardInterrupt: where the rest was interrupted; with a `report`, too.
+        KeyboardInterrupt: the rest was interrupted; with a `report`, too.
     """
     points = report.get("failed_points")
     if not points:
@@ -102,13 +104,13 @@ def require_points(report: Mapping[str, Any], attempts: Attempts | None = None) 
 
 @dataclass
 class Attempts:
-    """Points that are run one after the other, of which some may fail."""
+    """Points that are run one after the other. Some may fail."""
 
     errors: dict[str, BaseException] = field(default_factory=dict)
-    """Those of the points that failed, by their name."""
+    """Errors of failed points, by the points' names."""
 
     def run(self, point: str, act: Callable[[], _R]) -> _R | None:
-        """What this gives; none where it failed, or where an earlier point was interrupted."""
+        """The result of `act`, or None if it failed or an earlier point was interrupted."""
         if any(isinstance(error, KeyboardInterrupt) for error in self.errors.values()):
             return None
         try:
@@ -118,7 +120,7 @@ class Attempts:
             return None
 
     def report(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """A report with its `failed_points`; where it has no rows, the first one's error is raised."""
+        """A report with its `failed_points`; if it has no rows, the first one's error is raised."""
         if not self.errors:
             return dict(report)
         if not report["rows"]:
@@ -140,16 +142,15 @@ def _text(lines: Sequence[str], failed: Sequence[Mapping[str, Any]]) -> str:
 
 
 class HandlerFailure(HandlerTrap):
-    """A run came to its end, and something failed in it.
+    """A run was completed, and something failed in it.
 
-    A handler or process trapped, failed, overran its budget or had a command refused, or packets were lost that no card
-    sends again.
-    `allow_failures` of what was run says which of these are asked for.
+    A handler or process trapped, failed, exceeded its budget or had a command refused, or packets were lost that no
+    card retransmits. `allow_failures` of the run sets the allowed failures.
 
     Attributes:
-        failures: what failed, as in `Run.failures`; of a benchmark or `run_program` also the card, `nic`.
+        failures: the failures, as in `Run.failures`; for a benchmark or `run_program` also the card, `nic`.
         run: the run, of `Cluster.run`.
-        report: the report, of a benchmark or of `run_program`: it is whole.
+        report: the complete report of a benchmark or of `run_program`.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
-"""Handlers on frames: programs on a host's Ethernet card that frames go to before they go to the host.
+"""Handlers on frames: programs on a host's Ethernet card that process frames before the host.
 
     async def main(host):
         if host.rank == 1:
             echo = host.frames.install("udp dport=7", nicety.Handlers("echo.c"))
             ...
 
-A rule is words for fields of headers (`udp dport=53 src=10.0.0.0/8`), or the words of a frame that hardware
-compares, as `FrameWord` writes them; all of them have to match, and `or` is between alternatives.
+A rule has words for header fields (`udp dport=53 src=10.0.0.0/8`), or the words of a frame that hardware compares, as
+`FrameWord` writes them. All of them must match, and `or` separates alternatives.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class FrameWord:
 
     Attributes:
         offset: bytes from the frame's first one, a multiple of 4.
-        mask: the bits that count.
-        start: the least value of these.
-        end: the greatest; `start` if left out.
+        mask: the compared bits.
+        start: their minimum value.
+        end: their maximum value; `start` by default.
     """
 
     offset: int
@@ -73,7 +73,7 @@ class FrameRule:
 
     @property
     def state(self) -> bytes:
-        """What its handlers' state holds at this instant; looking takes no virtual time."""
+        """The present contents of its handlers' state; the read takes no virtual time."""
         return self._calls.state(self._number)
 
     def __repr__(self) -> str:
@@ -93,17 +93,17 @@ class Frames(CardCalls):
     def install(
         self, rule: str | FrameWord | Iterable[FrameWord], handlers: Handlers, *, state: bytes = b""
     ) -> FrameRule:
-        """Give the frames that a rule matches to a frame handler; set-up, takes no virtual time.
+        """Pass the frames that a rule matches to a frame handler; set-up, takes no virtual time.
 
         Args:
-            rule: as in `"udp dport=53"`, or words, which all have to match.
-            handlers: the program, compiled for this card here; its `payload` is the name of the frame handler,
-                where that is not called `frame_handler`.
-            state: what `state` points to in HPU memory, to begin with.
+            rule: as in `"udp dport=53"`, or words, which must all match.
+            handlers: the program, which is compiled here for this card. Its `payload` is the name of the frame handler,
+                if that is not `frame_handler`.
+            state: the initial contents of `state` in HPU memory.
 
         Raises:
-            InputError: where the rule is none, is too long for the card, or shares frames with another one,
-                which it names; or where the program does not compile, has no such handler, or does not fit.
+            InputError: the rule is invalid, is too long for the card, or shares frames with another one, which it
+                names; or the program does not compile, has no such handler, or does not fit.
         """
         if not isinstance(handlers, Handlers):
             raise InputError(f"install takes nicety.Handlers, not {type(handlers).__name__}")
@@ -113,7 +113,7 @@ class Frames(CardCalls):
             raise InputError(f"state is bytes, such as bytes(8), not {type(state).__name__}")
         text = _text_of(rule)
         isa = self._calls.isa()
-        # The same program may also be on cards whose handlers have messages, under another number.
+        # The same program may also be on cards with message handlers, under another number.
         number = self._loaded.get((handlers, f"frames, {isa}"))
         if number is None:
             number = self._frames.load(handlers.compile(isa=isa).elf, handlers.payload)

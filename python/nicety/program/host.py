@@ -1,4 +1,4 @@
-"""Hosts, as their programs see them."""
+"""Hosts in the view of their programs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ANY = None
 """Any source, or any tag."""
 
 Extent = Buffer | tuple[Buffer, Iterable[tuple[int, int]]]
-"""Memory that a computation goes through: a buffer, or blocks of one, pairs of offset and length."""
+"""Memory of a computation: a buffer, or blocks of one as pairs of offset and length."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """A message that was received: the rank it came from, its tag, its length in bytes."""
+    """A received message: its source rank, its tag, its length in bytes."""
 
     source: int
     tag: int
@@ -40,10 +40,10 @@ class Received:
 
 
 class PendingRecv:
-    """A receive that has been posted: `received = await pending` waits for its message, once.
+    """A posted receive: `received = await pending` waits for its message, once.
 
     Raises, where it is awaited:
-        RunError: where the message is longer than the buffer, or the card had no more match entries.
+        RunError: the message is longer than the buffer, or the card had no more match entries.
     """
 
     def __init__(self, calls: _native.MessageCalls, rank: int, posted: int) -> None:
@@ -53,7 +53,7 @@ class PendingRecv:
         self._awaited = False
 
     def __await__(self) -> Generator[Any, Any, Received]:
-        # No generator of its own, so that the call behind it still finds the program's line.
+        # Not a generator, so that the call behind it still finds the program's line.
         if self._awaited:
             raise InputError(f"{self!r} was awaited before; post another receive")
         self._awaited = True
@@ -68,10 +68,10 @@ Program = Callable[["Host"], Coroutine[Any, Any, Any]]
 
 
 class Host:
-    """A host of a cluster, as its program sees it: what a host has with any card.
+    """A host of a cluster in the view of its program: the features common to all cards.
 
-    What only cards of one design have is behind `portals`, `channels`, `vni`, `rdma`, `socket` and `frames`. What
-    is awaited takes virtual time; what is not is set-up, and takes none.
+    The features of one design of card are in `portals`, `channels`, `vni`, `rdma`, `socket` and `frames`. Awaited calls
+    take virtual time; others are set-up, and take none.
     """
 
     def __init__(self, calls: _native.Calls, loaded: Loaded, nic: str, uid: int) -> None:
@@ -88,85 +88,85 @@ class Host:
 
     @property
     def ranks(self) -> int:
-        """How many hosts there are."""
+        """The number of hosts."""
         return self._calls.ranks
 
     @property
     def now_ps(self) -> int:
-        """The current instant of virtual time in picoseconds."""
+        """The current virtual time in picoseconds."""
         return self._calls.now_ps
 
     @property
     def now_ns(self) -> float:
-        """The current instant of virtual time in nanoseconds."""
+        """The current virtual time in nanoseconds."""
         return self._calls.now_ps / 1000
 
     @cached_property
     def portals(self) -> Portals:
-        """Portals, and handlers on the card, where the card has them.
+        """Portals, and handlers on the card, if the card has them.
 
         Raises:
-            InputError: where it does not; it says what the card has, and which cards have Portals.
+            InputError: it does not; the text has the card's features, and the cards with Portals.
         """
         self._require("portals")
         return Portals(self._calls, self._loaded, self._uid)
 
     @cached_property
     def channels(self) -> Channels:
-        """Processes on the card and channels to them, where the card has them.
+        """Processes on the card and channels to them, if the card has them.
 
         Raises:
-            InputError: where it does not; it says what the card has, and which cards have channels.
+            InputError: it does not; the text has the card's features, and the cards with channels.
         """
         self._require("channels")
         return Channels(self._calls, self._loaded)
 
     @cached_property
     def vni(self) -> Vni:
-        """Virtual network interfaces for processes of this host, where the card has them.
+        """Virtual network interfaces for processes of this host, if the card has them.
 
         Raises:
-            InputError: where it does not; it says what the card has, and which cards have virtual network interfaces.
+            InputError: it does not; the text has the card's features, and the cards with virtual network interfaces.
         """
         self._require("vni")
         return Vni(self._calls)
 
     @cached_property
     def rdma(self) -> Rdma:
-        """RDMA between registered memories, where the card has it.
+        """RDMA between registered memories, if the card has it.
 
         Raises:
-            InputError: where it does not; it says what the card has, and which cards have RDMA.
+            InputError: it does not; the text has the card's features, and the cards with RDMA.
         """
         self._require("rdma")
         return Rdma(self._calls)
 
     @cached_property
     def gpu(self) -> Gpu:
-        """The graphics processor of this host, where the card reaches its memory.
+        """The graphics processor of this host, if the card can access its memory.
 
         Raises:
-            InputError: where it does not; it says which cards do.
+            InputError: it cannot; the text has the cards that can.
         """
         self._require("gpu")
         return Gpu(self._calls)
 
     @cached_property
     def socket(self) -> Sockets:
-        """Sockets of TCP and UDP, where the card is below the kernel's protocols.
+        """Sockets of TCP and UDP, if the card is below the kernel's protocols.
 
         Raises:
-            InputError: where it is not; it says what the card has, and which cards have sockets.
+            InputError: it is not; the text has the card's features, and the cards with sockets.
         """
         self._require("socket")
         return Sockets(self._calls)
 
     @cached_property
     def frames(self) -> Frames:
-        """Handlers on frames, where the card is below the kernel's protocols and has processors for them.
+        """Handlers on frames, if the card is below the kernel's protocols and has processors for them.
 
         Raises:
-            InputError: where it has none; it says what the card has.
+            InputError: it has none; the text has the card's features.
         """
         self._require("frames")
         return Frames(self._calls, self._loaded)
@@ -181,14 +181,14 @@ class Host:
         """Allocate zeroed host memory.
 
         Raises:
-            RunError: where the host has no more.
+            RunError: the host has no more.
         """
         return Buffer(self._calls.alloc(length_bytes))
 
     def send(self, buffer: Buffer, *, to: int, tag: int = 0) -> Awaitable[None]:
-        """Send a buffer to a rank's `recv` of the same tag, one's own included; it may be used again afterwards.
+        """Send a buffer to a rank's `recv` of the same tag, possibly to this rank; the buffer may be reused afterwards.
 
-        A message waits for its receive. A long one may wait at its sender; `send` ends after `recv` has begun then.
+        A message waits for its receive. A long one may wait at its sender; `send` then ends after `recv` has begun.
 
         Args:
             buffer: the message.
@@ -196,7 +196,7 @@ class Host:
             tag: a number of 63 bits.
 
         Raises:
-            InputError: where there is no such rank, or the tag is too large.
+            InputError: there is no such rank, or the tag is too large.
         """
         return self._messages.send(buffer, to, tag)
 
@@ -205,38 +205,39 @@ class Host:
     ) -> Awaitable[Received]:
         """Receive one message, from one rank or any, of one tag or any.
 
-        A message that came before waits for it. One that finds its receive there takes less time: `post_recv`.
+        A message that arrived before waits for it. A message with a posted receive takes less time: `post_recv`.
 
         Args:
             buffer: memory for the message.
-            source: the rank it comes from.
+            source: the source rank.
             tag: its tag, a number of 63 bits.
-            ignore: bits of the tag that are not compared: a message fits where `(its_tag ^ tag) & ~ignore` is 0. So a
-                tag may have parts, as a kind above and a number in its lower byte; this takes any number of kind 5:
+            ignore: bits of the tag that are not compared: a message matches if `(its_tag ^ tag) & ~ignore` is 0. So a
+                tag may have parts, such as a kind above and a number in its lower byte. This takes any number of kind
+                5:
 
                     received = await host.recv(buffer, tag=0x500, ignore=0xFF)
 
         Raises:
-            InputError: where there is no such rank, the tag is too large, or bits are ignored and there is no tag.
-            RunError: where the message is longer than the buffer, or one was lost for want of room to wait in.
+            InputError: there is no such rank, the tag is too large, or bits are ignored without a tag.
+            RunError: the message is longer than the buffer, or one was lost for lack of room.
         """
         return self._messages.recv(buffer, source, tag, ignore, Received)
 
     def post_recv(
         self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY, ignore: int = 0
     ) -> Awaitable[PendingRecv]:
-        """Post a receive, and do not wait for its message: `received = await pending` does that later.
+        """Post a receive without waiting for its message: `received = await pending` does that later.
 
-        So a receive can be there before its message comes, which saves a copy or a way to the sender and back: post it,
-        and let its sender know only then, by a `barrier` or a message. It stays there until a message comes; on a
-        Portals card it is a match entry.
+        So a receive can precede its message, which saves a copy or a round trip to the sender. Post it, and then notify
+        the sender, by a `barrier` or a message. It stays posted until a message arrives; on a Portals card it is a
+        match entry.
 
             pending = await host.post_recv(back, source=left)
             await host.barrier()
             await host.send(out, to=right)
             received = await pending
 
-        `source`, `tag` and `ignore` say which messages fit, as with `recv`.
+        `source`, `tag` and `ignore` select messages, as with `recv`.
 
         Raises:
             InputError: see `recv`.
@@ -251,43 +252,43 @@ class Host:
     ) -> Awaitable[None]:
         """Compute on one of the host's CPUs.
 
-        It takes `ns` and `cycles` together where it goes through no memory. Where it does, lines that are not in the
-        cache come from memory meanwhile, and whatever takes longest counts; they are traffic of host memory. Only the
-        time passes: the bytes are the program's to change.
+        Without memory, it takes `ns` plus `cycles`. With memory, missing cache lines are fetched meanwhile, and the
+        slowest part determines the time; the lines are traffic of host memory. Only time passes: the program itself
+        changes the bytes.
 
         Args:
             ns: nanoseconds, rounded up to whole picoseconds.
             cycles: of the CPU's clock, `host.clock`.
-            reads: what is read, in this order: buffers, or a buffer and blocks of it, pairs of offset and length.
-            writes: what is written.
+            reads: the bytes read, in this order: buffers, or a buffer and blocks of it, pairs of offset and length.
+            writes: the bytes written, likewise.
         """
         return self._messages.compute(ns, cycles, reads, writes)
 
     def copy(self, source: Buffer, to: Buffer) -> Awaitable[None]:
-        """Copy a buffer with one of the host's CPUs, 16 bytes a cycle, or as memory has it; see `compute`.
+        """Copy a buffer with one of the host's CPUs, 16 bytes per cycle or limited by memory; see `compute`.
 
         Raises:
-            RunError: where the buffers differ in length.
+            RunError: the buffers differ in length.
         """
         return self._messages.copy(source, to)
 
     def barrier(self) -> Awaitable[None]:
-        """Wait until every program of the cluster has come here, over the job launcher's own network."""
+        """Wait until every program of the cluster has reached the barrier, over the job launcher's own network."""
         return self._messages.barrier()
 
     def gather(self, *coroutines: Coroutine[Any, Any, _T]) -> Awaitable[list[_T]]:
-        """Run coroutines at once, each as a thread of this host's program, and wait until all have ended.
+        """Run coroutines concurrently, each as a thread of this host's program, and wait until all have ended.
 
             first, second = await host.gather(left(host), right(host))
 
-        A thread has what the program has: the host, its buffers, its card. Each goes on where its own calls end, in
-        virtual time. What is computed on the host's CPUs waits for a free one.
+        A thread has the program's host, buffers and card. Each continues when its own calls end, in virtual time.
+        Computations wait for a free CPU of the host.
 
         Returns:
-            What the coroutines returned, in the order in which they are given.
+            The return values of the coroutines, in the given order.
 
         Raises:
-            Exception: what the first of them to fail raised, when all have ended.
+            Exception: the exception of the first one that failed, when all have ended.
         """
         given: tuple[object, ...] = coroutines
         for coroutine in given:
@@ -308,13 +309,13 @@ class Host:
 
 
 _HANDLES = {"portals": Portals, "channels": Channels, "vni": Vni, "rdma": Rdma, "socket": Sockets, "frames": Frames}
-"""The interfaces that only cards of one design have, by the name that a host has for them."""
+"""The interfaces of single designs of card, by their names in a host."""
 
 _RENAMED = {"vni_process": ("vni", "process")}
 
 
 def _instead(name: str) -> str:
-    """A hint at the spelling, where a name that a host does not have is behind one of its handles."""
+    """A spelling hint, if a name that a host does not have belongs to one of its handles."""
     found = [(handle, name) for handle, kind in _HANDLES.items() if not name.startswith("_") and hasattr(kind, name)]
     for handle, known in [_RENAMED[name]] if name in _RENAMED else found:
         member = getattr(_HANDLES[handle], known)

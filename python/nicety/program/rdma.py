@@ -11,7 +11,7 @@
         await rdma.wait(put)
         return await rdma.received()
 
-Host and graphics processor have pages of their own size, and the card a TLB for both.
+Host and graphics processor have their own page sizes, and the card has a TLB for both.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from nicety.program.calls import Operation, operation_number
 from nicety.shared.checks import U32, whole
 
 Notify = Literal["poll", "interrupt"]
-"""How programs learn of events: the driver polls the card's queue, or an interrupt calls it."""
+"""The way in which programs learn of events: the driver polls the card's queue, or an interrupt calls it."""
 
 RdmaEventKind = Literal["sent", "fetched", "refused", "received", "rejected"]
-"""What an event says.
+"""The kind of an event.
 
-`sent`: the card has read the bytes of a put or send, and the buffer may be used again. `fetched`: the bytes of a get
-are in its buffer. `refused`: a put, send or get of this process was refused. `received`: the bytes of
-another process's put or send are in memory. `rejected`: a put, send or get of another process was refused here.
+`sent`: the card has read the bytes of a put or send, and the buffer may be reused. `fetched`: the bytes of a get are in
+its buffer. `refused`: a put, send or get of this process was refused. `received`: the bytes of another process's put or
+send are in memory. `rejected`: a put, send or get of another process was refused here.
 
-Events `received` of one rank come in the order in which it has posted its puts and sends, each behind the bytes of all
-before it, unless these were refused (on a fat tree with `hash-message`: in the order in which they came). Events of
-other kinds are in no order, neither among each other nor to these.
+Events `received` of one rank are in the order in which it posted its puts and sends, unless some were refused. Each
+follows the bytes of all earlier ones. On a fat tree with `hash-message` they are in order of arrival. Events of other
+kinds have no order, neither among each other nor relative to these.
 """
 
 
@@ -62,20 +62,20 @@ class RdmaEvent:
     """An event of a process.
 
     Attributes:
-        kind: what has happened.
+        kind: its kind.
         rank: the rank at the other end.
-        address: where the bytes are on this host, or would have been. Of a send at its receiver, the address of its
-            streaming buffer, 0 if there was none. Of a refused put or send at its sender, that of its buffer, 0 if
-            `ring.entries` further descriptors have been written since.
+        address: the address of the bytes on this host, or the intended one. For a send at its receiver, the address of
+            its streaming buffer, or 0 without one. For a refused put or send at its sender, the address of its buffer,
+            or 0 if `ring.entries` further descriptors were written since.
         length_bytes: the message's length.
-        data: what the sender added to a put or send.
+        data: the sender's word in a put or send.
         streaming: whether the bytes are in a streaming buffer.
-        operation: the operation of this process that the event ends, if it ends one.
-        reason: why, of what was refused: `unregistered`, `foreign` (registered by another process), `no streaming
-            buffer`, `too long` for the next streaming buffer, `busy`, `no process` (of that number, for a message of no
-            bytes), or `lost` (a packet of it).
-        refused_by: the rank that refused it; this one where a get fails for its own destination, or for a packet of its
-            reply that was lost.
+        operation: the operation of this process that the event ends, if any.
+        reason: the reason of a refusal: `unregistered`, `foreign` (registered by another process), `no streaming
+            buffer`, `too long` for the next streaming buffer, `busy`, `no process` (with that number, for a message of
+            no bytes), or `lost` (a packet of it).
+        refused_by: the rank that refused it. It is this rank if a get fails for its own destination, or for a lost
+            packet of its reply.
     """
 
     kind: RdmaEventKind
@@ -105,9 +105,9 @@ def _event(
 
 
 class RdmaProcess:
-    """A process of a host whose card has RDMA, made by `host.rdma.process`.
+    """A process of a host with an RDMA card, made by `host.rdma.process`.
 
-    It has registered memory, streaming buffers and events of its own, and exchanges messages with the process of its
+    It has its own registered memory, streaming buffers and events, and exchanges messages with the process of its
     number on other hosts.
     """
 
@@ -123,79 +123,79 @@ class RdmaProcess:
 
     @property
     def streaming(self) -> int:
-        """How many of its streaming buffers are unused."""
+        """The number of its unused streaming buffers."""
         return self._calls.streaming(self._number)
 
     def register(self, buffer: Buffer) -> Awaitable[Region]:
-        """Register a buffer, of the host or its graphics processor, so that messages may come from it and go to it.
+        """Register a buffer, of the host or its graphics processor, as a source and target of messages.
 
         A system call locks its pages, and the embedded processor of the card enters them in its table.
 
         Raises:
-            InputError: where the buffer is empty.
-            RunError: where the card's table is full.
+            InputError: the buffer is empty.
+            RunError: the card's table is full.
         """
         return self._calls.register(self._number, buffer, Region)
 
     def deregister(self, region: Region) -> Awaitable[None]:
-        """End a registration. Transfers that have begun are waited for; messages that come later are refused.
+        """End a registration, after the transfers that have begun. Later messages are refused.
 
         Raises:
-            RunError: where the process has no such region.
+            RunError: the process has no such region.
         """
         if not isinstance(region, Region):
             raise InputError(f"a region is what register gives, not {region!r}")
         return self._calls.deregister(self._number, region.number)
 
     def put(self, buffer: Buffer, *, to: int, address: int, data: int = 0) -> Awaitable[Operation]:
-        """Put a registered buffer to an address of a rank; `wait` tells when the buffer may be used again.
+        """Put a registered buffer to an address of a rank. `wait` returns when the buffer may be reused.
 
         Args:
             buffer: the bytes, in a region of this process.
             to: the rank, possibly this one.
-            address: where they go: in a region of the process of this number there.
+            address: their target address, in a region of the process of this number there.
             data: a number for the event at the receiver.
 
         Raises:
-            InputError: where there is no such rank, the message is too long, or the address is 0.
-            RunError: where the buffer is not registered.
+            InputError: there is no such rank, the message is too long, or the address is 0.
+            RunError: the buffer is not registered.
         """
         return self._calls.put(self._number, buffer, to, address, data, Operation)
 
     def send(self, buffer: Buffer, *, to: int, data: int = 0) -> Awaitable[Operation]:
-        """Send a registered buffer into the first unused streaming buffer of the process of this number of a rank.
+        """Send a registered buffer into the first unused streaming buffer of a rank's process of this number.
 
         Raises:
-            InputError: where there is no such rank, or the message is too long.
-            RunError: where the buffer is not registered.
+            InputError: there is no such rank, or the message is too long.
+            RunError: the buffer is not registered.
         """
         return self._calls.send(self._number, buffer, to, data, Operation)
 
     def get(self, buffer: Buffer, *, source: int, address: int) -> Awaitable[Operation]:
-        """Get bytes of a rank into a registered buffer; `wait` tells when they have come.
+        """Get bytes of a rank into a registered buffer. `wait` returns when they have arrived.
 
         Raises:
-            InputError: where there is no such rank, or the message is too long.
-            RunError: where the buffer is not registered, or too many gets wait for their replies.
+            InputError: there is no such rank, or the message is too long.
+            RunError: the buffer is not registered, or too many gets wait for their replies.
         """
         return self._calls.get(self._number, buffer, source, address, Operation)
 
     def post_streaming(self, buffer: Buffer) -> Awaitable[None]:
-        """Add a streaming buffer, which lies in a region, behind those that are unused. A send of no bytes takes none.
+        """Append a streaming buffer, which must be in a region, to the unused ones. A send of no bytes takes none.
 
         Raises:
-            RunError: where it is not registered, overlaps a streaming buffer that is unused, or too many are unused.
+            RunError: it is not registered, overlaps an unused streaming buffer, or too many are unused.
         """
         return self._calls.post_streaming(self._number, buffer)
 
     def wait(self, operation: Operation) -> Awaitable[RdmaEvent]:
         """Wait for the end of an operation of this process; other events stay in the queue.
 
-        The buffer of a put or send may be used again, or the bytes of a get have come.
+        The buffer of a put or send may be reused, or the bytes of a get have arrived.
 
         Raises:
-            RunError: where it has been refused by then (the error names the rank), where its end has been told already
-                (by this call or as an event), or where events were lost because a queue was full.
+            RunError: it was refused (the error names the rank), its end was reported before (by this call or as an
+                event), or events were lost because a queue was full.
         """
         return self._calls.wait(self._number, operation_number(operation), _event)
 
@@ -203,7 +203,7 @@ class RdmaProcess:
         """Wait for a put or send of another process; other events stay in the queue.
 
         Raises:
-            RunError: where events were lost because a queue was full; reported once.
+            RunError: events were lost because a queue was full; reported once.
         """
         return self._calls.received(self._number, _event)
 
@@ -211,7 +211,7 @@ class RdmaProcess:
         """Wait for the next event.
 
         Raises:
-            RunError: where events were lost because a queue was full; reported once.
+            RunError: events were lost because a queue was full; reported once.
         """
         return self._calls.event(self._number, _event)
 
@@ -219,7 +219,7 @@ class RdmaProcess:
         """Look for an event, once.
 
         Raises:
-            RunError: where events were lost because a queue was full; reported once.
+            RunError: events were lost because a queue was full; reported once.
         """
         return self._calls.poll(self._number, _event)
 
@@ -228,14 +228,14 @@ class RdmaProcess:
 
 
 class Rdma(RdmaProcess):
-    """RDMA of a host's card, `host.rdma`: what process 0 of the host has, and what its processes share."""
+    """RDMA of a host's card, `host.rdma`: process 0 of the host, and state shared by its processes."""
 
     def __init__(self, calls: _native.Calls) -> None:
         super().__init__(calls, 0)
         self._host = calls
 
     def process(self, number: int) -> RdmaProcess:
-        """A process of this host, by a number of the program's choice."""
+        """A process of this host, with a number of the program's choice."""
         return RdmaProcess(self._host, whole(number, "number", U32))
 
     def __repr__(self) -> str:
@@ -246,29 +246,29 @@ class Rdma(RdmaProcess):
         self._calls.set_notify(notify)
 
     def set_addressing(self, addressing: Literal["virtual", "physical"]) -> None:
-        """Choose what puts and gets of this host name: physical addresses skip the receiver's TLB. Set-up.
+        """Choose the addresses of puts and gets of this host: physical addresses skip the receiver's TLB. Set-up.
 
-        Virtual and physical addresses are equal numbers here, and both have to be registered.
+        Virtual and physical addresses are equal numbers here, and both must be registered.
         """
         if addressing not in ("virtual", "physical"):
             raise InputError(f"addressing is 'virtual' or 'physical', not {addressing!r}")
         self._calls.set_physical(addressing == "physical")
 
     def flush_receive(self, flush: bool = True) -> None:
-        """Choose whether this host's card drops packets when they have come, to measure the transmit side of others."""
+        """Choose whether this host's card drops arriving packets, to measure the transmit side of others."""
         self._calls.set_flushed(flush)
 
 
 class Gpu:
-    """The graphics processor of a host, `host.gpu`, whose memory the host's card reads and writes."""
+    """The graphics processor of a host, `host.gpu`, with memory that the host's card reads and writes."""
 
     def __init__(self, calls: _native.Calls) -> None:
         self._calls = _native.RdmaCalls(calls)
 
     def alloc(self, length_bytes: int) -> Buffer:
-        """Allocate zeroed memory of the graphics processor. Its bytes are the program's to see and change, in no time.
+        """Allocate zeroed memory of the graphics processor. The program reads and changes its bytes in no time.
 
         Raises:
-            RunError: where it has no more.
+            RunError: it has no more.
         """
         return Buffer(self._calls.alloc_gpu(length_bytes))

@@ -21,7 +21,7 @@ from nicety.shared.reports import (
 _R = TypeVar("_R")
 
 _PARTS: dict[type, dict[str, dict[frozenset[str], type]]] = {}
-"""The fields of reports that are reports, as `_parts` has them."""
+"""Fields of reports that are reports themselves; see `_parts`."""
 
 _NAMES = {
     PortalsReport: "portals",
@@ -38,14 +38,14 @@ def told(failure: Mapping[str, Any]) -> str:
 
 
 class NodeReport(NodeCounts):
-    """A node during a run: its counts, and those of its card under the name that a host has for what the card has."""
+    """A node during a run: its counts, and its card's counts under the host's name for the card's interface."""
 
     @property
     def portals(self) -> PortalsReport:
         """Counts of a card with Portals, under the same name as `host.portals`.
 
         Raises:
-            InputError: where it is of another design.
+            InputError: the card is of another design.
         """
         return self._of(PortalsReport)
 
@@ -54,7 +54,7 @@ class NodeReport(NodeCounts):
         """Counts of a card with microengines, under the same name as `host.channels`.
 
         Raises:
-            InputError: where it is of another design.
+            InputError: the card is of another design.
         """
         return self._of(ChannelReport)
 
@@ -63,7 +63,7 @@ class NodeReport(NodeCounts):
         """Counts of a card with virtual network interfaces, under the same name as `host.vni`.
 
         Raises:
-            InputError: where it is of another design.
+            InputError: the card is of another design.
         """
         return self._of(InterfaceReport)
 
@@ -72,7 +72,7 @@ class NodeReport(NodeCounts):
         """Counts of a card with RDMA.
 
         Raises:
-            InputError: where it is of another design.
+            InputError: the card is of another design.
         """
         return self._of(RdmaReport)
 
@@ -81,7 +81,7 @@ class NodeReport(NodeCounts):
         """Counts of an Ethernet card, of the protocols and the threads of its host's kernel.
 
         Raises:
-            InputError: where it is of another design.
+            InputError: the card is of another design.
         """
         return self._of(EthernetReport)
 
@@ -93,7 +93,7 @@ class NodeReport(NodeCounts):
 
 
 def report_of(kind: type[_R], counted: dict[str, Any]) -> _R:
-    """A report read from JSON, with the reports in it; it takes the dict over."""
+    """A report read from JSON, with the reports in it. It takes ownership of the dict."""
     parts = _PARTS.get(kind)
     if parts is None:
         parts = _PARTS[kind] = _parts(kind)
@@ -106,7 +106,7 @@ def report_of(kind: type[_R], counted: dict[str, Any]) -> _R:
 
 
 def _parts(kind: type) -> dict[str, dict[frozenset[str], type]]:
-    """The fields of a report that are reports, with the types that they may have, by those' own fields."""
+    """The fields of a report that are reports, with their possible types, by the fields of those types."""
     reports: dict[str, dict[frozenset[str], type]] = {}
     for name, hint in typing.get_type_hints(kind).items():
         for each in typing.get_args(hint) or (hint,):
@@ -120,7 +120,7 @@ def _read(kinds: Mapping[frozenset[str], type], value: dict[str, Any]) -> Any:
 
 
 def transport_of(node: NodeReport) -> TransportReport:
-    """Counts of the reliable transport of a node's card: zero where it has none."""
+    """Counts of the reliable transport of a node's card: zero without one."""
     if isinstance(node.card, PortalsReport):
         return node.card.transport
     return TransportReport(**{field.name: 0 for field in fields(TransportReport)})

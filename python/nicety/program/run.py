@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run(Recorded):
-    """A run that came to its end, and what it has recorded.
+    """A completed run and its recording.
 
     Attributes:
-        time_ps: when the last thing happened, in picoseconds.
-        events: how many events the kernel went through.
-        nodes: a report for each rank.
-        results: what each rank's program returned.
-        failures: what failed on the cards, by rank: handlers and processes, and commands that were refused. A run
-            that has other failures than it was allowed is no result but the `run` of a `HandlerFailure`.
-        links: what faults did, for each direction of a link on which anything could go wrong.
-        ports: what hosts' and switches' ports dropped and paused, where the network has no credits.
-        traffic: what became of the traffic for hosts' cards, for each expression.
+        time_ps: the time of the last event, in picoseconds.
+        events: number of events of the kernel.
+        nodes: a report per rank.
+        results: the return value of each rank's program.
+        failures: failures on the cards, by rank: of handlers and processes, and refused commands. A run with failures
+            that were not allowed is no result, but the `run` of a `HandlerFailure`.
+        links: effects of faults, for each direction of a link that can have faults.
+        ports: drops and pauses of hosts' and switches' ports, if the network has no credits.
+        traffic: the disposition of the traffic for hosts' cards, per expression.
     """
 
     time_ps: int
@@ -46,7 +46,7 @@ class Run(Recorded):
 
     @property
     def time_ns(self) -> float:
-        """When the last thing happened, in nanoseconds."""
+        """The time of the last event, in nanoseconds."""
         return self.time_ps / 1000
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class Run(Recorded):
 
 
 def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> Run:
-    """A run that came to its end, what its programs returned, and what it has recorded."""
+    """A completed run with its programs' results and its recording."""
     report = json.loads(text)
     links = [report_of(LinkReport, link) for link in report.pop("links")]
     ports = [report_of(NetworkPortReport, port) for port in report.pop("ports")]
@@ -77,13 +77,13 @@ def run_of(text: str, results: dict[int, Any], recording: _native.Recording) -> 
 
 
 _LONGEST = 60
-"""Characters of a result."""
+"""Maximum number of characters of a result."""
 _MOST = 32
-"""Rows of a table."""
+"""Maximum number of rows of a table."""
 
 
 def run_html(run: Run) -> str:
-    """A run: how long it took, and what happened on each node; what happened nowhere is left out."""
+    """A run: its duration, and the counts of each node without those that are zero on all nodes."""
     found = [_counts(node) for node in run.nodes]
     names = dict.fromkeys(name for counts in found for name in counts)
     counts = [name for name in names if any(counts.get(name) for counts in found)]
@@ -98,7 +98,7 @@ def run_html(run: Run) -> str:
         text += f"<p>and {len(run.nodes) - _MOST} more ranks</p>"
     portals = [(rank, node.card) for rank, node in enumerate(run.nodes) if isinstance(node.card, PortalsReport)]
     applications = [(rank, part) for rank, card in portals for part in card.applications]
-    # The counts of the default application alone are those of the node.
+    # The counts of a lone default application are those of the node.
     if any(part.name != "default" for _, part in applications):
         text += _parts("applications", applications)
     transports = [(rank, card.transport) for rank, card in portals]
@@ -113,7 +113,7 @@ def run_html(run: Run) -> str:
 
 
 def _traffic(traffic: Sequence[TrafficReport]) -> str:
-    """A table of the traffic for hosts' cards, or nothing where there is none."""
+    """A table of the traffic for hosts' cards, or nothing without any."""
     if not traffic:
         return ""
     names = ("rank", "offered", "handled", "passed", "dropped_by_handler", "dropped_by_overload", "dropped_at_host")
@@ -126,7 +126,7 @@ def _traffic(traffic: Sequence[TrafficReport]) -> str:
 
 
 def _ports(ports: Sequence[NetworkPortReport]) -> str:
-    """A table of ports, or nothing where there are none."""
+    """A table of ports, or nothing without any."""
     if not ports:
         return ""
     rows = [[field.name.replace("_", " ") for field in fields(NetworkPortReport)]]
@@ -144,7 +144,7 @@ def _counts(node: NodeReport) -> dict[str, int]:
 
 
 def _parts(title: str, parts: Sequence[tuple[int, ApplicationReport | TransportReport | RefusedCommand]]) -> str:
-    """A table of what is reported in parts of a node, or nothing where there are none."""
+    """A table of the reports of a node's parts, or nothing without any."""
     if not parts:
         return ""
     names = [field.name for field in fields(parts[0][1])]

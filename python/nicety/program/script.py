@@ -1,6 +1,6 @@
-"""Programs in files of their own, run on one card or several: what `nicety run` does.
+"""Programs in files, run on one card or several: `nicety run`.
 
-A file says what its hosts do, with `main` for all of them or `programs` for each:
+A file has the program of its hosts: `main` for all of them, or `programs` for each:
 
     async def main(host): ...          # every rank
     programs = {0: ping, 1: pong}      # or a program for each rank
@@ -9,7 +9,8 @@ A file says what its hosts do, with `main` for all of them or `programs` for eac
     topology = "pair"
     allow_failures = "fail"            # handlers that fail are part of the experiment
 
-What a program returns becomes a row of the report: a dict of names to numbers or texts, one number, or a tuple of them.
+The return value of a program becomes a row of the report: a dict of names to numbers or texts, one number, or a tuple
+of them.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ from nicety.show.tables import csv_rows, flatten
 
 
 class ProgramReport(TypedDict):
-    """The report of a file's programs; `nicety run --json` prints just this.
+    """The report of a file's programs; `nicety run --json` prints exactly this.
 
-    A row has `nic`, `rank` (none where no rank of the card reported), what the program returned under its own names,
-    `time_ns`, when the last thing of the run happened, and `host_memory`, bytes read and written by node.
+    A row has `nic` and `rank` (None if no rank of the card reported), and the return values of the program under their
+    names. `time_ns` is the time of the last event of the run. `host_memory` is bytes read and written by node.
 
-    `failures` is what failed on cards though no program waited for it, as in `Run.failures`, and `messages_dropped` is
-    how many messages a card dropped, and what the first was. `frames_lost` is the same of frames of a port: `unclaimed`
-    were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is what
-    handlers asked of a card and it refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed,
-    `shown` and `left_out`. All of them name card and rank. `traffic` is what became of traffic for hosts' cards, as in
-    `Run.traffic`, with the card's name. `failed_points` has the cards whose run ended with an error,
-    and have no row, where others have.
+    `failures` is failures on cards for which no program waited, as in `Run.failures`. `messages_dropped` is the number
+    of messages that a card dropped, and the first of them. `frames_lost` is the same for frames of a port: `unclaimed`
+    were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is the commands
+    of handlers that a card refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `shown`
+    and `left_out`. All of them name card and rank. `traffic` is the disposition of traffic for hosts' cards, as in
+    `Run.traffic`, with the card's name. `failed_points` has the cards without a row, with a run that ended with an
+    error, if others have rows.
     """
 
     program: str
@@ -81,7 +82,7 @@ _OF_CARDS = ("failures", "messages_dropped", "frames_lost", "refused_commands", 
 """Fields of a report that are lists over all cards."""
 
 _OURS = ("nic", "rank", "time_ns", "host_memory", "faults", "ports", "transport")
-"""Names of a row that a program cannot have."""
+"""Reserved names of a row."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,11 @@ class _Runs:
     """The runs on cards, one after the other.
 
     Attributes:
-        network: options of the network whose effects rows have.
+        network: options of the network with effects in rows.
         rows: of all cards.
-        traffic: what became of it on all cards.
+        traffic: its disposition on all cards.
         of_cards: notes beside them, by the names of `_OF_CARDS`.
-        attempts: the cards whose run failed.
+        attempts: the cards with a failed run.
     """
 
     network: Mapping[str, str]
@@ -111,7 +112,7 @@ class _Runs:
     attempts: Attempts = field(default_factory=Attempts)
 
     def add(self, nic: str, cluster: Cluster, programs: Program | Mapping[int, Program]) -> Run | None:
-        """Run on a card; none where that failed, or an earlier one was interrupted."""
+        """Run on a card; None if that failed, or an earlier one was interrupted."""
 
         def act() -> Run:
             with _explained(nic):
@@ -139,23 +140,24 @@ def run_program(
     progress: Callable[[int, int, str], None] | None = None,
     **given: Unpack[ProgramOptions],
 ) -> ProgramReport:
-    """Run the programs of a Python file on one card after the other, and collect what they return.
+    """Run the programs of a Python file on one card after the other, and collect their results.
 
     Args:
-        path: the file. It is loaded once, whatever the number of cards.
-        arguments: what the file finds in `sys.argv` behind its own name.
-        allow_failures: failures that are part of the experiment, as for `Cluster.run`, with those that the file allows.
+        path: the file. It is loaded once, for any number of cards.
+        arguments: the file's `sys.argv` after its own name.
+        allow_failures: failures that are part of the experiment, as for `Cluster.run`, in addition to those that the
+            file allows.
         traffic: frames for hosts' cards while the programs run, as for `Cluster`.
         trace: a file for a timeline of the run, to be opened with https://ui.perfetto.dev; of one card only.
         trace_scale: the tick of the timeline, a nanosecond or a picosecond.
-        progress: called with the number of cards that are done, of how many, and the one that is next.
+        progress: called with the number of cards done, the total, and the next card.
 
     Raises:
-        InputError: a card that is not known, or more than one for a timeline, which is said before anything runs; a
-            file that is none, does not parse, or defines no program; a result that is no row.
-        Deadlock: where programs wait and nothing can happen any more.
-        HandlerFailure: where handlers failed that are not allowed to; it has the whole report.
-        RunError: where a program raised an exception; the message has the lines it came through.
+        InputError: an unknown card, or more than one for a timeline, which is reported before anything runs; a file
+            that does not exist, does not parse, or defines no program; a result that is no row.
+        Deadlock: programs wait and no event is left.
+        HandlerFailure: handlers failed that may not; it has the complete report.
+        RunError: a program raised an exception; the message has the lines of its traceback.
     """
     options = asked(ProgramOptions, given)
     nics, overrides = options["nics"], options["overrides"] or []
@@ -227,7 +229,7 @@ def run_program(
 
 
 def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Notes of cards on a run beside its figures, by the names of `_OF_CARDS`."""
+    """Notes of cards on a run, in addition to its figures, by the names of `_OF_CARDS`."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_CARDS}
     found["failures"] += [{"nic": nic, **asdict(failure)} for failure in run.failures]
     for rank, node in enumerate(run.nodes):
@@ -247,7 +249,7 @@ def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
 
 
 def _network(run: Run, network: Mapping[str, str]) -> dict[str, Any]:
-    """Effects of faults and of a flow control that is named, and of the cards' transports."""
+    """Effects of faults and of a named flow control, and of the cards' transports."""
     if not network:
         return {}
     faults = {"faults": [asdict(link) for link in run.links]} if "faults" in network else {}
@@ -287,7 +289,7 @@ def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[Mod
             except (SyntaxError, ValueError) as error:
                 if isinstance(error, SyntaxError) and error.filename:
                     raise
-                # A null byte: Python does not say in which file.
+                # A null byte: Python does not name the file.
                 raise InputError(f"{path}: {error}") from error
             exec(code, module.__dict__)  # noqa: S102, running the user's program is the point
         yield module
@@ -298,7 +300,7 @@ def _loaded(path: Path, source: bytes, arguments: Sequence[str]) -> Iterator[Mod
 
 
 def _definitions(path: Path, module: ModuleType, nodes: int | None, topology: str | None, testers: int) -> _File:
-    """The file's definitions, with those of the command line in their place."""
+    """The file's definitions, replaced by those of the command line."""
     programs = _programs(path, module)
     if nodes is None:
         nodes = getattr(module, "nodes", None)
@@ -335,7 +337,7 @@ def _programs(path: Path, module: ModuleType) -> Program | Mapping[int, Program]
 
 
 def _rows(nic: str, run: Run) -> list[dict[str, Any]]:
-    """A row for each rank that reported, or one without a rank."""
+    """A row per rank that reported, or one without a rank."""
     memory = [
         {"node": rank, "read_bytes": node.host_memory_read_bytes, "written_bytes": node.host_memory_written_bytes}
         for rank, node in enumerate(run.nodes)
@@ -383,7 +385,7 @@ def _value(rank: int, name: str, value: object) -> str | int | float | None:
 
 @contextlib.contextmanager
 def _explained(nic: str | None) -> Iterator[None]:
-    """Tells errors with the user's own lines, and on which card they came up."""
+    """Report errors with the user's own lines, and with the card."""
     on = "" if nic is None else f"{nic}: "
     try:
         yield
@@ -406,7 +408,7 @@ def _syntax(error: SyntaxError) -> str:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """The lines of the user's own files that an exception came through, the innermost last."""
+    """The lines of the user's own files in an exception's traceback, the innermost last."""
     while True:
         own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
         if own or error.__cause__ is None:
@@ -426,7 +428,7 @@ def _is_users(filename: str) -> bool:
 
 
 def _shown(filename: str) -> str:
-    """A path as the user would write it."""
+    """A path in the form in which the user would write it."""
     path, here = Path(filename), Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else filename
 
@@ -435,7 +437,7 @@ _OF_RUN = {*_OURS}
 
 
 def program_text(report: ProgramReport) -> str:
-    """A report as a table: a row for each card, and for each rank that reported."""
+    """A report as a table: a row per card and per rank that reported."""
     manifest, rows = report["manifest"], report["rows"]
     circumstances = f"seed {report['seed']}, {manifest['nodes']} nodes, topology {manifest['topology']}"
     if manifest["noise"]:
@@ -465,14 +467,14 @@ _FATES = {
     "Damaged": "damaged",
     "Lost": "lost",
 }
-"""What became of frames of traffic: columns of the table, and fields of the report."""
+"""The disposition of frames of traffic: columns of the table, and fields of the report."""
 _ALWAYS = 6
-"""The first of them are there in any case, the others where there is something to tell."""
+"""The first of them are always shown, the others if they are not zero."""
 _LATENCIES = {"p50": "latency_ns_p50", "p99": "latency_ns_p99", "p99.9": "latency_ns_p999", "Max": "latency_ns_max"}
 
 
 def _traffic_text(traffic: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Lines of what became of traffic; none where there was none."""
+    """Lines of the disposition of traffic; none without traffic."""
     lines = []
     for nic in distinct(each["nic"] for each in traffic):
         of_nic = [each for each in traffic if each["nic"] == nic]
@@ -505,7 +507,7 @@ def program_csv(report: ProgramReport) -> str:
     """A report as CSV: the fields of the rows in JSON, with memory as in `report_table`.
 
     Raises:
-        InputError: where a program's own name is that of such a column.
+        InputError: a program's own name is that of such a column.
     """
     rows = []
     for row in report["rows"]:
@@ -514,7 +516,7 @@ def program_csv(report: ProgramReport) -> str:
         for name in row.keys() - {"host_memory"}:
             if [field for field, _ in fields].count(name) > 1:
                 raise InputError(f"a program returned {name!r}, which is a column of its own; give it another name")
-    # Every row of a report has the same nodes; only what programs returned differs.
+    # Every row of a report has the same nodes; only results of programs differ.
     last = ["time_ns", *(name for name in rows[0] if name not in report["rows"][0])]
     names = [*dict.fromkeys(name for row in rows for name in row if name not in last), *last]
     return csv_rows(names, ([row.get(name) for name in names] for row in rows))

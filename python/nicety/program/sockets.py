@@ -1,4 +1,4 @@
-"""Sockets: programs of hosts below whose protocols there is an Ethernet card, in TCP and UDP.
+"""Sockets in TCP and UDP: programs of hosts with kernel protocols above an Ethernet card.
 
     async def main(host):
         if host.rank == 0:
@@ -11,8 +11,8 @@
         await client.connect(0, 80)
         await client.send(b"a line")
 
-The calls are those of Python's own `socket`, and wait where it would block. Errors are `OSError` and its kin,
-`ConnectionRefusedError` and so on, with the numbers of `errno`.
+The calls are those of Python's own `socket`, and wait where it would block. Errors are `OSError` and its subclasses,
+such as `ConnectionRefusedError`, with the numbers of `errno`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ End = tuple[str, int]
 """An address and a port."""
 
 SocketOption = Literal["SO_SNDBUF", "SO_RCVBUF", "TCP_NODELAY"]
-"""Options of stream sockets: bytes of the send buffer, of the receive buffer; whether small segments go out at once."""
+"""Options of stream sockets: bytes of the send buffer and of the receive buffer, and whether small segments are sent at
+once.
+"""
 
 Data: TypeAlias = "bytes | bytearray | memoryview | npt.NDArray[Any] | Buffer"
-"""Bytes to send: of Python's, or of host memory."""
+"""Bytes to send: Python's, or host memory."""
 
 
 class _Socket:
-    """What sockets of both kinds have."""
+    """The common part of both kinds of sockets."""
 
     def __init__(self, calls: _native.SocketCalls, rank: int, number: int) -> None:
         self._calls = calls
@@ -49,7 +51,7 @@ class _Socket:
 
     @property
     def number(self) -> int:
-        """Its number on its host, which is given out again after `close`."""
+        """Its number on its host, which is reused after `close`."""
         return self._number
 
     @property
@@ -65,13 +67,13 @@ class _Socket:
         """Give it a port; with 0 a free one, which is in `address`.
 
         Raises:
-            OSError: EADDRINUSE; EADDRNOTAVAIL where no port is free; EINVAL for a socket that has a port or is
-                connected; EBADF.
+            OSError: EADDRINUSE; EADDRNOTAVAIL if no port is free; EINVAL for a socket with a port or a connection;
+                EBADF.
         """
         return self._calls.bind(self._number, port)
 
     def close(self) -> Awaitable[None]:
-        """Give it back. What was sent is still delivered; where bytes were not received, a connection is reset instead.
+        """Close it. Sent bytes are still delivered. A connection with unreceived bytes is reset instead.
 
         Raises:
             OSError: EBADF.
@@ -87,7 +89,7 @@ class StreamSocket(_Socket):
 
     @property
     def peer(self) -> End | None:
-        """Address and port at the other end, of a socket that is connected.
+        """Address and port of the peer of a connected socket.
 
         Raises:
             OSError: EBADF, after `close`.
@@ -95,29 +97,30 @@ class StreamSocket(_Socket):
         return self._calls.ends(self._number)[1]
 
     def setsockopt(self, option: SocketOption, value: int) -> Awaitable[None]:
-        """Change an option. Buffers are set before the socket connects or listens; what it accepts has its options.
+        """Change an option. Set buffers before the socket connects or listens; accepted sockets have its options.
 
         Raises:
-            InputError: where there is no such option.
-            OSError: EINVAL for a size that cannot be, or later; EBADF.
+            InputError: there is no such option.
+            OSError: EINVAL for an invalid size, or too late; EBADF.
         """
         return self._calls.setsockopt(self._number, option, value)
 
     def connect(self, to: Address, port: int) -> Awaitable[None]:
-        """Connect to a port of a host, from a free port where the socket has none.
+        """Connect to a port of a host, from a free port if the socket has none.
 
         Raises:
-            ConnectionRefusedError: where no one listens.
-            TimeoutError: where the host does not answer for `tcp.connect_timeout`, or its listener has no room for
-                another connection for as long.
-            OSError: EHOSTUNREACH where there is no such host; ENETUNREACH for an address of another network, and for
-                the host's own; EADDRINUSE; ENOBUFS where the host has no memory for the buffers; EISCONN; EINVAL;
-                EBADF.
+            ConnectionRefusedError: there is no listener.
+            TimeoutError: the host does not answer for `tcp.connect_timeout`, or its listener has no room for another
+                connection for that time.
+            OSError: EHOSTUNREACH if there is no such host; ENETUNREACH for an address of another network, and for the
+                host's own; EADDRINUSE; ENOBUFS if the host has no memory for the buffers; EISCONN; EINVAL; EBADF.
         """
         return self._calls.connect(self._number, to, port)
 
     def listen(self, backlog: int = 128) -> Awaitable[None]:
-        """Wait for connections, of which so many may wait for `accept`; further ones are not answered meanwhile.
+        """Listen for connections.
+
+        At most `backlog` of them may wait for `accept`. Further ones are not answered meanwhile.
 
         Raises:
             OSError: EINVAL for a socket without a port; EADDRINUSE; EBADF.
@@ -128,7 +131,7 @@ class StreamSocket(_Socket):
         """Wait for a connection: its socket.
 
         Raises:
-            OSError: EINVAL for a socket that does not listen; EBADF, also where another thread closes it meanwhile.
+            OSError: EINVAL for a socket that does not listen; EBADF, also if another thread closes it meanwhile.
         """
         return self._calls.accept(self._number, self._accepted)
 
@@ -136,28 +139,28 @@ class StreamSocket(_Socket):
         return StreamSocket(self._calls, self._rank, number)
 
     def send(self, data: Data) -> Awaitable[int]:
-        """Send bytes: all of them, and how many they were. Ready when the socket has taken the last one.
+        """Send all bytes, and return their number. Returns when the socket has taken the last one.
 
         Raises:
             BrokenPipeError: after `shutdown`.
-            ConnectionResetError: where the peer has reset the connection.
-            TimeoutError: where it has not answered for `tcp.timeout`.
+            ConnectionResetError: the peer has reset the connection.
+            TimeoutError: it has not answered for `tcp.timeout`.
             OSError: ENOTCONN; EBADF.
         """
         return self._calls.send(self._number, _bytes(data))
 
     def recv(self, most_bytes: int) -> Awaitable[bytes]:
-        """Receive at most so many bytes, and wait for the first; none after the peer's last.
+        """Wait for bytes, and receive at most `most_bytes` of them; none after the peer's last.
 
         Raises:
-            ConnectionResetError: where the peer has reset the connection.
-            TimeoutError: where it has not answered for `tcp.timeout`.
+            ConnectionResetError: the peer has reset the connection.
+            TimeoutError: it has not answered for `tcp.timeout`.
             OSError: ENOTCONN; EBADF.
         """
         return self._calls.recv(self._number, most_bytes)
 
     def shutdown(self) -> Awaitable[None]:
-        """Send no more: the peer receives the end behind what was sent.
+        """Close the sending direction: the peer receives the end after the sent bytes.
 
         Raises:
             OSError: ENOTCONN; EBADF.
@@ -169,7 +172,7 @@ class DatagramSocket(_Socket):
     """A socket of UDP, made by `host.socket.datagram`."""
 
     def sendto(self, data: Data, to: Address, port: int) -> Awaitable[int]:
-        """Send a datagram, from a free port where the socket has none; how many bytes it has.
+        """Send a datagram, from a free port if the socket has none; return its number of bytes.
 
         Raises:
             OSError: EMSGSIZE for one that does not fit into a frame; ENETUNREACH; EINVAL; EBADF.
@@ -177,7 +180,7 @@ class DatagramSocket(_Socket):
         return self._calls.sendto(self._number, _bytes(data), to, port)
 
     def recvfrom(self, most_bytes: int) -> Awaitable[tuple[bytes, End]]:
-        """Wait for a datagram: its bytes, cut to so many, and who sent it.
+        """Wait for a datagram: its bytes, truncated to `most_bytes`, and its sender.
 
         Raises:
             OSError: EINVAL for a socket without a port; EBADF.

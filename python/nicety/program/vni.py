@@ -1,4 +1,4 @@
-"""Processes of a host that share its card, each with a virtual network interface of its own.
+"""Processes of a host that share its card, each with its own virtual network interface.
 
     async def process(host, number):
         process = host.vni.process(number)
@@ -12,8 +12,8 @@
     async def main(host):
         return await host.gather(*(process(host, number) for number in range(1, 64)))
 
-The kernel is entered to open and close an interface, to register a Buffer Pool, and where a message's own memory is
-locked and translated; for nothing else.
+The kernel is entered only for three purposes: to open and close an interface, to register a Buffer Pool, and to lock
+and translate a message's own memory.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from nicety.program.calls import Operation, operation_number
 from nicety.shared.checks import U32, whole
 
 How = Literal["auto", "pio", "pool", "copy", "translate"]
-"""How a message gets between a process and its card.
+"""The way of a message between a process and its card.
 
-`auto` takes what takes least time, `pio` programmed I/O with the command (only what is sent), `pool` DMA from or to the
-Buffer Pool in which the buffer lies, `copy` DMA with a copy to or from the pool, and `translate` DMA from or to the
-buffer, whose pages the kernel locks.
+`auto` takes the fastest way. `pio` is programmed I/O with the command (only for sends). `pool` is DMA from or to the
+Buffer Pool that contains the buffer, `copy` DMA with a copy to or from the pool. `translate` is DMA from or to the
+buffer, after the kernel has locked its pages.
 """
 
 
 @dataclass(frozen=True)
 class Completed:
-    """How a send or receive ended.
+    """The end of a send or receive.
 
     Attributes:
         rank: the other end's rank.
         vni: the number of its interface there.
         tag: the message's tag.
         length_bytes: the message's length.
-        truncated: whether the receive had no room for all of it.
+        truncated: whether the receive was too short for it.
     """
 
     rank: int
@@ -57,7 +57,7 @@ class Completed:
 
 
 class VniProcess:
-    """A process of a host, made by `host.vni.process`: it has memory of its own, and an interface once it opens one."""
+    """A process of a host, made by `host.vni.process`: it has its own memory, and an interface once it opens one."""
 
     def __init__(self, calls: _native.InterfaceCalls, rank: int, number: int) -> None:
         self._calls = calls
@@ -73,7 +73,7 @@ class VniProcess:
         """Allocate zeroed memory of its own.
 
         Raises:
-            RunError: where the host has no more.
+            RunError: the host has no more.
         """
         return Buffer(self._calls.alloc(self._number, length_bytes))
 
@@ -81,12 +81,12 @@ class VniProcess:
         """Have the kernel register it with the card.
 
         Raises:
-            RunError: where it has an interface, or none is left.
+            RunError: it has an interface, or none is left.
         """
         return self._calls.open(self._number, self.interface)
 
     def interface(self, number: int) -> Interface:
-        """An interface of its host's card by its number; calls on one that is not the process's are refused."""
+        """An interface of its host's card by its number; calls on an interface of another process are refused."""
         return Interface(self._calls, self, whole(number, "number", U32))
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class VniProcess:
 
 
 class Interface:
-    """A virtual network interface, as a process sees it."""
+    """A virtual network interface in the view of a process."""
 
     def __init__(self, calls: _native.InterfaceCalls, process: VniProcess, number: int) -> None:
         self._calls = calls
@@ -104,32 +104,32 @@ class Interface:
 
     @property
     def number(self) -> int:
-        """Its number on the card: what others name beside the rank to send to it."""
+        """Its number on the card: others send to it by rank and this number."""
         return self._number
 
     def close(self) -> Awaitable[None]:
-        """Have the kernel take it away again, and the Buffer Pool with it.
+        """Make the kernel close it, together with the Buffer Pool.
 
         Raises:
-            RunError: where it is not the process's, or operations have not ended.
+            RunError: it is not the process's, or operations have not ended.
         """
         return self._calls.close(self._vni)
 
     def register_pool(self, length_bytes: int) -> Awaitable[Buffer]:
-        """Register a Buffer Pool: memory whose pages the kernel locks and translates once.
+        """Register a Buffer Pool: memory with pages that the kernel locks and translates once.
 
         Raises:
-            InputError: where it is too large.
-            RunError: where there is one already, or the interface is not the process's.
+            InputError: it is too large.
+            RunError: there is one already, or the interface is not the process's.
         """
         return self._calls.register_pool(self._vni, length_bytes, Buffer)
 
     def send(self, buffer: Buffer, *, to: tuple[int, int], tag: int = 0, how: How = "auto") -> Awaitable[Operation]:
-        """Post a send to an interface of a rank, `to=(rank, number)`. It ends when the buffer may be used again.
+        """Post a send to an interface of a rank, `to=(rank, number)`. It ends when the buffer may be reused.
 
         Raises:
-            InputError: where there is no such rank or interface, or the message is too long.
-            RunError: where the interface or the buffer is not the process's, or too many sends have not ended.
+            InputError: there is no such rank or interface, or the message is too long.
+            RunError: the interface or the buffer is not the process's, or too many sends have not ended.
         """
         return self._calls.send(self._vni, buffer, _endpoint(to, "to"), tag, how, Operation)
 
@@ -139,25 +139,25 @@ class Interface:
         """Post a receive: from one interface, `source=(rank, number)`, or any; of one tag, or any.
 
         Raises:
-            InputError: where there is no such rank or interface, or the buffer is too long.
-            RunError: where the interface or the buffer is not the process's, or too many receives have not ended.
+            InputError: there is no such rank or interface, or the buffer is too long.
+            RunError: the interface or the buffer is not the process's, or too many receives have not ended.
         """
         peer = None if source is None else _endpoint(source, "source")
         return self._calls.receive(self._vni, buffer, peer, tag, how, Operation)
 
     def test(self, operation: Operation) -> Awaitable[Completed | None]:
-        """Look at an operation's doorbell: how it ended, once, or nothing while it has not.
+        """Read an operation's doorbell: its end, once, or None before it.
 
         Raises:
-            RunError: where the interface is not the process's, or it has no such operation.
+            RunError: the interface is not the process's, or it has no such operation.
         """
         return self._calls.test(self._vni, operation_number(operation), Completed)
 
     def wait(self, operation: Operation) -> Awaitable[Completed]:
-        """Wait for an operation's doorbell: how it ended.
+        """Wait for an operation's doorbell, and return its end.
 
         Raises:
-            RunError: where the interface is not the process's, or it has no such operation.
+            RunError: the interface is not the process's, or it has no such operation.
         """
         return self._calls.wait(self._vni, operation_number(operation), Completed)
 
@@ -182,10 +182,10 @@ class Vni:
         self._interfaces = _native.InterfaceCalls(calls)
 
     def process(self, number: int) -> VniProcess:
-        """A process of this host, by a number of the program's choice.
+        """A process of this host, with a number of the program's choice.
 
-        Number 0 is the one that `send` and `recv` belong to: it has interface 0 and the largest Buffer Pool from the
-        beginning, and what the host allocates is its memory.
+        Number 0 is the process of `send` and `recv`. It has interface 0 and the largest Buffer Pool from the beginning,
+        and the host's allocations are its memory.
         """
         return VniProcess(self._interfaces, self._calls.rank, whole(number, "number", U32))
 

@@ -1,1 +1,1 @@
-"""Shared by all rooms: checks of arguments, files, numbers and texts."""
+"""Shared by all packages: checks of arguments, files, numbers and texts."""

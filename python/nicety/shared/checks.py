@@ -1,4 +1,4 @@
-"""Checks of numbers before they go to the extension module, whose integers have ends."""
+"""Checks of numbers before they are passed to the extension module, which has integers of limited size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Numbers = int | Iterable[int]
 Names = str | PathLike[str] | Iterable[str | PathLike[str]]
 """A name or a file's path, or several."""
 Expressions = str | Iterable[str]
-"""An expression, such as of traffic, or several: it may have commas."""
+"""An expression, for example of traffic, or several. It may have commas."""
 Overrides = str | Iterable[str] | Mapping[str, object]
 """Changes to a card: `KEY=VALUE`, one or several, or a dict of keys to values."""
 
@@ -29,14 +29,14 @@ Overrides = str | Iterable[str] | Mapping[str, object]
 Faults = str | PathLike[str] | Mapping[str, Any]
 """Faults on one line (`loss=1e-3,seed=7`), as TOML, as the path of a TOML file, or as a dict of the same keys."""
 Place = str | PathLike[str]
-"""A file's path, or a name that stands for one."""
+"""A file's path, or a name that represents one."""
 
 
 def whole(value: object, name: str, most: int = U64, least: int = 0) -> int:
     """A whole number from `least` to `most`, as Python's own int.
 
     Raises:
-        InputError: where it is anything else.
+        InputError: it is anything else.
     """
     try:
         number = -1 if isinstance(value, bool) else operator.index(cast(SupportsIndex, value))
@@ -51,10 +51,10 @@ def picoseconds(ns: float, name: str) -> int:
     """A time in nanoseconds as whole picoseconds, rounded up.
 
     Raises:
-        InputError: where it is none.
+        InputError: it is no time.
     """
     try:
-        # By way of the decimal digits: 0.1 ns is 100 ps, not the 101 that its binary fraction comes up to.
+        # Through the decimal digits: 0.1 ns is 100 ps, not the 101 of its binary fraction.
         ps = math.ceil(Decimal(str(ns)) * 1000)
     except (ArithmeticError, ValueError):
         ps = -1
@@ -85,7 +85,7 @@ def _short(value: object) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """The question behind a word that there is not, `; did you mean this?`, or nothing where none is near."""
+    """A question about an unknown word, `; did you mean this?`, or nothing if no known word is near."""
     by_case = {each.lower(): each for each in known}
     near = difflib.get_close_matches(word.lower(), by_case, n=1)
     return f"; did you mean {by_case[near[0]]}?" if near else ""
@@ -95,7 +95,7 @@ def text(value: object, name: str, example: str) -> str:
     """A text.
 
     Raises:
-        InputError: where it is anything else.
+        InputError: it is anything else.
     """
     if not isinstance(value, str):
         raise InputError(f"{name} is a text such as {example!r}, not {_short(value)}")
@@ -106,7 +106,7 @@ def numbers(value: Numbers, name: str, most: int = U64) -> list[int]:
     """A whole number from 0 to `most`, or several of them.
 
     Raises:
-        InputError: where one is anything else.
+        InputError: one is anything else.
     """
     try:
         given: list[object] = [value] if isinstance(value, str | bytes) else list(cast("Iterable[int]", value))
@@ -119,7 +119,7 @@ def names(value: Names, name: str, example: str) -> list[str]:
     """A name or a path, or several of them.
 
     Raises:
-        InputError: where one is anything else.
+        InputError: one is anything else.
     """
     try:
         given: list[object] = [value] if isinstance(value, str | PathLike) else list(value)
@@ -132,9 +132,9 @@ def changes(value: Overrides) -> list[str]:
     """Changes to a card as `KEY=VALUE`.
 
     Raises:
-        InputError: where they are none.
+        InputError: they are invalid.
     """
     if isinstance(value, Mapping):
-        # Truth as TOML has it.
+        # Booleans as in TOML.
         return [f"{key}={str(each).lower() if isinstance(each, bool) else each}" for key, each in value.items()]
     return names(value, "a change to the card", "hpu.cores=8")

@@ -1,4 +1,4 @@
-"""Faults of the network as users give them."""
+"""Faults of the network in the user's form."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nicety.errors import InputError
 from nicety.shared.checks import Faults
 
 _FILE = "# of the file "
-"""The beginning of the last line of faults that were read from a file, so that reports can name it."""
+"""The beginning of the last line of faults from a file, so that reports can name the file."""
 
 
 def faults_line(faults: str) -> str:
-    """Faults where there is one line for them: what they are, or their file."""
+    """Faults in one line: the faults themselves, or their file."""
     lines = faults.strip().splitlines()
     if lines[-1].startswith(_FILE):
         return lines[-1].removeprefix(_FILE).removesuffix(" (TOML)")
@@ -24,10 +24,10 @@ def faults_line(faults: str) -> str:
 
 
 def faults_text(faults: Faults | None) -> str | None:
-    """Faults as the simulation reads them, checked.
+    """Faults in the simulation's form, checked.
 
     Raises:
-        InputError: where they are none; it says where and what to write.
+        InputError: they are invalid; it has the place and the correction.
     """
     if faults is None:
         return None
@@ -45,7 +45,7 @@ def faults_text(faults: Faults | None) -> str | None:
         return faults
     path = Path(fspath(faults))
     try:
-        # Behind a newline it is TOML, however short it is.
+        # After a newline it is TOML, however short it is.
         text = path.read_text(encoding="utf-8") + "\n"
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; name a TOML file, or write for example loss=1e-3,seed=7") from error

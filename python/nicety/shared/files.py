@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: beside where they belong, and then renamed."""
+"""Files that are written wholly or not at all: beside their final place, and then renamed."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from pathlib import Path
 from nicety.errors import InputError
 
 _ANY_MODE = 0o666
-"""The user's mask takes bits of it."""
+"""The user's umask removes bits of it."""
 
 
 def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None = None, safe: bool = True) -> None:
-    """Write a file so that no reader ever sees a part of it: there is the whole of it, or what was there before.
+    """Write a file so that no reader ever sees a part of it: it has either its new or its previous content.
 
-    What is no file, as a pipe or a device, is written as it is.
+    A pipe or a device is written directly.
 
     Args:
-        path: the file; where it is a link, what that leads to.
+        path: the file; the target of a link.
         content: its bytes.
-        mode: permissions, of which the user's mask takes its share; those of the file that was there before, or what
-            the mask leaves, where it is left out.
-        safe: whether it is on the disk before it has its name, so that it survives a crash of the machine. What is
-            checked before it is used needs none of that.
+        mode: permissions before the user's umask. The default is those of the previous file, or what the umask leaves.
+        safe: whether it is on the disk before it gets its name, so that it survives a crash of the machine. A file that
+            is checked before use does not need this.
 
     Raises:
         InputError: it cannot be written.
@@ -41,14 +40,14 @@ def write_whole(path: str | PathLike[str], content: bytes, *, mode: int | None =
 
 
 def check_place(label: str, path: Path) -> None:
-    """Refuse a file that could not be written.
+    """Refuse an unwritable file.
 
     Args:
-        label: names the file in errors.
+        label: the name of the file in errors.
         path: the file.
 
     Raises:
-        InputError: it is a folder, has none, may not be written, or is `-`.
+        InputError: it is a folder, its folder is missing, it is not writable, or it is `-`.
     """
     folder = path.parent
     if path == Path("-"):
@@ -62,7 +61,7 @@ def check_place(label: str, path: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Find out whether files can be made in a folder, and leave nothing there.
+    """Test whether files can be made in a folder, and leave nothing there.
 
     Raises:
         OSError: they cannot.
@@ -80,7 +79,7 @@ def _write(path: Path, content: bytes, mode: int | None, *, safe: bool) -> None:
     try:
         handle, name = _beside(path, _ANY_MODE if mode is None else mode)
     except PermissionError:
-        # The folder takes no new file, and the old one may still be written.
+        # The folder accepts no new file, but the old one may be writable.
         if before is None:
             raise
         path.write_bytes(content)
@@ -113,7 +112,7 @@ def _beside(path: Path, mode: int) -> tuple[int, Path]:
 
 @contextlib.contextmanager
 def _removed(name: Path) -> Iterator[None]:
-    """Leaves no remainder where something goes wrong."""
+    """Remove the remainder after an error."""
     try:
         yield
     except BaseException:
@@ -123,4 +122,4 @@ def _removed(name: Path) -> Iterator[None]:
 
 
 PICTURES = (".svg", ".png", ".pdf")
-"""How the names of pictures end."""
+"""File extensions of pictures."""

@@ -1,7 +1,7 @@
-"""Options of requests: keyword arguments of Python functions, and of these the command line's options.
+"""Options of requests: keyword arguments of Python functions, and options of the command line made from them.
 
-A request is a TypedDict. The annotation of an item has its type, and an `Option` with what that does not say; the
-docstring says what the item is. A function takes them as `**given: Unpack[Request]`, under `typed.checked`.
+A request is a TypedDict. The annotation of an item has its type, and an `Option` with further facts. The docstring
+describes the item. A function takes the items as `**given: Unpack[Request]`, under `typed.checked`.
 """
 
 from __future__ import annotations
@@ -37,19 +37,18 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Option:
-    """Facts of an argument that are not in its type.
+    """Facts of an argument that its type does not have.
 
     Attributes:
-        default: its value where it is left out, if it is one value always.
-        least: the least number that it is.
-        most: the largest number.
-        usual: what the command line takes in place of the default, as it is written there; by benchmark, if they
-            differ.
-        metavar: what stands for its value in help texts.
+        default: its default value, if it is always the same.
+        least: its minimum.
+        most: its maximum.
+        usual: the command line's default, in command-line form, if it differs; by benchmark, if they differ.
+        metavar: the placeholder of its value in help texts.
         flag: its name on the command line, if it is not the usual one.
-        each: what one of several is called in messages, if it is not the usual word.
+        each: the word for one of several in messages, if it is not the usual one.
         example: a value, for messages.
-        only: the benchmark that has it, if others do not.
+        only: the only benchmark that has it, if others do not.
     """
 
     default: Any = None
@@ -65,7 +64,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a request: its name, type, documentation, whether it has to be given, and the rest."""
+    """An argument of a request: its name, type, documentation, whether it is required, and the rest."""
 
     name: str
     type: Any
@@ -87,14 +86,14 @@ class Argument:
 
     @property
     def has_own_check(self) -> bool:
-        """Whether `read` says more of a wrong type than its name."""
+        """Whether `read` reports a wrong type in more detail than by its name."""
         return any(self.type == kind for kind in (Names, Numbers, Overrides, Expressions, Faults))
 
     def read(self, value: Any) -> Any:
         """The value as in JSON.
 
         Raises:
-            InputError: where it is none.
+            InputError: it is invalid.
         """
         if self.type == Names:
             default = self.option.default or self.option.example or ""
@@ -117,11 +116,11 @@ class Argument:
 
 
 _SHARED: dict[str, str] = {}
-"""Documentation of arguments that several requests have, by name."""
+"""Documentation of arguments that several requests share, by name."""
 
 
 def shared(request: _T) -> _T:
-    """Have requests that inherit from this one describe its arguments as it does, behind their own."""
+    """Make requests that inherit from this one describe its arguments as it does, after their own."""
     _SHARED.update(_texts(request.__doc__ or ""))
     return request
 
@@ -150,7 +149,7 @@ def _texts(docstring: str) -> dict[str, str]:
 
 
 def values_of(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given arguments of a request, as in JSON: None is as good as nothing.
+    """The given arguments of a request, as in JSON; None counts as not given.
 
     Raises:
         InputError: a value of another type, or a number out of range.
@@ -164,7 +163,7 @@ def values_of(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def asked(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A whole request: what is given of it, and defaults for the rest.
+    """A complete request: the given arguments, and defaults for the others.
 
     Raises:
         InputError: see `values_of`.
@@ -173,7 +172,7 @@ def asked(request: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def request_text(request: type, given: Mapping[str, Any], **derived: object) -> str:
-    """A request as JSON: what is given of it, and what was derived from other arguments.
+    """A request as JSON: the given arguments, and those derived from others.
 
     Raises:
         InputError: see `values_of`.

@@ -1,4 +1,4 @@
-"""Quantities as specs write them, `64KiB`, `0.5 MiB` or `1/3 us`; the spec reader has refused everything else."""
+"""Quantities in the notation of specs, `64KiB`, `0.5 MiB` or `1/3 us`; the spec reader has refused everything else."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _QUANTITY = re.compile(r"\s*([0-9]+(?:[./][0-9]+)?)\s*([^\W\d_][\w/]*)\s*")
 
 
 def meaning(text: str) -> str:
-    """A quantity in its base unit, whatever its spelling: 100 ns, 100ns and 0.1 us are all `100000 ps`.
+    """A quantity in its base unit, in any notation: 100 ns, 100ns and 0.1 us are all `100000 ps`.
 
-    A list with commas is one of such; other text stays as it is.
+    A list with commas is a list of quantities. Other text stays unchanged.
     """
     return ",".join(_meaning(item) for item in text.split(","))
 

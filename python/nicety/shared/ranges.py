@@ -1,11 +1,11 @@
-"""Lists of whole numbers as the command line writes them.
+"""Lists of whole numbers in the notation of the command line.
 
     8            one number
     8:4Mi        8, 16, 32 and so on, doubling; the last one, 4 MiB, is always there; 0 is followed by 1
     1..4         1, 2, 3, 4
     8,64,1Ki:1Mi several of these, in this order
 
-`Ki`, `Mi` and `Gi` stand for 1024, 1024^2 and 1024^3.
+`Ki`, `Mi` and `Gi` mean 1024, 1024^2 and 1024^3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nicety.errors import InputError
 
 _SUFFIXES = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 _NUMBER = re.compile(r"([0-9]+)(Ki|Mi|Gi)?")
-# Other suffixes that people write, and what they mean by them.
+# Other common suffixes, and their meanings.
 _MEANT = {"k": "Ki", "m": "Mi", "g": "Gi"}
 
 MAX_NUMBER = 2**63 - 1
@@ -29,10 +29,10 @@ def parse_ranges(text: str, option: str) -> list[int]:
 
     Args:
         text: the list, for example `8:4Mi`.
-        option: where it was written, for messages: `--sizes`.
+        option: the option with the list, for messages: `--sizes`.
 
     Raises:
-        InputError: it is no such list, a range runs downwards, or it holds more than `MAX_COUNT` numbers.
+        InputError: it is no such list, a range is descending, or it has more than `MAX_COUNT` numbers.
     """
     numbers: dict[int, None] = {}
     for item in text.split(","):
@@ -101,7 +101,7 @@ def format_size(number: int) -> str:
 
 
 def format_numbers(numbers: Sequence[int]) -> str:
-    """Numbers as a list that `parse_ranges` reads: steps by one as a range, the others between commas."""
+    """Numbers as a list that `parse_ranges` reads: steps by one as a range, the others separated by commas."""
     first, last = numbers[0], numbers[-1]
     if last - first > 1 and list(numbers) == list(range(first, last + 1)):
         return f"{first}..{last}"

@@ -1,6 +1,6 @@
-"""Requests of what Python runs itself: use cases, and what may be asked of each; see `nicety.shared.options`.
+"""Requests that Python executes itself: use cases, and their arguments; see `nicety.shared.options`.
 
-The first line of each is what its command says of itself.
+The first line of each is the help of its command.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ MOST_ITERATIONS = 10_000_000
 
 
 class UseCaseOptions(NetworkOptions, total=False):
-    """How a use case is measured.
+    """Options of a use case's measurement.
 
-    Where the network has faults, each row has `faults`, what happened on links, and where its flow control is named
-    `ports`, what they dropped and paused; and with either `transport`, what each rank's card did about it, of all
-    iterations together.
+    If the network has faults, each row has `faults`, their effects on links. If its flow control is named, each row has
+    `ports`, their drops and pauses. With either of them it has `transport`, the recovery by each rank's card. All cover
+    all iterations together.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        modes: Who does the work; all modes of the use case if left out.
-        iterations: Runs of each point, which differ where there is noise.
-        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        seed: Of every random stream; iteration i has seed + i.
+        modes: Modes of the use case, the parts that do the work; all modes by default.
+        iterations: Runs per point. They differ if there is noise.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit if the key has one, for example hpu.cores=8.
+        seed: Seed of every random stream; iteration i has seed + i.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -38,13 +38,13 @@ class UseCaseOptions(NetworkOptions, total=False):
 class ProgramOptions(NetworkOptions, total=False):
     """Programs of a file, on one card after the other.
 
-    Where the network has faults, each row has `faults`, what happened on links, and where its flow control is named
-    `ports`, what they dropped and paused; and with either `transport`, what each rank's card did about it.
+    If the network has faults, each row has `faults`, their effects on links. If its flow control is named, each row has
+    `ports`, their drops and pauses. With either of them it has `transport`, the recovery by each rank's card.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
-        overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        nodes: Hosts, instead of what the file says.
+        overrides: Changes to the cards, `KEY=VALUE` with a unit if the key has one, for example hpu.cores=8.
+        nodes: Number of hosts, instead of the file's.
     """
 
     nics: Annotated[Names | None, Option(default=["spin-discrete"], usual="spin-discrete")]
@@ -53,10 +53,10 @@ class ProgramOptions(NetworkOptions, total=False):
 
 
 class BroadcastOptions(TypedDict, total=False):
-    """Bytes of one process to all others, along a binomial tree.
+    """Broadcast bytes of one process to all others, along a binomial tree.
 
     Attributes:
-        nodes: Numbers of processes, one on each node: 2:1024 doubles.
+        nodes: Numbers of processes, one per node: 2:1024 doubles.
         sizes: Bytes to broadcast.
     """
 
@@ -65,23 +65,23 @@ class BroadcastOptions(TypedDict, total=False):
 
 
 class AccumulateOptions(TypedDict, total=False):
-    """An arriving array multiplied into one in host memory.
+    """Multiply an arriving array into one in host memory.
 
     Attributes:
-        sizes: Bytes of the arriving array, in whole numbers of 8 bytes.
+        sizes: Bytes of the arriving array, a multiple of 8.
     """
 
     sizes: Required[Annotated[Numbers, Option(usual="8:1Mi")]]
 
 
 class DatatypeOptions(TypedDict, total=False):
-    """Blocks of a message to places of their own in host memory.
+    """Scatter blocks of a message to separate places in host memory.
 
     Attributes:
         size: Bytes of the message, as in 4Mi.
-        blocks: Lengths of blocks in bytes, which divide the size; their mean for a `list`. Default: of 16:256Ki what
-            divides it and fits.
-        layout: `vector`, blocks twice their length apart, or `list`, of random lengths anywhere.
+        blocks: Lengths of blocks in bytes, which divide the size; their mean for a `list`. Default: those of 16:256Ki
+            that divide it and fit.
+        layout: `vector`, blocks at twice their length, or `list`, blocks of random lengths at random places.
     """
 
     size: Required[Annotated[int, Option(usual="4Mi", metavar="BYTES")]]
@@ -90,13 +90,13 @@ class DatatypeOptions(TypedDict, total=False):
 
 
 class MatchingOptions(TypedDict, total=False):
-    """A message with a tag: its matching, and fetching its bytes.
+    """Match a message with a tag, and fetch its bytes.
 
     Attributes:
         sizes: Bytes of a message.
-        eager_bytes: The longest message that is sent at once; of a longer one only a request.
+        eager_bytes: Maximum size of a message that is sent at once; for a longer one only a request is sent.
         arrivals: Receives posted before or after the message: `expected`, `unexpected`.
-        overlap: How much of a transfer computing at the receiver hides.
+        overlap: Measure the part of a transfer that computation at the receiver hides.
     """
 
     sizes: Required[Annotated[Numbers, Option(usual="8:4Mi")]]
@@ -106,13 +106,14 @@ class MatchingOptions(TypedDict, total=False):
 
 
 class StorageOptions(TypedDict, total=False):
-    """Blocks written to a RAID-5 array, read, and rebuilt.
+    """Write blocks to a RAID-5 array, read them, and rebuild them.
 
     Attributes:
-        sizes: Bytes of a block; of the server's contents where it is rebuilt.
-        operations: What is measured: `write`, `read`, `rebuild`.
+        sizes: Bytes of a block; of the server's contents for a rebuild.
+        operations: Measured operations: `write`, `read`, `rebuild`.
         servers: Data servers; one more has the parity, and one node is the client.
-        requests: Writes or reads whose mean time is measured; before a server is rebuilt, writes to each.
+        requests: Number of writes or reads in the measured mean time; before a rebuild, number of writes to each
+            server.
     """
 
     sizes: Required[Annotated[Numbers, Option(usual="512:1Mi")]]
@@ -122,16 +123,16 @@ class StorageOptions(TypedDict, total=False):
 
 
 class KeyValueOptions(TypedDict, total=False):
-    """Inserts into a hash table on a server, updates, and lookups.
+    """Insert into a hash table on a server, update, and look up.
 
     Attributes:
-        clients: Numbers of clients, one on each node beside the server's: 1:4 doubles.
-        operations: What is measured: `insert`, `update`, `lookup`; inserts come before the others.
-        requests: Requests of each kind from each client, which inserts so many keys.
+        clients: Numbers of clients, one per node beside the server's: 1:4 doubles.
+        operations: Measured operations: `insert`, `update`, `lookup`; inserts precede the others.
+        requests: Requests of each kind per client, each of which inserts this number of keys.
         key_bytes: Bytes of a key, a multiple of 8.
         value_bytes: Bytes of a value, a multiple of 8.
         buckets: Buckets of the table, as in 1Ki. Default: four for each key of the largest number of clients. A client
-            whose key finds none hears so, and the row counts it as `refused`.
+            with a key that finds no bucket gets an error, and the row counts it as `refused`.
     """
 
     clients: Required[Annotated[Numbers, Option(usual="1:4")]]

@@ -1,11 +1,14 @@
-"""Text of strangers: names out of files, messages of compilers, what handlers print. A terminal shows it, no more."""
+"""Untrusted text: names from files, messages of compilers, lines that handlers print.
+
+A terminal shows it without interpreting it.
+"""
 
 from __future__ import annotations
 
 import re
 
 _ACTS = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
-"""Control characters, separators of lines and paragraphs, and what directs text (bidirectional formatting)."""
+"""Control characters, separators of lines and paragraphs, and bidirectional formatting."""
 
 _ESCAPED = re.compile(f"[{_ACTS}\ud800-\udfff]")
 _ESCAPED_IN_TEXT = re.compile(f"(?![\n\t])[{_ACTS}\ud800-\udfff]")
@@ -13,12 +16,12 @@ _LEFT_BY_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u20
 
 
 def printable(text: str) -> str:
-    r"""Text in one line, with what a terminal would act on as escapes: `\x1b`, `\u202e`."""
+    r"""Text in one line, with terminal control characters as escapes: `\x1b`, `\u202e`."""
     return _ESCAPED.sub(_escape, text)
 
 
 def printable_text(text: str) -> str:
-    """The same, with line breaks and tabs as they are."""
+    """The same, with unchanged line breaks and tabs."""
     return _ESCAPED_IN_TEXT.sub(_escape, text)
 
 

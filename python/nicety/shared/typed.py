@@ -1,4 +1,4 @@
-"""Checks of public functions' arguments by their annotations: any other type is the user's mistake, and told as one."""
+"""Checks of public functions' arguments by their annotations: another type is reported as the user's mistake."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nicety.shared.options import Argument, arguments_of, texts_of
 _C = TypeVar("_C", bound=Callable[..., Any])
 
 _OWN_CHECKS = ("Names", "Numbers", "Overrides", "Expressions", "Faults", "Cards", "Users", "Unpack")
-"""Annotations that a function reads by `checks` or the like, which says more."""
+"""Annotations that a function reads by `checks` or similar, with more precise errors."""
 
 _WORDS: dict[object, str] = {
     str: "a text",
@@ -34,10 +34,10 @@ _WORDS: dict[object, str] = {
 
 
 def checked(function: _C) -> _C:
-    """Have a public function, or a class's `__init__`, refuse arguments that are not of their annotated types.
+    """Make a public function, or a class's `__init__`, refuse arguments of other types than annotated.
 
-    What an annotation leaves open, such as the items of an iterator, is the function's own to check. Of a function
-    that takes `**given: Unpack[Request]`, the signature and the documentation name the request's arguments.
+    The function itself checks what an annotation leaves open, such as the items of an iterator. For a function that
+    takes `**given: Unpack[Request]`, the signature and the documentation name the request's arguments.
     """
     wanted: dict[str, object] | None = None
     signature = inspect.signature(function)
@@ -57,7 +57,7 @@ def checked(function: _C) -> _C:
         except TypeError as error:
             if taken:
                 raise TypeError(f"{what}() {error}") from None
-            # As Python says it: an argument too many, or a name that there is not.
+            # Python's own message: an argument too many, or an unknown name.
             return function(*arguments, **named)
         for name, value in bound.arguments.items():
             if name in wanted and not (value is None and name in optional) and not _is(value, wanted[name]):
@@ -101,14 +101,14 @@ def _wanted_of(taken: Sequence[Argument]) -> dict[str, object]:
 
 
 def _documented(text: str, taken: Sequence[Argument]) -> str:
-    """A docstring with the arguments of a request behind its own ones."""
+    """A docstring with the arguments of a request after its own ones."""
     head, raises, end = text.partition("\n    Raises:\n")
     title = "" if "\n    Args:\n" in head else "\n    Args:\n"
     return f"{head.rstrip()}\n{title}{texts_of(taken)}{raises}{end}"
 
 
 def _instead(value: object, wanted: object) -> str:
-    """How to write a text as the bytes that are wanted."""
+    """The bytes to write instead of a text."""
     if not (isinstance(value, str) and _is(b"", wanted)):
         return ""
     try:
@@ -119,7 +119,7 @@ def _instead(value: object, wanted: object) -> str:
 
 
 def _wanted(function: Callable[..., Any]) -> dict[str, object]:
-    """The types of a function's parameters by name, of those that are checked here."""
+    """The types of a function's checked parameters, by name."""
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     texts = {
         name: parameter.annotation
@@ -127,13 +127,13 @@ def _wanted(function: Callable[..., Any]) -> dict[str, object]:
         if parameter.kind not in several and parameter.annotation is not parameter.empty
         if not any(own in str(parameter.annotation) for own in _OWN_CHECKS)
     }
-    # Without what it returns, which may be imported for type checkers alone.
+    # Without the return type, which may be imported for type checkers only.
     taken = types.SimpleNamespace(__annotations__=texts)
     return typing.get_type_hints(taken, vars(sys.modules[function.__module__]))
 
 
 def _is(value: object, wanted: object) -> bool:
-    """Whether a value is of a type, as far as that can be seen."""
+    """Whether a value is of a type, as far as visible."""
     if wanted in _PLAIN:
         return _PLAIN[wanted](value)
     origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
@@ -147,7 +147,7 @@ def _is(value: object, wanted: object) -> bool:
 
 
 def _is_of(value: object, origin: type, inner: tuple[Any, ...]) -> bool:
-    """Whether a value is a container of what it has to be."""
+    """Whether a value is a container of the right items."""
     if issubclass(origin, os.PathLike):
         return isinstance(value, os.PathLike)
     if isinstance(value, str | bytes | bytearray) or not isinstance(value, origin):
@@ -171,14 +171,14 @@ _PLAIN: dict[object, Callable[[Any], bool]] = {
     type(None): lambda value: value is None,
     int: _is_whole,
     float: lambda value: isinstance(value, Real) and not isinstance(value, bool),
-    # Those of numpy are bool_ or bool.
+    # numpy's booleans are bool_ or bool.
     bool: lambda value: type(value).__name__ in {"bool", "bool_"},
     bytes: lambda value: isinstance(value, bytes | bytearray | memoryview),
 }
 
 
 def _described(wanted: object) -> str:
-    """A type in a sentence."""
+    """A type as words in a sentence."""
     origin, inner = typing.get_origin(wanted), typing.get_args(wanted)
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(_described(each) for each in inner))

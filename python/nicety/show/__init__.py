@@ -1,1 +1,1 @@
-"""Tables, curves, bars and timelines: how anything is shown. Reports are known elsewhere."""
+"""Tables, curves, bars and timelines: the display of everything. Reports are defined elsewhere."""

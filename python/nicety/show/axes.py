@@ -1,4 +1,4 @@
-"""Pictures of benchmarks and runs, drawn with matplotlib: readable in colour, in grey, and to the colour-blind."""
+"""Pictures of benchmarks and runs, drawn with matplotlib: readable in colour, in grey, and for the colour-blind."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ RC: dict[Any, Any] = {
     "svg.fonttype": "path",
 }
 
-# From how wide a range of values on an axis is logarithmic.
+# Ratio of values from which an axis is logarithmic.
 _LOGARITHMIC = 30
 _MOST_TICKS = 11
-# Units of time, and from how many nanoseconds on each is used: below, it would have too many decimals.
+# Units of time, and the nanoseconds from which each is used: smaller values would have too many decimals.
 _TIMES = (("s", 1e9, 1e10), ("ms", 1e6, 1e7), ("µs", 1e3, 1e4))
-# From how many bytes a second on they are counted in gigabytes.
+# Bytes per second from which gigabytes are used.
 GIGABYTES = 1e9
 
 
 def save(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a picture, as its file's ending says.
+    """Write a picture in the format of its file's extension.
 
     Raises:
-        InputError: where the ending is none of `PICTURES`, or the file cannot be written.
+        InputError: the extension is none of `PICTURES`, or the file cannot be written.
     """
     check_ending(path)
     ending = fspath(path)[-4:].lower()
@@ -54,7 +54,7 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
 
 
 def check_ending(path: str | PathLike[str]) -> None:
-    """Refuse a file that is none of a picture's kinds."""
+    """Refuse a file that is no picture by its extension."""
     if not fspath(path).lower().endswith(PICTURES):
         raise InputError(f"{fspath(path)}: a picture's name ends with {', '.join(PICTURES[:-1])} or {PICTURES[-1]}")
 
@@ -68,7 +68,7 @@ def empty_figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-# Letters of notes that have room in a line, for each inch of a picture.
+# Letters of notes per inch of a picture's width.
 _LETTERS = 13
 
 
@@ -101,7 +101,7 @@ def _note_lines(width: float, notes: Sequence[str]) -> list[str]:
 
 
 def size_text(size: float) -> str:
-    """A size as people say it: 8, 512, 4Ki, 1Mi."""
+    """A size in short form: 8, 512, 4Ki, 1Mi."""
     whole = round(size)
     for power, suffix in ((30, "Gi"), (20, "Mi"), (10, "Ki")):
         if whole >= 1 << power and whole % (1 << power) == 0:
@@ -110,12 +110,12 @@ def size_text(size: float) -> str:
 
 
 def time_unit(most_ns: float) -> tuple[float, str]:
-    """Nanoseconds in the unit that makes readable numbers of times up to this one, and the unit's name."""
+    """The divisor and the name of the time unit that is readable for times up to this one."""
     return next(((scale, unit) for unit, scale, least in _TIMES if most_ns >= least), (1.0, "ns"))
 
 
 def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
-    """Sizes doubling to the right; 0, which has no logarithm, a step before 1. The first and the last are named."""
+    """A size axis, doubling to the right; 0 is a step before 1. The first and the last size are named."""
     if sizes and sizes[0] == 0:
         axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
     else:
@@ -130,7 +130,7 @@ def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = si
 
 
 def _named_sizes(sizes: Sequence[int]) -> list[int]:
-    """The sizes that have a tick: the first, the last, and of those between them what has room, powers first."""
+    """The sizes with a tick: the first, the last, and those between that have room, powers first."""
     if len(sizes) <= 1:
         return list(sizes)
     place = [math.log2(max(size, 0.5)) for size in sizes]
@@ -138,7 +138,7 @@ def _named_sizes(sizes: Sequence[int]) -> list[int]:
     named = {sizes[0]: place[0], sizes[-1]: place[-1]}
     powers = [(size, at) for size, at in zip(sizes, place, strict=True) if size & (size - 1) == 0]
     least = max(1, math.ceil(len(powers) / _MOST_TICKS))
-    # At even distances up to the last where these are hardly longer.
+    # At even distances up to the last, if these are hardly longer.
     every = next((step for step in (least, least + 1) if (len(powers) - 1) % step == 0), least)
     for size, at in (*powers[::every], *zip(sizes, place, strict=True)):
         if all(abs(at - other) >= room for other in named.values()):
@@ -147,7 +147,7 @@ def _named_sizes(sizes: Sequence[int]) -> list[int]:
 
 
 def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
-    """From 0 on, or logarithmic where the values are far apart; from 0 to 1 for a share of something."""
+    """From 0 on, or logarithmic if the values are far apart; from 0 to 1 for a share."""
     least, most = min(values, default=0), max(values, default=1)
     if share:
         axes.set_ylim(-0.03, 1.03)

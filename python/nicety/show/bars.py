@@ -1,4 +1,4 @@
-"""Pictures of bars, side by side or stacked: where there is nothing to draw a curve over."""
+"""Pictures of bars, side by side or stacked: for values without a curve."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from nicety.show.lines import COLOURS
 if TYPE_CHECKING:
     from nicety.show.stages import Breakdown
 
-# Most sizes whose stages are drawn.
+# Maximum number of sizes with drawn stages.
 _MOST_PANELS = 9
-# Bars are told apart by their hatch, too, as in print.
+# Bars also differ by hatch, as in print.
 _HATCHES = ("", "//", "xx", "--", r"\\", "||", "++")
 
 
@@ -33,11 +33,11 @@ def bars_figure(
     value: str,
     stacked: bool = False,
 ) -> Figure:
-    """Bars along the horizontal axis, a group below the other.
+    """Horizontal bars in groups, one group below the other.
 
     Args:
-        groups: what each group of bars is about; the first is on top.
-        series: values by what the legend calls them, one for each group; None where there is none.
+        groups: the subject of each group of bars; the first is on top.
+        series: values by their names in the legend, one per group; None without a value.
         title: above the picture.
         value: the axis, with its unit.
         stacked: whether the values of a group are parts of a whole, and make one bar.
@@ -84,13 +84,13 @@ def bars_figure(
 
 
 def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, title: str) -> Figure:
-    """Bars of parts, in nanoseconds: axes for each panel, on them a bar for each group.
+    """Bars of parts, in nanoseconds: axes per panel, with a bar per group.
 
     Args:
         panels: by title, the parts of each group's bar by name.
         title: above the picture.
     """
-    # A bar may have parts that others lack: each goes where it is in its own.
+    # A bar may have parts that others lack: each keeps its place in its own bar.
     parts = merged_order([list(bar) for groups in panels.values() for bar in groups.values()])
     heights = [0.7 + 0.3 * len(groups) for groups in panels.values()]
     with mpl.rc_context(RC):
@@ -136,7 +136,7 @@ def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, tit
 
 
 def hatch(number: int) -> str:
-    """The hatch of a series: another one where colours come a second time."""
+    """The hatch of a series: another one where colours repeat."""
     return _HATCHES[(number + number // len(COLOURS)) % len(_HATCHES)]
 
 
@@ -150,7 +150,7 @@ def _bytes_text(size: int) -> str:
 
 
 def stages_figure(report: Mapping[str, Any]) -> Figure:
-    """Where the time of a benchmark's messages went: axes for each size, a bar for each card and mode, by stage."""
+    """The time of a benchmark's messages by stage: axes per size, a bar per card and mode."""
     panels: dict[int, dict[str, dict[str, float]]] = {}
     rows: list[dict[str, Any]] = [dict(row) for row in report["rows"]]
     for row in rows:
@@ -170,7 +170,7 @@ def stages_figure(report: Mapping[str, Any]) -> Figure:
 
 
 def breakdown_figure(breakdown: Breakdown) -> Figure:
-    """Where the time of messages went: a bar for each stage."""
+    """The time of messages: a bar per stage."""
     if not breakdown.messages:
         raise InputError("plot(): the run had no message to its end whose time could be drawn")
     stages = breakdown.stages

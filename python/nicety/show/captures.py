@@ -1,4 +1,4 @@
-"""Captures of what links carried, as files for Wireshark and its like.
+"""Captures of packets on links, as files for Wireshark and similar tools.
 
 with nicety.Capture("run.pcapng"):
     nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
@@ -22,7 +22,7 @@ _ENDING = ".pcapng"
 
 
 def check_capture(label: str, path: Path) -> None:
-    """Refuse a file that cannot be written, or whose name says that it is something else.
+    """Refuse a file that cannot be written, or with an extension of another format.
 
     Args:
         label: names the file in errors.
@@ -39,21 +39,21 @@ def check_capture(label: str, path: Path) -> None:
 class Capture:
     """A pcapng file of the packets of links, in all runs of this thread inside a `with`.
 
-    A run is `Cluster.run`, or one of those that a benchmark, a use case or a study consists of. Each run adds its
-    packets to the file when it ends, also when it fails. It takes as long in virtual time as without a capture. A
-    packet on a link between a card and its own router is left out.
+    A run is `Cluster.run`, or one of the runs of a benchmark, a use case or a study. Each run adds its packets to the
+    file at its end, also if it fails. Virtual time is the same as without a capture. Packets on a link between a card
+    and its own router are excluded.
     """
 
     def __init__(self, path: str | PathLike[str], *, memory: int | None = None) -> None:
-        """Check that the file can be written; the first run makes it, or makes it anew.
+        """Check that the file can be written. The first run makes it, or replaces it.
 
         Args:
             path: the file, which ends with `.pcapng`.
-            memory: bytes of memory for the packets of a run, in equal shares of all its nodes; 1 GiB if left out. When
-                a node has used its share, its packets are only counted.
+            memory: bytes of memory for the packets of a run, in equal shares of all its nodes; 1 GiB by default. When a
+                node has used its share, its packets are only counted.
 
         Raises:
-            InputError: the file cannot be written, or its name ends otherwise.
+            InputError: the file cannot be written, or has another extension.
         """
         self._path = fspath(path)
         check_capture(self._path, Path(path))
@@ -61,12 +61,12 @@ class Capture:
 
     @property
     def left_out(self) -> int:
-        """Packets that did not fit the memory so far. The file has their numbers, by link."""
+        """Number of packets so far that did not fit into memory. The file has these numbers, by link."""
         return self._capture.left_out()
 
     @property
     def packets(self) -> int:
-        """Packets that were on a link so far, those that did not fit among them."""
+        """Number of packets on links so far, including those that did not fit."""
         return self._capture.packets()
 
     def __enter__(self) -> Self:
@@ -77,7 +77,7 @@ class Capture:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        """Capture no further runs; warns where packets did not fit, or there were none."""
+        """Capture no further runs. Warns if packets did not fit, or there were none."""
         self._capture.end()
         if not self.packets and error is None:
             warnings.warn(f"{self._path}: no packet was on a link", RecordingWarning, stacklevel=2)

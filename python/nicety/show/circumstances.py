@@ -1,4 +1,4 @@
-"""The circumstances of a measurement that are not the usual ones, as reports and pictures name them; and its losses."""
+"""The unusual circumstances of a measurement, as named in reports and pictures, and its losses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from nicety.shared.faults import faults_line
 
 
 def circumstances(manifest: Mapping[str, Any]) -> list[str]:
-    """Peer, pattern, topology, flow control, noise, faults, options of puts and overrides, each where it is not usual.
+    """Peer, pattern, topology, flow control, noise, faults, options of puts and overrides, if they are unusual.
 
     Args:
-        manifest: of a report; a kind of report that has not all of these leaves them out.
+        manifest: of a report; a kind of report without some of these omits them.
     """
     found = [f"the other hosts have card {manifest['peer']['nic']}"] if "peer" in manifest else []
     found += [f"{key} {manifest[key]}" for key in ("pattern", "topology") if manifest.get(key, "pair") != "pair"]
@@ -27,7 +27,7 @@ def circumstances(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _of_puts(puts: Mapping[str, Any]) -> list[str]:
-    """The options of puts that are not the usual ones, as the command line has them."""
+    """The unusual options of puts, in command-line form."""
     named = [f"--{name}" for name in ("loopback", "flush_receive") if puts.get(name)]
     usual = {"source": "host", "sink": "host", "addressing": "virtual"}
     named += [f"--{name} {puts[name]}" for name, value in usual.items() if puts.get(name, value) != value]
@@ -36,7 +36,7 @@ def _of_puts(puts: Mapping[str, Any]) -> list[str]:
 
 
 _MOST = 3
-"""Ports that are named."""
+"""Maximum number of named ports."""
 
 
 def dropped(place: str, row: Mapping[str, Any]) -> list[str]:

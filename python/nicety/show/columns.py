@@ -17,9 +17,9 @@ _T = TypeVar("_T", bound=Hashable)
 
 
 def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Lines with the cells of each column under one another; the columns named in `right` flush right.
+    """Lines with aligned cells; the columns in `right` are flush right.
 
-    A cell is one line, and says nothing to a terminal: control characters in it are escaped.
+    A cell is one line, and safe for a terminal: control characters in it are escaped.
     """
     flush = set(right)
     rows = [[printable(cell) for cell in row] for row in rows]
@@ -35,9 +35,9 @@ def align(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]
 
 
 def fixed(value: float, digits: int = 3) -> str:
-    """A number with so many decimals, halves rounded up as they are written, so that equal figures look equal.
+    """A number with `digits` decimals, with halves of its decimal form rounded up, so that equal figures look equal.
 
-    Rounding the binary fraction instead turns 0.6225 to .622 and 5.6225 to .623.
+    Rounding the binary fraction would turn 0.6225 to .622 and 5.6225 to .623.
     """
     if not math.isfinite(value):
         return str(value)
@@ -46,7 +46,7 @@ def fixed(value: float, digits: int = 3) -> str:
 
 
 def merged_order(orders: Sequence[Sequence[str]]) -> list[str]:
-    """One order of all names that keeps a name behind the one it follows where it first appears."""
+    """One order of all names, in which a name stays behind the one that it follows at its first appearance."""
     merged: list[str] = []
     for order in orders:
         at = 0

@@ -32,7 +32,7 @@ def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str, notes: Seq
 
 
 def spread_of(row: Mapping[str, Any], scale: float) -> tuple[float, float, float, float]:
-    """Minimum, median, 99th percentile and maximum of a row's latencies, in units of so many nanoseconds."""
+    """Minimum, median, 99th percentile and maximum of a row's latencies, in units of `scale` nanoseconds."""
     return row["min_ns"] / scale, row["p50_ns"] / scale, row["p99_ns"] / scale, row["max_ns"] / scale
 
 
@@ -45,7 +45,7 @@ def mode_lines(
     spread: Callable[[Any], tuple[float, float, float, float]] | None = None,
     legend: bool = True,
 ) -> None:
-    """A line for each card and mode: a colour for each mode, or for each card where all have the same one."""
+    """A line per card and mode: a colour per mode, or per card if all have the same mode."""
     nics = list(dict.fromkeys(row["nic"] for row in rows))
     modes = list(dict.fromkeys(row["mode"] for row in rows))
     curves: list[Curve] = []
@@ -63,7 +63,7 @@ def mode_lines(
         )
     handles = draw(axes, curves)
     if legend:
-        # Beside the axes and below their top, where no title reaches.
+        # Beside the axes and below their top, where no title extends to.
         axes.legend(
             handles=handles,
             loc="upper left",

@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook."""
+"""Display of results in a notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Shown(dict[str, Any]):
-    """A report that shows itself in a notebook, by a function that makes it HTML."""
+    """A report that displays itself in a notebook, by a function that converts it to HTML."""
 
     def __init__(self, report: Mapping[str, Any], html: Callable[[Any], str]) -> None:
         super().__init__(report)
@@ -19,7 +19,7 @@ class Shown(dict[str, Any]):
 
 
 def table_html(title: str, rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first row names the columns."""
+    """A table with the columns' names in its first row."""
     head, *body = ["".join(_cell(text, index == 0) for text in row) for index, row in enumerate(rows)]
     lines = "".join(f"<tr>{cells}</tr>" for cells in body)
     caption = f'<caption style="text-align: left; font-weight: bold; white-space: nowrap">{escape(title)}</caption>'

@@ -1,4 +1,4 @@
-"""Curves over sizes or counts, drawn so that all of them are seen where some coincide."""
+"""Curves over sizes or counts, drawn so that coinciding ones are all visible."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _STYLES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (3, 1, 1, 1, 1, 1)))
 _WIDTH = 1.3
 _MARKER = 5
-# Where curves coincide, each has so much more of width, and of its markers, than the one on top of it.
+# Where curves coincide, each has its line and markers wider by this much than the one on top of it.
 _WIDER = 1.8
 _LARGER = 2.5
-# From which part of an axis on two points are seen as two.
+# Part of an axis above which two points look like two.
 _CLOSE = 0.012
 
 
@@ -34,11 +34,12 @@ class Curve:
     Attributes:
         label: the curve's name in the legend.
         points: values by size or count.
-        colour: curves of one number have one colour; counted from 0.
-        style: curves of one number have one line style; counted from 0.
-        marker: curves of one number have one marker; counted from 0. By colour and style where it is None.
+        colour: a number from 0; curves with the same number have the same colour.
+        style: a number from 0; curves with the same number have the same line style.
+        marker: a number from 0; curves with the same number have the same marker. If it is None, colour and style
+            decide.
         marked: whether its points have markers.
-        crossed: sizes whose points are crossed out.
+        crossed: sizes with crossed-out points.
         spread: minimum, median, 99th percentile and maximum by size, in the unit of the points.
     """
 
@@ -66,7 +67,7 @@ class Curve:
 
 
 def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
-    """Draw curves on axes whose scales are set, and return what the legend shows of each."""
+    """Draw curves on axes with scales that are set, and return the legend's entry of each."""
     together = _together([curve.points for curve in curves], logarithmic=axes.get_yscale() == "log")
     handles = []
     for number, (curve, groups) in enumerate(zip(curves, together, strict=True)):
@@ -83,7 +84,7 @@ def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
 
 
 def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> list[list[tuple[int, ...]]]:
-    """Which curves coincide, for each curve and point of it: their numbers, its own among them."""
+    """The coinciding curves, for each curve and point of it: their numbers, its own among them."""
     every = [value for points in lines for value in points.values()]
     most = max(every, default=0) or 1
     extent = math.log(most / min(every)) if logarithmic else most
@@ -101,7 +102,7 @@ def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> lis
 
 
 def _segments(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]], style: Any) -> None:
-    """Draw a curve's lines: the wider, the more curves that coincide with it lie on top."""
+    """Draw a curve's lines, wider for each coinciding curve on top."""
     ends = list(pairwise(zip(curve.points.items(), together, strict=True)))
     shared = [tuple(sorted(set(begin) & set(end))) for (_, begin), (_, end) in ends]
     paths, widths = [], []
@@ -115,7 +116,7 @@ def _segments(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[in
 
 
 def _markers(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]]) -> None:
-    """Draw a curve's markers, likewise the larger."""
+    """Draw a curve's markers, larger for each coinciding curve on top."""
     points: dict[int, dict[int, float]] = {0: dict(curve.points)}
     for (place, value), others in zip(curve.points.items(), together, strict=True):
         if above := _on_top(number, others):
@@ -133,12 +134,12 @@ def _markers(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int
 
 
 def _on_top(number: int, together: Sequence[int]) -> int:
-    """How many of the curves that coincide lie on top of this one."""
+    """The number of coinciding curves on top of this one."""
     return len(together) - 1 - together.index(number)
 
 
 def _whiskers(axes: Axes, curve: Curve, colour: str) -> None:
-    """Draw what a curve's points are means of: thin from minimum to maximum, thick from median to 99th percentile."""
+    """Draw the spread of a curve's points: thin from minimum to maximum, thick from median to 99th percentile."""
     spread = curve.spread.items()
     thin = [[(size, least), (size, most)] for size, (least, _, _, most) in spread]
     thick = [[(size, median), (size, high)] for size, (_, median, high, _) in spread]

@@ -1,4 +1,4 @@
-"""Pictures of ranks: what each spends its time with."""
+"""Pictures of ranks: the parts of each one's time."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PARTS = ("computing", "both", "communicating", "waiting")
-"""What a rank does, in the order of the pictures' parts."""
+"""The activities of a rank, in the order of the pictures' parts."""
 
 
 @dataclass(frozen=True)
 class RankTimes:
-    """What ranks spend their time with until the last of them is done: nanoseconds of each rank, by `PARTS`."""
+    """The time of ranks until the last of them is done: nanoseconds of each rank, by `PARTS`."""
 
     parts: Mapping[str, Sequence[float]]
     end_ns: float
 
 
 def ranks_figure(runs: Mapping[str, RankTimes], *, title: str) -> Figure:
-    """The time of each rank, in parts: axes for each run, all with one scale of time.
+    """The time of each rank, in parts: axes per run, all with one time scale.
 
     Args:
-        runs: by what they are called.
+        runs: by name.
         title: above the picture.
     """
     last_ns = max(times.end_ns for times in runs.values())

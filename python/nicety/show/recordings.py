@@ -1,4 +1,4 @@
-"""The recording of a run: tables, a timeline, pictures, and where the time of its messages went.
+"""The recording of a run: tables, a timeline, pictures, and the breakdown of its messages' time.
 
     run = nicety.Cluster(2, "spin-discrete", recording="everything").run(programs)
     print(run.breakdown())
@@ -25,35 +25,35 @@ if TYPE_CHECKING:
 
 
 Level = Literal["summary", "messages", "packets", "everything"]
-"""How much of a run is recorded; each level keeps what those before it keep."""
+"""The extent of a recording; each level includes those before it."""
 
 LEVELS: tuple[Level, ...] = ("summary", "messages", "packets", "everything")
 
 
 class Recorded:
-    """The recording of a run, which every `Run` has. How much of it there is depends on the cluster's `recording`."""
+    """The recording of a run, which every `Run` has. Its extent depends on the cluster's `recording`."""
 
     _recording: _native.Recording
 
     @property
     def recording(self) -> Level:
-        """How much was recorded."""
+        """The extent of the recording."""
         return cast(Level, self._recording.level)
 
     @property
     def messages(self) -> Table:
-        """A row for each message; from level `messages` on.
+        """A row per message; from level `messages` on.
 
-        Columns: `source` and `sequence` name the message, `target`, `kind`, `started_by`, `cause_source` and
-        `cause_sequence` (the message whose handler sent it), `size_bytes`, `outcome`, `posted_ps`, `first_byte_ps`,
-        `matched_ps`, `completed_ps`, `noticed_ps`, `latency_ps` (posted to completed), and the stages of that.
+        Columns: `source` and `sequence` identify the message, `target`, `kind`, `started_by`, `cause_source` and
+        `cause_sequence` (the message with the handler that sent it), `size_bytes`, `outcome`, `posted_ps`,
+        `first_byte_ps`, `matched_ps`, `completed_ps`, `noticed_ps`, `latency_ps` (posted to completed), and its stages.
         Messages between a host and its own card's processes have the node as source and target.
         """
         return self._from("messages", "messages").messages()
 
     @property
     def packets(self) -> Table:
-        """A row for each packet; from level `packets` on.
+        """A row per packet; from level `packets` on.
 
         Columns: `source` and `sequence` of its message, `offset_bytes`, `size_bytes`, `sent_ps`, `arrived_ps`,
         `matched_ps`, `settled_ps`.
@@ -62,7 +62,7 @@ class Recorded:
 
     @property
     def handler_runs(self) -> Table:
-        """A row for each run of a handler; from level `packets` on.
+        """A row per run of a handler; from level `packets` on.
 
         Columns: `node`, `hpu`, `handler`, `source` and `sequence` of its message, `offset_bytes`, `ready_ps`,
         `start_ps`, `end_ps`, `cycles`, `instructions`, `outcome`.
@@ -71,32 +71,32 @@ class Recorded:
 
     @property
     def resources(self) -> Table:
-        """A row for each use of a resource; at level `everything`.
+        """A row per use of a resource; at level `everything`.
 
-        Columns: `node`, `resource`, `unit`, `what`, `source` and `sequence` of the message or command it was for,
-        `start_ps`, `end_ps`.
+        Columns: `node`, `resource`, `unit`, `what`, `source` and `sequence` of its message or command, `start_ps`,
+        `end_ps`.
         """
         return self._from("resources", "everything").resources()
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many rows each table left out because it was full; see `recorded_rows` of `Cluster`."""
+        """Number of rows that each full table left out; see `recorded_rows` of `Cluster`."""
         return self._recording.left_out()
 
     def breakdown(self) -> Breakdown:
-        """Where the time of the messages went; from level `messages` on."""
+        """The breakdown of the messages' time by stage; from level `messages` on."""
         messages, stages = self._from("breakdown()", "messages").breakdown()
         return Breakdown(messages, [StageTime(name, passed, ps / 1000) for name, passed, ps in stages])
 
     def plot(
         self, path: str | PathLike[str] | None = None, *, kind: Literal["timeline", "breakdown"] | None = None
     ) -> Figure:
-        """Draw the run with matplotlib, into a file (`.svg`, `.png`, `.pdf`) where one is named.
+        """Draw the run with matplotlib, into a file (`.svg`, `.png`, `.pdf`) if one is named.
 
         Args:
             path: the file.
-            kind: `timeline`, what each resource did when, which takes level `everything`; or `breakdown`, where the
-                messages' time went. By default the timeline where it was recorded.
+            kind: `timeline`, the uses of each resource over time, which requires level `everything`; or `breakdown`,
+                the messages' time by stage. The default is the timeline if it was recorded.
         """
         if kind is None:
             kind = "timeline" if self.recording == "everything" else "breakdown"
@@ -115,12 +115,12 @@ class Recorded:
         return figure
 
     def trace(self, path: str | PathLike[str], *, scale: Literal["ns", "ps"] = "ns") -> None:
-        """Write a timeline for https://ui.perfetto.dev; takes level `everything`.
+        """Write a timeline for https://ui.perfetto.dev; requires level `everything`.
 
         Args:
             path: the file.
-            scale: what a tick of the timeline is. With `ns`, times are cut to nanoseconds, and the exact picoseconds
-                are arguments of the slices; with `ps` the viewer's nanosecond is a picosecond.
+            scale: a tick of the timeline. With `ns`, times are truncated to nanoseconds, and the exact picoseconds are
+                arguments of the slices; with `ps` the viewer's nanosecond is a picosecond.
         """
         write_trace(self._from("trace()", "everything"), path, scale=scale)
 

@@ -1,4 +1,4 @@
-"""Where the time of messages went, stage by stage."""
+"""The time of messages by stage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nicety.show.html import table_html
 
 @dataclass(frozen=True)
 class StageTime:
-    """A stage of messages: how many passed it, and the nanoseconds of all of them together."""
+    """A stage of messages: the number that passed it, and the sum of their nanoseconds."""
 
     stage: str
     messages: int
@@ -20,11 +20,11 @@ class StageTime:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Where the time of messages went, from the post to the completion that their hosts could see.
+    """The time of messages by stage, from the post to the completion that their hosts can see.
 
     Attributes:
-        messages: how many messages these are.
-        stages: the stages that took any time, in their usual order; they add up to the messages' latencies.
+        messages: number of messages.
+        stages: the stages with any time, in their usual order; they add up to the messages' latencies.
     """
 
     messages: int
@@ -32,7 +32,7 @@ class Breakdown:
 
     @property
     def total_ns(self) -> float:
-        """The latencies of all messages together, in nanoseconds."""
+        """The sum of the latencies of all messages, in nanoseconds."""
         return sum(round(stage.total_ns * 1000) for stage in self.stages) / 1000
 
     def rows(self) -> list[list[str]]:

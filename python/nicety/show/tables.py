@@ -19,9 +19,8 @@ Table = _native.Table
 def report_table(report: Mapping[str, Any]) -> Table:
     """A benchmark's rows as a table.
 
-    The columns are the fields of the rows in JSON; what is inside a field has its path in its name, as in
-    `stages_link_ns`, `host_memory_1_written_bytes`, `flows_0_1_latency_ns` and `handlers_payload_cycles_mean`. Where a
-    row has no value it is null.
+    The columns are the fields of the rows in JSON. A nested field has its path in its name, as in `stages_link_ns`,
+    `host_memory_1_written_bytes`, `flows_0_1_latency_ns` and `handlers_payload_cycles_mean`. A missing value is null.
     """
     flat = [dict(flatten(row)) for row in report["rows"]]
     names = list(dict.fromkeys(name for row in flat for name in row))
@@ -29,7 +28,7 @@ def report_table(report: Mapping[str, Any]) -> Table:
 
 
 _COUNTED = {"refused_commands": ("commands_refused", "times"), "locks": ("lock_waits", "waits")}
-"""Lists of which a table has a sum: the column, and what is added up."""
+"""Lists with a sum in a table: the column, and the summed field."""
 
 _LISTED = {
     "host_memory": ("node",),
@@ -45,7 +44,7 @@ _LISTED = {
     "sensitivity_values": ("key",),
     "sensitivity_stopped": ("key", "value"),
 }
-"""Lists of which a table has columns for each item: what names an item."""
+"""Lists with columns per item in a table: the field that names an item."""
 
 
 def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -60,7 +59,7 @@ def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             total, counts = _COUNTED[name]
             yield total, sum(item[counts] for item in value)
         elif name == "tried":
-            # The last one is what figures of the row go by.
+            # The figures of the row are those of the last one.
             yield "tried_rate_fraction", value[-1]["rate_fraction"] if value else None
         elif isinstance(value, Mapping):
             for field, inner in value.items():
@@ -84,10 +83,10 @@ def _listed(name: str, items: Sequence[Mapping[str, Any]], keys: Sequence[str]) 
 
 
 def write_arrow(table: Table, path: str | PathLike[str]) -> None:
-    """Write a table as an Arrow file, which takes pyarrow.
+    """Write a table as an Arrow file, which requires pyarrow.
 
     Raises:
-        InputError: where the file cannot be written, or pyarrow is not installed.
+        InputError: the file cannot be written, or pyarrow is not installed.
     """
     check_arrow("write_arrow()")
     import pyarrow as pa
@@ -99,18 +98,18 @@ def write_arrow(table: Table, path: str | PathLike[str]) -> None:
 
 
 def check_arrow(what: str) -> None:
-    """Refuse what takes pyarrow where it is not installed."""
+    """Refuse an action that requires pyarrow if it is not installed."""
     if find_spec("pyarrow") is None:
         raise InputError(f"{what}: this takes pyarrow, which is not installed; pip install 'nicety[arrow]'")
 
 
 def csv_text(table: Table) -> str:
-    """A table as CSV with a line of names; what has no value is empty, and truth is `true` or `false`."""
+    """A table as CSV with a line of names. A missing value is empty, and booleans are `true` or `false`."""
     return csv_rows(table.columns, zip(*(table.column(name) for name in table.columns), strict=True))
 
 
 def csv_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A line of names and a line for each row, as CSV."""
+    """A line of names and a line per row, as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)

@@ -1,4 +1,4 @@
-"""A picture of what each resource did when."""
+"""A picture of the uses of each resource over time."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _OF_RESOURCE = {
 
 
 def timeline_figure(resources: _native.Table) -> Figure:
-    """A timeline of resources: a bar for each use, a line for each resource of each node.
+    """A timeline of resources: a bar per use, a line per resource of each node.
 
     Raises:
-        InputError: where there are too many resources or uses for a picture.
+        InputError: there are too many resources or uses for a picture.
     """
     tracks: dict[tuple[int, str, int], list[tuple[int, int]]] = {}
     columns = [resources.column(name) for name in ("node", "resource", "unit", "start_ps", "end_ps")]
@@ -47,7 +47,8 @@ def timeline_figure(resources: _native.Table) -> Figure:
             f"{len(resources)} uses of {len(tracks)} resources are too many for a picture (at most {_MOST_SLICES} of "
             f"{_MOST_TRACKS}); write a timeline with run.trace(), or plot(kind='breakdown')"
         )
-    # Programs may wait long before anything moves, for a barrier for one: that is cut off, and what sets them up.
+    # Programs may wait long before anything moves, for example for a barrier. That wait is cut off, and so is the
+    # set-up.
     first, last = _extent(tracks.values())
     moves = [bar for (_, resource, _), bars in tracks.items() if resource != "program" for bar in bars]
     first = _after_the_longest_wait(moves, first, last)
@@ -61,13 +62,13 @@ def timeline_figure(resources: _native.Table) -> Figure:
         for at, ((node, resource, number), bars) in enumerate(tracks.items()):
             name = f"{resource} {number}" if (node, resource) in several else resource
             if resource == "DMA":
-                # One engine; what overlaps is told apart only to be seen.
+                # One engine: overlapping uses have separate lines only for visibility.
                 name = resource if number == 0 else f"{resource}, also in flight ({number})"
             names.append(f"node {node}: {name}")
             if before not in (None, node):
                 axes.axhline(at - 0.5, color="#666666", linewidth=0.6)
             before = node
-            # An instant is seen too.
+            # An instant must be visible too.
             least = (last - first) / 800
             colour = _OF_RESOURCE.get(resource, "#999999")
             for depth, spans in enumerate(_by_depth(bars)):
@@ -93,7 +94,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
 
 
 def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last: float) -> float:
-    """When something moves again behind a wait of more than half the time; `first` where there is none."""
+    """The first movement after a wait of more than half the time; `first` if there is none."""
     before, found = first, first
     for start, end in sorted((start / 1000, end / 1000) for start, end in bars):
         if start - before > (last - first) / 2:
@@ -103,7 +104,7 @@ def _after_the_longest_wait(bars: Sequence[tuple[int, int]], first: float, last:
 
 
 def _by_depth(bars: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Uses by how many others they lie inside of: a call inside a call, a command inside a handler."""
+    """Uses by their nesting depth: a call inside a call, a command inside a handler."""
     levels: list[list[tuple[int, int]]] = []
     ends: list[int] = []
     for start, end in sorted(bars, key=lambda bar: (bar[0], -bar[1])):

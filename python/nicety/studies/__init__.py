@@ -1,4 +1,4 @@
-"""Studies: what papers claim about their cards, claim by claim beside what is measured here.
+"""Studies: the claims of papers about their cards, each compared with a measurement here.
 
     import nicety
 
@@ -6,8 +6,8 @@
     for claim in report["claims"]:
         print(claim["title"], claim["paper_text"], claim["ours_text"], claim["met"])
 
-A study is a package here: `paper.toml` with what the paper says, and for each section of it a function that measures
-(`nicety.studies.study`). Figures come out of the same benchmarks that everybody runs; no constant is fitted to a claim.
+A study is a package here: `paper.toml` with the paper's statements, and per section of it a function that measures
+(`nicety.studies.study`). Figures come from the public benchmarks; no constant is fitted to a claim.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nicety.studies.study import Study, StudyReport
 
 STUDIES = ("spin", "nfcomms", "qnix", "apenet", "niagara2", "pspin")
-"""The studies that there are."""
+"""The available studies."""
 
 
 @checked
@@ -34,7 +34,7 @@ def load_study(name: str) -> Study:
     """The study of this name.
 
     Raises:
-        InputError: where there is none.
+        InputError: there is none.
     """
     if name not in STUDIES:
         raise InputError(f"there is no study {name!r}; there are {', '.join(STUDIES)}{meant(name, STUDIES)}")
@@ -53,21 +53,20 @@ def reproduce(
     cards: Mapping[str, str] | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> StudyReport:
-    """Measure what a paper claims.
+    """Measure the claims of a paper.
 
     Args:
         name: the study: `spin`, `nfcomms`, `qnix`, `apenet`, `niagara2` or `pspin`.
-        report: a folder for `report.html`, `report.json`, pictures and the data behind them; made if need be.
+        report: a folder for `report.html`, `report.json`, pictures and their data; made if necessary.
         quick: measure fewer sizes and nodes.
-        only: the name of a section, or several, such as `"Line rate"`; all where none is named.
-        seed: of every random stream; the same seed gives the same report.
+        only: the name of a section, or several, such as `"Line rate"`; all by default.
+        seed: the seed of every random stream; the same seed gives the same report.
         overrides: changes to the study's cards, such as `"bus.pcie.generation=4"`; `niagara2` takes them.
-        cards: other cards in the place of the study's, names or files of specs by what they are in it, such as
-            `{"discrete": "mine.toml"}`.
-        progress: called with the number of sections that are done, of how many, and the name of the next.
+        cards: replacements of the study's cards, names or files of specs by role, such as `{"discrete": "mine.toml"}`.
+        progress: called with the number of sections done, the total, and the name of the next.
 
     Returns:
-        Every claim: what the paper says, what is measured, and how far the two are apart.
+        Every claim: the paper's statement, the measurement, and the deviation.
 
     Raises:
         InputError: there is no such study, section or card, its cards cannot be changed, or the folder cannot be

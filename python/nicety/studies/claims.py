@@ -1,4 +1,4 @@
-"""Claims of a paper, and what becomes of them: what it says, what is measured here, and how far the two are apart."""
+"""Claims of a paper and their findings: the paper's statement, the measurement here, and the deviation."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Claim:
 
     Attributes:
         id: its name, unique in the study.
-        section: what it is about; claims of one section are measured together.
-        title: what is claimed, in a few words.
-        says: what the paper says, in words of our own.
-        kind: how it is related to the numbers in the card's spec.
+        section: its subject; claims of one section are measured together.
+        title: the claim in a few words.
+        says: the paper's statement, in our words.
+        kind: its relation to the numbers in the card's spec.
         test: `equals`, the paper has a number, and ours is compared with it; `at most` and `at least`, it has a bound;
-            `holds`, it has none; `shown`, it has a figure or table that no number can be read from, so that what is
-            measured here stands beside it and is not judged.
-        paper: its number; None where it has none.
-        unit: the unit of that.
-        printed: how finely the paper gives its number: a number that differs by less is the same.
+            `holds`, it has neither; `shown`, it has a figure or table without readable numbers, so that the measurement
+            is shown beside it and not judged.
+        paper: its number, or None without one.
+        unit: the unit of `paper`.
+        printed: the precision of the paper's number: a number that differs by less is the same.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper, and what it claims."""
+    """A paper and its claims."""
 
     title: str
     source: str
@@ -70,7 +70,7 @@ class Paper:
 
 
 def read_paper(package: str, name: str = "paper.toml") -> Paper:
-    """The paper's data of a study, which lie in its package."""
+    """The paper's data of a study, from its package."""
     document = tomllib.loads(files(package).joinpath(name).read_text(encoding="utf-8"))
     claims = tuple(Claim(**claim) for claim in document["claim"])
     names = [claim.id for claim in claims]
@@ -84,9 +84,9 @@ class Ours:
     """The measurement for a claim.
 
     Attributes:
-        value: the number, or whether it holds; None of what is only shown.
-        text: how it is shown, where that is not just the number.
-        why: why it is another than the paper's; a line.
+        value: the number, or whether it holds; None if it is only shown.
+        text: its display form, if that is not just the number.
+        why: the reason for a difference from the paper's; a line.
     """
 
     value: float | bool | None
@@ -95,11 +95,11 @@ class Ours:
 
 
 class Finding(TypedDict):
-    """A claim with what was measured, a row of a study's report.
+    """A claim with its measurement, a row of a study's report.
 
-    `deviation` is ours over the paper's less 1, or for percentages the difference in points over 100; None where there
-    is no number to compare with. `met` says whether it is the paper's number as finely as that is given, within the
-    bound, or holds, and is None of what is only shown. `explanation` is empty where nothing has to be explained.
+    `deviation` is ours over the paper's less 1, or for percentages the difference in points over 100; None without a
+    number to compare with. `met` is whether the number equals the paper's at its precision, is within the bound, or
+    holds; None if it is only shown. `explanation` is empty if there is nothing to explain.
     """
 
     id: str
@@ -119,7 +119,7 @@ class Finding(TypedDict):
 
 
 def judge(claim: Claim, ours: Ours) -> Finding:
-    """Compare what was measured with what is claimed."""
+    """Compare a measurement with its claim."""
     deviation: float | None = None
     met: bool | None
     if claim.test == "shown":
@@ -159,7 +159,7 @@ def judge(claim: Claim, ours: Ours) -> Finding:
 
 
 def deviation_text(finding: Finding) -> str:
-    """How far ours is from the paper's."""
+    """The deviation of ours from the paper's."""
     deviation = finding["deviation"]
     if deviation is None:
         return "-"

@@ -1,4 +1,4 @@
-"""Running a study: each section is measured, and each claim judged."""
+"""Run studies: each section is measured, and each claim judged."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def run_study(
     Args:
         study: the study.
         quick: measure less.
-        only: names of sections, in any case; all where none is named.
-        seed: of every random stream; the same seed gives the same report.
+        only: names of sections, in any case; all by default.
+        seed: the seed of every random stream; the same seed gives the same report.
         overrides: changes to the study's cards.
-        cards: others in the place of the study's, by what they are in it.
-        progress: called with the number of sections that are done, of how many, and the name of the next.
+        cards: replacements of the study's cards, by role.
+        progress: called with the number of sections done, the total, and the name of the next.
 
     Returns:
-        The report, and what each section gave.
+        The report, and the measurement of each section.
 
     Raises:
         InputError: there is no such section, or the study has no such cards.
@@ -87,10 +87,10 @@ def run_study(
 
 
 def check_cards(study: Study, overrides: Sequence[str], cards: Mapping[str, str]) -> dict[str, str]:
-    """Cards in the place of a study's.
+    """Replacements of a study's cards.
 
     Raises:
-        InputError: where its cards cannot be changed, or it has none that is called so.
+        InputError: its cards cannot be changed, or none has that role.
     """
     if not study.roles and (overrides or cards):
         raise InputError(f"the study {study.name} is of its paper's cards only: it takes neither --set nor --card")
@@ -104,7 +104,7 @@ def check_cards(study: Study, overrides: Sequence[str], cards: Mapping[str, str]
 
 
 def chosen(study: Study, only: Sequence[str]) -> list[Section]:
-    """The sections of these names, in the study's order; all where there are no names.
+    """The sections of these names, in the study's order; all without names.
 
     Raises:
         InputError: there is no such section.
@@ -120,7 +120,7 @@ def chosen(study: Study, only: Sequence[str]) -> list[Section]:
 
 
 class _Shown(dict[str, Any]):
-    """A report that shows itself as tables in a notebook."""
+    """A report that displays itself as tables in a notebook."""
 
     def _repr_html_(self) -> str:
         from nicety.studies.report import tables_html

@@ -23,7 +23,7 @@ _HEAD = ("Claim", "Paper", "Ours", "Deviation", "Kind", "Met")
 
 
 def study_text(report: StudyReport) -> str:
-    """A report as text: a table for each section, and explanations and further figures below it."""
+    """A report as text: a table per section, with explanations and further figures below it."""
     findings = report["claims"]
     lines = [f"# nicety reproduce {report['study']} v{report['version']}", f"# {report['paper']}"]
     lines += textwrap.wrap(f"{report['source']}", _WIDTH, initial_indent="# ", subsequent_indent="# ")
@@ -70,7 +70,7 @@ def _table_text(table: Table) -> list[str]:
 
 
 def summary(findings: Sequence[Finding]) -> str:
-    """How many claims are met: those that the model could have got wrong, and apart from them what has to come out."""
+    """The number of claims met: those that the model could have missed, and separately those that must hold."""
     judged = [finding for finding in findings if finding["met"] is not None]
 
     def met(own: Sequence[Finding]) -> str:
@@ -103,7 +103,7 @@ def check_folder(folder: Path) -> None:
     """Make the report's folder, before anything runs.
 
     Raises:
-        InputError: where it cannot be made or written.
+        InputError: it cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The definition of a study: the claims of a paper, and for each section of them a function that measures."""
+"""The definition of a study: the claims of a paper, and per section of them a function that measures."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """How a study is run.
+    """The options of a study's run.
 
     Attributes:
         quick: measure less: fewer sizes, fewer nodes. Claims at other points than the paper's say so.
-        seed: of every random stream.
+        seed: the seed of every random stream.
         overrides: changes to the study's cards.
-        cards: others in the place of the study's, by what they are in it.
+        cards: replacements of the study's cards, by role.
     """
 
     quick: bool = False
@@ -34,9 +34,9 @@ class Options:
 
 
 class Table(TypedDict):
-    """Figures behind the claims of a section, as they are shown.
+    """Displayed figures behind the claims of a section.
 
-    The first row names the columns; `note` says in a line how to read it, and is empty where that needs no explanation.
+    The first row names the columns. `note` explains it in a line, and is empty if it needs no explanation.
     """
 
     section: str
@@ -50,10 +50,10 @@ class Measured:
     """The results of a section.
 
     Attributes:
-        ours: what was measured, by the claims' names.
+        ours: the measurements, by the claims' names.
         tables: further figures, below the claims.
-        figures: pictures by name, each with what it shows in a line; drawn only where a report is written.
-        data: benchmarks' reports by name, as they are written beside the pictures.
+        figures: pictures by name, each with its contents in a line; drawn only for a written report.
+        data: benchmarks' reports by name, as written beside the pictures.
     """
 
     ours: Mapping[str, Ours]
@@ -72,14 +72,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Study:
-    """A paper's claims and how they are measured.
+    """A paper's claims and their measurement.
 
     Attributes:
-        name: as `nicety reproduce` has it.
-        paper: what the paper says.
-        sections: in the order of the report; between them they measure every claim.
-        cards: those whose calibrated values the report lists.
-        roles: cards that others can take the place of, by what they are in the study.
+        name: its name for `nicety reproduce`.
+        paper: the paper's statements.
+        sections: in the order of the report; together they measure every claim.
+        cards: cards with calibrated values that the report lists.
+        roles: cards that can be replaced, by their role in the study.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Study:
 
 
 class Calibration(TypedDict):
-    """A value of a card's spec that was chosen by a figure, and by which."""
+    """A value of a card's spec that was chosen by a figure, and the figure."""
 
     nic: str
     key: str
@@ -99,10 +99,10 @@ class Calibration(TypedDict):
 
 
 class StudyReport(TypedDict):
-    """The report of a study; `nicety reproduce --json` prints just this.
+    """The report of a study; `nicety reproduce --json` prints exactly this.
 
-    `only` has the sections that were asked for, and is empty where all were. `overrides` and `cards` have what was
-    changed, and are empty where the cards are the paper's.
+    `only` has the requested sections, and is empty for all. `overrides` and `cards` have the changes, and are empty if
+    the cards are the paper's.
     """
 
     study: str

@@ -17,10 +17,10 @@ _CONNECT_S = 10
 
 
 class RayExecutor(Executor):
-    """Runs tasks on the cluster that Ray is connected with, or on this machine.
+    """Runs tasks on the cluster to which Ray is connected, or on this machine.
 
     Args:
-        address: the cluster's, as `ray.init` has it; where it is left out, what Ray is connected with already.
+        address: the cluster's, as for `ray.init`; by default Ray's present connection.
     """
 
     def __init__(self, address: str | None = None) -> None:
@@ -32,7 +32,7 @@ class RayExecutor(Executor):
         self._running: set[Any] = set()
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Have a function called somewhere."""
+        """Call a function on the cluster."""
         reference = self._call.remote(fn, args, kwargs)
         self._running.add(reference)
         future: Future[_T] = reference.future()
@@ -40,7 +40,7 @@ class RayExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End, and leave Ray as it is."""
+        """End, and leave Ray running."""
         left = list(self._running)
         if cancel_futures:
             for reference in left:
@@ -55,17 +55,17 @@ def _call(fn: Callable[..., _T], args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 @contextlib.contextmanager
 def open_executor(name: str | None) -> Iterator[Executor | None]:
-    """An executor by name, as long as the block runs.
+    """An executor by name, for the duration of the block.
 
-    `mpi` has the ranks of MPI's world: all of them come here, and only rank 0 into the block; the others run its tasks
-    meanwhile, and then leave by SystemExit.
+    `mpi` uses the ranks of MPI's world. All of them reach this, and only rank 0 enters the block. The others run its
+    tasks meanwhile, and then exit by SystemExit.
 
     Args:
         name: `mpi`, `dask:ADDRESS`, `ray` or `ray:ADDRESS`; None for none.
 
     Raises:
         InputError: it is none of these, or its package is not installed.
-        RunError: the cluster is not there.
+        RunError: the cluster is not reachable.
     """
     if name is None:
         yield None

@@ -1,4 +1,4 @@
-"""Points of a grid of parameters, and the keys by which their results are found again."""
+"""Points of a grid of parameters, and the keys of their results."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Point:
 
     Attributes:
         values: of the grid's parameters, by name.
-        key: a hash over these, what runs there, the cards and files that they name, and nicety's version. Quantities
-            count by what they mean: 100 ns, 100ns and 0.1 us are the same.
+        key: a hash over these, the function or command, the cards and files that they name, and nicety's version.
+            Quantities
+            count by their meaning: 100 ns, 100ns and 0.1 us are the same.
     """
 
     values: Mapping[str, Value]
@@ -47,13 +48,13 @@ def points_of(
 
     Args:
         grid: the values of each parameter.
-        what: runs there, as in JSON.
-        options: parameters that are the same everywhere.
+        what: the function or command, as in JSON.
+        options: parameters that are the same at all points.
         named: further values that may name cards and files.
 
     Raises:
-        InputError: a parameter has no values, one twice, or one that is no number, text or truth; or there are more
-            than a million points.
+        InputError: a parameter has no values, a repeated one, or one that is no number, text or boolean; or there are
+            more than a million points.
     """
     axes = {name: _axis(name, values) for name, values in grid.items()}
     count = math.prod(map(len, axes.values()))
@@ -93,15 +94,15 @@ def _axis(name: str, values: Iterable[object]) -> list[Value]:
 
 
 def meant_by(value: object) -> object:
-    """A value, a quantity in its base unit."""
+    """A value, with a quantity in its base unit."""
     return meaning(value) if isinstance(value, str) else value
 
 
 def plain(name: str, value: object) -> Value:
-    """A value as in JSON: those of numpy as Python's own, and paths as texts.
+    """A value as in JSON: numpy's as Python's own, and paths as texts.
 
     Raises:
-        InputError: it is none.
+        InputError: it is invalid.
     """
     if isinstance(value, PathLike):
         value = fspath(value)

@@ -1,4 +1,4 @@
-"""A sweep as one page of HTML that needs nothing from elsewhere: plots, breakdowns, the table, specs and hashes."""
+"""A sweep as one self-contained page of HTML: plots, breakdowns, the table, specs and hashes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nicety.sweeps.results import Sweep
 from nicety.sweeps.store import Damaged, Outcome, Store
 
 MOST_CELLS = 200_000
-"""Cells of the table on a page, some 3 MB."""
+"""Maximum number of table cells on a page, some 3 MB."""
 
 
 @checked
@@ -27,7 +27,7 @@ def sweep_report(folder: Place, output: Place) -> None:
     """Write a page about a sweep: plots, breakdowns by stage, the table, the cards with their hashes.
 
     Args:
-        folder: of the sweep, which may not be at its end.
+        folder: the folder of the sweep, which may be incomplete.
         output: the file to write.
 
     Raises:
@@ -81,7 +81,7 @@ def _page(about: Mapping[str, Any], found: Sweep) -> str:
         "keys": _keys(found),
     }
     text = _file("page.html")
-    # In one pass: what is put in is not looked at again.
+    # In one pass: inserted text is not searched again.
     pieces = text.split("$$")
     return "".join(piece if at % 2 == 0 else parts[piece] for at, piece in enumerate(pieces))
 
@@ -91,7 +91,7 @@ def _file(name: str) -> str:
 
 
 def _script_json(data: Any) -> str:
-    """JSON that may stand in a script of a page: without a tag's beginning, and without numbers that JSON has not."""
+    """JSON for a script of a page: without the beginning of a tag, and without numbers that JSON does not have."""
     finite = {**data, "rows": [[_finite(cell) for cell in row] for row in data["rows"]]}
     return json.dumps(finite, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 

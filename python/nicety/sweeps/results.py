@@ -17,15 +17,15 @@ from nicety.sweeps.store import Outcome
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep has found.
+    """The results of a sweep.
 
     Attributes:
         points: of the grid, in its order.
-        outcomes: of each of them; None where it has not run.
-        before: how many of them had run before.
-        folder: where they are kept, if they are.
-        options: what is the same at all points.
-        damaged: what was wrong with files of points in the folder, which have run again.
+        outcomes: of each of them; None if it has not run.
+        before: the number of them that had run before.
+        folder: the folder of the results, if any.
+        options: the parameters that are the same at all points.
+        damaged: the defects of files of points in the folder, which have run again.
     """
 
     points: Sequence[Point]
@@ -51,9 +51,9 @@ class Sweep:
         """The rows of all points.
 
         Columns are `point`, a number from 0; the grid's parameters; the options, so that tables of several sweeps can
-        be put together; `status`, `done` or `failed`; `error`; and those of the rows of results, named as
-        `report_table` does. A result without rows is one. Where a row has a column of a parameter's or an option's
-        name, it is the row's.
+        be merged; `status`, `done` or `failed`; `error`; and the columns of the results' rows, named as by
+        `report_table`. A result without rows is one row. A row's column replaces a parameter or an option of the same
+        name.
         """
         rows = list(self._rows())
         first = ["point", *(self.points[0].values if self.points else []), *self.options, "status", "error"]
@@ -76,7 +76,7 @@ class Sweep:
         return [self.folder / f"table.{kind}" for kind in kinds]
 
     def write(self) -> None:
-        """Write the table beside the points as `table.csv`, and as `table.parquet` where pyarrow is installed."""
+        """Write the table beside the points as `table.csv`, and as `table.parquet` if pyarrow is installed."""
         table = self.table
         for file in self.files:
             write_whole(file, csv_text(table).encode() if file.suffix == ".csv" else _parquet(table))
@@ -110,7 +110,7 @@ def rows_of(result: Any) -> list[dict[str, Any]]:
 
 
 def column(cells: Sequence[Any]) -> list[Any]:
-    """Cells of one type: numbers, truth or text; as text where they differ."""
+    """Cells of one type: numbers, booleans or text; text if they differ."""
     kinds = {type(cell) if isinstance(cell, bool | str) else float for cell in cells if cell is not None}
     if len(kinds) <= 1:
         return list(cells)

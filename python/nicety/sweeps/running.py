@@ -16,16 +16,16 @@ from nicety.errors import RunError
 from nicety.sweeps.store import Outcome
 
 Task = Callable[[Any], Outcome]
-"""Runs a point, given what it is to run; raises nothing."""
+"""Runs a point with its payload; raises nothing."""
 Finished = Callable[[int, Outcome], None]
-"""Told the number of a point, and its outcome."""
+"""Called with the number of a point, and its outcome."""
 
 _LOOK_S = 0.2
-"""On some systems a signal is noticed between two looks only."""
+"""On some systems a signal is noticed only between two checks."""
 
 
 def run_on(executor: Executor, task: Task, payloads: Mapping[int, Any], finished: Finished) -> dict[int, Any]:
-    """Run tasks, as many at once as the executor does.
+    """Run tasks, as many concurrently as the executor allows.
 
     Returns:
         The payloads that were not run because the executor broke.
@@ -68,19 +68,19 @@ def _outcome(future: Future[Outcome]) -> Outcome:
     except BrokenExecutor:
         raise
     except (Exception, CancelledError) as error:
-        # The executor's own: what a task or its result cannot be sent by, or the end of a worker.
+        # The executor's own error: a task or result that cannot be sent, or the end of a worker.
         return {"status": "failed", "error": f"{type(error).__name__}: {error}", "elapsed_s": 0.0}
 
 
 def run_locally(task: Task, payloads: Mapping[int, Any], jobs: int, finished: Finished) -> None:
-    """Run tasks in processes of this machine; a task whose process ends has failed, and the others go on.
+    """Run tasks in processes of this machine. A task fails if its process ends, and the others continue.
 
     Raises:
-        RunError: processes cannot be started.
+        RunError: processes do not start.
     """
     left = dict(payloads)
     while left := _in_pool(task, left, jobs, finished):
-        # One of those that ran has ended its process: each gets one of its own.
+        # One of those that ran has ended its process: run each in a process of its own.
         for number in list(left)[:jobs]:
             if _in_pool(task, {number: left.pop(number)}, 1, finished):
                 text = "the process that ran it has ended: killed, or out of memory"
@@ -120,7 +120,7 @@ def _nothing() -> None:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the sweep, which ends its processes, and end where the sweep was killed."""
+    """Leave Ctrl-C to the sweep, which ends its processes, and end if the sweep was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

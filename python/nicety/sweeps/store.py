@@ -1,4 +1,4 @@
-"""The folder of a sweep: a file for each point that has run, written whole or not at all."""
+"""The folder of a sweep: a file per point that has run, written wholly or not at all."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Outcome(TypedDict):
 
     Attributes:
         status: `done` or `failed`.
-        result: what ran there, as in JSON; a failed point has it where its report is whole all the same.
+        result: the result, as in JSON; a failed point has one if its report is complete.
         error: of a failed point.
-        notes: what was said on stderr.
-        elapsed_s: time on the wall.
+        notes: the notes on stderr.
+        elapsed_s: wall-clock time.
     """
 
     status: str
@@ -35,25 +35,25 @@ _CHECKSUM = "checksum"
 
 
 class Damaged(InputError):
-    """A file of the folder is there, and was not written so by a sweep."""
+    """A file of the folder exists, but not as a sweep wrote it."""
 
 
 def _text(document: Mapping[str, Any]) -> str:
-    """A file's text, which ends with the checksum of all else in it."""
+    """A file's text, which ends with the checksum of the rest."""
     return json.dumps({**document, _CHECKSUM: _checksum(document)}, indent=1, ensure_ascii=False)
 
 
 def _checksum(document: Mapping[str, Any]) -> str:
-    """SHA-256, in hexadecimal digits, of the document as this would be written without one."""
+    """SHA-256, in hexadecimal digits, of the document without a checksum."""
     return hashlib.sha256(json.dumps(document, indent=1, ensure_ascii=False).encode(errors="replace")).hexdigest()
 
 
 def _read(path: Path, *names: str) -> dict[str, Any]:
-    """The document of a file, which has these names.
+    """The document of a file with these names.
 
     Raises:
-        FileNotFoundError: there is none, nor its folder.
-        Damaged: it cannot be read, or is not as it was written.
+        FileNotFoundError: the file or its folder does not exist.
+        Damaged: it cannot be read, or has been changed.
     """
     try:
         found = json.loads(path.read_bytes())
@@ -76,17 +76,17 @@ class Store:
     """A folder of outcomes by their points' keys.
 
     Attributes:
-        folder: where it is.
+        folder: its path.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def begin(self, about: Mapping[str, Any]) -> None:
-        """Make the folder, and write there what the sweep is.
+        """Make the folder, and write the description of the sweep there.
 
         Raises:
-            InputError: it cannot be made or written, or it is there and holds something else.
+            InputError: it cannot be made or written, or it has other contents.
         """
         try:
             if self.folder.is_dir() and not (self.folder / _ABOUT).exists() and any(self.folder.iterdir()):
@@ -98,7 +98,7 @@ class Store:
         write_whole(self.folder / _ABOUT, _text(about).encode())
 
     def about(self) -> dict[str, Any]:
-        """What the sweep is.
+        """The description of the sweep.
 
         Raises:
             InputError: there is none, or it is damaged.
@@ -112,10 +112,10 @@ class Store:
             raise InputError(f"{error}; the sweep, run again with its folder, writes it anew") from error
 
     def outcome(self, key: str) -> Outcome | None:
-        """The outcome of a point that has run; None where there is none.
+        """The outcome of a point that has run, or None.
 
         Raises:
-            Damaged: its file is not as it was written.
+            Damaged: its file has been changed.
         """
         path = self.folder / "points" / f"{key}.json"
         try:

@@ -37,28 +37,28 @@ def sweep(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Call a function at every point of a grid, several at once, and put what it returns into one table.
+    """Call a function at every point of a grid, several concurrently, and collect the results in one table.
 
-    Where there is a folder, results are kept there as they come, and a point that is there already is not run
-    again: unless the function's source, its arguments, a card or a file that these name, or nicety is another. A point
-    that failed runs again, and so does one whose file was changed since. On Ctrl-C all that has been found is in the
-    folder, with its table.
+    If there is a folder, results are kept there as they arrive, and a point with a result there is not run again. It is
+    run again if the function's source, its arguments, a card or a file that these name, or nicety has changed. A point
+    that failed runs again, and so does one with a file changed since. On Ctrl-C the folder has all results so far, with
+    their table.
 
     Args:
-        fn: is called with a value of each of the grid's parameters by name. It returns what JSON has: a report with
-            `rows`, a list of rows, one row, or a number. An exception is the point's outcome.
+        fn: called with a value of each of the grid's parameters by name. It returns JSON data: a report with `rows`, a
+            list of rows, one row, or a number. An exception is the point's outcome.
         grid: the values of each parameter: numbers, texts, True and False.
         options: further arguments, the same at all points.
-        folder: where results are kept.
-        executor: runs the points; processes of this machine where it is left out. `fn` must be what it can send
-            there, and the executor stays open.
-        jobs: how many processes of this machine; as many as CPUs where it is left out.
-        progress: called with the number of points that are done, and that there are.
+        folder: the folder for results.
+        executor: runs the points; processes of this machine by default. It must be able to send `fn` there, and stays
+            open.
+        jobs: number of processes of this machine; the number of CPUs by default.
+        progress: called with the number of points done, and the total.
 
     Raises:
-        InputError: a value or an option cannot be, the folder holds something else, or a function of a prompt or a
-            notebook is to run in processes of this machine.
-        RunError: processes cannot be started.
+        InputError: a value or an option is invalid, the folder has other contents, or a function of a prompt or a
+            notebook would run in processes of this machine.
+        RunError: processes do not start.
     """
     fixed = {name: plain(name, value) for name, value in (options or {}).items()}
     if twice := [name for name in fixed if name in grid]:
@@ -84,17 +84,17 @@ def run_points(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Run a task for each point whose outcome is not there yet, keep outcomes, and write the table.
+    """Run a task for each point without an outcome, keep outcomes, and write the table.
 
     Args:
         task: runs a point.
-        payloads: what it is given, for each point.
+        payloads: its argument, per point.
         points: of the grid.
-        about: what the sweep is, for its folder.
+        about: the description of the sweep, for its folder.
         store: the folder, if there is one.
-        executor: as of `sweep`.
-        jobs: as of `sweep`.
-        progress: as of `sweep`.
+        executor: see `sweep`.
+        jobs: see `sweep`.
+        progress: see `sweep`.
     """
     count = _jobs(jobs, executor)
     outcomes: list[Outcome | None] = [None] * len(points)
@@ -133,7 +133,7 @@ def run_points(
 
 
 def _known(store: Store, points: Sequence[Point]) -> tuple[list[Outcome | None], list[str]]:
-    """The outcomes of points that are done, and what is wrong with files of others."""
+    """The outcomes of points that are done, and the defects of other files."""
     outcomes: list[Outcome | None] = []
     damaged: list[str] = []
     for point in points:

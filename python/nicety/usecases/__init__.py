@@ -1,4 +1,4 @@
-"""Use cases: what offloads of real programs buy, each as C handlers and a host program in every mode that applies.
+"""Use cases: the gains of offload in real programs, each as C handlers and a host program in every mode that applies.
 
     import nicety
     from nicety.usecases import Broadcast
@@ -7,9 +7,9 @@
     for row in report["rows"]:
         print(row["mode"], row["nodes"], row["size_bytes"], row["latency_ns"])
 
-A use case's programs are written against what every user has: `nicety.Cluster`, its hosts, and handlers in C from the
-library (`nicety.build.compiler.library_source`). So each of the modules is an example to read and to start from. Every
-run compares the bytes that it leaves with a plain computation in numpy.
+A use case's programs use the public interface: `nicety.Cluster`, its hosts, and handlers in C from the library
+(`nicety.build.compiler.library_source`). So each of the modules is an example to read and to start from. Every run
+compares its resulting bytes with a plain computation in numpy.
 """
 
 from nicety.usecases.accumulate import Accumulate

@@ -5,7 +5,7 @@
 | `rdma` | the host's CPU, which goes through both arrays once the message is in host memory |
 | `spin` | payload handlers, which fetch their part of the array from host memory, and write the products back |
 
-The time runs from the sender's post until the receiving program knows that the products are in place. A number is two
+The time is from the sender's post until the receiving program knows that the products are in place. A number is two
 32-bit floats.
 """
 
@@ -27,9 +27,9 @@ _NUMBER_BYTES = 8
 _LARGEST = 1 << 31
 """Handlers count bytes in 32 bits."""
 _PAIR_CYCLES = 3
-"""Cycles of a CPU core for two products with everything in its cache; assumed: vectors of 128 bits hold two numbers,
-their product is two multiplications, an alternating addition and three shuffles, and a core has one unit that
-shuffles."""
+"""Cycles of a CPU core for two products with everything in its cache. Assumed: vectors of 128 bits hold two numbers,
+and their product is two multiplications, an alternating addition and three shuffles. A core has one shuffle unit.
+"""
 
 
 class Accumulate(UseCase):
@@ -39,7 +39,7 @@ class Accumulate(UseCase):
         given: the arguments of `AccumulateOptions`.
 
     Raises:
-        InputError: a size that is no whole number of numbers.
+        InputError: a size that is no multiple of a number's.
     """
 
     name: ClassVar[str] = "accumulate"
@@ -75,11 +75,11 @@ class Accumulate(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry beside the first, and the array; the CPU has the arriving one in memory as well."""
+        """One portal table entry besides the first, and the array. The CPU has the arriving array in memory as well."""
         return {"limits.portal_table": 2, "host.memory": point["size_bytes"] * (2 if mode == "rdma" else 1)}
 
     def notes(self, card: Card, modes: Sequence[str]) -> Sequence[str]:
-        """Say where handlers have no floating-point unit."""
+        """Note that handlers have no floating-point unit."""
         if "spin" in modes and "f" not in card.isa.partition("_")[0][4:]:
             text = (
                 f"{card.name}: hpu.isa is {card.isa}, without F, so handlers multiply floats in software, many "
@@ -93,7 +93,7 @@ class Accumulate(UseCase):
         import numpy as np
 
         size = trial.point["size_bytes"]
-        # Small whole numbers, whose products are exact: nothing depends on how many roundings there are on the way.
+        # Small whole numbers with exact products: nothing depends on the number of roundings.
         drawn = trial.rng().integers(1, 1024, (2, size // 4)) * trial.rng().choice([-1, 1], (2, size // 4))
         arriving, present = (part.astype(np.float32).view(np.complex64) for part in drawn)
 

@@ -7,7 +7,7 @@
 | `spin-store` | handlers: from the card where the message is one packet, otherwise from host memory once it is whole |
 | `spin-stream` | handlers, packet by packet, from the card |
 
-The time runs from the root's first post until the last process has noticed that it has every byte.
+The time is from the root's first post until the last process has noticed that it has every byte.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _LARGEST = 1 << 31
 
 
 def first_half(rank: int, ranks: int) -> int:
-    """How far behind a rank its first child in the binomial tree is; the others are half as far, and so on down to 1.
+    """Distance from a rank to its first child in the binomial tree; others are at half of it, and so on down to 1.
 
-    0 where a rank never has a child. The tree of a number of ranks that is no power of two lacks those behind the last.
+    It is 0 if a rank never has a child. With a number of ranks that is no power of two, the tree lacks those after the
+    last.
     """
     return 1 << (ranks - 1).bit_length() - 1 if rank == 0 else (rank & -rank) >> 1
 
 
 def children(rank: int, ranks: int) -> list[int]:
-    """A rank's children in the binomial tree, the one with the most below it first."""
+    """A rank's children in the binomial tree, the one with the largest subtree first."""
     half, found = first_half(rank, ranks), []
     while half:
         if rank + half < ranks:
@@ -55,7 +56,7 @@ class Broadcast(UseCase):
         given: the arguments of `BroadcastOptions`.
 
     Raises:
-        InputError: a number of nodes or a size that a broadcast cannot have.
+        InputError: an invalid number of nodes or size.
     """
 
     name: ClassVar[str] = "broadcast"
@@ -85,7 +86,7 @@ class Broadcast(UseCase):
         return self._points
 
     def check(self, card: Card, mode: str, point: Point) -> None:
-        """Refuse more children than triggered puts that the card can hold."""
+        """Refuse more children than the card can hold triggered puts."""
         longest, triggered = len(children(0, point["nodes"])), card.count("limits.triggered")
         if mode == "portals4" and longest - 1 > triggered:
             raise InputError(
@@ -94,11 +95,11 @@ class Broadcast(UseCase):
             )
 
     def needs(self, _card: Card, _mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry beside the first, and the bytes."""
+        """One portal table entry besides the first, and the bytes."""
         return {"limits.portal_table": _PT + 1, "host.memory": point["size_bytes"]}
 
     def run(self, trial: Trial) -> Outcome:
-        """Broadcast random bytes from rank 0, and compare what every other rank has received with them."""
+        """Broadcast random bytes from rank 0, and compare them with those that every other rank received."""
         nodes, size = trial.point["nodes"], trial.point["size_bytes"]
         content = trial.rng().integers(0, 256, size, "uint8")
 
@@ -126,16 +127,16 @@ class Broadcast(UseCase):
 
 
 async def _process(host: Host, trial: Trial, size: int) -> tuple[Buffer, int]:
-    """Every process but the root: give its buffer, and when it has noticed that all bytes are there."""
+    """Run a process other than the root; return its buffer, and the time at which it noticed the last byte."""
     portals = host.portals
     below = children(host.rank, host.ranks)
     back, arrived = host.alloc(size), portals.ct_alloc()
     portals.pt_alloc(pt=_PT)
-    # A node without children sends nothing on, and needs no handlers.
+    # A node without children forwards nothing, and needs no handlers.
     handlers = trial.handlers if below else None
     state = _state(trial.card, host.rank, host.ranks)
     attached = None if handlers is None else portals.attach(handlers, state=state)
-    # Bytes are counted, not messages: behind a card that streams, every packet is a message.
+    # Bytes are counted, not messages: after a card that streams, every packet is a message.
     await portals.me_append(back, pt=_PT, match_bits=_MATCH_BITS, options=_COUNTED, ct=arrived, handlers=attached)
     if below and trial.mode == "portals4":
         md = portals.md_bind(back, options=["event_send_disable"])

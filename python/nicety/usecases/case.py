@@ -1,4 +1,4 @@
-"""The definition of a use case: points to measure, a program for each of its modes, and what a run of it came to."""
+"""The definition of a use case: points to measure, a program per mode, and the outcome of a run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Point = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as tables and pictures show it.
+    """A figure in tables and pictures.
 
     Attributes:
         name: its field in a row.
-        label: what it is called, with its unit.
-        unit: how much of the field is one of that unit.
+        label: its label, with the unit.
+        unit: the amount of the field that is one of that unit.
         digits: decimals in a table.
     """
 
@@ -45,14 +45,14 @@ BANDWIDTH = Figure("bandwidth_bytes_per_s", "Bandwidth (MB/s)", 1e6, 2)
 
 @dataclass(frozen=True)
 class Card:
-    """A card as a use case sees it: the values of its spec, overrides included.
+    """A card in the view of a use case: the values of its spec, overrides included.
 
     Attributes:
-        name: what it is called in results.
-        nic: how it was named: a spec's name, or a file's path.
+        name: its name in results.
+        nic: the user's name for it: a spec's name, or a file's path.
         title: its title.
         spec_hash: the hash over all its values.
-        values: each value as it is written, by its key.
+        values: each value as written, by its key.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Card:
 
     @property
     def packet_bytes(self) -> int:
-        """Most payload that a packet carries."""
+        """Maximum payload of a packet."""
         return self.size_bytes("packet.payload")
 
     @property
@@ -85,7 +85,7 @@ class Card:
 
     @property
     def interface(self) -> Interface:
-        """What handlers are written for."""
+        """The interface of its handlers."""
         return cast("Interface", self.values.get("hpu.interface", "nicety"))
 
 
@@ -97,7 +97,7 @@ class Trial:
         card: the card.
         mode: the part that does the work.
         point: the parameters.
-        handlers: the mode's handlers, where it has any.
+        handlers: the mode's handlers, if any.
         seed: of this run.
     """
 
@@ -110,13 +110,13 @@ class Trial:
     _clusters: list[Cluster] = field(default_factory=list, repr=False)
 
     def cluster(self, nodes: int) -> Cluster:
-        """The cluster that the run is to use."""
+        """The cluster for the run."""
         self._clusters.append(cluster_of(nodes, self.card, self.seed, self.options))
         return self._clusters[-1]
 
     @property
     def fault_notes(self) -> str:
-        """Effects of the network's faults in the last run where cards did not make up for them, on lines of its own."""
+        """Effects of the network's faults in the last run, if cards did not recover from them, on separate lines."""
         return self._clusters[-1].fault_notes if self._clusters else ""
 
     def rng(self) -> np.random.Generator:
@@ -132,8 +132,8 @@ class Outcome:
 
     Attributes:
         run: the run.
-        time_ps: the picoseconds that the use case took in it.
-        figures: figures of its own, whose means over the iterations become fields of the row.
+        time_ps: the picoseconds of the use case in the run.
+        figures: its own figures; their means over the iterations become fields of the row.
     """
 
     run: Run
@@ -142,15 +142,15 @@ class Outcome:
 
 
 class UseCase(ABC):
-    """A use case: points to measure, and a program for each of its modes.
+    """A use case: points to measure, and a program per mode.
 
     Attributes:
-        name: as on the command line.
-        title: as above tables and pictures.
-        meaning: what the figure is, in a line.
+        name: its name on the command line.
+        title: its title above tables and pictures.
+        meaning: the meaning of the figure in a line.
         modes: the parts that can do the work, in the order of tables.
-        axis: the parameter that a table has a line for, and a picture its horizontal axis.
-        figure: the figure of tables and pictures: `LATENCY`, `BANDWIDTH` or one of its own.
+        axis: the parameter of a table's lines, and of a picture's horizontal axis.
+        figure: the figure of tables and pictures: `LATENCY`, `BANDWIDTH` or its own.
         sources: the handlers in the library that a mode runs.
     """
 
@@ -171,41 +171,41 @@ class UseCase(ABC):
         """Run one point and check its result.
 
         Raises:
-            RunError: where a byte is wrong; see `require_equal`.
+            RunError: a byte is wrong; see `require_equal`.
         """
 
     def source(self, mode: str) -> str | None:
-        """The handlers in the library that a mode runs, where it runs any: those of `sources`."""
+        """The handlers in the library that a mode runs, if any: those of `sources`."""
         return self.sources.get(mode)
 
     def check(self, card: Card, mode: str, point: Point) -> None:  # noqa: B027, most have nothing to refuse
         """Refuse a point that this card cannot do in this mode; called for all points before anything runs.
 
         Raises:
-            InputError: with what to write instead.
+            InputError: with the correction.
         """
 
     def needs(self, _card: Card, _mode: str, _point: Point) -> Mapping[str, int]:
-        """The most of each limited resource that a node takes, by its key, as in `{"limits.match_entries": 5}`.
+        """The maximum of each limited resource that a node takes, by its key, as in `{"limits.match_entries": 5}`.
 
         Sizes are in bytes. Cards that have less are refused before anything runs.
         """
         return {}
 
     def nodes(self, point: Point) -> int:
-        """How many nodes a point takes."""
+        """Number of nodes of a point."""
         return int(point.get("nodes", 2))
 
     def payload_bytes(self, _point: Point) -> int | None:
-        """The bytes whose bandwidth is a figure, where it is one."""
+        """The bytes of the bandwidth figure, if there is one."""
         return None
 
     def incomplete(self, _row: Mapping[str, Any]) -> str | None:
-        """The requests that the runs of a row did not do though every byte was right; None where they did all."""
+        """The requests that a row's runs did not complete, though every byte was right; None for a complete row."""
         return None
 
     def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
-        """Notes for the user on a sweep on this card, beside its result."""
+        """Notes for the user on a sweep on this card, besides its result."""
         return ()
 
 
@@ -213,12 +213,12 @@ _PIECE = 1 << 24
 
 
 def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str) -> None:
-    """Compare what a run left with what a plain computation gives, byte for byte.
+    """Compare the result of a run with that of a plain computation, byte for byte.
 
     Args:
-        found: what the run left.
-        expected: what it should have left, of the same type and length.
-        what: the place where it was found, for the message, as in `rank 3 received`.
+        found: the result of the run.
+        expected: the expected result, of the same type and length.
+        what: its place, for the message, as in `rank 3 received`.
 
     Raises:
         RunError: with the first wrong byte.
@@ -228,7 +228,7 @@ def require_equal(found: npt.NDArray[Any], expected: npt.NDArray[Any], what: str
     left, right = found.view(np.uint8), expected.view(np.uint8)
     if left.shape != right.shape:
         raise RunError(f"{what} {left.size} bytes instead of {right.size}")
-    # Piece by piece: a comparison takes as many bytes as it compares.
+    # In pieces: a comparison takes as much memory as the compared bytes.
     if all(np.array_equal(left[at : at + _PIECE], right[at : at + _PIECE]) for at in range(0, left.size, _PIECE)):
         return
     wrong = np.flatnonzero(left != right)

@@ -1,4 +1,4 @@
-"""Strided and scattered receive: the blocks of a message go to places of their own in host memory.
+"""Strided and scattered receive: the blocks of a message go to separate places in host memory.
 
 | mode | the blocks are scattered by |
 |---|---|
@@ -6,7 +6,7 @@
 | `spin` | payload handlers, which write every piece of a packet where it belongs |
 
 The layouts are `vector`, blocks of one length that begin twice that length apart, and `list`, blocks of random lengths
-at random distances, which lie in HPU memory as a list of offsets. The time runs from the sender's post until the
+at random distances. A `list` is in HPU memory as a list of offsets. The time is from the sender's post until the
 receiving program knows that every block is in place.
 """
 
@@ -34,16 +34,17 @@ LAYOUTS = ("vector", "list")
 _LARGEST = 1 << 30
 """The layout is twice as long, and handlers count bytes in 32 bits."""
 _MOST_BLOCKS = 1 << 22
-"""As many as bytes of a message of 4 MiB."""
+"""The number of bytes of a message of 4 MiB."""
 _LONG_BLOCK, _TOGETHER = 256, 1 << 14
-"""Shorter blocks are put in their places so many at a time."""
+"""Shorter blocks are placed in groups of this many bytes."""
 _UNTOUCHED = 0xA5
-"""The bytes between the blocks, which must be there afterwards."""
+"""The bytes between the blocks, which must be unchanged afterwards."""
 _BLOCK_CYCLES = 8
-"""Cycles of a CPU core for a block beside its bytes; assumed: the loop loads or computes an offset and a length, calls
-a copy, and ends on a branch, some 16 instructions at 2 a cycle."""
+"""Cycles of a CPU core per block besides its bytes. Assumed: the loop loads or computes an offset and a length, calls a
+copy, and ends on a branch, some 16 instructions at 2 per cycle.
+"""
 _COPIED_A_CYCLE = 16
-"""Bytes that a core copies in a cycle; assumed: a load and a store of 128 bits."""
+"""Bytes that a core copies per cycle; assumed: a load and a store of 128 bits."""
 
 
 _DEFAULT_BLOCKS = [16 << power for power in range(15)]
@@ -53,10 +54,10 @@ _DEFAULT_LIST = 1 << 19
 
 
 def default_blocks(size: int, layout: str) -> list[int]:
-    """Lengths of blocks to measure where none are named: those of 16 B to 256 KiB, doubling, that divide the message.
+    """Default lengths of blocks: those of 16 B to 256 KiB, doubling, that divide the message.
 
-    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. The whole message is one block where
-    there is no other.
+    There are at most 4 Mi blocks, and the list of a `list` has at most 512 KiB. Without any, the whole message is one
+    block.
     """
     fitting = [
         block
@@ -69,13 +70,13 @@ def default_blocks(size: int, layout: str) -> list[int]:
 
 
 def _list_bytes(blocks: int) -> int:
-    """Bytes of HPU memory that a list of blocks takes."""
+    """Bytes of HPU memory for a list of blocks."""
     return 8 * (blocks + 2)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the blocks of a message go.
+    """The places of a message's blocks.
 
     Attributes:
         lengths: of the blocks, in bytes, in the order of the message.
@@ -100,7 +101,7 @@ class Layout:
             for start, end, place in zip(starts.tolist(), ends.tolist(), self.places.tolist(), strict=True):
                 memory[place : place + end - start] = message[start:end]
             return
-        # Blocks of a few bytes together, by the place of every byte; not all at once, since such a place has 8 bytes.
+        # Blocks of a few bytes together, by the place of every byte. Not all at once, since such a place has 8 bytes.
         for first in range(0, len(ends), _TOGETHER):
             some = slice(first, first + _TOGETHER)
             begin, end = int(starts[some][0]), int(ends[some][-1])
@@ -122,7 +123,7 @@ class Layout:
 
 
 def layout_of(name: str, size: int, block: int, rng: np.random.Generator) -> Layout:
-    """The layout of a message of `size` bytes in blocks of `block`, or of that on average."""
+    """The layout of a message of `size` bytes in blocks of `block` bytes, exactly or on average."""
     import numpy as np
 
     count = size // block
@@ -141,7 +142,7 @@ class Datatype(UseCase):
         given: the arguments of `DatatypeOptions`.
 
     Raises:
-        InputError: a size, block or layout that cannot be.
+        InputError: an invalid size, block or layout.
     """
 
     name: ClassVar[str] = "datatype"
@@ -197,7 +198,7 @@ class Datatype(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """One portal table entry beside the first, and room for the blocks and what is between them.
+        """One portal table entry besides the first, and room for the blocks and the gaps between them.
 
         The gaps of a `list` are random, up to two mean lengths of a block. The CPU has the message in memory as well.
         """
@@ -206,7 +207,7 @@ class Datatype(UseCase):
         return {"limits.portal_table": 2, "host.memory": size + gaps + (size if mode == "rdma" else 0)}
 
     def run(self, trial: Trial) -> Outcome:
-        """Scatter random bytes, and compare with numpy, what lies between the blocks included."""
+        """Scatter random bytes, and compare with numpy, including the bytes between the blocks."""
         import numpy as np
 
         point, rng = trial.point, trial.rng()

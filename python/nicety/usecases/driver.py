@@ -49,25 +49,25 @@ def run_usecase(
         case: the use case with its sweep, such as `nicety.usecases.Broadcast(nodes=[2, 4], sizes=[8])`.
         handlers: the user's own handlers in C, instead of the library's.
         cc: a compiler to use instead of the one in the `ziglang` package.
-        allow_failures: failures of handlers that are part of the experiment, as for `Cluster.run`; the report's
-            `failures` has them.
+        allow_failures: failures of handlers that are part of the experiment; see `Cluster.run`. The report's `failures`
+            lists them.
         trace: a file for a timeline of the first run, to be opened with https://ui.perfetto.dev.
         trace_scale: the tick of the timeline, a nanosecond or a picosecond.
-        note: called with what a user should know of the sweep beside its result.
+        note: called with notes for the user on the sweep, besides its result.
         progress: called with the number of rows done, and the total.
         given: the arguments of `UseCaseOptions`.
 
     Raises:
-        InputError: a card, mode, point, override or handler that does not exist or cannot be, before anything runs.
-        HandlerFailure: a handler failed that is not allowed to.
-        RunError: the run failed: a deadlock, a trap in a handler, a wrong byte in a result.
+        InputError: a card, mode, point, override or handler that does not exist or is invalid, before anything runs.
+        HandlerFailure: a handler failed that may not.
+        RunError: the run failed: a deadlock, a trap in a handler, or a wrong byte in a result.
     """
     requested = asked(UseCaseOptions, given)
     nics, modes, iterations, overrides = (requested[name] for name in ("nics", "modes", "iterations", "overrides"))
     topology, noise, seed = (requested[name] for name in ("topology", "noise", "seed"))
     network = {name: requested[name] for name in ("faults", "flow_control") if requested[name] is not None}
     count = max(1, iterations)
-    # Each iteration has a seed of its own.
+    # Each iteration has its own seed.
     seed = whole(seed, "seed", U64 - count)
     overrides = overrides or []
     cards = _cards(nics, overrides)
@@ -122,12 +122,12 @@ def _incomplete(case: UseCase, parameters: Sequence[str], rows: Sequence[Mapping
 
 
 def incomplete_text(row: Incomplete) -> str:
-    """The requests that were not done, in a line with their row."""
+    """The requests that were not completed, in a line with their row."""
     return f"{_place(row['nic'], row['mode'], row['point'])}: {row['text']}"
 
 
 def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int, options: Mapping[str, Any]) -> None:
-    """Refuse what cannot be, before anything runs."""
+    """Refuse invalid requests before anything runs."""
     points = case.points()
     for card in cards:
         for mode in modes:
@@ -136,7 +136,7 @@ def _check(case: UseCase, cards: Sequence[Card], modes: Sequence[str], seed: int
                     case.check(card, mode, point)
                     _check_limits(card, case.needs(card, mode, point))
         for nodes in sorted({case.nodes(point) for point in points}):
-            # Whether there can be such a cluster.
+            # Whether such a cluster is valid.
             cluster_of(nodes, card, seed, options)
 
 
@@ -153,7 +153,7 @@ _LIMITED = {
 
 
 def _check_limits(card: Card, needs: Mapping[str, int]) -> None:
-    """Refuse a card that has less than a node takes."""
+    """Refuse a card with fewer resources than a node takes."""
     for key, needed in needs.items():
         size = key == "host.memory"
         available = card.size_bytes(key) if size else card.count(key)
@@ -180,7 +180,7 @@ class _Sweep:
     def rows(
         self, measured: Sequence[tuple[Card, str, Point]], progress: Callable[[int, int], None] | None
     ) -> list[dict[str, Any]]:
-        """A row for each card, mode and point."""
+        """A row per card, mode and point."""
         rows: list[dict[str, Any]] = []
         if progress is not None:
             progress(0, len(measured))
@@ -202,7 +202,7 @@ class _Sweep:
             ]
 
     def run(self, card: Card, mode: str, point: Point, iteration: int, *, recorded: bool) -> _Measured:
-        """One run, recorded where a timeline of it is wanted."""
+        """One run, recorded if its timeline is requested."""
         options = dict(self.options)
         if recorded and self.trace is not None:
             options["recording"] = "everything"
@@ -211,13 +211,13 @@ class _Sweep:
             outcome = self.case.run(trial)
         except Exception as error:
             notes = trial.fault_notes
-            # The network's own errors have them, and wrong input is no fault of theirs.
+            # The network's own errors include them, and wrong input is not caused by them.
             told = any(words in str(error) for words in (notes.strip(), "not delivered"))
             if not notes or isinstance(error, InputError) or told:
                 raise
             if isinstance(error, RunError):
                 raise retold(error, f"{error}{notes}") from error
-            # Bytes that are no request and no reply of this use case's: its programs take them for what they are not.
+            # These bytes are no request and no reply of this use case: its programs misinterpret them.
             raise RunError(f"a program cannot go on with what it received ({_named(error)}){notes}") from error
         at = {"nic": card.name, "mode": mode, **point}
         self.failures.extend({**at, **asdict(failure)} for failure in outcome.run.failures)
@@ -264,7 +264,7 @@ def _modes(case: UseCase, modes: Sequence[str] | None, handlers: Place | None) -
 def _compile(
     case: UseCase, cards: Sequence[Card], modes: Sequence[str], handlers: Place | None, cc: str | None
 ) -> tuple[dict[str, Any], dict[str, Handlers]]:
-    """Compile what the modes run, for every card: what a report says of it, and the handlers by mode."""
+    """Compile the programs of the modes for every card. Return the manifest entries, and the handlers by mode."""
     said: dict[str, Any] = {}
     programs = {}
     for mode in modes:
@@ -295,7 +295,7 @@ def _named(error: Exception) -> str:
 
 @contextmanager
 def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
-    """Says at which point something went wrong."""
+    """Name the point in errors."""
     place = _place(card.name, mode, point)
     try:
         yield
@@ -309,7 +309,7 @@ def _at(card: Card, mode: str, point: Point) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Measured:
-    """The figures that are kept of a run."""
+    """The kept figures of a run."""
 
     time_ps: int
     read_bytes: int
@@ -358,7 +358,7 @@ def _row(case: UseCase, card: Card, mode: str, point: Point, outcomes: Sequence[
 
 
 def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
-    """Effects of faults, of full buffers and pauses, and of the cards' transports, where the network has any."""
+    """Effects of faults, of full buffers and pauses, and of the cards' transports, if the network has any."""
     if not outcomes[0].links and not outcomes[0].ports:
         return {}
     links = [_sum(found) for found in zip(*(outcome.links for outcome in outcomes), strict=True)]
@@ -368,19 +368,19 @@ def _network(outcomes: Sequence[_Measured]) -> dict[str, Any]:
 
 
 def _port(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Counts of the same port in several runs, added up; the most bytes at once are those of all of them."""
+    """Summed counts of the same port in several runs. The peak occupancy is the maximum of all of them."""
     added = ("dropped_packets", "dropped_bytes", "pauses_sent", "pauses_received", "paused_ps")
     most = max(each["peak_bytes"] for each in found)
     return {**found[0], "peak_bytes": most, **{name: sum(each[name] for each in found) for name in added}}
 
 
 def _sum(found: Sequence[Mapping[str, Any]], key: str = "link") -> dict[str, Any]:
-    """Counts of the same link or card in several runs, added up."""
+    """Summed counts of the same link or card in several runs."""
     return {name: value if name == key else sum(each[name] for each in found) for name, value in found[0].items()}
 
 
 def _mean(values: Iterator[int]) -> int | float:
-    """The mean, a whole number where it is one."""
+    """The mean, as a whole number if it is one."""
     found = list(values)
     mean, rest = divmod(sum(found), len(found))
     return sum(found) / len(found) if rest else mean

@@ -11,9 +11,9 @@
 | `update` | other values for keys that it has inserted before, drawn with replacement |
 | `lookup` | keys, half of which were never inserted |
 
-A key is in the first bucket from that of its hash on that was free for it. Each client has one request at a time in
-flight; all insert, and then all do what is measured, where that is another operation. The time is a client's from its
-post until it has noticed the reply. A key for which the table has no bucket is refused, and counted.
+A key is in the first bucket, from that of its hash on, that was free for it. Each client has one request in flight. All
+clients insert, and then all do the measured operation, if it is another one. The time is from a client's post until it
+has noticed the reply. A key without a bucket is refused, and counted.
 """
 
 from __future__ import annotations
@@ -42,18 +42,16 @@ _PT = 1
 _SERVER = 0
 _WORD = 8
 _EVENTS = 4
-"""Of a client's queue."""
+"""Events of a client's queue."""
 _LARGEST_TABLE = 1 << 31
 """Handlers count bytes in 32 bits."""
 _MOST_REQUESTS, _MOST_CLIENTS = 100_000, 1024
 _BUCKETS_A_KEY = 4
-"""Of a table whose buckets are not named: it stays three quarters empty, and few keys meet in a bucket."""
+"""Buckets per key of a table without a named size: it stays three quarters empty, and few keys meet in a bucket."""
 _HASH_CYCLES = 4
-"""Cycles of a CPU core for a byte of a key in FNV-1a; assumed: an XOR and a multiplication, which wait for each
-other."""
+"""Cycles of a CPU core per byte of a key in FNV-1a; assumed: a dependent XOR and multiplication."""
 _PROBE_CYCLES = 8
-"""Cycles of a CPU core for a bucket that is in its cache; assumed: a load, two comparisons, and a branch that is
-guessed right."""
+"""Cycles of a CPU core per bucket in its cache; assumed: a load, two comparisons, and a correctly predicted branch."""
 
 
 class Message(IntEnum):
@@ -88,10 +86,10 @@ def hash_of(key: bytes) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """The hash table, as a plain computation keeps it.
+    """The hash table of a plain computation.
 
     Attributes:
-        memory: its buckets: a word with the key's hash, the key, and the value each.
+        memory: its buckets: each has a word with the key's hash, the key, and the value.
         key_bytes: of a key.
         value_bytes: of a value.
     """
@@ -107,12 +105,12 @@ class Table:
 
     @property
     def buckets(self) -> int:
-        """How many there are."""
+        """Number of buckets."""
         return len(self.memory) // self.bucket_bytes
 
     @property
     def used(self) -> int:
-        """How many buckets are taken."""
+        """Number of used buckets."""
         words = self.memory.reshape(self.buckets, self.bucket_bytes)[:, :_WORD]
         return int(words.any(axis=1).sum())
 
@@ -129,7 +127,7 @@ class Table:
         return self._part(bucket, _WORD + self.key_bytes, self.value_bytes)
 
     def find(self, key: bytes) -> tuple[list[int], bool]:
-        """The buckets that are looked at, and whether the last of them has the key."""
+        """The probed buckets, and whether the last of them has the key."""
         hashed, probed = hash_of(key), []
         for step in range(self.buckets):
             bucket = (hashed + step) % self.buckets
@@ -142,7 +140,7 @@ class Table:
         return probed, False
 
     def insert(self, key: bytes, value: bytes) -> tuple[Answer, list[int]]:
-        """Insert a key with a value, or give it another value; say which buckets were looked at."""
+        """Insert a key with a value, or change its value; return the probed buckets as well."""
         import numpy as np
 
         probed, found = self.find(key)
@@ -165,7 +163,7 @@ class KeyValue(UseCase):
         given: the arguments of `KeyValueOptions`.
 
     Raises:
-        InputError: what such a store cannot have.
+        InputError: an invalid store.
     """
 
     name: ClassVar[str] = "kv"
@@ -214,7 +212,7 @@ class KeyValue(UseCase):
         return int(point["clients"]) + 1
 
     def check(self, card: Card, mode: str, point: Point) -> None:
-        """Refuse a request that is no single packet, and a card without room for a bucket on each processor."""
+        """Refuse a request that is no single packet, and a card without room for a bucket per processor."""
         request = point["key_bytes"] + point["value_bytes"]
         if mode == "spin" and request > card.packet_bytes:
             raise InputError(
@@ -226,7 +224,7 @@ class KeyValue(UseCase):
             raise InputError(f"handlers keep {needed} bytes in HPU memory, and the card has {memory}; set hpu.memory")
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """Of the server: its table, and room for requests; with a CPU, a match entry for each client."""
+        """For the server: its table, and room for requests; with a CPU, a match entry per client."""
         clients, request = point["clients"], point["key_bytes"] + point["value_bytes"]
         server, client = point["buckets"] * (_WORD + request), request + point["value_bytes"]
         needs = {"limits.portal_table": _PT + 1, "limits.event_queues": 2}
@@ -240,7 +238,7 @@ class KeyValue(UseCase):
         }
 
     def incomplete(self, row: Mapping[str, Any]) -> str | None:
-        """Say how many requests were refused."""
+        """Report the number of refused requests."""
         if not row["refused"]:
             return None
         keys = row["clients"] * row["requests"]
@@ -250,7 +248,7 @@ class KeyValue(UseCase):
         )
 
     def run(self, trial: Trial) -> Outcome:
-        """Insert and do what is measured; compare the table that is left, and every reply, with a dict."""
+        """Insert and do the measured operation; compare the final table, and every reply, with a dict."""
         import numpy as np
 
         point = trial.point
@@ -284,10 +282,10 @@ class KeyValue(UseCase):
 
 
 def _compare(left: Table, kept: dict[bytes, bytes], *, full: bool) -> None:
-    """Compare a table with what clients were told that it keeps.
+    """Compare a table with its contents according to the clients' replies.
 
     Raises:
-        RunError: with what is wrong.
+        RunError: with the difference.
     """
     used = left.used
     if used != len(kept):
@@ -313,7 +311,7 @@ class _Requests:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A client's results: what the table keeps for it, and each request's begin and end, by operation."""
+    """A client's results: the contents of the table for it, and each request's begin and end, by operation."""
 
     kept: dict[bytes, bytes]
     times: dict[str, list[tuple[int, int]]]
@@ -328,15 +326,15 @@ class _Store:
         self.refused = 0
 
     def requests(self, client: int) -> _Requests:
-        """Draw a client's requests, half of the lookups of keys that are never inserted.
+        """Draw a client's requests. Half of the lookups are of keys that are never inserted.
 
-        Keys are the client's own, and no two are equal.
+        Keys are the client's own, and all differ.
         """
         import numpy as np
 
         count, key, value = (self.point[name] for name in ("requests", "key_bytes", "value_bytes"))
         rng = np.random.default_rng([self.trial.seed, client])
-        # The client's number keeps its keys apart from others', and a number of the key those from each other.
+        # The client's number makes its keys differ from others', and a key's number makes them differ from each other.
         drawn = rng.integers(0, 256, (2 * count, key), np.uint8)
         numbers = np.arange(2 * count, dtype="<u4") + client * 2 * _MOST_REQUESTS
         drawn[:, :4] = numbers.view(np.uint8).reshape(-1, 4)
@@ -349,7 +347,7 @@ class _Store:
         return _Requests(inserts, list(zip(changed, values[count:], strict=True)), [keys[number] for number in chosen])
 
     async def client(self, host: Host) -> _Seen:
-        """Insert, and do what is measured, one request after the other; check every reply against a dict."""
+        """Insert, and do the measured operation, one request after the other; check every reply against a dict."""
         portals = host.portals
         requests, seen = self.requests(host.rank), _Seen({}, {name: [] for name in OPERATIONS})
         out, back = (
@@ -381,13 +379,13 @@ class _Store:
         seen: _Seen,
         operation: str,
     ) -> None:
-        """Have keys stored with their values; count those that are refused."""
+        """Store keys with their values; count the refused ones."""
         for key, value in pairs:
             answer, _ = await self._ask(host, Message.INSERT, key + value, own, seen.times[operation])
             if key in seen.kept:
                 right = [Answer.UPDATED]
             else:
-                # A table that is full stays so: a key that was refused once will be again.
+                # A full table stays full: a key that was refused once is refused again.
                 right = [Answer.INSERTED, Answer.FULL] if operation == "insert" else [Answer.FULL]
             _require(answer, right, key)
             if answer != Answer.FULL:
@@ -403,7 +401,7 @@ class _Store:
         own: tuple[int, int, Buffer, Buffer],
         times: list[tuple[int, int]],
     ) -> tuple[int, bytes]:
-        """Send a request; give the answer and the value that came with it."""
+        """Send a request; return the answer and its value."""
         import numpy as np
 
         md, eq, out, back = own
@@ -415,7 +413,7 @@ class _Store:
         return event.hdr_data, back.array[: event.mlength_bytes].tobytes()
 
     async def server(self, host: Host) -> Buffer:
-        """Have a table, and give it to the card, or keep it with the CPU."""
+        """Make a table, and give it to the card, or keep it with the CPU."""
         portals = host.portals
         key, value, clients = (self.point[name] for name in ("key_bytes", "value_bytes", "clients"))
         table = host.alloc(self.point["buckets"] * (_WORD + key + value))
@@ -424,7 +422,7 @@ class _Store:
             state = _state(self.trial.card, self.point)
             attached = portals.attach(self.trial.handlers, state=state, memory=table)
             options = ["op_put", "event_comm_disable", "event_link_disable"]
-            # Any request: handlers take it out of the packet, and nothing goes to this memory.
+            # For any request: handlers take it out of the packet, and nothing is written to this memory.
             unused = host.alloc(key + value)
             await portals.me_append(unused, pt=_PT, ignore_bits=_ANYTHING, options=options, handlers=attached)
             await host.barrier()

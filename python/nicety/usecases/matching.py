@@ -1,4 +1,4 @@
-"""Message matching: finding the receive of a message, and fetching the bytes of a long one.
+"""Message matching: the search for a message's receive, and the transfer of a long message's bytes.
 
 | mode | messages are matched, and the gets of long ones posted, by |
 |---|---|
@@ -10,10 +10,9 @@
 | `expected` | the receive is posted before the message is sent |
 | `unexpected` | the message, or its request, comes before the receive is posted; then the CPU helps in both modes |
 
-The time runs from the send, or from posting the receive where that comes later, until the receiver knows that it has
-every byte. The overlap is that of the OSU micro-benchmarks: the receiver computes for as long as the transfer takes by
-itself, between posting its receive and waiting for it; of the transfer's time, the share is hidden that does not come
-on top.
+The time is from the send, or from the post of the receive if that is later, until the receiver knows that it has every
+byte. The overlap is that of the OSU micro-benchmarks: between posting its receive and waiting for it, the receiver
+computes for the time of a lone transfer. The hidden share of the transfer's time is the part that does not add to this.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Matching(UseCase):
         given: the arguments of `MatchingOptions`.
 
     Raises:
-        InputError: a size or an arrival that cannot be.
+        InputError: an invalid size or arrival.
     """
 
     name: ClassVar[str] = "matching"
@@ -82,7 +81,7 @@ class Matching(UseCase):
         return int(point["size_bytes"])
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """A queue beside the host's own, an entry for early messages, and one for the receive or the sender's bytes."""
+        """A second queue, an entry for early messages, and one for the receive or the sender's bytes."""
         size, eager = point["size_bytes"], point["eager_bytes"]
         both = mode == "spin" or size > eager
         return {
@@ -90,13 +89,13 @@ class Matching(UseCase):
             "limits.event_queues": 2,
             "limits.event_queue_depth": EVENTS,
             "limits.match_entries": 2 if both else 1,
-            # Of the receive, and of a get that the CPU has to post.
+            # Counters of the receive, and of a get that the CPU must post.
             "limits.counters": 2 if mode == "spin" and size > eager and point["arrival"] == "unexpected" else 1,
             "host.memory": size + min(size, eager),
         }
 
     def run(self, trial: Trial) -> Outcome:
-        """Send random bytes, and compare what is received; then once more, with computing meanwhile."""
+        """Send random bytes, and compare the received ones; then again, with concurrent computation."""
         run, time_ps = _transfer(trial, 0)
         if not self._overlap:
             return Outcome(run, time_ps)
@@ -111,7 +110,7 @@ class Overlap(Matching):
     figure: ClassVar[Figure] = Figure("overlap_ratio", "Overlap")
 
     def notes(self, _card: Card, _modes: Sequence[str]) -> Sequence[str]:
-        """Say why there is no overlap where the message is there already."""
+        """Explain that there is no overlap if the message is there already."""
         for point in self.points():
             if point["arrival"] == "unexpected" and point["size_bytes"] <= (eager := point["eager_bytes"]):
                 return [
@@ -126,7 +125,7 @@ class Overlap(Matching):
 
 
 def overlap_ratio(alone_ps: int, together_ps: int) -> float:
-    """The share of a transfer that computing for `alone_ps` hides, where both together take `together_ps`."""
+    """The share of a transfer hidden by a computation of `alone_ps`, if both together take `together_ps`."""
     return min(1.0, max(0.0, 1 - (together_ps - alone_ps) / alone_ps))
 
 
@@ -143,7 +142,7 @@ async def messenger(host: Host, trial: Trial, *, eager_bytes: int, unexpected_by
 
 
 def _transfer(trial: Trial, compute_ps: int) -> tuple[Run, int]:
-    """One message, with the receiver computing meanwhile; give the run, and how long it took."""
+    """Send one message with concurrent computation at the receiver; return the run, and its duration."""
     point = trial.point
     size, eager, expected = point["size_bytes"], point["eager_bytes"], point["arrival"] == "expected"
     content = trial.rng().integers(0, 256, size, "uint8")
@@ -170,7 +169,7 @@ def _transfer(trial: Trial, compute_ps: int) -> tuple[Run, int]:
         else:
             await host.barrier()
             await host.barrier()
-            # A barrier may be faster than a message: wait for some more microseconds, and a nanosecond for each byte.
+            # A barrier may be faster than a message: wait for some more microseconds, and a nanosecond per byte.
             await host.compute(ns=10_000 + min(size, eager))
             begun = host.now_ps
             receive = await messages.receive(back, source=ANY, tag=ANY)

@@ -1,8 +1,8 @@
-"""Messages with tags between hosts, as MPI has them: matched by the receiving CPU, or on the card by handlers.
+"""Messages with tags between hosts, as in MPI: matched by the receiving CPU, or on the card by handlers.
 
-A message up to a threshold goes at once (eager). Of a longer one only a request goes; the receiver gets the bytes when
-the request has matched a receive (rendezvous). Receives match in the order in which they were posted, and messages of
-one sender in the order in which they were sent.
+A message up to a threshold is sent at once (eager). For a longer one only a request is sent, and the receiver gets the
+bytes when the request has matched a receive (rendezvous). Receives match in the order in which they were posted, and
+messages of one sender in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SILENT = ["event_link_disable", "event_unlink_disable"]
 ANY = None
 """Any source, or any tag."""
 EVENTS = 4096
-"""Of a messenger's queue."""
+"""Events of a messenger's queue."""
 
 
 @dataclass(eq=False)
@@ -32,13 +32,13 @@ class Receive:
     """A receive that was posted.
 
     Attributes:
-        buffer: where the bytes go.
+        buffer: the target of the bytes.
         wanted_source: whose message.
-        wanted_tag: of which tag.
+        wanted_tag: the requested tag.
         source: the sender, once it has matched.
         tag: the message's tag, once it has matched.
         length_bytes: the message's length, once it has matched.
-        getting: the counter of the get that brings the bytes, where there is one.
+        getting: the counter of the get that fetches the bytes, if any.
         complete: whether all bytes are there.
     """
 
@@ -56,7 +56,7 @@ class Receive:
         return self.wanted_source in (ANY, event.initiator) and self.wanted_tag in (ANY, event.match_bits)
 
     def matched(self, event: Event) -> None:
-        """Keep whose message it is; raises where it is too long."""
+        """Record the message's source; raises if the message is too long."""
         self.source, self.tag = event.initiator, event.match_bits
         self.length_bytes = event.hdr_data & _TAGS if event.hdr_data else event.rlength_bytes
         if not event.ok or self.length_bytes > len(self.buffer):
@@ -68,7 +68,7 @@ class Receive:
 
 @dataclass(frozen=True)
 class Send:
-    """A send that was posted; `served` counts to 1 when the receiver has got bytes that did not go at once."""
+    """A posted send. `served` counts to 1 when the receiver has got bytes that were not sent at once."""
 
     served: int | None
 
@@ -78,8 +78,8 @@ class Messenger(ABC):
 
     Args:
         host: the host.
-        eager_bytes: the longest message that is sent at once.
-        unexpected_bytes: room for such messages that come before their receive.
+        eager_bytes: maximum size of a message that is sent at once.
+        unexpected_bytes: room for such messages that arrive before their receive.
     """
 
     def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int) -> None:
@@ -92,7 +92,7 @@ class Messenger(ABC):
 
     @abstractmethod
     async def set_up(self) -> None:
-        """Be ready for messages; before any is sent."""
+        """Prepare for messages, before any is sent."""
 
     @abstractmethod
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
@@ -100,10 +100,10 @@ class Messenger(ABC):
 
     @abstractmethod
     async def progress(self, event: Event) -> None:
-        """Do what an event asks for."""
+        """Act on an event."""
 
     async def send(self, buffer: Buffer, *, to: int, tag: int) -> Send:
-        """Send a buffer, which must stay as it is until `sent`."""
+        """Send a buffer, which must not change until `sent`."""
         portals, size = self.portals, len(buffer)
         md = portals.md_bind(buffer, options=["event_send_disable"])
         if size <= self.eager_bytes:
@@ -125,7 +125,7 @@ class Messenger(ABC):
         return Send(served)
 
     async def sent(self, send: Send) -> None:
-        """Wait until the receiver has the bytes of a long message; of a short one the card has them."""
+        """Wait until the receiver has the bytes of a long message. The card already has those of a short one."""
         if send.served is not None:
             await self.portals.ct_wait(send.served, 1)
 
@@ -139,7 +139,7 @@ class Messenger(ABC):
                 receive.complete = True
 
     async def get(self, receive: Receive, event: Event) -> None:
-        """Post the get that a request asks for."""
+        """Post the get for a request."""
         done = self.portals.ct_alloc()
         md = self.portals.md_bind(receive.buffer, options=["event_ct_reply"], ct=done)
         await self.portals.get(
@@ -148,7 +148,7 @@ class Messenger(ABC):
         receive.getting = done
 
     async def copy(self, receive: Receive, event: Event) -> None:
-        """Copy a short message that came before its receive."""
+        """Copy a short message that arrived before its receive."""
         at = event.start - self.unexpected.address
         arrived, to = self.unexpected[at : at + event.mlength_bytes], receive.buffer[: event.mlength_bytes]
         if event.mlength_bytes:
@@ -158,10 +158,10 @@ class Messenger(ABC):
 
 
 class CpuMessenger(Messenger):
-    """The CPU matches, while the program is in one of these calls; a short message is copied to where it belongs.
+    """The CPU matches while the program is in one of these calls. A short message is copied to its target.
 
     Args:
-        match_ns: what the CPU needs for looking through a list.
+        match_ns: the CPU time to search a list.
     """
 
     def __init__(self, host: Host, *, eager_bytes: int, unexpected_bytes: int, match_ns: float) -> None:
@@ -171,12 +171,12 @@ class CpuMessenger(Messenger):
         self.early: list[Event] = []
 
     async def set_up(self) -> None:
-        """Have an entry for everything that comes."""
+        """Append an entry for every arriving message."""
         options = ["op_put", "manage_local", *_SILENT]
         await self.portals.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options)
 
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
-        """Post a receive: what has come is looked through first."""
+        """Post a receive. Arrived messages are searched first."""
         while (event := await self.portals.eq_get(self.eq)) is not None:
             await self.progress(event)
         receive = Receive(buffer, source, tag)
@@ -190,7 +190,7 @@ class CpuMessenger(Messenger):
         return receive
 
     async def progress(self, event: Event) -> None:
-        """Match a message with the receives that were posted."""
+        """Match a message with the posted receives."""
         await self.host.compute(ns=self.match_ns)
         for number, receive in enumerate(self.posted):
             if receive.takes(event):
@@ -205,7 +205,7 @@ class CpuMessenger(Messenger):
 
 
 class CardMessenger(Messenger):
-    """The card matches, and handlers get long messages; the CPU helps only where a message comes before its receive.
+    """The card matches, and handlers get long messages. The CPU helps only if a message arrives before its receive.
 
     Args:
         handlers: attached handlers, of matching.c.
@@ -219,12 +219,12 @@ class CardMessenger(Messenger):
         self.linked: set[int] = set()
 
     async def set_up(self) -> None:
-        """Have an entry on the overflow list for what comes before its receive."""
+        """Append an entry on the overflow list for messages that arrive before their receive."""
         options = ["op_put", "manage_local", "event_comm_disable", *_SILENT]
         await self.portals.me_append(self.unexpected, pt=_PT, ignore_bits=_DATA - 1, options=options, list="overflow")
 
     async def receive(self, buffer: Buffer, *, source: int | None = ANY, tag: int | None = ANY) -> Receive:
-        """Post a receive as a match entry, and see whether its message was there already."""
+        """Post a receive as a match entry, and check whether its message was there already."""
         portals, receive, number = self.portals, Receive(buffer, source, tag), len(self.receives)
         self.receives.append(receive)
         self.counters.append(portals.ct_alloc())
@@ -244,7 +244,7 @@ class CardMessenger(Messenger):
         return receive
 
     async def progress(self, event: Event) -> None:
-        """Take note of a match."""
+        """Record a match."""
         number = event.user_ptr
         receive = self.receives[number]
         if event.kind == "PTL_EVENT_LINK":

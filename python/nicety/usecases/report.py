@@ -1,4 +1,4 @@
-"""Reports of use cases as texts, tables and pictures: what is the axis, and what the figure, they say themselves."""
+"""Reports of use cases as texts, tables and pictures. They name their own axis and figure."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Group = dict[str, Any]
-"""The parameters that are not the axis, and the card."""
+"""The parameters other than the axis, and the card."""
 
 
 class UseCaseReport(TypedDict):
-    """The report of a use case; `nicety bench --json` prints just this.
+    """The report of a use case; `nicety bench --json` prints exactly this.
 
-    A row has `nic`, `mode`, the parameters of its point, `iterations`, the time `latency_ns` (the mean of the
-    iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks), `bandwidth_bytes_per_s` where the use
-    case moves one payload, `host_memory_read_bytes` and `host_memory_written_bytes` (what went through the memories of
-    all hosts, the mean of the iterations), and `verified`: every byte was compared with a plain computation. `axis`,
-    `parameters` and `figure` say which of these make a table. `incomplete` says in which rows not all was done that was
-    asked for, as where a full table refuses keys; with one, the command's status is 1. `failures` is what failed in
-    handlers and was allowed to, as in `Run.failures`, with the point where it did. `failed_points` are those whose run
-    failed, and that have no row.
+    A row has `nic`, `mode`, the parameters of its point, `iterations`, and the time `latency_ns` (the mean of the
+    iterations) with `min_ns`, `p50_ns`, `p99_ns` and `max_ns` (nearest ranks). It has `bandwidth_bytes_per_s` if the
+    use case moves one payload, and `host_memory_read_bytes` and `host_memory_written_bytes` (traffic of all hosts'
+    memories, the mean of the iterations). `verified`: every byte was compared with a plain computation. `axis`,
+    `parameters` and `figure` name those that make a table. `incomplete` has the rows with requests that were not
+    completed, for example if a full table refuses keys; with one, the command's status is 1. `failures` is the allowed
+    failures of handlers, as in `Run.failures`, with their points. `failed_points` are those with a failed run, which
+    have no row.
     """
 
     benchmark: str
@@ -49,7 +49,7 @@ class UseCaseReport(TypedDict):
 
 
 class Incomplete(TypedDict):
-    """A row whose runs did not do all that was asked for, and what they did not do."""
+    """A row with runs that did not complete all requests, and the missing part."""
 
     nic: str
     mode: str
@@ -58,10 +58,10 @@ class Incomplete(TypedDict):
 
 
 def report_text(report: UseCaseReport, *, percentiles: bool = False) -> str:
-    """A report as text: for each card, and each value of what is not the axis, a table with a column for each mode.
+    """A report as text: per card, and per value of the other parameters, a table with a column per mode.
 
-    Below it stands what each mode moved through the memories of all hosts. With `percentiles` each mode has a table of
-    its own, of the times of its iterations.
+    Below it are the bytes that each mode moved through the memories of all hosts. With `percentiles` each mode has its
+    own table of the times of its iterations.
     """
     unit = ", 10^6 B/s" if report["figure"]["name"] == "bandwidth_bytes_per_s" else ""
     lines = [
@@ -93,7 +93,7 @@ def axis_name(axis: str) -> str:
 
 
 def group_title(group: Mapping[str, Any]) -> str:
-    """The card and the parameters beside the axis: `spin-discrete, size 64Ki`; several values of one in a list."""
+    """The card and the other parameters: `spin-discrete, size 64Ki`; several values of one in a list."""
     parts = []
     for name, value in group.items():
         values = value if isinstance(value, list) else [value]
@@ -103,7 +103,7 @@ def group_title(group: Mapping[str, Any]) -> str:
 
 
 def groups(report: UseCaseReport) -> Iterator[tuple[Group, list[dict[str, Any]]]]:
-    """The rows by card and by what is not the axis."""
+    """The rows by card and by the parameters other than the axis."""
     names = ["nic", *(name for name in report["parameters"] if name != report["axis"])]
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in report["rows"]:
@@ -115,7 +115,7 @@ def groups(report: UseCaseReport) -> Iterator[tuple[Group, list[dict[str, Any]]]
 def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
     """The figures, and the bytes through host memory, as tables with their titles; the first row names the columns.
 
-    Where requests were refused, a column says how many.
+    If requests were refused, a column has their number.
     """
     figure = report["figure"]
     cell = lambda row: fixed(row[figure["name"]] / figure["unit"], figure["digits"])  # noqa: E731, short
@@ -129,7 +129,7 @@ def figure_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
 
 
 def _alike(tables: list[tuple[Group, list[list[str]]]]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Tables with their titles; those that are alike are one, where a title can say so."""
+    """Tables with their titles; equal ones are merged if a title can say so."""
     found: list[tuple[list[Group], list[list[str]]]] = []
     for group, grid in tables:
         same = next((groups for groups, other in found if other == grid), None)
@@ -150,7 +150,7 @@ def _traffic(row: Mapping[str, Any]) -> str:
 
 
 def percentile_tables(report: UseCaseReport) -> list[tuple[str, list[list[str]]]]:
-    """The times of the iterations, a table for each card, mode and value of what is not the axis."""
+    """The times of the iterations, a table per card, mode and value of the other parameters."""
     head = [axis_name(report["axis"]), "mean", "min", "p50", "p99", "max"]
     fields = ["latency_ns", "min_ns", "p50_ns", "p99_ns", "max_ns"]
     tables: list[tuple[str, list[list[str]]]] = []
@@ -178,7 +178,7 @@ def _grid(report: UseCaseReport, rows: list[dict[str, Any]], cell: Callable[[dic
 
 
 def _with_refused(grid: list[list[str]], rows: list[dict[str, Any]]) -> list[list[str]]:
-    """A grid with a column behind that of each mode in which requests were refused."""
+    """A grid with a column after each mode in which requests were refused."""
     modes = list(dict.fromkeys(row["mode"] for row in rows))
     for mode in reversed(modes):
         refused = [row.get("refused", 0) for row in rows if row["mode"] == mode]
@@ -191,15 +191,15 @@ def _with_refused(grid: list[list[str]], rows: list[dict[str, Any]]) -> list[lis
     return grid
 
 
-# Most axes beside each other.
+# Maximum number of axes side by side.
 _MOST_BESIDE = 3
 
 
 def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figure:
-    """A use case as a picture: the figure over the parameter that is its axis, a line for each card and mode.
+    """A use case as a picture: the figure over the parameter of its axis, a line per card and mode.
 
-    With `percentiles` the points of a latency have whiskers, as in `report_figure`. Where other parameters have several
-    values, each of them has axes of its own, over the same range.
+    With `percentiles` the points of a latency have whiskers, as in `report_figure`. If other parameters have several
+    values, each value has its own axes, over the same range.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -241,7 +241,7 @@ def usecase_figure(report: UseCaseReport, *, percentiles: bool = False) -> Figur
 
 
 def _usecase_unit(report: UseCaseReport) -> tuple[float, str]:
-    """A unit that makes readable numbers of a use case's figure, and what the axis says of it."""
+    """A readable unit of a use case's figure, and the label of the axis."""
     from nicety.show.axes import GIGABYTES, time_unit
 
     shown = report["figure"]

@@ -1,8 +1,8 @@
 """RAID-5 storage: data servers, a server with the parity of their contents, and a client that writes and reads blocks.
 
-A write changes the parity by the difference between the old contents and the new: the data server XORs them and sends
-the difference to the parity server, which XORs it into the parity and acknowledges; then the data server tells the
-client.
+A write changes the parity by the difference between the old contents and the new. The data server XORs them and sends
+the difference to the parity server. That server XORs it into the parity and acknowledges, and then the data server
+notifies the client.
 
 | mode | a server's work is done by |
 |---|---|
@@ -43,12 +43,13 @@ _CLIENT = 0
 _SOURCES, _LOCKS = 64, 64
 """`STORAGE_SOURCES` and `STORAGE_LOCKS` of storage.h."""
 _EVENTS = 4 * _SOURCES
-"""Of a server's queue."""
+"""Events of a server's queue."""
 _LARGEST = 256 << 20
 _MOST_REQUESTS = 10_000
 _XORED_A_CYCLE = 8
-"""Bytes that a CPU core XORs in a cycle with everything in its cache; assumed: two loads of 128 bits for 16 bytes, and
-one load a cycle."""
+"""Bytes that a CPU core XORs per cycle with everything in its cache; assumed: two loads of 128 bits for 16 bytes, and
+one load per cycle.
+"""
 
 
 class Message(IntEnum):
@@ -63,13 +64,13 @@ class Message(IntEnum):
 
 
 class Storage(UseCase):
-    """Writes to, reads from, and the rebuilding of a data server in a RAID-5 array, for each size.
+    """Writes to, reads from, and the rebuild of a data server in a RAID-5 array, for each size.
 
     Args:
         given: the arguments of `StorageOptions`.
 
     Raises:
-        InputError: what a storage array cannot have.
+        InputError: an invalid storage array.
     """
 
     name: ClassVar[str] = "storage"
@@ -110,13 +111,13 @@ class Storage(UseCase):
         return int(point["servers"]) + 2
 
     def payload_bytes(self, point: Point) -> int:
-        """The block, or the contents that are rebuilt."""
+        """The block, or the rebuilt contents."""
         return int(point["size_bytes"])
 
     def check(self, card: Card, mode: str, point: Point) -> None:
-        """Refuse a card without room for the handlers' locks, and a packet on each processor."""
+        """Refuse a card without room for the handlers' locks, and a packet per processor."""
         needed, memory = len(parity_state(card)), card.size_bytes("hpu.memory")
-        # A server that is rebuilt has both kinds of handlers.
+        # A rebuilt server has both kinds of handlers.
         both = needed + len(data_state(card, 0))
         if mode == "spin" and (both if point["operation"] == "rebuild" else needed) > memory:
             raise InputError(
@@ -125,9 +126,9 @@ class Storage(UseCase):
             )
 
     def needs(self, _card: Card, mode: str, point: Point) -> Mapping[str, int]:
-        """Of a server: its contents, and with a CPU, a match entry and room for each other node; of the client: blocks.
+        """For a server: its contents, and with a CPU, a match entry and room per other node. For the client: blocks.
 
-        Before a server is rebuilt, blocks have random lengths, at most those of its contents.
+        Before a rebuild, blocks have random lengths, at most those of the server's contents.
         """
         size, servers, rebuilt = point["size_bytes"], point["servers"], point["operation"] == "rebuild"
         region = size if rebuilt else 2 * size
@@ -148,7 +149,7 @@ class Storage(UseCase):
         }
 
     def run(self, trial: Trial) -> Outcome:
-        """Run an operation, and compare every server's contents, and what was read, with a plain computation."""
+        """Run an operation, and compare every server's contents, and the bytes read, with a plain computation."""
         plan = _Plan.of(trial)
         array = _Array(trial, plan)
         programs: dict[int, Any] = {_CLIENT: array.client, plan.parity: array.parity_server}
@@ -181,9 +182,9 @@ class _Write:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The initial contents of the servers, and what the client does.
+    """The initial contents of the servers, and the client's operations.
 
-    Writes of a round go to different servers and are in flight together.
+    Writes of a round go to different servers and are in flight concurrently.
     """
 
     operation: str
@@ -227,7 +228,7 @@ class _Plan:
         return _Plan(operation, parity, contents, writes, reads, lost)
 
     def arrivals(self, rank: int) -> tuple[int, int]:
-        """How many messages a server's CPU serves before a server is lost, and afterwards."""
+        """Number of messages that a server's CPU serves before the loss of a server, and afterwards."""
         if rank == self.parity:
             before = sum(map(len, self.writes))
         else:
@@ -246,7 +247,7 @@ class _Array:
         self.times: list[int] = []
 
     async def client(self, host: Host) -> None:
-        """Write or read, and note how long it takes."""
+        """Write or read, and record the duration."""
         portals = host.portals
         plan, finished, done = self.plan, 0, portals.ct_alloc()
         longest = max((len(write.block) for round_ in plan.writes for write in round_), default=0)
@@ -285,7 +286,7 @@ class _Array:
         await host.barrier()
 
     async def data_server(self, host: Host) -> Buffer:
-        """Serve the client; lose the contents, and get them again, where it is this one's turn."""
+        """Serve the client. If it is this server's turn, lose the contents and rebuild them."""
         disk = host.alloc(self.plan.contents.shape[1])
         disk.array[:] = self.plan.contents[host.rank - 1]
         state = data_state(self.trial.card, self.plan.parity)
@@ -295,7 +296,7 @@ class _Array:
         if host.rank != self.plan.lost:
             await self._serve(host, cpu)
             return disk
-        disk.array[:] = 0  # another disk, with nothing on it
+        disk.array[:] = 0  # another disk, empty
         md = host.portals.md_bind(disk, options=_SILENT)
         others = [rank for rank in range(1, self.plan.parity + 1) if rank != host.rank]
         begun = host.now_ps
@@ -318,7 +319,7 @@ class _Array:
         return disk
 
     async def _set_up(self, host: Host, disk: Buffer, role: str, takes: Sequence[int], state: bytes) -> _Cpu | None:
-        """Have handlers take a server's messages, or else give what does so on the CPU."""
+        """Attach handlers for a server's messages, or else return the object that serves them on the CPU."""
         portals = host.portals
         if self.trial.handlers is None:
             return await _Cpu.of(host, disk, self.plan.parity)
@@ -329,7 +330,7 @@ class _Array:
         return None
 
     async def _blocks_are_merged(self, host: Host, disk: Buffer) -> int | None:
-        """Have handlers XOR blocks into the disk, as they do with the parity; give the counter of blocks."""
+        """Attach handlers that XOR blocks into the disk, as for the parity; return the counter of blocks."""
         portals = host.portals
         if self.trial.handlers is None:
             return None
@@ -341,7 +342,7 @@ class _Array:
         return arrived
 
     async def _serve(self, host: Host, cpu: _Cpu | None, *, wait_for_client: bool = False) -> None:
-        """Serve what comes while the client is busy, or while a server is rebuilt; cards do so by themselves."""
+        """Serve arriving messages while the client is busy, or while a server is rebuilt. Cards do so by themselves."""
         before, afterwards = self.plan.arrivals(host.rank)
         if wait_for_client:
             await host.barrier()
@@ -358,9 +359,9 @@ _COUNTED = [*_QUIET, "event_ct_comm"]
 
 @dataclass(frozen=True)
 class _Cpu:
-    """A server's CPU where there are no handlers.
+    """A server's CPU, for modes without handlers.
 
-    Arriving bytes go to a place of their own for each sender, since the old contents are needed too.
+    Arriving bytes go to a separate place per sender, since the old contents are needed too.
     """
 
     host: Host
@@ -374,7 +375,7 @@ class _Cpu:
 
     @staticmethod
     async def of(host: Host, disk: Buffer, parity: int) -> _Cpu:
-        """Have entries for messages of all other ranks."""
+        """Append entries for messages of all other ranks."""
         portals = host.portals
         eq, changes = portals.eq_alloc(_EVENTS), host.alloc(len(disk))
         portals.pt_alloc(pt=_PT, eq=eq)
@@ -386,7 +387,7 @@ class _Cpu:
         return _Cpu(host, eq, parity, disk, disk_md, changes, changes_md, arrived)
 
     async def serve(self, messages: int) -> None:
-        """Serve so many messages."""
+        """Serve `messages` messages."""
         host = self.host
         for _ in range(messages):
             event = await host.portals.eq_wait(self.eq)
@@ -407,7 +408,7 @@ class _Cpu:
                     await self._xor(new, self.disk)
 
     async def _put(self, to: int, what: Message, part: tuple[int, int, int] | None = None, word: int = 0) -> None:
-        """Post a message of a descriptor's bytes from an offset on, or without any."""
+        """Post a message of a descriptor's bytes at an offset, or without any."""
         md, offset, length = part or (self.disk_md, 0, 0)
         await self.host.portals.put(md, length, to=to, pt=_PT, match_bits=what, local_offset=offset, hdr_data=word)
 
@@ -434,7 +435,7 @@ def _role(handlers: Handlers, role: str) -> Handlers:
 
 
 def _room(card: Card) -> tuple[int, bytes]:
-    """The length of a packet, as handlers keep it, and room for one on each processor."""
+    """The length of a packet, as handlers store it, and room for one per processor."""
     packet = -(-card.packet_bytes // 16) * 16
     return packet, bytes(packet * card.count("hpu.cores"))
 

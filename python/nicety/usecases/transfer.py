@@ -1,4 +1,4 @@
-"""One message from rank 0 to rank 1, which does something with it: what several use cases are made of."""
+"""One message from rank 0 to rank 1, which processes it: the common part of several use cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PT = 1
 
 
 async def arrival(host: Host, into: Buffer, handlers: int | None = None) -> None:
-    """Have a match entry for the message, meet the sender, and wait until the message is there, handlers and all."""
+    """Append a match entry, meet the sender, and wait until the message and its handlers are complete."""
     portals = host.portals
     arrived = portals.ct_alloc()
     options = ["op_put", "use_once", "event_comm_disable", "event_link_disable", "event_ct_comm"]
@@ -28,7 +28,7 @@ async def arrival(host: Host, into: Buffer, handlers: int | None = None) -> None
 def transfer(
     trial: Trial, content: npt.NDArray[Any], receiver: Callable[[Host], Awaitable[Buffer]]
 ) -> tuple[Outcome, Buffer]:
-    """Run it; give the time from the sender's post until the receiver is done, and the buffer that it gives."""
+    """Run it; return the time from the sender's post until the receiver is done, and the receiver's buffer."""
 
     async def sender(host: Host) -> int:
         portals = host.portals

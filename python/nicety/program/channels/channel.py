@@ -174,7 +174,7 @@ class Channel:
         """Close the channel. A process that waits at its end is notified.
 
         Raises:
-            RunError: where it is not open, or a thread is in a call on it.
+            RunError: it is not open, or a thread is in a call on it.
         """
         return self._calls.close(self._number)
 

@@ -8,7 +8,7 @@
         process = host.channels.start(worker, "worker", microengine=0, context=0, args=(table.address, 1024))
         return await process.finished()
 
-Starting processes and reading or writing the card's memories is set-up and takes no virtual time.
+The start of processes and accesses to the card's memories are set-up, and take no virtual time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MemoryName = Literal["cls", "ctm", "imem", "emem"]
 
 
 class Process:
-    """A process that was started, by `host.channels.start`."""
+    """A process started by `host.channels.start`."""
 
     def __init__(
         self, calls: _native.ProcessCalls, rank: int, number: int, name: str, microengine: int, context: int
@@ -42,11 +42,11 @@ class Process:
         self.context = context
 
     def finished(self) -> Awaitable[int]:
-        """Wait for its end: what its function returned, as a word from 0 to 2^32 - 1.
+        """Wait for its end: the return value of its function, a word from 0 to 2^32 - 1.
 
         Raises:
-            HandlerTrap: where it was stopped; the text says for what, and at which line.
-            RunError: where another process was started in its place since.
+            HandlerTrap: it was stopped; the text has the reason and the line.
+            RunError: another process was started in its place since.
         """
         return self._calls.finished(self._number)
 
@@ -55,7 +55,7 @@ class Process:
 
 
 class CardMemory:
-    """A part of a memory of the card, made by `host.channels.card_memory`. Reading and writing take no virtual time."""
+    """A part of a memory of the card, made by `host.channels.card_memory`. Reads and writes take no virtual time."""
 
     def __init__(self, calls: _native.ProcessCalls, rank: int, part: tuple[str, int, int, int], address: int) -> None:
         self._calls = calls
@@ -65,7 +65,7 @@ class CardMemory:
 
     @property
     def address(self) -> int:
-        """The first byte's address, under which processes see it."""
+        """The first byte's address, as processes use it."""
         return self._address
 
     def __len__(self) -> int:
@@ -73,14 +73,14 @@ class CardMemory:
         return self._part[3]
 
     def read(self) -> bytes:
-        """The bytes as they are now."""
+        """The current bytes."""
         return self._calls.read_card(self._part)
 
     def write(self, contents: bytes) -> None:
         """Change bytes, from the first on.
 
         Raises:
-            InputError: where there are more than it has.
+            InputError: there are more bytes than it has.
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
@@ -91,7 +91,7 @@ class CardMemory:
 
 
 class ProcessCalls(CardCalls):
-    """The part of a host that is about processes."""
+    """The part of a host for processes."""
 
     _processes: _native.ProcessCalls
 
@@ -107,21 +107,21 @@ class ProcessCalls(CardCalls):
     ) -> Process:
         """Start a process: a C function, on a context of a microengine.
 
-        A microengine has one program. It is set up with it, and for so many contexts, when the first process is
-        started there, and again with another one when none runs any more.
+        A microengine has one program. The start of its first process sets it up with that program, for `contexts`
+        contexts. It can be set up with another program when no process runs any more.
 
         Args:
-            processes: the program; it is compiled for this card here.
+            processes: the program, which is compiled here for this card.
             name: the function.
             microengine: where.
-            context: on which of its contexts.
-            contexts: for how many contexts the microengine is set up: their stacks share what the program's variables
-                leave of local memory. All that it has if left out.
-            args: what the function is called with, eight words at most; a negative one is its complement of two.
+            context: the number of its context.
+            contexts: the number of contexts for which the microengine is set up. Their stacks share the local memory
+                that the program's variables leave. The default is all contexts.
+            args: arguments of the function, at most eight words. A negative one is its two's complement.
 
         Raises:
-            InputError: where there is no such function, microengine or context, the context runs a process, or the
-                program does not compile or fit.
+            InputError: there is no such function, microengine or context, the context runs a process, or the program
+                does not compile or fit.
         """
         if not isinstance(processes, Processes):
             raise InputError(f"start takes nicety.Processes, not {type(processes).__name__}")
@@ -139,14 +139,14 @@ class ProcessCalls(CardCalls):
     def open_queue(self, queue: int) -> None:
         """Open a queue of the card's port: frames for it wait from now on until a process receives them.
 
-        A queue is open, too, from the first time that a process receives from it. Frames that come before are dropped
-        and counted; queue 0 is open from the beginning.
+        The first receive of a process from a queue opens it, too. Earlier frames are dropped and counted. Queue 0 is
+        open from the beginning.
 
         Args:
             queue: its number, 0 to 254.
 
         Raises:
-            InputError: where there is no such queue, or the card has no processes.
+            InputError: there is no such queue, or the card has no processes.
         """
         self._processes.open_queue(queue)
 
@@ -155,12 +155,12 @@ class ProcessCalls(CardCalls):
 
         Args:
             memory: `cls`, `ctm`, `imem` or `emem`.
-            offset: where the part begins.
-            length_bytes: how long it is.
-            island: whose memory, where each island of microengines has one (`cls`, `ctm`).
+            offset: the start of the part.
+            length_bytes: its length.
+            island: the island of the memory, if each island of microengines has one (`cls`, `ctm`).
 
         Raises:
-            InputError: where there is no such memory or island, or the part reaches over the memory's end.
+            InputError: there is no such memory or island, or the part exceeds the memory.
         """
         part = (
             text(memory, "memory", "emem"),
@@ -172,7 +172,7 @@ class ProcessCalls(CardCalls):
 
 
 def _word(value: int) -> int:
-    """A word of 32 bits, with or without a sign."""
+    """A word of 32 bits, signed or unsigned."""
     try:
         if -(2**31) <= value < 0:
             return value + 2**32

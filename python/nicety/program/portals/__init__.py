@@ -1,1 +1,1 @@
-"""Portals and handlers: what cards of the design sPIN offer to programs."""
+"""Portals and handlers: the interface of cards of the design sPIN to programs."""

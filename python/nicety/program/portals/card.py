@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Portals(Operations, Matching, Offload):
     """The Portals interface of a host's card, with handlers and their memory: `host.portals`.
 
-    What is awaited takes virtual time; what is not is set-up, and takes none. A call that is refused raises a
-    `RunError` whose text begins with the return code of the specification, such as `PTL_IN_USE`.
+    Awaited calls take virtual time; others are set-up, and take none. A refused call raises a `RunError` with a text
+    that begins with the return code of the specification, such as `PTL_IN_USE`.
     """
 
     def __init__(self, calls: _native.Calls, loaded: Loaded, uid: int) -> None:
@@ -28,7 +28,7 @@ class Portals(Operations, Matching, Offload):
 
     @property
     def uid(self) -> int:
-        """The user on whose behalf the host's operations are (`PtlGetUid`); see `uids` of `Cluster`."""
+        """The user of the host's operations (`PtlGetUid`); see `uids` of `Cluster`."""
         return self._uid
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Events and counters of Portals, as programs are given them."""
+"""Events and counters of Portals, in the form for programs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ class Event:
     """A full event of Portals, with the names of the specification's fields.
 
     Attributes:
-        kind: what happened, for example `PTL_EVENT_PUT`.
-        fail: how it ended: `PTL_NI_OK`, or why not, for example `PTL_NI_PT_DISABLED`.
+        kind: the kind of event, for example `PTL_EVENT_PUT`.
+        fail: its outcome: `PTL_NI_OK`, or the failure, for example `PTL_NI_PT_DISABLED`.
         initiator: the rank that started the operation.
         pt: the portal table entry.
-        list: the list the match entry is on: `priority` or `overflow`.
+        list: the list of the match entry: `priority` or `overflow`.
         match_bits: the bits of the message.
         hdr_data: the initiator's word for the target.
-        rlength_bytes: bytes asked for.
+        rlength_bytes: bytes requested.
         mlength_bytes: bytes kept.
-        remote_offset_bytes: where they begin in the target's memory.
-        start: where they begin in this host's memory, as in `Buffer.address`.
+        remote_offset_bytes: their start in the target's memory.
+        start: their start in this host's memory, as in `Buffer.address`.
         user_ptr: the user's word, of the match entry or of the operation.
-        uid: the user on whose behalf the operation is.
+        uid: the user of the operation.
         operator: of an atomic operation, for example `PTL_SUM`.
         datatype: of its items, for example `PTL_UINT64_T`.
     """

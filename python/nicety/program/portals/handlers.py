@@ -5,7 +5,7 @@
     insert = host.portals.attach(nicety.Handlers("insert.c"), state=table)
     lookup = host.portals.attach(nicety.Handlers("lookup.c"), state=table)
 
-All of it is set-up and takes no virtual time, but for `hpu_read` and `hpu_write`.
+All of it is set-up and takes no virtual time, except for `hpu_read` and `hpu_write`.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ class Offload(CardCalls):
         cycles_per_run: int | None = None,
         cycles: int | None = None,
     ) -> Application:
-        """Make an application: handlers that are accounted for, limited and scheduled together.
+        """Make an application: handlers with common accounting, limits and scheduling.
 
         Args:
-            name: what reports call it.
-            weight: its share of the handler processors in proportion to others', where the card schedules by weight
+            name: its name in reports.
+            weight: its share of the handler processors relative to others', if the card schedules by weight
                 (`hpu.scheduling=weighted-fair`).
-            hpu_memory_bytes: the most HPU memory it may have; all that is left of the card's if left out.
-            cycles_per_run: cycles after which a run of a handler is stopped; only `hpu.cycle_limit` if left out.
-            cycles: cycles after which none of its handlers is run any more; no limit if left out.
+            hpu_memory_bytes: its maximum HPU memory; by default all that the card has left.
+            cycles_per_run: cycles after which a run of a handler is stopped; by default only `hpu.cycle_limit`.
+            cycles: cycles after which none of its handlers is run any more; no limit by default.
 
         Raises:
-            InputError: where there is one of this name, or no room for one more (`hpu.applications`).
+            InputError: there is one of this name, or no room for one more (`hpu.applications`).
         """
         weight = whole(weight, "weight", U32)
         limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
@@ -78,10 +78,10 @@ class Offload(CardCalls):
         return Application(name, weight, self._calls.rank, number)
 
     def hpu_alloc(self, contents: int | bytes, *, application: Application | None = None) -> HpuMemory:
-        """Allocate HPU memory (`PtlHPUAllocMem`): so many zero bytes, or these bytes.
+        """Allocate HPU memory (`PtlHPUAllocMem`): a number of zero bytes, or the given bytes.
 
         Raises:
-            InputError: where the card, or the application, has not so much left.
+            InputError: the card, or the application, has less memory left.
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             contents = bytes(whole(contents, "contents", _MOST_HPU_MEMORY))
@@ -96,7 +96,7 @@ class Offload(CardCalls):
             name: the variable's name in C; it is not `static`.
 
         Raises:
-            InputError: where there are no such handlers, or their program has no such variable.
+            InputError: there are no such handlers, or their program has no such variable.
         """
         number, length_bytes = self._handlers.hpu_variable(handlers, text(name, "name", "counters"))
         return HpuMemory(length_bytes, self._application(None), number, name)
@@ -105,17 +105,17 @@ class Offload(CardCalls):
         """Free HPU memory (`PtlHPUFreeMem`).
 
         Raises:
-            InputError: where it was freed before, or handlers that are attached have it as their state.
+            InputError: it was freed before, or attached handlers have it as their state.
         """
         self._handlers.hpu_free(self._allocated(memory).number)
 
     def hpu_write(self, memory: HpuMemory, contents: bytes, *, offset_bytes: int = 0) -> Awaitable[None]:
         """Post a write of HPU memory, which handlers may have as their state.
 
-        The bytes are there one crossing of the bus later, before anything that is posted afterwards.
+        The bytes are there one crossing of the bus later, before the effects of later operations.
 
         Raises:
-            InputError: where the memory was freed, or ends before the bytes do.
+            InputError: the memory was freed, or is too short.
         """
         if not isinstance(contents, bytes | bytearray | memoryview):
             raise InputError(f"contents are bytes, such as bytes(8), not {type(contents).__name__}")
@@ -124,15 +124,15 @@ class Offload(CardCalls):
     def hpu_read(
         self, memory: HpuMemory, length_bytes: int | None = None, *, offset_bytes: int = 0
     ) -> Awaitable[bytes]:
-        """Read HPU memory: its bytes as they are when the request has crossed the bus, a crossing and a look later.
+        """Read HPU memory: its bytes when the request has crossed the bus. Takes another crossing and a look.
 
         Args:
-            memory: what `hpu_alloc` made.
-            length_bytes: how many bytes; all from the offset on if left out.
-            offset_bytes: where they begin.
+            memory: memory from `hpu_alloc`.
+            length_bytes: the number of bytes; by default all from the offset on.
+            offset_bytes: the offset of the first byte.
 
         Raises:
-            InputError: where the memory was freed, or ends before.
+            InputError: the memory was freed, or is too short.
         """
         number, offset = self._hpu_memory(memory).number, whole(offset_bytes, "offset_bytes", U32)
         if length_bytes is None:
@@ -147,17 +147,16 @@ class Offload(CardCalls):
         memory: Buffer | None = None,
         application: Application | None = None,
     ) -> int:
-        """Put handlers on the card with their state, for any number of match entries.
+        """Attach handlers to the card with their state, for any number of match entries.
 
         Args:
-            handlers: the program; it is compiled for this card here.
-            state: what `state` points to in HPU memory: bytes of its own to begin with, or memory that others may
-                have as well.
+            handlers: the program, which is compiled here for this card.
+            state: the target of `state` in HPU memory: its own initial bytes, or memory that others may share.
             memory: the second host memory region, which only handlers use.
-            application: the application that they belong to; that of the state if left out.
+            application: the application of the handlers; by default that of the state.
 
         Raises:
-            InputError: where the program does not compile, has no handler, or does not fit.
+            InputError: the program does not compile, has no handler, or does not fit.
         """
         if not isinstance(handlers, Handlers):
             raise InputError(f"attach takes nicety.Handlers, not {type(handlers).__name__}")
@@ -176,10 +175,10 @@ class Offload(CardCalls):
         return self._handlers.attach(number, own, None if shared is None else shared.number, memory, owner.number)
 
     def detach(self, handlers: int) -> None:
-        """Take attached handlers off the card, and free the memory that only they have.
+        """Detach handlers from the card, and free the memory that only they use.
 
         Raises:
-            InputError: where there are none of this number, or a match entry has them.
+            InputError: there are none of this number, or a match entry uses them.
         """
         self._handlers.detach(handlers)
 
@@ -207,4 +206,4 @@ class Offload(CardCalls):
 
 
 _MOST_HPU_MEMORY = 64 << 20
-"""The largest `hpu.memory` of a card."""
+"""The maximum `hpu.memory` of a card."""

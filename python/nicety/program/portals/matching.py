@@ -20,20 +20,21 @@ ListName = Literal["priority", "overflow"]
 
 
 StatusRegister = Literal["drop_count", "permission_violations", "operation_violations"]
-"""Counters of dropped messages: all of them, those of a user that an entry does not let in, those
-that ask an entry for what it does not do."""
+"""Counters of dropped messages: of all, of those from a user without permission, and of those with an operation that
+the entry does not allow.
+"""
 
 
 class Matching(CardCalls):
-    """Resources that a host has on its card."""
+    """Resources of a host on its card."""
 
     _portals: _native.PortalsCalls
 
     def ni_limits(self) -> dict[str, Any]:
-        """How much there is of everything (`ptl_ni_limits_t`), by the names there; sizes in bytes.
+        """The limits of all resources (`ptl_ni_limits_t`), by the names there; sizes in bytes.
 
         The card has two limits that the specification does not name: `max_eq_depth`, the events of one queue, and
-        `max_operations`, those of this host that have not ended. `features` are those that the card has beside puts.
+        `max_operations`, the unfinished operations of this host. `features` are those of the card besides puts.
         """
         return self._portals.ni_limits()
 
@@ -41,12 +42,12 @@ class Matching(CardCalls):
         """A status register's count so far (`PtlNIStatus`).
 
         Raises:
-            InputError: where there is no such register.
+            InputError: there is no such register.
         """
         return self._portals.ni_status(register)
 
     def atomic_sync(self) -> Awaitable[None]:
-        """Wait until this host's memory has what atomic operations of the card do to it by now (`PtlAtomicSync`)."""
+        """Wait until this host's memory has the results of the card's atomic operations so far (`PtlAtomicSync`)."""
         return self._portals.atomic_sync()
 
     def ct_alloc(self) -> int:
@@ -57,23 +58,23 @@ class Matching(CardCalls):
         """Free a counting event (`PtlCTFree`).
 
         Raises:
-            RunError: where something still uses it (`PTL_IN_USE`).
+            RunError: it is still in use (`PTL_IN_USE`).
         """
         self._portals.ct_free(ct)
 
     def ct_get(self, ct: int) -> int:
-        """Successes a counter has counted, as the host sees it now (`PtlCTGet`)."""
+        """Successes of a counter, as visible to the host now (`PtlCTGet`)."""
         return self._portals.ct_get(ct)[0]
 
     def ct_failures(self, ct: int) -> int:
-        """Failures a counter has counted, as the host sees it now (`PtlCTGet`)."""
+        """Failures of a counter, as visible to the host now (`PtlCTGet`)."""
         return self._portals.ct_get(ct)[1]
 
     def ct_wait(self, ct: int, threshold: int) -> Awaitable[int]:
-        """Wait until a counter has reached a threshold; give its successes (`PtlCTWait`).
+        """Wait until a counter has reached a threshold; return its successes (`PtlCTWait`).
 
         Raises:
-            RunError: where operations it counts have failed.
+            RunError: operations that it counts have failed.
         """
         return self._portals.ct_wait(ct, threshold)
 
@@ -83,11 +84,11 @@ class Matching(CardCalls):
         """Wait until one of several counters has reached its threshold, or counts a failure (`PtlCTPoll`).
 
         Args:
-            thresholds: counters, and what each is to reach.
-            timeout_ns: how long to wait at most; for ever where it is left out.
+            thresholds: counters with their thresholds.
+            timeout_ns: maximum wait; for ever by default.
 
         Returns:
-            The counter and its value, or None when the time is over.
+            The counter and its value, or None after the timeout.
         """
         if not thresholds:
             raise InputError("ct_poll takes counters and their thresholds, as in ct_poll({ct: 1})")
@@ -98,48 +99,48 @@ class Matching(CardCalls):
     def ct_inc(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
         """Post an increment of a counter, of its successes or its failures (`PtlCTInc`).
 
-        The host sees it when the card has done it and told so, two crossings of the bus later.
+        The host sees it when the card has done it and reported it, two crossings of the bus later.
         """
         return self._portals.ct_inc(ct, success, failure, None)
 
     def ct_set(self, ct: int, success: int = 0, *, failure: int = 0) -> Awaitable[None]:
-        """Post that a counter be set (`PtlCTSet`). The host sees it as late as an increment."""
+        """Post a new value of a counter (`PtlCTSet`). The host sees it as late as an increment."""
         return self._portals.ct_set(ct, success, failure, None)
 
     def triggered_ct_inc(
         self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
     ) -> Awaitable[None]:
-        """Post an increment of `target` for when `ct` has reached a threshold (`PtlTriggeredCTInc`)."""
+        """Post an increment of `target`, triggered when `ct` has reached a threshold (`PtlTriggeredCTInc`)."""
         return self._portals.ct_inc(target, success, failure, (ct, threshold))
 
     def triggered_ct_set(
         self, target: int, success: int = 0, *, ct: int, threshold: int, failure: int = 0
     ) -> Awaitable[None]:
-        """Post that `target` be set when `ct` has reached a threshold (`PtlTriggeredCTSet`)."""
+        """Post a new value of `target`, triggered when `ct` has reached a threshold (`PtlTriggeredCTSet`)."""
         return self._portals.ct_set(target, success, failure, (ct, threshold))
 
     def ct_cancel_triggered(self, ct: int) -> Awaitable[None]:
-        """Post that every triggered operation on a counter be forgotten (`PtlCTCancelTriggered`)."""
+        """Post the cancellation of all triggered operations on a counter (`PtlCTCancelTriggered`)."""
         return self._portals.ct_cancel_triggered(ct)
 
     def eq_alloc(self, depth: int) -> int:
-        """Allocate a queue for that many full events (`PtlEQAlloc`)."""
+        """Allocate a queue for `depth` full events (`PtlEQAlloc`)."""
         return self._portals.eq_alloc(depth)
 
     def eq_free(self, eq: int) -> None:
         """Free a queue, and the events in it (`PtlEQFree`).
 
         Raises:
-            RunError: where something still uses it (`PTL_IN_USE`).
+            RunError: it is still in use (`PTL_IN_USE`).
         """
         self._portals.eq_free(eq)
 
     def eq_get(self, eq: int) -> Awaitable[Event | None]:
-        """The next event of a queue, or None where it is empty (`PtlEQGet`). Looking costs the CPU either way.
+        """The next event of a queue, or None if it is empty (`PtlEQGet`). The look costs CPU time in both cases.
 
         Raises:
-            RunError: where events were lost before the next because the queue was full (`PTL_EQ_DROPPED`); it says so
-                once, and a further call goes on behind the loss.
+            RunError: events were lost before the next one because the queue was full (`PTL_EQ_DROPPED`). This is
+                reported once, and a further call continues after the loss.
         """
         return self._portals.eq_get(eq, Event)
 
@@ -152,14 +153,14 @@ class Matching(CardCalls):
         return self._portals.eq_wait(eq, Event)
 
     def eq_poll(self, eqs: Iterable[int], *, timeout_ns: float | None = None) -> Awaitable[tuple[int, Event] | None]:
-        """Wait for the next event of several queues (`PtlEQPoll`). The first of them that has one goes first.
+        """Wait for the next event of several queues (`PtlEQPoll`). The first queue with an event is served first.
 
         Args:
             eqs: the queues.
-            timeout_ns: how long to wait at most; for ever where it is left out.
+            timeout_ns: maximum wait; for ever by default.
 
         Returns:
-            The queue and the event, or None when the time is over.
+            The queue and the event, or None after the timeout.
 
         Raises:
             RunError: as `eq_get`.
@@ -172,10 +173,10 @@ class Matching(CardCalls):
     def pt_alloc(self, *, pt: int | None = None, eq: int | None = None, options: Iterable[str] = ()) -> int:
         """Allocate a portal table entry, this one or any (`PtlPTAlloc`). Entry 0 belongs to `send` and `recv`.
 
-        With the option `flowctrl`, a message that finds a resource exhausted disables the entry: the queue has no room
-        for its events, no match entry takes it, there are unexpected headers enough, or the card is short of something
-        for it. Its sender, and those behind it, are told `PTL_NI_PT_DISABLED`, and this host by one
-        `PTL_EVENT_PT_DISABLED`. Nothing that was let in is lost.
+        With the option `flowctrl`, a message that finds a resource exhausted disables the entry. The resource is room
+        in the queue for its events, a match entry for it, an unexpected header, or a resource of the card. Its sender
+        and later senders get `PTL_NI_PT_DISABLED`, and this host gets one `PTL_EVENT_PT_DISABLED`. No accepted message
+        is lost.
         """
         if pt == 0 and not isinstance(pt, bool):
             raise InputError("pt_alloc: entry 0 belongs to send and recv; name another, or leave pt out for any")
@@ -185,29 +186,29 @@ class Matching(CardCalls):
         """Free a portal table entry (`PtlPTFree`).
 
         Raises:
-            RunError: where match entries are linked to it (`PTL_PT_IN_USE`).
+            RunError: match entries are linked to it (`PTL_PT_IN_USE`).
         """
         self._portals.pt_free(pt)
 
     def pt_enable(self, pt: int) -> Awaitable[None]:
-        """Let messages in to a portal table entry; returns when the card does (`PtlPTEnable`)."""
+        """Enable a portal table entry; returns when the card has done so (`PtlPTEnable`)."""
         return self._portals.pt_enable(pt)
 
     def pt_disable(self, pt: int) -> Awaitable[None]:
-        """Drop messages to a portal table entry; returns when the card does (`PtlPTDisable`)."""
+        """Disable a portal table entry, which then drops messages; returns when that is done (`PtlPTDisable`)."""
         return self._portals.pt_disable(pt)
 
     def md_bind(
         self, buffer: Buffer, *, options: Iterable[str] = (), eq: int | None = None, ct: int | None = None
     ) -> int:
-        """Bind a memory descriptor to a buffer (`PtlMDBind`). Options by their names, such as `event_ct_send`."""
+        """Bind a memory descriptor to a buffer (`PtlMDBind`). Options have names such as `event_ct_send`."""
         return self._portals.md_bind(buffer, option_names(options), eq, ct)
 
     def md_release(self, md: int) -> None:
         """Release a memory descriptor (`PtlMDRelease`).
 
         Raises:
-            RunError: while an operation on it has not ended (`PTL_IN_USE`).
+            RunError: an operation on it has not ended (`PTL_IN_USE`).
         """
         self._portals.md_release(md)
 
@@ -266,23 +267,24 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         wait: bool = True,
     ) -> Awaitable[Any]:
-        """Append a match entry (`PtlMEAppend`); with `wait`, until the card has done so, and give its handle.
+        """Append a match entry (`PtlMEAppend`), with `wait` until the card has done so, and return its handle.
 
         Args:
-            buffer: the memory that messages are put into, or read from.
+            buffer: the memory for put messages, or the source of get messages.
             pt: the portal table entry.
-            match_bits: the bits that a message must have.
-            ignore_bits: the bits that do not matter.
-            source: the rank whose messages match; any rank's where it is left out.
-            uid: on behalf of which user (`uids` of `Cluster`); of any where it is left out. A message that matches
-                but is another user's is dropped, and its acknowledgement says `PTL_NI_PERM_VIOLATION`.
-            options: by their names in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
+            match_bits: the bits required in a message.
+            ignore_bits: the ignored bits.
+            source: the rank of matching messages; any rank by default.
+            uid: the user of matching messages (`uids` of `Cluster`); any by default. A matching message of another user
+                is dropped, and its acknowledgement has `PTL_NI_PERM_VIOLATION`.
+            options: their names in Portals 4: `op_put`, `op_get`, `use_once`, `manage_local`, `no_truncate`,
                 `event_ct_comm`, `event_ct_bytes`, ...
-            list: `priority`, or `overflow`, which takes what no entry of the first takes and remembers its header.
+            list: `priority`, or `overflow`, which takes messages that no priority entry takes, and remembers their
+                headers.
             min_free: with `manage_local`, unlink when fewer bytes than this are left.
             ct: the counter that counts its messages.
             handlers: attached handlers that run for its messages.
-            user_ptr: comes back in its events.
+            user_ptr: a word that its events return.
             wait: whether to wait for the card.
         """
         entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
@@ -301,14 +303,14 @@ class Matching(CardCalls):
     ) -> Awaitable[int]:
         """Append a list entry, which takes every message to its portal table entry (`PtlLEAppend`).
 
-        It is a match entry that ignores all bits, on the one interface that there is; `me_append` has the arguments,
-        and `le_unlink` unlinks it.
+        It is a match entry that ignores all bits, on the only interface. `me_append` documents the arguments, and
+        `le_unlink` unlinks it.
         """
         entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
         return self._portals.me_append(buffer, pt, entry, (list, 0, None, True))
 
     def le_unlink(self, le: int) -> Awaitable[None]:
-        """Unlink a list entry (`PtlLEUnlink`), as `me_unlink` a match entry."""
+        """Unlink a list entry (`PtlLEUnlink`), like `me_unlink` for a match entry."""
         return self._portals.me_unlink(le)
 
     def le_search(
@@ -321,7 +323,7 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         delete: bool = False,
     ) -> Awaitable[None]:
-        """Search the unexpected headers for what such a list entry would take (`PtlLESearch`); see `me_search`."""
+        """Search the unexpected headers for those of such a list entry (`PtlLESearch`); see `me_search`."""
         entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
         return self._portals.me_search(pt, entry, delete)
 
@@ -329,7 +331,7 @@ class Matching(CardCalls):
         """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
 
         Raises:
-            RunError: while messages or unexpected headers refer to it (`PTL_IN_USE`), or where it is unlinked already.
+            RunError: messages or unexpected headers refer to it (`PTL_IN_USE`), or it is unlinked already.
         """
         return self._portals.me_unlink(me)
 
@@ -346,11 +348,11 @@ class Matching(CardCalls):
         user_ptr: int = 0,
         delete: bool = False,
     ) -> Awaitable[None]:
-        """Search the unexpected headers for what such an entry would take (`PtlMESearch`).
+        """Search the unexpected headers for messages that such an entry would take (`PtlMESearch`).
 
-        What is found comes as `PTL_EVENT_SEARCH`, or with `delete` as `PTL_EVENT_PUT_OVERFLOW` and the like; nothing
-        found is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` the first is found, all
-        otherwise.
+        A found header causes `PTL_EVENT_SEARCH`, or with `delete` `PTL_EVENT_PUT_OVERFLOW` and similar events. Without
+        a match there is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` only the first header
+        is found, otherwise all.
         """
         entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
         return self._portals.me_search(pt, entry, delete)
@@ -360,6 +362,6 @@ _ALL_BITS = 2**64 - 1
 
 
 def option_names(options: Iterable[str]) -> list[str]:
-    """Options by their short names, as in `op_put`; `PTL_ME_OP_PUT` is that too."""
+    """Options by their short names, as in `op_put`; `PTL_ME_OP_PUT` is the same."""
     given = [text(name, "an option", "op_put") for name in names(options, "an option", "op_put")]
     return [re.sub("^PTL_(ME|MD|PT)_", "", name) for name in given]

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from nicety import _native
 
 Ack = Literal["no_ack", "ack", "ct_ack", "oc_ack"]
-"""Acknowledgement of a put: nothing, a full event and a count, a count, or a count of what was asked for."""
+"""Acknowledgement of a put: none, a full event and a count, a count, or a count of the requested bytes."""
 
 _TYPES = {"float32": "float", "float64": "double", "complex64": "float_complex", "complex128": "double_complex"}
-"""Types of items: numpy's names, and what Portals calls them where it is something else."""
+"""Types of items: numpy's names, and Portals' names if they differ."""
 
 
 class Operations(CardCalls):
@@ -46,19 +46,19 @@ class Operations(CardCalls):
 
         Args:
             md: the memory descriptor.
-            length_bytes: how many bytes.
-            to: the rank to put to.
+            length_bytes: the number of bytes.
+            to: the target rank.
             pt: the portal table entry there.
-            match_bits: what the match entry must match.
-            local_offset: where the bytes begin in the descriptor's memory.
-            remote_offset: where they go in the match entry's; an entry with `manage_local` says that itself.
+            match_bits: the bits for the match entry.
+            local_offset: the offset of the bytes in the descriptor's memory.
+            remote_offset: their offset in the match entry's memory; an entry with `manage_local` chooses it itself.
             hdr_data: a word for the target's event and handlers.
-            user_ptr: comes back in the events here.
-            ack: what to hear of it: `True` or `ack` is a full event and a count, `ct_ack` and `oc_ack` a count.
+            user_ptr: a word that the local events return.
+            ack: the acknowledgement: `True` or `ack` is a full event and a count, `ct_ack` and `oc_ack` a count.
 
         Raises:
-            InputError: where there is no such rank.
-            RunError: where it cannot be: no such descriptor, not inside its memory.
+            InputError: there is no such rank.
+            RunError: there is no such descriptor, or the bytes are not inside its memory.
         """
         put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
         return self._portals.put(put, None)
@@ -105,13 +105,14 @@ class Operations(CardCalls):
     ) -> Awaitable[None]:
         """Post an atomic operation of a descriptor's items on those of a match entry (`PtlAtomic`).
 
-        `operator` is one of `min`, `max`, `sum`, `prod`, `lor`, `land`, `bor`, `band`, `lxor` and `bxor`; `datatype`
-        that of an item: numpy's types, or the names of Portals, such as `uint64` or `float_complex`. The other
+        `operator` is one of `min`, `max`, `sum`, `prod`, `lor`, `land`, `bor`, `band`, `lxor` and `bxor`. `datatype` is
+        the type of an item: numpy's types, or the names of Portals, such as `uint64` or `float_complex`. The other
         arguments are those of `put`.
 
         Raises:
-            InputError: as `put`; where there is no such operator or type.
-            RunError: as `put`; where the operator does not work on the type, or the length is no whole items.
+            InputError: see `put`; also if there is no such operator or type.
+            RunError: see `put`; also if the operator does not support the type, or the length is no multiple of an
+                item.
         """
         put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
         return self._portals.atomic(put, *_operator(operator, datatype), None)
@@ -133,10 +134,10 @@ class Operations(CardCalls):
         hdr_data: int = 0,
         user_ptr: int = 0,
     ) -> Awaitable[None]:
-        """Post an atomic operation that brings back what was there before (`PtlFetchAtomic`).
+        """Post an atomic operation that fetches the previous value (`PtlFetchAtomic`).
 
-        `get_md` is the memory descriptor of the memory for what was there, from `local_get_offset` on; it may be the
-        same. The other arguments are those of `atomic`. It ends with a `PTL_EVENT_REPLY` of `get_md`.
+        `get_md` is the memory descriptor for the previous value, from `local_get_offset` on; it may be the same. The
+        other arguments are those of `atomic`. It ends with a `PTL_EVENT_REPLY` of `get_md`.
 
         Raises:
             InputError: see `atomic`.
@@ -166,14 +167,14 @@ class Operations(CardCalls):
     ) -> Awaitable[None]:
         """Post a swap: `fetch_atomic` with other operators (`PtlSwap`).
 
-        `operator` is `swap`; or, on one item, `cswap`, `cswap_ne`, `cswap_le`, `cswap_lt`, `cswap_ge` or `cswap_gt`,
-        which swap where `operand` compares so to what is there, or `mswap`, which swaps the bits that `operand` has.
-        `operand` is the bytes of an item, such as `np.uint64(7).tobytes()`. The other arguments are those of
-        `fetch_atomic`.
+        `operator` is `swap`; or, on one item, `cswap`, `cswap_ne`, `cswap_le`, `cswap_lt`, `cswap_ge` or `cswap_gt`, or
+        `mswap`. The `cswap` operators swap if the comparison of `operand` with the previous value holds; `mswap` swaps
+        the bits that are set in `operand`. `operand` has the bytes of an item, such as `np.uint64(7).tobytes()`. The
+        other arguments are those of `fetch_atomic`.
 
         Raises:
             InputError: see `atomic`.
-            RunError: as `atomic`; where the operator needs an operand, or takes none.
+            RunError: see `atomic`; also if the operator needs an operand, or takes none.
         """
         put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
         fetch = _fetch(get_md, local_get_offset, operator, datatype, operand)
@@ -258,7 +259,7 @@ class Operations(CardCalls):
         hdr_data: int = 0,
         user_ptr: int = 0,
     ) -> Awaitable[None]:
-        """Post a `fetch_atomic` for when a counter has reached a threshold (`PtlTriggeredFetchAtomic`)."""
+        """Post a `fetch_atomic`, triggered when a counter has reached a threshold (`PtlTriggeredFetchAtomic`)."""
         put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
         fetch = _fetch(get_md, local_get_offset, operator, datatype, None)
         return self._portals.fetch_atomic(put, fetch, (ct, threshold))

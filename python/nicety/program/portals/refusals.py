@@ -1,4 +1,4 @@
-"""Commands of handlers that a card has refused: what a run's report says of them, as data and as text."""
+"""Commands of handlers that a card refused, as data and as text of a run's report."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LISTED = 8
-"""Most of them that a text tells of; a report has them all."""
+"""Maximum number in a text; a report has all."""
 
 
 def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each refusal of a line-rate check on one card, with the packet sizes at which it was."""
+    """A line per refusal of a line-rate check on one card, with its packet sizes."""
     sizes: dict[str, list[str]] = {}
     for row in rows:
         for refused in row["refused_commands"]:
@@ -20,7 +20,7 @@ def refused_at_sizes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def refused_on_ranks(refusals: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each refusal of `nicety run`, added up over the ranks of a card's run."""
+    """A line per refusal of `nicety run`, summed over the ranks of a card's run."""
     found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for refused in refusals:
         key = tuple(refused[name] for name in ("nic", "command", "code", "place"))

@@ -28,26 +28,26 @@ _MI = 1 << 20
 _LARGE = 4 * _MI
 """The longest message of the paper's curves."""
 _KEEPS = 0.95
-"""A bandwidth that keeps this share of the best one so far has not fallen."""
+"""A bandwidth of at least this share of the best one so far has not fallen."""
 _SAME = 0.99
-"""Bandwidths as close as this are the same: the phases of engines beside each other are worth as much."""
+"""Bandwidths that differ by less are equal: phases of parallel engines make such a difference."""
 _GPU_KEEPS = 0.99
-"""The same with GPU pages: a page that misses is one of sixteen packets, so that bandwidth falls by a little only."""
+"""The same with GPU pages: a miss is one of sixteen packets, so bandwidth falls only slightly."""
 _FLAT = 1.1
-"""How much longer the longest small message may take than the shortest where latency is called flat."""
+"""Maximum ratio of the longest to the shortest small-message latency if latency is called flat."""
 _SMALL = (8, 64, 128, 256)
 _MEMORIES = ("host", "gpu")
 
 
 @lru_cache(maxsize=64)
 def _bandwidth(options: Options, nic: str, sizes: tuple[int, ...], changes: tuple[tuple[str, Any], ...] = ()) -> Report:
-    """Windows of puts; `changes` are further options of the benchmark."""
+    """Measure windows of puts; `changes` are further options of the benchmark."""
     given: dict[str, Any] = dict(changes)
     return run_benchmark("bandwidth", nics=nic, sizes=sizes, iterations=1, window=8, seed=options.seed, **given)
 
 
 def _rates(options: Options, nic: str, sizes: tuple[int, ...], **changes: Any) -> dict[int, float]:
-    """Bytes a second, by size."""
+    """Bytes per second, by size."""
     rows = _bandwidth(options, nic, sizes, tuple(sorted(changes.items())))["rows"]
     return {row["size_bytes"]: row["bandwidth_bytes_per_s"] for row in rows}
 
@@ -68,7 +68,7 @@ def _doubling(first: int, last: int) -> tuple[int, ...]:
 
 
 def _knee(rates: dict[int, float], keeps: float = _KEEPS) -> int | None:
-    """The longest message before bandwidth falls; None where it does not."""
+    """The longest message before bandwidth falls; None if it does not fall."""
     best, before = 0.0, None
     for size, rate in sorted(rates.items()):
         if rate < keeps * best:
@@ -78,7 +78,7 @@ def _knee(rates: dict[int, float], keeps: float = _KEEPS) -> int | None:
 
 
 def _errors(options: Options, rate: float) -> float:
-    """The share of bits on a link that were wrong, by what it has sent again.
+    """The share of wrong bits on a link, derived from its retransmissions.
 
     The paper's rates are one packet in hundreds of millions, so they are raised ten million times.
     """
@@ -104,19 +104,19 @@ def _errors(options: Options, rate: float) -> float:
 
 
 def _fall(rates: dict[int, float]) -> str:
-    """How far bandwidth has fallen at the longest message."""
+    """The decrease of bandwidth at the longest message."""
     return f"{fixed(100 * (1 - rates[max(rates)] / max(rates.values())), 1)}%"
 
 
 def _peaks(options: Options) -> tuple[float, float]:
-    """The card's peaks of transmitting, and of receiving from a card with more transmit engines than it has."""
+    """The card's peak rates of transmission, and of reception from a card with more transmit engines."""
     transmit = _rates(options, CARD, (_LARGE,), flush_receive=True)[_LARGE]
     four = ("dma.transmit_engines=4",)
     return transmit, _rates(options, CARD, (_LARGE,), overrides=four, peer=CARD, addressing="physical")[_LARGE]
 
 
 def parts(options: Options) -> Measured:
-    """The card's parts by themselves."""
+    """Measure the card's parts separately."""
     transmit, fed = _peaks(options)
     small, page = (_latency(options, (size,), (("pong_size", size),))[size] for size in (8, _PAGE))
     link = (_PAGE - 8) / (_stage(page, "link") - _stage(small, "link"))
@@ -143,7 +143,7 @@ def parts(options: Options) -> Measured:
 
 
 def tlb(options: Options) -> Measured:
-    """Where translations begin to miss."""
+    """Measure the sizes at which translations begin to miss."""
     sizes = _doubling(64 << 10, _LARGE)
     long = _doubling(_MI if options.quick else 256 << 10, 32 * _MI)
     curves = {
@@ -213,7 +213,7 @@ def tlb(options: Options) -> Measured:
 
 
 def engines(options: Options) -> Measured:
-    """One and two engines, with the receive side and without."""
+    """Measure one and two engines, with and without the receive side."""
     sizes = _doubling(_PAGE, _MI)
     curves = {
         "two nodes": _rates(options, CARD, sizes),
@@ -319,7 +319,7 @@ def _by_size(section: str, title: str, curves: dict[str, dict[int, float]]) -> T
 
 
 def _text(size: int | None) -> str:
-    """As people write it: 512 B, 4 KiB."""
+    """A size in short form: 512 B, 4 KiB."""
     if size is None:
         return "no size"
     shown = format_size(size)

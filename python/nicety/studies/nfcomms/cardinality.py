@@ -1,4 +1,4 @@
-"""Counting distinct addresses by PCSA: what an update costs, what contexts hide, and how far estimates are off."""
+"""Counts of distinct addresses by PCSA: the cost of updates, the latency that contexts hide, errors of estimates."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CARD = "nfp-4000"
 CONTEXTS = tuple(range(1, 9))
 _EIGHT = 8
 _CRC = 39
-"""Cycles of the CRC, which the spec has from the paper."""
+"""Cycles of the CRC, which the spec takes from the paper."""
 
 
 @lru_cache(maxsize=4)
 def contexts_report(updates: int) -> ContextReport:
-    """So many updates on each number of contexts."""
+    """Measure `updates` updates on each number of contexts."""
     return bench_pcsa(nics=CARD, contexts=CONTEXTS, updates=updates)
 
 
@@ -37,19 +37,20 @@ def _row(updates: int, contexts: int = 1) -> ContextRow:
 
 
 def one_update() -> tuple[int, int]:
-    """The cycles that one update computes and sleeps on one context: what a second one adds to the first."""
+    """The cycles that one update computes and sleeps on one context: the addition by a second one to the first."""
     one, two = _row(1), _row(2)
     return two["cycles_computing"] - one["cycles_computing"], two["cycles_asleep"] - one["cycles_asleep"]
 
 
 _ADDRESSES = 100_000
 _CAPTURES = {True: (8, 0.41, 1.66), False: (32, 0.69, 1.33)}
-"""By `Options.quick`, captures, and how far their rms error is from the expected one in all but 1 of 100 cases, as the
-chi-squared distribution has it."""
+"""By `Options.quick`: the number of captures, and the limits of the ratio of their rms error to the expected one. It is
+outside in 1 of 100 cases by the chi-squared distribution.
+"""
 
 
 def _capture(file: Path, seed: list[int], packets: int) -> None:
-    """Write a capture of packets of IP from random addresses, each the smallest that Ethernet carries."""
+    """Write a capture of IP packets from random addresses, each of Ethernet's minimum size."""
     import numpy as np
 
     packet = np.dtype([("head", "V16"), ("ip", "V12"), ("source", ">u4"), ("target", ">u4")])
@@ -57,13 +58,13 @@ def _capture(file: Path, seed: list[int], packets: int) -> None:
     rows["head"] = np.void(struct.pack("<IIII", 0, 0, 20, 20))
     rows["ip"] = np.void(bytes([0x45, 0, 0, 20, 0, 0, 0, 0, 64, 17, 0, 0]))
     rows["source"] = np.random.default_rng(seed).integers(0, 1 << 32, packets)
-    # Version 2.4, packets of IP without a link's header.
+    # Version 2.4, IP packets without a link header.
     file.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + rows.tobytes())
 
 
 @lru_cache(maxsize=2)
 def _estimates(options: Options) -> list[CountReport]:
-    """Captures counted on the card; the host sends the addresses, which makes the same estimate as packets do."""
+    """Captures counted on the card. The host sends the addresses, which gives the same estimate as packets do."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / "addresses.pcap"
@@ -79,7 +80,7 @@ _ENGINES = (1, 2, 4, 60)
 
 @lru_cache(maxsize=2)
 def _replays(options: Options) -> dict[int, CountReport]:
-    """Packets replayed into the port of a card with so many microengines."""
+    """Packets replayed into the port of a card, by its number of microengines."""
     with tempfile.TemporaryDirectory() as folder:
         capture = Path(folder) / "packets.pcap"
         _capture(capture, [options.seed], _PACKETS)
@@ -87,12 +88,12 @@ def _replays(options: Options) -> dict[int, CountReport]:
 
 
 def _busy(report: CountReport) -> float:
-    """Which part of the time until the last packet had gone into the port the wire was busy."""
+    """The utilisation of the wire until the last packet was in the port."""
     return (report["wire_ns"] or 0) / (report["sent_ns"] or 1)
 
 
 def _error(options: Options) -> Ours:
-    """How far estimates are off."""
+    """The errors of estimates."""
     reports = _estimates(options)
     _, least, most = _CAPTURES[options.quick]
     expected = reports[0]["expected_error"]
@@ -106,7 +107,7 @@ def _error(options: Options) -> Ours:
 
 
 def cardinality(options: Options) -> Measured:
-    """Updates, contexts, and estimates."""
+    """Measure updates, contexts, and estimates."""
     computing, asleep = one_update()
     one, eight = _row(_EIGHT), _row(_EIGHT, CONTEXTS[-1])
     start = one["cycles_computing"] - _EIGHT * computing

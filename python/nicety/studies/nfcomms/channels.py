@@ -1,4 +1,4 @@
-"""Channels between host and card: what was calibrated, and what bulk messages carry."""
+"""Channels between host and card: the calibrated figures, and the throughput of bulk messages."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DIRECT = 56
 _TO_CARD, _TO_HOST = "host-to-card", "card-to-host"
 _WAYS = {_TO_CARD: "host to card", _TO_HOST: "card to host"}
 _MOST = 32
-"""Channels at once, far more than what they share can serve."""
+"""Concurrent channels, far more than the shared resources can serve."""
 _MESSAGES = 2000
-"""Direct messages of a channel, so that the way to the first and from the last hardly counts."""
+"""Direct messages per channel, so that the latency of the first and the last hardly counts."""
 _SAME = 0.01
-"""Latencies that differ by less are the same."""
+"""Latencies that differ by less are equal."""
 _MORE = 0.05
-"""Throughput that is more by less is no more, and runs that differ by less do not vary."""
+"""Throughput that is higher by less is not higher, and runs that differ by less do not vary."""
 _LARGEST = 20 << 20
 _KEEPS = 2 << 20
 _RISES = 8 << 20
@@ -51,18 +51,18 @@ _CHANGES: dict[str, tuple[str, ...]] = {
     "asking takes nothing (managers.ask)": ("managers.ask=0",),
     "pinning takes nothing (kernel.pin_page, unpin_page)": ("kernel.pin_page=0 ns", "kernel.unpin_page=0 ns"),
 }
-"""Values that no source gives for this card and its host, and others that may matter."""
+"""Values without a source for this card and its host, and others that may matter."""
 
 
 @lru_cache(maxsize=2)
 def _latency(options: Options) -> ChannelBenchReport:
-    """Messages of one channel, one behind the other, in the paper's batches of 100."""
+    """Messages on one channel, one behind the other, in the paper's batches of 100."""
     return bench_channels("channel-latency", nics=CARD, sizes=[8, 16, 32, DIRECT], seed=options.seed)
 
 
 @lru_cache(maxsize=2)
 def _direct(options: Options) -> ChannelBenchReport:
-    """Direct messages over several channels at once."""
+    """Direct messages over several concurrent channels."""
     return bench_channels(
         "channel-bandwidth",
         nics=CARD,
@@ -107,7 +107,7 @@ def _gigabits(row: ChannelRow) -> float:
 
 
 def _peak(options: Options) -> ChannelRow:
-    """The most that direct messages carry."""
+    """The maximum throughput of direct messages."""
     return max(_direct(options)["rows"], key=lambda row: row["bandwidth_bytes_per_s"])
 
 
@@ -116,7 +116,7 @@ def _times_direct(options: Options, direction: str) -> float:
 
 
 def calibrated(options: Options) -> Measured:
-    """The figures by which values of the card were chosen."""
+    """Measure the figures by which values of the card were chosen."""
     peak = _peak(options)
     return Measured(
         {
@@ -132,7 +132,7 @@ def calibrated(options: Options) -> Measured:
 
 
 def direct_messages(options: Options) -> Measured:
-    """Direct messages, and where their time goes."""
+    """Measure direct messages, and their time by stage."""
     rows = [row for row in _latency(options)["rows"] if row["mode"] == "direct"]
     apart = 0.0
     for direction in _WAYS:
@@ -169,7 +169,7 @@ def direct_messages(options: Options) -> Measured:
 
 
 def bulk_messages(options: Options) -> Measured:
-    """Bulk messages: the four curves."""
+    """Measure bulk messages: the four curves."""
     report = _bulk(options)
     curves = {
         (processes, direction): {
@@ -287,7 +287,7 @@ def bulk_messages(options: Options) -> Measured:
 
 @lru_cache(maxsize=2)
 def _changed(options: Options) -> dict[str, list[float]]:
-    """Throughput of one and of eight processes, both ways, where a value of the card is another."""
+    """Throughput of one and of eight processes, both ways, with a changed value of the card."""
     found = {}
     for name, overrides in _CHANGES.items():
         report = bench_channels(
@@ -307,6 +307,6 @@ def _changed(options: Options) -> dict[str, list[float]]:
 
 
 def _size(size: int) -> str:
-    """As people write it: 512 B, 4 KiB."""
+    """A size in short form: 512 B, 4 KiB."""
     shown = format_size(size)
     return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"

@@ -1,4 +1,4 @@
-"""The travelling salesman by 2-opt with random restarts: how good tours are, and what they take."""
+"""The travelling salesman by 2-opt with random restarts: quality of tours, and their times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLIMBERS = 59
 _RESTARTS = 10_000
 """Climbs of the paper."""
 _TIMED = 500
-"""Climbs whose time on this machine is measured."""
+"""Number of climbs timed on this machine."""
 
 
 @lru_cache(maxsize=2)
@@ -41,7 +41,7 @@ def _lengths(options: Options) -> list[int]:
 
 @lru_cache(maxsize=2)
 def _core_s(options: Options) -> float:
-    """The time of a climb on one core of this machine, measured by the time that its CPUs have worked."""
+    """The time of a climb on one core of this machine, from the working time of its CPUs."""
     climb_lengths(_PROBLEM, restarts=1, seed=options.seed)
     begun = time.process_time()
     climb_lengths(_PROBLEM, restarts=_TIMED, seed=options.seed)
@@ -69,7 +69,7 @@ def salesman(options: Options) -> Measured:
     of_climb_s = (card["climber_cycles_computing"] + card["climber_cycles_asleep"]) / made / _hertz()
 
     def seconds(count: int) -> str:
-        """The card's time for so many climbs: measured, or climbers that are all busy to the end."""
+        """The card's time for `count` climbs: measured, or of climbers that are all busy to the end."""
         if count == made:
             return fixed(card["card_time_ns"] / 1e9, 3)
         return fixed(count * of_climb_s / min(count, _CLIMBERS), 3)
@@ -92,7 +92,7 @@ def salesman(options: Options) -> Measured:
     card_s, core_s = last * of_climb_s / _CLIMBERS, _core_s(options) * last
     return Measured(
         {
-            # Judged, this would say more of the machine that runs it than of the card.
+            # If it were judged, it would describe this machine rather than the card.
             "tsp-slowest": Ours(
                 None,
                 f"{last} climbs: {fixed(card_s, 1)} s on the card, extrapolated; {fixed(core_s, 1)} s on one core of "

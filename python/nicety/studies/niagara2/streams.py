@@ -1,4 +1,4 @@
-"""Streams and ping-pongs with either card: what its place alone changes."""
+"""Streams and ping-pongs with both cards: the effect of their place alone."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ INTEGRATED = "niagara2-niu"
 PEER = "xeon-oplin"
 _CARDS = {"discrete": DISCRETE, "integrated": INTEGRATED}
 ROLES = {**_CARDS, "peer": PEER}
-"""Cards that others can take the place of."""
+"""Roles of cards that can be replaced."""
 _LARGE = 64 << 10
 _CONNECTIONS = 32
 _CPUS = 64
 _SAVES = 0.05
-"""The share of a packet's CPU time from which on a card saves any: less is what phases of threads are worth."""
+"""The saved share of a packet's CPU time above which a card saves any: less is an effect of thread phases."""
 _PEAK = 0.98
-"""What is below this share of the highest bandwidth has not reached it."""
+"""A bandwidth below this share of the highest one has not reached it."""
 _LEAST, _MOST = 3500, 4500
-"""Instructions a packet, below 32 connections and above."""
+"""Instructions per packet, below 32 connections and above."""
 
 _WARM = "100ms"
-"""Before it timers of 50 ms, those of late acknowledgements and of pushes, still change how threads are woken."""
+"""Before that, timers of 50 ms (delayed acknowledgements and pushes) still affect thread wake-ups."""
 
 _READS = "two registers are read an interrupt; no step for each packet waits for the card; see the study's page"
 _HOST = "the link limits; in the paper something in the host does, which no source at hand names"
@@ -46,7 +46,7 @@ def _stream(
     cpus: int = _CPUS,
     direction: StreamDirection = "receive",
 ) -> StreamRow:
-    """A stream of which one of call, connections and CPUs may be another than usual; quick ones are shorter."""
+    """A stream with usual call, connections and CPUs, of which one may differ; quick ones are shorter."""
     given = StreamOptions(
         nics=options.card(role, _CARDS[role]),
         peer=options.card("peer", PEER),
@@ -67,7 +67,7 @@ def _stream(
 
 
 def _group(row: StreamRow, name: str) -> float:
-    """CPU time a packet of a function group, in us."""
+    """CPU time per packet of a function group, in us."""
     return sum(group["ns_per_packet"] for group in row["breakdown"] if group["group"] == name) / 1e3
 
 
@@ -146,7 +146,7 @@ def receive(options: Options) -> Measured:
 
 
 def where(options: Options) -> Measured:
-    """By calls, connections and CPUs, and transmitting."""
+    """Measure by calls, connections and CPUs, and for transmission."""
     base = (_LARGE, _CONNECTIONS, _CPUS)
     short = 64
     sizes = (short, _LARGE) if options.quick else (short, 1024, 8192, _LARGE)
@@ -235,7 +235,7 @@ def _saving(rows: dict[str, StreamRow]) -> float:
 
 
 def latency(options: Options) -> Measured:
-    """Half a round trip of messages in one frame."""
+    """Measure half a round trip of messages in one frame."""
     sizes = (1, 1024) if options.quick else (1, 64, 256, 1024, 1400)
     curves = {
         name: {row["size_bytes"]: row["latency_ns"] / 1e3 for row in _ping_pong(options, name, sizes)}
@@ -271,6 +271,6 @@ def _ping_pong(options: Options, role: str, sizes: tuple[int, ...]) -> list[Row]
 
 
 def _text(size: int) -> str:
-    """As people write it: 64 B, 64 KiB."""
+    """A size in short form: 64 B, 64 KiB."""
     shown = format_size(size)
     return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"

@@ -1,4 +1,4 @@
-"""Runs of PsPIN's RTL, and what the card `pspin` makes of them."""
+"""Runs of PsPIN's RTL, and the same runs on the card `pspin`."""
 
 from __future__ import annotations
 

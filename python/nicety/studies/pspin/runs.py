@@ -18,14 +18,15 @@ PAPER = read_paper("nicety.studies.pspin")
 _PT, _BITS = 1, 5
 _PACKETS = 32
 _PACKETS_ALONE = 12
-"""The same where each packet is alone: the only number for which one cold run gives both averages of the RTL,
-6.3 cycles and 33.3 of latency. So these follow from its other numbers, and predict nothing."""
+"""The same for packets that are each alone: the only number for which one cold run gives both averages of the RTL, 6.3
+cycles and 33.3 of latency. So these follow from its other numbers, and predict nothing.
+"""
 _GAP = 20
 """Cycles of 1 ns from packet to packet."""
 _ALONE = 2000
-"""The same where each packet is alone on the card."""
+"""The same for packets that are each alone on the card."""
 _AFTER = 4
-"""Cycles of a recorded run behind the handler: its second look at the cycle counter, and `hpu.cycles.handler_end`."""
+"""Cycles of a recorded run after the handler: its second read of the cycle counter, and `hpu.cycles.handler_end`."""
 
 _LINES = "two lines that are not in the instruction cache take 17 cycles; on the RTL they take 16"
 _ORDER = "which accesses DMA holds up depends on the order of GCC's instructions, which is not known"
@@ -49,12 +50,12 @@ class Runs:
     latencies: list[int]
     settled: list[int]
     ended: int
-    """When the last packet has left, and what the completion handler writes is written, if there is one."""
+    """The time at which the last packet has left, and the writes of the completion handler, if any, are done."""
 
 
 def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> Runs:
-    """Packets of `size` bytes, one every `gap` cycles, to a handler of the library."""
-    # The sum's completion handler writes it to host memory; the others have none.
+    """Send packets of `size` bytes, one every `gap` cycles, to a handler of the library."""
+    # The sum's completion handler writes it to host memory. The others have none.
     handlers = Handlers(library_source(f"pspin/{name}.c"), defines=["COMPLETION"])
     return measure(options, handlers, size, gap, _PACKETS_ALONE if gap == _ALONE else _PACKETS)
 
@@ -62,7 +63,7 @@ def _measure(options: Options, name: str, size: int, gap: int = _GAP) -> Runs:
 def measure(
     options: Options, program: Handlers, size: int, gap: float, packets_sent: int, changes: Sequence[str] = ()
 ) -> Runs:
-    """A message of `packets_sent` packets of `size` bytes, one every `gap` cycles, to a program's handlers."""
+    """Send a message of `packets_sent` packets of `size` bytes, one every `gap` cycles, to a program's handlers."""
     overrides = [*options.overrides, f"packet.payload={size}B", f"link.gap={1000 * gap / size}ps/B", *changes]
     cluster = Cluster(2, options.card("card", CARD), set=overrides, recording="packets", seed=options.seed)
     length = packets_sent * size
@@ -106,12 +107,12 @@ def measure(
 
 
 def rate(runs: Runs, size: int) -> float:
-    """Gb/s at which packets leave: those behind the first, from when that leaves."""
+    """The departure rate of packets in Gb/s: those after the first, from the first departure on."""
     return 8 * size * (len(runs.settled) - 1) / (runs.ended - min(runs.settled))
 
 
 def _ours(key: str, runs: Runs, size: int) -> dict[str, Ours]:
-    """What was measured, by the claims' names."""
+    """The measurements, by the claims' names."""
     found: dict[str, float] = {
         "instructions": max(runs.instructions),
         "hpus": runs.processors,
@@ -148,28 +149,28 @@ def _section(options: Options, section: str, measured: Sequence[tuple[str, str, 
         data[key] = {"cycles": runs.cycles, "latencies": runs.latencies}
     claimed = {claim.id for claim in PAPER.of(section)}
     ours = {name: value for name, value in ours.items() if name in claimed}
-    # The unloaded run is with others of its section.
+    # The unloaded run is in the section of the others.
     many = "32 packets, or of 12 that are alone" if any(gap == _ALONE for *_, gap in measured) else "32 packets"
     title = f"A message of {many}: cycles of handlers, and of packets from the first beat to the feedback"
     return Measured(ours, tables=[Table(section=section, title=title, rows=rows, note="")], data={"runs": data})
 
 
 def spread(values: Sequence[int]) -> list[str]:
-    """The least of them, their mean and the most, as a table has them."""
+    """The minimum, the mean and the maximum, as in a table."""
     return [str(min(values)), fixed(sum(values) / len(values), 1), str(max(values))]
 
 
 def empty(options: Options) -> Measured:
-    """A handler that only returns."""
+    """Measure a handler that only returns."""
     runs = [("unloaded", "empty", 64, _ALONE), ("empty", "empty", 1024, _GAP)]
     return _section(options, "Empty handler", runs)
 
 
 def pingpong(options: Options) -> Measured:
-    """A handler that sends its packet back from L1."""
+    """Measure a handler that sends its packet back from L1."""
     return _section(options, "Ping-pong", [(f"pingpong-{size}", "pingpong", size, _GAP) for size in (64, 1024)])
 
 
 def total(options: Options) -> Measured:
-    """A handler that adds the words of its packet."""
+    """Measure a handler that adds the words of its packet."""
     return _section(options, "Sum of words", [(f"sum-{size}", "sum", size, _GAP) for size in (64, 512, 1024)])

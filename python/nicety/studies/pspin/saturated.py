@@ -1,4 +1,4 @@
-"""Saturated runs: an engine or a channel of the card `pspin` is kept busy, beside a bound that PsPIN's RTL sets."""
+"""Saturated runs: an engine or a channel of the card `pspin` is kept busy, compared with a bound from PsPIN's RTL."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nicety.studies.pspin.runs import measure, rate, spread
 from nicety.studies.study import Measured, Options, Table
 
 _BEAT = 64
-"""Bytes that the link brings in a cycle, the most."""
+"""Maximum bytes per cycle on the link."""
 _PACKETS = 449
-"""Packets of a run: 64 x 7 behind the first, since an engine has 7 commands in flight."""
+"""Packets of a run: 64 x 7 after the first, since an engine has 7 commands in flight."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class _Case:
     Attributes:
         define: the handler in `saturate.c`.
         size: bytes of a packet.
-        commands: commands in flight of the engine, and cycles for which each has its place.
-        beats: beats that each packet has of the channel that is the limit, for each beat of its own.
+        commands: commands in flight of the engine, and cycles for which each occupies its place.
+        beats: beats of each packet on the limiting channel, per beat of the packet itself.
         changes: of the card.
-        ahead: packets of other cores whose beats may be over before the first feedback.
+        ahead: packets of other cores with beats that may be over before the first feedback.
     """
 
     define: str
@@ -38,7 +38,7 @@ class _Case:
     ahead: int = 0
 
     def bound(self) -> float:
-        """Gb/s at most: by places of the engine, or by beats of the channel."""
+        """Maximum Gb/s: by places of the engine, or by beats of the channel."""
         beats = self.size // _BEAT * self.beats
         cycles = max(self.commands[1] / self.commands[0], beats)
         packets = _PACKETS - 1
@@ -47,7 +47,7 @@ class _Case:
 
 _IN_FLIGHT = 7
 _CLUSTER = ("hpu.cores=8",)
-# A command holds its place for 3 cycles fewer than it takes: 21, 36, 22 and 37 from issue to completion.
+# A command occupies its place for 3 cycles fewer than its duration: 21, 36, 22 and 37 from issue to completion.
 CASES = {
     "write-64": _Case("WRITE", 64, (_IN_FLIGHT, 18), 1),
     "to-host-64": _Case("TO_HOST", 64, (_IN_FLIGHT, 18), 1),
@@ -61,7 +61,7 @@ CASES = {
 
 
 def saturate(options: Options) -> Measured:
-    """Packets as fast as the link brings them, from cold, to handlers that give commands."""
+    """Send packets as fast as the link allows, from cold, to handlers that issue commands."""
     ours: dict[str, Ours] = {}
     rows = [["Handler", "Packet", "HPUs", "Cycles", "avg", "max", "Latency", "avg", "max", "Gb/s", "Bound"]]
     data = {}

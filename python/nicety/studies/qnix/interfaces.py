@@ -1,4 +1,4 @@
-"""Messages between processes with interfaces of their own: the card's parts, copying or translating, and the rest."""
+"""Messages between processes with their own interfaces: the card's parts, copying or translating, and the rest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 CARD = "qnix"
 _PAGE = 4096
 _MOST = 2 << 20
-"""Bytes of the longest message."""
+"""Maximum size of a message in bytes."""
 _SMALL, _LARGE = 256, 1024
-"""Messages whose difference is programmed I/O at its rate."""
+"""Messages with a difference that shows the rate of programmed I/O."""
 _LINK = 200.0
 """The link's rate in MB/s."""
 _HEADER = 32
@@ -32,12 +32,12 @@ _CHANNEL_NS = 160.0
 """The control program's time to program a channel."""
 _FAST = "link.gap=1000 MB/s"
 _IDLE = ("program.header=0", "program.poll=1")
-"""A control program that does nothing for a packet in line with the link, but for a look of a cycle."""
+"""A control program that does nothing for a packet in line with the link, except for a look of a cycle."""
 _STABLE = 0.95
-"""How close to its final rate programmed I/O has to be where the chapter calls it stable."""
+"""Share of its final rate that programmed I/O must reach where the chapter calls it stable."""
 _PIO = (128, _SMALL, _LARGE)
 _DECIMAL = {4000: "4 KB", 2_000_000: "2 MB"}
-"""Sizes of which the chapter gives the time of a copy, 1000 bytes a KB."""
+"""Sizes with a copy time in the chapter, 1000 bytes per KB."""
 
 
 @lru_cache(maxsize=4)
@@ -48,7 +48,7 @@ def _latency(options: Options, mode: str, sizes: tuple[int, ...], overrides: tup
 
 @lru_cache(maxsize=8)
 def _bandwidth(options: Options, overrides: tuple[str, ...] = ()) -> Report:
-    """Bytes a second by DMA from Buffer Pools, of one window of messages."""
+    """Bytes per second by DMA from Buffer Pools, of one window of messages."""
     return run_benchmark(
         "bandwidth",
         nics=CARD,
@@ -78,7 +78,7 @@ def _stage(row: Row, *names: str) -> float:
 
 
 def _better_up_to(options: Options) -> int:
-    """The longest message, up to the limit of programmed I/O, that it brings no later than DMA does."""
+    """The longest message, up to the limit of programmed I/O, that it delivers no later than DMA does."""
     least, most = 1, 4096
     while least < most:
         size = (least + most + 1) // 2
@@ -99,7 +99,7 @@ def _better_up_to(options: Options) -> int:
 
 
 def calibrated(options: Options) -> Measured:
-    """The card's parts, read off the stages of messages."""
+    """Measure the card's parts, from the stages of messages."""
     empty = _latency(options, "auto", (0,))[0]
     pio = _latency(options, "pio", (0, *_PIO))
     dma = _latency(options, "dma", (_PAGE,))[_PAGE]
@@ -130,7 +130,7 @@ def calibrated(options: Options) -> Measured:
 
 
 def copy_or_translate(options: Options) -> Measured:
-    """The cost of copying a message for a CPU, and of registering it."""
+    """Measure the CPU cost of copying a message, and of registering it."""
     report = _registration(options)
     by_size = {row["size_bytes"]: row for row in report["rows"]}
     (crossing,) = report["crossovers"]
@@ -189,7 +189,7 @@ def _both(row: RegistrationRow) -> tuple[float, float]:
 
 
 def _empty(options: Options) -> tuple[dict[str, Ours], Table]:
-    """The empty message: what the chapter adds up, and all that it takes."""
+    """The empty message: the chapter's sum, and the total time."""
     empty = _latency(options, "auto", (0,))[0]
     without = _latency(options, "auto", (0,), ("program.header=0",))[0]
     header = _stage(empty, "control program") - _stage(without, "control program")
@@ -227,7 +227,7 @@ def _empty(options: Options) -> tuple[dict[str, Ours], Table]:
 
 
 def _rates(options: Options) -> dict[str, dict[int, float]]:
-    """Bytes a second by size, of the card as it is and with something else."""
+    """Bytes per second by size, of the unchanged card and with a change."""
     columns = {
         "as it is": (),
         "header in 0 cycles": ("program.header=0",),
@@ -243,7 +243,7 @@ def _rates(options: Options) -> dict[str, dict[int, float]]:
 
 
 def messages(options: Options) -> Measured:
-    """The empty message step by step, the bandwidth, and many processes."""
+    """Measure the empty message step by step, the bandwidth, and many processes."""
     ours, steps = _empty(options)
     rates = _rates(options)
     long = rates["as it is"][_MOST]
@@ -301,6 +301,6 @@ def messages(options: Options) -> Measured:
 
 
 def _size(size: int) -> str:
-    """As people write it: 512 B, 4 KiB."""
+    """A size in short form: 512 B, 4 KiB."""
     shown = format_size(size)
     return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"

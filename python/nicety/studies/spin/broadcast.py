@@ -1,4 +1,4 @@
-"""Broadcast along a binomial tree, on as many nodes as the paper has, and what its time is made of."""
+"""Broadcast along a binomial tree, on the paper's numbers of nodes, and the parts of its time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGE = 64 << 10
 _SIZES = (8, LARGE)
 _NODES, _QUICK = 1024, 64
 _TREE = "fat-tree:36"
-# Why ours is not the paper's. The parameters alone leave no room for a few percent where messages are short.
+# Reasons why ours is not the paper's. The parameters alone leave no room for a few percent with short messages.
 _WHY = {
     "rdma": "a level of 8 B costs RDMA o twice and the bus twice, {saved} ns more than handlers; the authors' "
     "simulator charges RDMA neither bus nor matching, L + 2o a level, and over that ours gains {free}",
@@ -29,14 +29,14 @@ _WHY = {
 }
 _Times = dict[tuple[str, int], float]
 """Nanoseconds by mode and size."""
-# Parts of the card that take no time, one after the other. A wire takes a picosecond at least.
+# Parts of the card without time, one after the other. A wire takes at least a picosecond.
 _PARTS = {
     "o, posting and noticing": ("host.post=0 ns", "host.notice=0 ns"),
     "Bus": ("bus.latency=0 ns",),
     "Wires and switches": ("link.latency=1 ps", "switch.latency=0 ns"),
     "Matching": ("match.first=0 ns",),
 }
-# RDMA as the authors' simulator has it: a message takes the network's time, and o at either end.
+# RDMA as in the authors' simulator: a message takes the network's time, and o at either end.
 _FREE = ("bus.latency=0 ns", "bus.gap=0 ps/B", "match.first=0 ns", "match.further=0 ns")
 _FLAT = ("switch.ports=1024",)
 _UNCHANGED = "nothing"
@@ -49,7 +49,7 @@ _CHANGES = {
     "all are 2.5 us apart": ((*_FLAT, "switch.latency=0 ns", "link.latency=1250 ns"), "star"),
 }
 _WITH_FREE_RDMA = (_UNCHANGED, "all are 5 switches apart, 450 ns", "all are 2.5 us apart")
-"""With which of them the other baseline is measured, too."""
+"""Those of them for which the other baseline is measured, too."""
 
 
 @lru_cache(maxsize=4)
@@ -68,7 +68,7 @@ def reports(options: Options) -> dict[int, UseCaseReport]:
 
 
 def broadcast(options: Options) -> Measured:
-    """How much sooner the last process has the bytes, in a fat tree of 36-port switches."""
+    """Measure the gain in the time until the last process has the bytes, in a fat tree of 36-port switches."""
     measured, most = reports(options), _nodes(options)
     times = {
         nic: {
@@ -98,7 +98,7 @@ def broadcast(options: Options) -> Measured:
             store=fixed(_gain(ours, "spin-store", other, LARGE), 1),
         )
         text = shown(stream) if most == _NODES else f"{shown(stream)}, {most} nodes"
-        # The paper's text does not say of which size it speaks: ours is that which is nearer.
+        # The paper's text does not name its size. Ours is the nearer one.
         _, nearer = min((abs(gain - paper), gain) for gain in stream)
         return Ours(round(nearer, 3), text, why)
 
@@ -160,12 +160,12 @@ def _nodes(options: Options) -> int:
 
 
 def _levels(options: Options) -> int:
-    """How many messages one behind the other the last process waits for."""
+    """The number of consecutive messages for which the last process waits."""
     return _nodes(options).bit_length() - 1
 
 
 def _gain(times: _Times, mode: str, other: str, size: int) -> float:
-    """How much sooner a mode is, in percent of the other."""
+    """The gain of a mode, in percent of the other."""
     return 100 * (1 - times[mode, size] / times[other, size])
 
 
@@ -194,7 +194,7 @@ def _free_of(change: str) -> str:
 
 
 def _changed(options: Options, ours: _Times) -> dict[str, _Times]:
-    """Broadcasts where one thing is otherwise, and where RDMA's bus and matching are free besides."""
+    """Broadcasts with one change, and with RDMA's bus and matching free besides."""
     changed = {}
     for change, (overrides, topology) in {_UNCHANGED: ((), _TREE), **_CHANGES}.items():
         times = ours if change == _UNCHANGED else _measure(options, overrides, topology)
@@ -206,7 +206,7 @@ def _changed(options: Options, ours: _Times) -> dict[str, _Times]:
 
 
 def _parts(options: Options, ours: _Times) -> dict[str, dict[str, float]]:
-    """The time of each part of a level in each mode: the broadcast's time less that without the part."""
+    """The time of each part of a level in each mode: the difference of the broadcast's time without the part."""
     without = {part: _measure(options, overrides, _TREE, (8,)) for part, overrides in _PARTS.items()}
     levels = _levels(options)
     parts = {

@@ -42,7 +42,7 @@ _COLUMNS = ("CPU", "Portals 4", "sPIN")
 
 @dataclass(frozen=True)
 class _Delay:
-    """By how much noise delays something, in nanoseconds."""
+    """The delay by noise, in nanoseconds."""
 
     mean: float
     worst: float
@@ -50,7 +50,7 @@ class _Delay:
 
 @dataclass(frozen=True)
 class _Case:
-    """A use case with noise on one host of it."""
+    """A use case with noise on one of its hosts."""
 
     title: str
     case: UseCase
@@ -79,7 +79,7 @@ def _cases() -> list[_Case]:
 
 
 def _delays(case: _Case, options: Options) -> dict[str, _Delay]:
-    """By how much noise on a host delays a use case, by the column of its mode."""
+    """The delay of a use case by noise on a host, by the column of its mode."""
     shared: dict[str, Any] = {
         "nics": [DISCRETE],
         "modes": case.modes,
@@ -96,7 +96,7 @@ def _delays(case: _Case, options: Options) -> dict[str, _Delay]:
 
 
 def noise(options: Options) -> Measured:
-    """Noise of 5 us every 20 us at random on a host that answers, passes on, or serves."""
+    """Measure noise of 5 us every 20 us at random on a host that answers, forwards, or serves."""
     answers = run_benchmark(
         "latency",
         nics=[DISCRETE],
@@ -165,12 +165,12 @@ def _noise_table(delays: Mapping[str, Mapping[str, _Delay]]) -> Table:
 
 
 def host_memory(options: Options) -> Measured:
-    """Traffic of a pong through the memory of the host that answers, and use cases through all memories."""
+    """Measure traffic of a pong through the memory of the answering host, and of use cases through all memories."""
     report = latency_report(options)
     rows = rows_of(report)
 
     def pong(mode: str, size: int) -> float:
-        """Bytes that the answering host's memory reads and writes for each byte of a message."""
+        """Bytes that the answering host's memory reads and writes per byte of a message."""
         row = rows[DISCRETE, mode, size]
         (memory,) = [each for each in row["host_memory"] if each["node"] == 1]
         return (memory["read_bytes"] + memory["written_bytes"]) / row["iterations"] / size
@@ -241,7 +241,7 @@ def host_memory(options: Options) -> Measured:
 
 
 def _moved(options: Options) -> dict[str, dict[str, float]]:
-    """Traffic of use cases through all hosts' memories for each byte of payload, by mode."""
+    """Traffic of use cases through all hosts' memories per byte of payload, by mode."""
     tree = broadcast_reports(options)[LARGE]
     nodes = max(row["nodes"] for row in tree["rows"])
     accumulated, datatype, matching = (

@@ -1,5 +1,5 @@
-/* A payload handler that takes as many cycles as its state says, on a core whose instructions take one: a few to begin
- * and end, and a nop for each. So one program finds a limit to the cycle. */
+/* A payload handler with the number of cycles in its state, on a core with one cycle per instruction. It has a few to
+ * begin and end, and a nop for each further one. So one program finds a limit to the cycle. */
 #include <nicety.h>
 
 __handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void *state) {

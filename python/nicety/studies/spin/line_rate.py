@@ -1,4 +1,4 @@
-"""Which handlers keep up with the wire: limits found by trying, to the cycle and to the byte."""
+"""Limits of handlers that keep up with the wire, found by trials, to the cycle and to the byte."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_NOPS = 4096
 
 
 def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
-    """The last number of a range for which something holds that does not hold again once it has not."""
+    """The last number of a range for which a monotonic condition holds."""
     while first < last:
         middle = (first + last + 1) // 2
         first, last = (middle, last) if holds(middle) else (first, middle - 1)
@@ -32,7 +32,7 @@ def _last(first: int, last: int, holds: Callable[[int], bool]) -> int:
 
 
 def line_rate(options: Options) -> Measured:
-    """Break-even size, and the longest handlers that keep up."""
+    """Measure the break-even size, and the longest handlers that keep up."""
     with as_file(files("nicety.studies.spin") / "keep_busy.c") as handler:
         return _line_rate(handler, options)
 
@@ -53,7 +53,7 @@ def _line_rate(handler: Path, options: Options) -> Measured:
 
     message_rate = row(0, _SMALLEST)["packets_per_s"]
     break_even = _last(_SMALLEST, _PACKET, lambda size: row(0, size)["packets_per_s"] >= message_rate * (1 - 1e-9))
-    # The time between packets never falls with their size, so the smallest is the hardest; a look at others is a test.
+    # The time between packets never falls with their size, so the smallest is the hardest. A test checks others.
     any_size = min(longest(size) for size in (_SMALLEST, break_even, break_even + 1))
     full = longest(_PACKET)
     sizes = [1 << power for power in range(13)]

@@ -31,7 +31,7 @@ def sizes_of(options: Options) -> list[int]:
 
 @lru_cache(maxsize=4)
 def latency_report(options: Options) -> Report:
-    """Ping-pong in every mode on both cards: what most sections look at."""
+    """Ping-pong in every mode on both cards: the basis of most sections."""
     return run_benchmark("latency", nics=CARDS, modes=MODES, sizes=sizes_of(options), iterations=2, seed=options.seed)
 
 
@@ -45,7 +45,7 @@ def _stage(row: Row, name: str) -> float:
 
 
 def parameters(options: Options) -> Measured:
-    """The cards' parameters, read off the stages of messages and the rate of the wire."""
+    """Measure the cards' parameters, from the stages of messages and the rate of the wire."""
     rows = rows_of(latency_report(options))
     discrete, integrated = rows[DISCRETE, "rdma", SMALL], rows[INTEGRATED, "rdma", SMALL]
     # Two hosts with a switch between them.
@@ -55,7 +55,7 @@ def parameters(options: Options) -> Measured:
     small, large = wire["rows"]
 
     def deposit_gap(nic: str) -> Ours:
-        """Picoseconds a byte, by two messages of one packet."""
+        """Picoseconds per byte, from two messages of one packet."""
         one, other = rows[nic, "rdma", SMALL], rows[nic, "rdma", PACKET]
         gap = (_stage(other, "deposit") - _stage(one, "deposit")) * 1000 / (PACKET - SMALL)
         return Ours(round(gap, 3), why="a time is rounded up to whole picoseconds")
@@ -79,7 +79,7 @@ def parameters(options: Options) -> Measured:
 
 
 def ping_pong(options: Options) -> Measured:
-    """The modes of a ping-pong, beside one another."""
+    """Measure the modes of a ping-pong, side by side."""
     report = latency_report(options)
     rows = rows_of(report)
 
@@ -87,7 +87,7 @@ def ping_pong(options: Options) -> Measured:
         return rows[nic, mode, size]["latency_ns"]
 
     def most_over(mode: str, other: str, sizes: list[int]) -> tuple[float, str]:
-        """By how much a mode is over another at most, in percent, and where."""
+        """The maximum excess of a mode over another in percent, and its place."""
         over = [
             (100 * abs(latency(nic, mode, size) / latency(nic, other, size) - 1), f"{nic}, {size} B")
             for nic in CARDS

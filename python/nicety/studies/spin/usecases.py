@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DISCRETE, INTEGRATED = "spin-discrete", "spin-integrated"
 CARDS = (DISCRETE, INTEGRATED)
 WITH_F = ("hpu.isa=rv32imafc_zicsr",)
-"""The shipped cards' processors have no floating-point unit; the paper's have."""
+"""The shipped cards' processors have no floating-point unit; the paper's have one."""
 OVERLAPPING = ("hpu.pipeline=out-of-order",)
 """The shipped cards' processors issue in order; the paper's overlap instructions."""
 PACKET, LARGE, LARGEST = 4096, 64 << 10, 1 << 20
@@ -59,7 +59,7 @@ def datatype_report(options: Options) -> UseCaseReport:
 
 @lru_cache(maxsize=2)
 def matching_report(options: Options) -> UseCaseReport:
-    """Messages whose receive is posted before."""
+    """Messages with a receive posted before."""
     sizes = (
         [8, PACKET, LARGE]
         if options.quick
@@ -108,7 +108,7 @@ def _gigabytes(row: dict[str, Any]) -> str:
 
 
 def accumulate(options: Options) -> Measured:
-    """A complex array multiplied into one in host memory."""
+    """Measure a complex array multiplied into one in host memory."""
     reports = accumulate_reports(options)
     with_f, many = reports["4 HPUs with F"], reports["16 HPUs with F"]
     overlapping = reports["4 HPUs with F, out of order"]
@@ -172,7 +172,7 @@ def accumulate(options: Options) -> Measured:
 
 
 def matching(options: Options) -> Measured:
-    """Matching and rendezvous, and what computing hides of them."""
+    """Measure matching and rendezvous, and the part of them that computation hides."""
     report = matching_report(options)
     sizes = list(dict.fromkeys(row["size_bytes"] for row in report["rows"]))
     overlap = _run(Overlap(sizes=sizes, arrivals=["expected"]), options)
@@ -206,7 +206,7 @@ def matching(options: Options) -> Measured:
 
 
 def datatypes(options: Options) -> Measured:
-    """A strided receive, by the length of a block."""
+    """Measure a strided receive, by the length of a block."""
     report = datatype_report(options)
     blocks = list(dict.fromkeys(row["block_bytes"] for row in report["rows"]))
     at = {(row["nic"], row["mode"], row["block_bytes"]): row for row in report["rows"]}
@@ -235,7 +235,7 @@ def datatypes(options: Options) -> Measured:
 
 
 def storage(options: Options) -> Measured:
-    """RAID-5: blocks written to data servers, with the parity of their contents on another server."""
+    """Measure RAID-5: blocks written to data servers, with the parity of their contents on another server."""
     reports = storage_reports(options)
     four, overlapping, many = reports.values()
     sizes = list(dict.fromkeys(row["size_bytes"] for row in four["rows"]))
@@ -303,7 +303,7 @@ def storage(options: Options) -> Measured:
 
 
 def kv(options: Options) -> Measured:
-    """Inserts of distinct keys into a hash table on a server."""
+    """Measure inserts of distinct keys into a hash table on a server."""
     reports = kv_reports(options)
     report = reports["4 HPUs"]
     most = max(row["clients"] for row in report["rows"])
@@ -334,6 +334,6 @@ def _file_name(hpus: str) -> str:
 
 
 def _size(size: int) -> str:
-    """As people write it: 512 B, 4 KiB."""
+    """A size in short form: 512 B, 4 KiB."""
     shown = format_size(size)
     return f"{shown[:-2]} {shown[-2:]}B" if shown.endswith("i") else f"{shown} B"
