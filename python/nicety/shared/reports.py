@@ -61,11 +61,11 @@ class ChannelReport:
         transfers: DMA transfers of indirect messages, one a page.
         transferred_bytes: Bytes of the successful transfers.
         dma_errors: DMA transfers that failed.
-        retries: Page lists sent again.
-        dropped: Mailboxes that were invalid and ignored.
-        pages_pinned: Pages of the host that are pinned at present.
+        retries: Resent page lists.
+        dropped: Invalid mailboxes, which were ignored.
+        pages_pinned: Pages of the host pinned now.
         port: Counters of the card's Ethernet port.
-        microengines: The microengines that were given a program.
+        microengines: The microengines with a program.
     """
 
     posted: int
@@ -90,27 +90,27 @@ class EthernetReport:
         ring_full: Frames dropped because their receive ring was full.
         too_long: Frames dropped because they are longer than a receive buffer.
         check_errors: Frames dropped because their frame check sequence was wrong.
-        no_station: Frames sent to an address that no station has, which nobody takes.
+        no_station: Frames sent to an address without a station, which nobody takes.
         fetches: Reads that fetched descriptors.
         receive_interrupts: Interrupts raised for received frames.
-        transmit_interrupts: Interrupts raised for sent frames, for which the driver waited.
-        retransmissions: Segments that TCP sent again.
+        transmit_interrupts: Interrupts raised for sent frames because the driver waited for them.
+        retransmissions: TCP segments sent again.
         dropped: Frames that the protocols dropped.
-        backlog_full: Frames dropped because too many waited for a kernel thread.
-        packets: Packets that came to host memory: frames, or several that the card has joined.
+        backlog_full: Frames dropped because the backlog of a kernel thread was full.
+        packets: Packets delivered to host memory: frames, or several frames that the card joined.
         channels: Frames by receive channel.
         soft_rings: Frames by soft ring.
         groups: CPU time by function group.
-        busy_ps: CPU time of all of them, in picoseconds.
-        handlers: Interrupts of receive channels that were handled.
+        busy_ps: CPU time of all groups, in picoseconds.
+        handlers: Handled interrupts of receive channels.
         handler_busy_ps: CPU time of their handlers before they took frames, in picoseconds.
         system_calls: System calls.
-        context_switches: Times that a CPU of the host went over to another thread.
-        wakes: Threads that were asleep and were woken.
-        migrations: Times that a thread went on on another CPU than before.
+        context_switches: Context switches of the host's CPUs.
+        wakes: Wake-ups of sleeping threads.
+        migrations: Migrations of threads to another CPU.
         cross_calls: Calls from one CPU of the host to another.
-        interrupts: Interrupts that the host's CPUs took.
-        rules: What became of the frames of each rule of handlers.
+        interrupts: Interrupts of the host's CPUs.
+        rules: Disposition of the frames of each rule of handlers.
     """
 
     frames_sent: int
@@ -147,11 +147,11 @@ class Failure:
 
     Attributes:
         rank: The rank of its card.
-        kind: `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code;
-            `budget`, a budget of its application was used up; `refused`, the card refused a command; `lost`, packets
-            that it sent were lost or damaged on the way, and nothing sends them again.
-        text: Description, and place in the source.
-        times: Number of times.
+        kind: `trap`: a handler or process was stopped. `fail`: it returned a failure or an invalid return code.
+            `budget`: a budget of its application was used up. `refused`: the card refused a command. `lost`: packets
+            that it sent were lost or damaged in the network, and nothing sends them again.
+        text: Description, and source line.
+        times: Number of occurrences.
     """
 
     rank: int
@@ -162,14 +162,14 @@ class Failure:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """What a function group of the kernel or of programs took.
+    """The cost of a function group of the kernel or of programs.
 
     Attributes:
         group: Its name.
         busy_ps: CPU time, in picoseconds.
         instructions: Instructions.
         first_misses: Loads that missed a core's first-level cache.
-        second_misses: Of these, loads that missed the shared cache, too.
+        second_misses: Of these, loads that also missed the shared cache.
     """
 
     group: str
@@ -194,7 +194,7 @@ class InterfaceReport:
         strays: Messages dropped because their interface was not open.
         unusable: Invalid or damaged packets.
         doorbells: Doorbells set.
-        refused: Calls refused because a resource was not the process's.
+        refused: Calls refused because a resource did not belong to the process.
     """
 
     sends: int
@@ -216,11 +216,11 @@ class KernelReport:
 
     Attributes:
         calls: System calls.
-        pins: Times that pages were locked and translated.
-        pages_pinned: Pages that were locked and translated.
-        unpins: Times that pages were unlocked.
-        interrupts: Interrupts whose handlers ran.
-        wakes: Threads that were woken up.
+        pins: Number of calls that locked and translated pages.
+        pages_pinned: Number of pages locked and translated.
+        unpins: Number of calls that unlocked pages.
+        interrupts: Number of interrupts with a handler run.
+        wakes: Number of thread wake-ups.
     """
 
     calls: int
@@ -237,12 +237,12 @@ class LinkReport:
 
     Attributes:
         link: Its name, such as `hosts.0 -> switch.0`.
-        packets: Packets that were put on it, including those sent again and acknowledgements.
+        packets: Packets on it, including retransmissions and acknowledgements.
         lost: Packets that never arrived.
-        corrupted: Packets of which a byte was damaged.
-        duplicated: Packets of which a second one followed.
+        corrupted: Packets with a damaged byte.
+        duplicated: Packets that were sent twice.
         reordered: Packets that were delayed.
-        resent: Those among `packets` that the link sent again, having lost or damaged them; on links that do so.
+        resent: Packets among `packets` that the link resent after loss or damage, on links that do so.
     """
 
     link: str
@@ -256,16 +256,18 @@ class LinkReport:
 
 @dataclass(frozen=True)
 class MicroengineReport:
-    """A microengine that was given a program; its cycles are those since the card's beginning.
+    """A microengine with a program.
+
+    Its cycles count from the card's beginning.
 
     Attributes:
         microengine: Its number.
-        cycles_computing: Cycles in which some context computed.
-        cycles_switching: Cycles in which it switched from one context to another.
-        cycles_asleep: Cycles in which every context with a process was asleep.
+        cycles_computing: Cycles in which a context computed.
+        cycles_switching: Cycles of switches between contexts.
+        cycles_asleep: Cycles in which every context with a process slept.
         cycles_idle: Cycles in which no context had a process.
-        switches: Times it switched.
-        processes: The contexts on which processes were started.
+        switches: Number of switches.
+        processes: The contexts with a started process.
     """
 
     microengine: int
@@ -285,14 +287,14 @@ class NetworkPortReport:
         at: The host or switch, such as `hosts.1` or `switch.0`.
         port: The number of the port there.
         peer: The host or switch at the far end of its link.
-        dropped_packets: Packets that were dropped at this port.
+        dropped_packets: Packets dropped at this port.
         dropped_bytes: Their bytes on the wire.
-        reason: Why packets are dropped here, if any are: `queue full`, those for this port; `no headroom`, those that
-            came by it though its sender was paused; `packet buffer full`, by a card.
-        peak_bytes: Most bytes at once in the queue before the port; with pauses, of what came by it.
-        pauses_sent: Pause frames sent by this port, those among them that end a pause.
-        pauses_received: Pause frames that came.
-        paused_ps: How long the port was not allowed to send, in picoseconds.
+        reason: The reason of the drops, if any. `queue full`: packets for this port. `no headroom`: packets that
+            arrived by this port though their sender was paused. `packet buffer full`: packets dropped by a card.
+        peak_bytes: Maximum bytes in the queue before the port. With pauses, maximum buffered bytes that arrived by it.
+        pauses_sent: Pause frames sent by this port, including those that end a pause.
+        pauses_received: Pause frames received.
+        paused_ps: Time for which the port was paused, in picoseconds.
     """
 
     at: str
@@ -309,7 +311,7 @@ class NetworkPortReport:
 
 @dataclass(frozen=True)
 class NodeCounts:
-    """A node during a run: counts that every node has, and by design those of its card.
+    """A node during a run: counts of every node, and its card's counts by design.
 
     Attributes:
         nic: The name of the node's card.
@@ -318,7 +320,7 @@ class NodeCounts:
         kernel: Entries into the host's operating system.
         failures: Failures on this node, as in `Run.failures`.
         refused_commands: Commands of handlers that the card refused; `failures` has these as texts.
-        card: Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is none of nicety's.
+        card: Counts of the card, as `portals`, `channels`, `vni` or `rdma`; None if its design is not nicety's.
     """
 
     nic: str
@@ -335,11 +337,11 @@ class PortReport:
     """The port of a card, through which processes send frames.
 
     Attributes:
-        frames_sent: Frames that processes sent, those that forward messages between hosts included.
+        frames_sent: Frames sent by processes, including those that forward messages between hosts.
         frames_received: Frames that processes took.
         frames_damaged: Damaged or misaddressed frames, which were dropped.
         frames_unclaimed: Frames for queues that no process had opened, which were dropped.
-        frames_waiting: Frames that wait for a process to take them.
+        frames_waiting: Frames waiting for a process.
         frames_refused: Invalid frames of messages between hosts, which were dropped.
         envelopes_refused: Invalid envelopes of messages between hosts, which were dropped.
         queues: The queues with traffic, by number.
@@ -387,17 +389,18 @@ class PortalsReport:
 
 @dataclass(frozen=True)
 class ProcessReport:
-    """A process on a context of a microengine; its cycles are those since the card's beginning, each in one part.
+    """A process on a context of a microengine.
+
+    Its cycles count from the card's beginning, each with one cause.
 
     Attributes:
         context: The number of its context.
-        name: The function that was started there last.
+        name: The last function started there.
         returned: The result of its function; none while it runs, or if it was stopped.
-        trapped: Why it was stopped, and at which line; none if it was not.
-        cycles_computing: Cycles of instructions, and of units of the core used that hold it, such as the CRC.
+        trapped: The reason and line of a stop; none if it was not stopped.
+        cycles_computing: Cycles of instructions, and of units of the core that hold it, such as the CRC.
         cycles_asleep: Cycles of waiting for a memory, a signal or a channel.
-        cycles_ready: Cycles in which it was ready to go on while the core had other contexts to run, or was switching
-            to this one.
+        cycles_ready: Cycles in which it was ready while the core ran other contexts, or was switching to this one.
         cycles_idle: Cycles before its start and after its end.
         instructions: Instructions executed.
         references: References to memories outside the core.
@@ -420,10 +423,10 @@ class QueueReport:
     """Counters of a queue of the port.
 
     Attributes:
-        queue: Its number; 255 is that of messages between hosts.
+        queue: Its number; 255 is the queue of messages between hosts.
         frames_received: Frames that processes took.
-        frames_unclaimed: Frames that came before it was opened, which were dropped.
-        frames_waiting: Frames that wait for a process to take them.
+        frames_unclaimed: Frames dropped because they arrived before it was opened.
+        frames_waiting: Frames waiting for a process.
     """
 
     queue: int
@@ -434,35 +437,35 @@ class QueueReport:
 
 @dataclass(frozen=True)
 class RdmaReport:
-    """A card with RDMA: its counters, and how long its parts have worked.
+    """A card with RDMA: its counters, and the busy times of its parts.
 
     Attributes:
         puts: Puts posted.
         sends: Sends into streaming buffers posted.
         gets: Gets posted.
-        gets_served: Gets of others that came.
+        gets_served: Gets of other nodes that arrived.
         registrations: Regions registered by system calls.
         doorbells: Writes to the doorbell register.
         ring_full: Times that the transmit ring was full.
         descriptors: Descriptors fetched.
         fetches: Reads that fetched them.
-        packets_sent: Packets sent, over the link and to the card itself.
+        packets_sent: Packets sent, over the link and to this card.
         packets_received: Packets received.
-        flushed: Of these, packets dropped because the receive side was flushed.
-        tlb_hits: Pages that the TLB had.
-        tlb_misses: Pages that it did not have.
+        flushed: Received packets that were dropped because the receive side was flushed.
+        tlb_hits: TLB hits, in pages.
+        tlb_misses: TLB misses, in pages.
         refused: Messages that this card refused.
-        refused_elsewhere: Messages of this card that others refused.
+        refused_elsewhere: Messages of this card that other cards refused.
         events: Events written.
         events_lost: Events lost because a queue was full.
-        abandoned: Of these refused ones, messages given up because a packet of theirs never came.
-        late: Packets of replies to gets that had failed.
+        abandoned: Refused messages that were given up because one of their packets never arrived.
+        late: Packets of replies to failed gets.
         unusable: Invalid or damaged packets.
-        transmit_busy_ps: How long the transmit engines have worked, all of them together, in picoseconds.
-        receive_busy_ps: How long the receive engines have worked, all of them together, in picoseconds.
-        processor_busy_ps: How long the embedded processor has worked, in picoseconds.
-        processor_queue: Most work that waited for the embedded processor at a time.
-        regions: Regions registered at the end, those of the library among them.
+        transmit_busy_ps: Busy time of all transmit engines, in picoseconds.
+        receive_busy_ps: Busy time of all receive engines, in picoseconds.
+        processor_busy_ps: Busy time of the embedded processor, in picoseconds.
+        processor_queue: Peak number of commands waiting for the embedded processor.
+        regions: Regions registered at the end, including those of the library.
         pages: Pages registered at the end.
     """
 
@@ -497,13 +500,15 @@ class RdmaReport:
 
 @dataclass(frozen=True)
 class RefusedCommand:
-    """A command that a card has refused at one place of a handler, which went on with the command's result.
+    """A command that a card refused at one place of a handler.
+
+    The handler continued with the command's result.
 
     Attributes:
         command: The function of nicety.h, for example `PtlHandlerPutFromDevice`.
         code: Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
-        place: The line that calls it, for example `ping.c:42`; the function or the pc if the program has no line
-            tables. A card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
+        place: The line with the call, for example `ping.c:42`; the function or the pc if the program has no line
+            tables. A card distinguishes 64 places. The others are counted by command and code, as `elsewhere`.
         times: Number of times.
     """
 
@@ -515,15 +520,15 @@ class RefusedCommand:
 
 @dataclass(frozen=True)
 class RuleReport:
-    """What became of the frames of a rule.
+    """Disposition of the frames of a rule.
 
     Attributes:
         rule: The rule.
-        frames: Frames that it chose.
+        frames: Frames that matched it.
         to_host: Of these, frames that handlers sent to the host.
-        to_wire: Frames that they sent out on the wire.
-        dropped: Frames that they dropped.
-        failed: Frames on which they failed.
+        to_wire: Frames that handlers sent on the wire.
+        dropped: Frames that handlers dropped.
+        failed: Frames with failed handlers.
     """
 
     rule: str
@@ -536,33 +541,33 @@ class RuleReport:
 
 @dataclass(frozen=True)
 class TrafficReport:
-    """Traffic for a host's card, and what became of it.
+    """Traffic for a host's card, and the dispositions of its frames.
 
     Attributes:
         traffic: The expression.
-        rank: The rank whose card it was for.
-        offered: Frames that its tester sent: all, unless the programs had ended before.
+        rank: The rank of its target card.
+        offered: Frames that its tester sent: all of them, or those until the programs' end.
         offered_bytes: Their bytes, without frame check sequences.
-        offered_ns: How long they take at their rate, until the next one would be due, which of a capture is a mean gap
-            behind the last one.
-        late_ns: How much later than that the link was free, because the network held frames up.
-        handled: Frames that the card took in.
-        passed: Of these, frames that went on: to the host, or out again.
-        to_wire: Of these, frames that handlers sent out.
+        offered_ns: Duration of the offered frames at their rate, up to the next due time. For a capture that is a mean
+            gap after the last frame.
+        late_ns: Additional time until the link was free, because the network stalled frames.
+        handled: Frames that the card accepted.
+        passed: Frames of `handled` that went on: to the host, or out again.
+        to_wire: Frames of `handled` that handlers sent out.
         dropped_by_handler: Frames that handlers dropped.
         failed: Frames on which handlers failed.
-        damaged: Frames whose check sequence was wrong.
-        dropped_by_overload: Frames that found a full buffer, of the card or of a switch, and were dropped.
-        lost: Frames that faults of the network lost.
-        dropped_at_host: Of the frames for the host, those that it had no buffer for.
-        returned: Frames that came to the tester from hosts and handlers.
+        damaged: Frames with a wrong check sequence.
+        dropped_by_overload: Frames dropped by a full buffer, of the card or of a switch.
+        lost: Frames lost by faults of the network.
+        dropped_at_host: Frames for the host that were dropped without a buffer there.
+        returned: Frames from hosts and handlers that reached the tester.
         returned_bytes: Their bytes, without frame check sequences.
-        latency_ns_mean: The latency through the card, from the last byte in the packet buffer until the frame has left
-            it: the mean.
-        latency_ns_p50: The median, by nearest rank, and at most 0.2 % above it; likewise the following.
-        latency_ns_p99: The 99th percentile.
-        latency_ns_p999: The 99.9th percentile.
-        latency_ns_max: The maximum, exactly.
+        latency_ns_mean: Mean latency through the card, from the last byte in the packet buffer until the frame has left
+            it.
+        latency_ns_p50: Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
+        latency_ns_p99: 99th percentile of the latency.
+        latency_ns_p999: 99.9th percentile of the latency.
+        latency_ns_max: Maximum latency, exact.
     """
 
     traffic: str
@@ -594,8 +599,8 @@ class TransportReport:
     """Counts of a card's reliable transport; all zero if it has none.
 
     Attributes:
-        retransmitted: Packets sent again.
-        corrupted: Packets discarded because their CRC was wrong.
+        retransmitted: Retransmissions.
+        corrupted: Packets discarded because of a wrong CRC.
         duplicated: Duplicates discarded.
         out_of_order: Packets discarded because an earlier one was missing.
         acknowledgements: Acknowledgements sent.

@@ -37,19 +37,19 @@ class NetworkOptions(TypedDict, total=False):
 
 
 Addressing = Literal["virtual", "physical"]
-"""The addresses that puts name."""
+"""The addresses of puts."""
 
 
 class Burst(TypedDict):
-    """A run in which the first packets come at once.
+    """A run with a burst of the first packets.
 
     Attributes:
         packets: Packets offered.
-        at_once: The first of them, which come as fast as the wire brings them.
-        later_fraction: How fast the later half of all comes through, over the traffic's rate: 1 as soon as one behind
-            the burst leaves when it is due. Where packets are lost, the part of those behind the burst that is not.
-            None where the run was stopped.
-        stopped: Why the run was stopped, if it was.
+        at_once: Packets of the burst: the first ones, at the speed of the wire.
+        later_fraction: Departure rate of the later half of all packets, over the traffic's rate. It is 1 as soon as a
+            packet behind the burst leaves at its due time. With losses, the fraction of packets behind the burst that
+            is not lost. None where the run was stopped.
+        stopped: The error that stopped the run, if any.
     """
 
     packets: int
@@ -75,16 +75,15 @@ class CardPart(TypedDict):
 
     Attributes:
         part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet
-            writer`, `cluster DMA`, `packet sender`, `packets in flight` (the places of packets in clusters), `packet
-            slots`, `lock`, `contended word` (one that handlers try to change until nobody was faster), `memory bank`,
-            `cache misses` (the part of the processors' time that they wait for lines), `message contexts` (those of
-            messages that handlers have not done with), `host` or `packet buffer`.
-        name: Which one, where there are several: the word of a lock with the line that acquires it, a memory's bank,
-            the level behind the caches, a cluster, the key of the spec that says how many places there are, or a CPU of
-            the host.
-        load: Its load: the part of its capacity that packets at the line rate need.
-        headroom: The capacity that is left, as a part of it; below 0, that is missing.
-        sustains: The rate that the part sustains, over the line rate; none if packets do not need it.
+            writer`, `cluster DMA`, `packet sender`, `packet slots`, `lock`, `memory bank`, `host` or `packet buffer`.
+            `packets in flight`: the places of packets in clusters. `contended word`: a word that handlers change only
+            if it is unchanged. `cache misses`: the fraction of the processors' time that they wait for lines. `message
+            contexts`: those of messages that handlers have not finished.
+        name: The name among several: a lock's word and the line that acquires it, a memory's bank, the level behind the
+            caches, or a cluster. Also the key of the spec with the number of places, or a CPU of the host.
+        load: Its load: the fraction of its capacity that packets at the line rate need.
+        headroom: Its free capacity, as a fraction; negative if capacity is missing.
+        sustains: The sustainable rate of the part, over the line rate; none if packets do not use it.
     """
 
     part: str
@@ -103,9 +102,9 @@ class ChannelManifest(TypedDict):
 
     Attributes:
         specs: The cards, by name.
-        overrides: `--set` overrides, as given.
+        overrides: Overrides of `--set`, as given.
         noise: Background noise on the host's CPUs, as given.
-        compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
+        compiler: The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
     """
 
     specs: dict[str, CardManifest]
@@ -117,33 +116,31 @@ class ChannelManifest(TypedDict):
 class ChannelRow(TypedDict):
     """One measurement: a card, a mode, a direction and a message size.
 
-    Which of the figures it has depends on the benchmark.
+    The benchmark determines its figures.
 
     Attributes:
         nic: The card.
         mode: The kind of messages: `direct` or `indirect`.
         direction: The direction: `host-to-card` or `card-to-host`.
-        size_bytes: Message size in bytes; for the bandwidth of direct messages, the size of what is sent in parts of 56
-            bytes, of which each process sends at most 500, as all of them are alike.
-        memory: The memory of the card that they are moved to or from: `ctm` if indirect ones of a latency fit it,
-            `emem` otherwise.
-        verified: Whether every byte was checked at the receiving end, and was right.
-        bandwidth_bytes_per_s: Throughput of all processes together, the mean over the runs.
+        size_bytes: Message size in bytes. For the bandwidth of direct messages it is the size of the payload. The
+            payload goes in parts of 56 bytes, at most 500 per process, since all of them are alike.
+        memory: The card's memory at their end: `ctm` if indirect messages of a latency fit it, `emem` otherwise.
+        verified: Whether the receiving end checked every byte and found it correct.
+        bandwidth_bytes_per_s: Mean throughput of all processes over the runs.
         iterations: Messages measured individually.
-        latency_ns: Latency of a message, from the call to its return with the acknowledgement of the other end: the
-            mean.
-        max_ns: The maximum.
+        latency_ns: Mean latency of a message, from the call to its return with the acknowledgement of the other end.
+        max_ns: Maximum latency.
         message_bytes: Bytes of each message.
         messages: Messages of all processes in a run.
-        min_ns: The minimum.
-        p50_ns: The median.
-        p999_ns: The 99.9th percentile.
-        p99_ns: The 99th percentile.
-        payload_bytes: Bytes of all of them, which were moved.
+        min_ns: Minimum latency.
+        p50_ns: Median latency.
+        p999_ns: 99.9th percentile of the latency.
+        p99_ns: 99th percentile of the latency.
+        payload_bytes: Bytes of all these messages.
         processes: Processes that move the payload together, each with a thread of the host.
-        runs: Runs, which differ in the begin times of threads, and in noise.
-        stages: The stages of the latency, which add up to it.
-        stddev_bytes_per_s: Its standard deviation over the runs.
+        runs: Runs, which differ in the begin times of threads and in noise.
+        stages: The stages of the latency. They add up to it.
+        stddev_bytes_per_s: Standard deviation of the throughput over the runs.
     """
 
     nic: str
@@ -174,21 +171,20 @@ class ContextRow(TypedDict):
 
     Attributes:
         nic: The card.
-        contexts: Contexts that count.
-        updates: Updates that they make in all, on one microengine.
+        contexts: Counting contexts.
+        updates: Their total updates, on one microengine.
         cycles_total: Cycles from the start of the first context, while the others wait for it, to the end of the last.
-        cycles_computing: Of these: a context computed.
-        cycles_asleep: Of these: every context with work was asleep.
-        cycles_switching: Of these: the microengine switched to another context.
-        context_cycles_asleep: Cycles that contexts waited for memories, all contexts together.
-        context_cycles_ready: Cycles that contexts were ready while another one had the microengine, all contexts
-            together.
+        cycles_computing: Cycles of `cycles_total` in which a context computed.
+        cycles_asleep: Cycles of `cycles_total` in which every context with work was asleep.
+        cycles_switching: Cycles of `cycles_total` in which the microengine switched to another context.
+        context_cycles_asleep: Cycles for which contexts waited for memories, the sum over contexts.
+        context_cycles_ready: Cycles for which contexts were ready while another one ran, the sum over contexts.
         time_ns: `cycles_total` as time.
-        updates_per_s: Updates a second of the whole card, of two references each, with as many contexts on every
-            microengine, in steady state.
-        updates_per_s_settled: The same if the bits are set already, so that an update makes one reference.
-        line_rate_packets_per_s: 64-byte packets a second that `updates_per_s` sustains, with one update each.
-        line_rate_bits_per_s: The Ethernet that carries them, with 84 bytes for each.
+        updates_per_s: Updates per second of the whole card, with two references each and this number of contexts on
+            every microengine, in steady state.
+        updates_per_s_settled: Updates per second if the bits are already set, so that an update makes one reference.
+        line_rate_packets_per_s: 64-byte packets per second that `updates_per_s` sustains, with one update each.
+        line_rate_bits_per_s: Bit rate of the Ethernet that carries them, with 84 bytes for each.
     """
 
     nic: str
@@ -210,14 +206,14 @@ class ContextRow(TypedDict):
 class CpuFigures(TypedDict):
     """The climbs' time on this machine's CPUs.
 
-    Unlike all else, it is measured, and differs from run to run.
+    Only this is measured, and differs from run to run.
 
     Attributes:
         processor: The processor's name, where the system gives it.
         threads: Threads that climbed.
-        wall_time_s: Seconds that it took.
-        climbs_per_s: Climbs a second.
-        length: The shortest tour's length: that of the card.
+        wall_time_s: The measured seconds.
+        climbs_per_s: Climbs per second.
+        length: The shortest tour's length, the same as the card's.
     """
 
     processor: str | None
@@ -228,12 +224,12 @@ class CpuFigures(TypedDict):
 
 
 class Crossover(TypedDict):
-    """The crossover of a card: where translating begins to pay.
+    """The crossover of a card: the size from which on translation pays.
 
     Attributes:
         nic: The card.
-        crossover_bytes: The smallest size, between the smallest and largest measured one, from which on translating
-            takes no longer than copying; none if copying is faster up to the end.
+        crossover_bytes: The smallest size from which on translation takes no longer than a copy, between the smallest
+            and largest measured one. None if a copy is faster up to the end.
     """
 
     nic: str
@@ -241,10 +237,10 @@ class Crossover(TypedDict):
 
 
 class Damage(TypedDict):
-    """Where the capture is damaged.
+    """The damage of a capture.
 
     Attributes:
-        packet: The packet, the first one being 1.
+        packet: The packet, counted from 1.
         byte: The byte of the file.
         text: The damage.
     """
@@ -261,20 +257,20 @@ class DataCache(TypedDict):
 
     Attributes:
         level: The level behind them, as the card's spec names it.
-        accesses: Accesses for a packet.
-        hits: Loads and stores for a packet that found their lines.
-        misses: Those that did not.
-        passed: Atomic operations for a packet, which go past the caches.
+        accesses: Accesses per packet.
+        hits: Loads and stores per packet that hit.
+        misses: Loads and stores per packet that missed.
+        passed: Atomic operations per packet, which bypass the caches.
         miss_rate: Misses over loads and stores; none without any.
-        written_back: Lines for a packet that were written to memory, since they made room or an atomic operation came.
-        handed_over: Lines for a packet that another cache had changed, and handed over.
-        invalidated: Accesses for a packet for which other caches gave their lines up.
-        waited_cycles: Cycles for a packet that loads and stores took longer than hits.
-        load: The part of the time of all processors that this is at line rate.
-        lines: The source lines that waited most; the first few.
-        stale_accesses: Accesses of the whole run to words that another cache had changed, where nothing keeps caches
-            coherent: handlers have seen the newest bytes all the same, and would not on the card.
-        stale_lines: The source lines with the most of them; the first few.
+        written_back: Lines per packet written to memory, to make room or for an atomic operation.
+        handed_over: Lines per packet that another cache had changed, and handed over.
+        invalidated: Accesses per packet that invalidated lines of other caches.
+        waited_cycles: Additional cycles per packet of loads and stores over those of hits.
+        load: The fraction of all processors' time that these cycles take at line rate.
+        lines: The source lines with the longest waits; the first few.
+        stale_accesses: Accesses of the whole run to words that another cache had changed, on a card without cache
+            coherence. Handlers read the newest bytes here, but would not on the card.
+        stale_lines: The source lines with the most stale accesses; the first few.
     """
 
     level: str
@@ -294,7 +290,7 @@ class DataCache(TypedDict):
 
 
 Distances = Literal["root", "table"]
-"""How a climber computes distances."""
+"""A climber's source of distances."""
 
 
 class ExchangeRow(TypedDict):
@@ -305,35 +301,36 @@ class ExchangeRow(TypedDict):
         connections: Connections, each with a client.
         size_bytes: Bytes of a request.
         reply_bytes: Bytes of a reply.
-        think_ns: What a client waits between a reply and its next request.
-        requests: Requests whose reply came in the measured time.
-        requests_per_s: The same a second.
-        latency_ns: From a client's call that sends a request until it has its reply, the mean; likewise the following.
-        min_ns: The shortest.
-        p50_ns: The median.
-        p99_ns: The 99th percentile, by nearest rank.
-        p999_ns: The 99.9th percentile.
-        max_ns: The longest.
-        late_requests: Requests without a reply at the end of the measured time; they are in none of these figures.
-        cpu_ns_per_request: CPU time of the server a request.
+        think_ns: A client's pause between a reply and its next request.
+        requests: Requests with a reply in the measured time.
+        requests_per_s: `requests` per second.
+        latency_ns: Mean latency, from a client's call that sends a request until it has its reply. The following fields
+            are of the same latency.
+        min_ns: Minimum latency.
+        p50_ns: Median latency.
+        p99_ns: 99th percentile of the latency, by nearest rank.
+        p999_ns: 99.9th percentile of the latency.
+        max_ns: Maximum latency.
+        late_requests: Requests without a reply at the end of the measured time. The figures above exclude them.
+        cpu_ns_per_request: CPU time of the server per request.
         cpus: CPUs of the server's operating system.
-        cpu_utilisation: The share of the time of all its CPUs in which they worked.
-        cpu_ns_per_packet: CPU time a packet.
-        instructions_per_packet: Instructions a packet.
-        first_misses_per_packet: Loads a packet that missed a core's first-level cache.
-        second_misses_per_packet: Of these, loads that missed the shared cache, too.
-        breakdown: The CPU time a packet, by function group.
-        context_switches_per_packet: Context switches a packet.
-        cross_calls_per_packet: Calls from one CPU to another a packet.
-        interrupts_per_packet: Interrupts a packet.
-        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entered, and registers
-            read.
-        retransmissions: Segments that rank 0 and its peer sent again.
+        cpu_utilisation: Utilisation of all its CPUs, as a fraction.
+        cpu_ns_per_packet: CPU time per packet.
+        instructions_per_packet: Instructions per packet.
+        first_misses_per_packet: Loads per packet that missed a core's first-level cache.
+        second_misses_per_packet: Loads per packet that missed the shared cache, too.
+        breakdown: CPU time per packet, by function group.
+        context_switches_per_packet: Context switches per packet.
+        cross_calls_per_packet: Calls from one CPU to another per packet.
+        interrupts_per_packet: Interrupts per packet.
+        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entry, and reads of
+            registers.
+        retransmissions: Segments that rank 0 and its peer retransmitted.
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
-        packets: The packets: frames that rank 0's card received, or sent where it transmits.
-        verified: Whether every byte that came was checked, and was right.
-        late_max_ns: The longest that the reply to one of them took.
-        ports: The ports of the network over the whole run, if it has a flow control without credits.
+        packets: The packets: frames that rank 0's card received, or sent if it transmits.
+        verified: Whether every received byte was checked and correct.
+        late_max_ns: Maximum latency of these requests.
+        ports: The ports of the network over the whole run, with a flow control without credits.
     """
 
     nic: str
@@ -371,12 +368,12 @@ class ExchangeRow(TypedDict):
 
 
 class FailedPoint(TypedDict):
-    """A point of a benchmark whose run failed, so that it has no row.
+    """A point of a benchmark with a failed run, so without a row.
 
     Attributes:
         point: The card and the point.
-        kind: The exception that Python has for the error, such as `RunError` or `Deadlock`; `KeyboardInterrupt`, the
-            benchmark was interrupted there.
+        kind: The Python exception for the error, such as `RunError` or `Deadlock`. `KeyboardInterrupt`: the benchmark
+            was interrupted there.
         text: The error.
     """
 
@@ -386,20 +383,20 @@ class FailedPoint(TypedDict):
 
 
 class FairnessRow(TypedDict):
-    """A number of processes that send at once, each to a process of its own on the other host.
+    """A number of processes that send simultaneously, each to its own process on the other host.
 
     Attributes:
         nic: The card.
-        processes: Processes that send, and as many that receive.
+        processes: Sending processes, the same number as receiving ones.
         size_bytes: Bytes of a message.
         messages: Messages of each process.
-        bandwidth_bytes_per_s: Payload bytes a second of all together, until the last process has received its last
+        bandwidth_bytes_per_s: Payload bytes per second of all processes, until the last process has received its last
             message.
-        process_mean_bytes_per_s: Throughput of a process until it has received its last message, the mean over them.
-        process_min_bytes_per_s: The minimum.
-        process_max_bytes_per_s: The maximum.
+        process_mean_bytes_per_s: Mean throughput of a process until it has received its last message.
+        process_min_bytes_per_s: Minimum throughput of a process.
+        process_max_bytes_per_s: Maximum throughput of a process.
         jain_index: Jain's index of the throughputs: 1 if all are equal, 1/n if one of n gets everything.
-        verified: Whether every byte was checked at the receiving end, and was right.
+        verified: Whether the receiving end checked every byte and found it correct.
     """
 
     nic: str
@@ -415,15 +412,15 @@ class FairnessRow(TypedDict):
 
 
 class Flow(TypedDict):
-    """One direction of a pattern that has several.
+    """One direction of a pattern with several directions.
 
     Attributes:
-        source: The rank that sends.
-        target: The rank that receives.
-        bandwidth_bytes_per_s: Payload bytes a second.
-        latency_ns: Half a round trip, the mean over the iterations.
+        source: The sending rank.
+        target: The receiving rank.
+        bandwidth_bytes_per_s: Payload bytes per second.
+        latency_ns: Mean of half a round trip over the iterations.
         max_ns: The longest iteration.
-        messages_per_s: Messages a second.
+        messages_per_s: Messages per second.
         min_ns: The shortest iteration.
     """
 
@@ -437,13 +434,13 @@ class Flow(TypedDict):
 
 
 class GpuFigures(TypedDict):
-    """The climbs' time on a graphics processor, by its own clock: without compiling, and without moving data.
+    """The climbs' time on a graphics processor, by its own clock, without compilation and data transfer.
 
     Attributes:
         processor: The device's name.
-        device_time_s: Seconds that it took.
-        climbs_per_s: Climbs a second.
-        length: The shortest tour's length: that of the card.
+        device_time_s: The measured seconds.
+        climbs_per_s: Climbs per second.
+        length: The shortest tour's length, the same as the card's.
     """
 
     processor: str
@@ -462,11 +459,11 @@ class GridManifest(TypedDict):
     Attributes:
         specs: The cards, by name.
         overrides: `--set` overrides, as given.
-        grid: The grid of ranks, as in 4x4x2.
+        grid: The grid of ranks, such as 4x4x2.
         topology: The topology.
         noise: Background noise on the hosts' CPUs, as given.
-        faults: The faults of the network, as given, if there are any.
-        flow_control: The flow control of the network, as given, if it was.
+        faults: The faults of the network, as given.
+        flow_control: The flow control of the network, as given.
     """
 
     specs: dict[str, CardManifest]
@@ -486,22 +483,23 @@ class GridRow(TypedDict):
         nodes: Number of hosts.
         size_bytes: Bytes of a face, or of the vector.
         iterations: Iterations measured.
-        time_ns: Duration of an iteration, the mean: of a halo exchange over iterations and ranks, which follow each
-            other without a barrier; of an all-reduce over iterations, each from a barrier to the end on the last rank.
+        time_ns: Mean duration of an iteration. In a halo exchange the mean is over iterations and ranks, without a
+            barrier between iterations. In an all-reduce it is over iterations, each from a barrier to the end on the
+            last rank.
         min_ns: The shortest iteration.
-        p50_ns: The median.
-        p99_ns: The 99th percentile, by nearest rank.
+        p50_ns: Median duration of an iteration.
+        p99_ns: 99th percentile of the duration, by nearest rank.
         max_ns: The longest iteration.
-        sent_bytes: Payload bytes that a node sends in an iteration: the node that sends most.
-        sent_bytes_per_s: The same a second.
-        hops_mean: Links that a packet crosses, the mean over all packets: one to a switch is one, and a torus has none
-            between a host and its router.
-        verified: Whether every value was compared with what it has to be, and was right.
-        algorithm_bytes_per_s: Of an all-reduce: bytes of the vector over the time, the algorithm bandwidth.
-        faces: Of a halo exchange: faces of a rank, each with a neighbour.
-        lower_bound_ns: Of an all-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes,
-            which every algorithm has to send from each of n nodes.
-        ports: The ports of the network over the whole run, if it has a flow control without credits.
+        sent_bytes: Payload bytes per iteration of the busiest sending node.
+        sent_bytes_per_s: `sent_bytes` per second.
+        hops_mean: Mean links that a packet crosses, over all packets. A link to a switch counts; in a torus the link
+            between a host and its router does not.
+        verified: Whether every value was compared with the expected one and was correct.
+        algorithm_bytes_per_s: All-reduce: bytes of the vector over the time, the algorithm bandwidth.
+        faces: Halo exchange: faces of a rank, each with a neighbour.
+        lower_bound_ns: All-reduce: the time in which a node's link moves 2 (n - 1) / n of the vector's bytes. Every
+            algorithm must send them from each of n nodes.
+        ports: The ports of the network over the whole run, with a flow control without credits.
     """
 
     nic: str
@@ -524,14 +522,14 @@ class GridRow(TypedDict):
 
 
 class GroupUsage(TypedDict):
-    """What a function group has used.
+    """The CPU use of a function group.
 
     Attributes:
         group: Its name.
-        ns_per_packet: CPU time a packet.
-        instructions_per_packet: Instructions a packet.
-        first_misses_per_packet: Loads a packet that missed a core's first-level cache.
-        second_misses_per_packet: Of these, loads that missed the shared cache, too.
+        ns_per_packet: CPU time per packet.
+        instructions_per_packet: Instructions per packet.
+        first_misses_per_packet: Loads per packet that missed a core's first-level cache.
+        second_misses_per_packet: Loads per packet that missed the shared cache, too.
     """
 
     group: str
@@ -542,12 +540,12 @@ class GroupUsage(TypedDict):
 
 
 class Growth(TypedDict):
-    """Handler processor time that grew while the run went on.
+    """Handler processor time that grew during the run.
 
     Attributes:
-        first_ns: Time of a packet in the first quarter of the packets.
-        last_ns: The same in the last quarter; or, where it has jumped behind that began, in the last packets.
-        mean_ns: The same over all of them.
+        first_ns: Time per packet in the first quarter of the packets.
+        last_ns: Time per packet in the last quarter; or in the last packets, after a jump within that quarter.
+        mean_ns: Time per packet, the mean.
     """
 
     first_ns: float
@@ -562,14 +560,14 @@ class HandlerFigures(TypedDict):
         handler: `header`, `payload` or `completion`.
         runs: Number of runs.
         cycles_mean: Cycles on its processor, including start, end and waits.
-        cycles_p99: The 99th percentile, by nearest rank.
-        cycles_max: The maximum.
-        instructions_mean: Instructions.
-        instructions_p99: The 99th percentile.
-        instructions_max: The maximum.
-        time_ns_mean: Time on its processor.
-        time_ns_p99: The 99th percentile.
-        queued_ns_mean: Wait for a processor when ready.
+        cycles_p99: 99th percentile of the cycles, by nearest rank.
+        cycles_max: Maximum cycles.
+        instructions_mean: Mean instructions.
+        instructions_p99: 99th percentile of the instructions.
+        instructions_max: Maximum instructions.
+        time_ns_mean: Mean time on its processor.
+        time_ns_p99: 99th percentile of that time.
+        queued_ns_mean: Mean wait for a processor when ready.
         returned: Number of runs by return code.
     """
 
@@ -591,8 +589,8 @@ class HandlerLines(TypedDict):
     """Lines that handlers printed in a benchmark, over all runs and cards.
 
     Attributes:
-        shown: Lines that the cards showed, at most 1000 a run and card.
-        left_out: The others.
+        shown: Lines that the cards showed, at most 1000 per run and card.
+        left_out: The other lines.
     """
 
     shown: int
@@ -603,16 +601,16 @@ class HandlerMemory(TypedDict):
     """The memory of handlers, over the whole run.
 
     Attributes:
-        ideal: Pieces of memory in no level, in which no access waits for another.
+        ideal: Pieces of memory that are in no level, without waits of one access for another.
         ideal_cycles: The section of the card's spec with the cycles of an access to them: `hpu.cycles`, or
             `hpu.overlap` where instructions overlap.
-        uncontended: Levels that processors share and in which no access waits for another, as the card's spec says.
-        accesses: Accesses of handlers for a packet: loads, stores, atomic operations and commands.
-        shared_accesses: Of these, accesses to levels in which processors wait for one another.
-        levels: Levels in which they do.
+        uncontended: Levels that processors share without waits of one access for another, by the card's spec.
+        accesses: Accesses of handlers per packet: loads, stores, atomic operations and commands.
+        shared_accesses: Accesses per packet to levels in which processors wait for one another.
+        levels: Levels in which processors wait for one another.
         caches: Levels behind data caches.
-        code_lines_filled: Lines for a packet that instruction caches were filled with.
-        fetch_wait_cycles: Cycles for a packet that handlers waited for their code.
+        code_lines_filled: Lines per packet that filled instruction caches.
+        fetch_wait_cycles: Cycles per packet for which handlers waited for their code.
     """
 
     ideal: list[str]
@@ -648,68 +646,66 @@ class LineRateRow(TypedDict):
         packet_bytes: Payload of a packet.
         message_packets: Packets of a message.
         messages: Messages measured.
-        packets: Packets measured; of traffic, those handled.
-        cycles_mean: Cycles of a payload handler: the mean; none if the program has no payload handler or it never ran.
-        cycles_p99: The 99th percentile.
-        instructions_mean: Instructions of a payload handler: the mean.
-        instructions_p99: The 99th percentile.
+        packets: Packets measured; with traffic, packets handled.
+        cycles_mean: Mean cycles of a payload handler; none without runs of a payload handler.
+        cycles_p99: 99th percentile of the cycles.
+        instructions_mean: Mean instructions of a payload handler.
+        instructions_p99: 99th percentile of the instructions.
         packet_fates: The fates of the packets.
         sent_per_packet: Packets that the card sent per packet received, over the whole run.
         handlers: Each handler that ran.
         handler_ns: Handler processor time per packet: its payload handler, and its share of header and completion
-            handlers, including waits for transfers and commands. Of traffic, per packet offered.
-        growth: How that has grown while the run went on, if it has, as where tables fill up: then loads of processors
-            are those of the last quarter of the packets.
-        handler_budget_ns: Its budget: the time between two packets, times the processors.
-        hpus_needed: Handler processors that are busy at line rate; none if no number suffices, because another resource
-            is overloaded.
-        hpus: Handler processors that the card has.
-        sustains_line_rate: Whether the card sustains the line rate for ever, as far as it is modelled.
-        verdict: `yes`; `barely` where it does, with a part loaded to 90 % or more; `no`; or `not judged` where it would
-            be one of the first two, and handlers share words in memory whose contention is not modelled on this card
-            (`unmodelled`).
-        limiting_part: The part of the card that limits: what `limited_by` has, or else what limits in the last run that
-            was `tried`, or the part with the highest load.
-        capacity_fraction: The rate that the card sustains, over the line rate: above 1 it could do more. It is found by
-            the runs that were `tried`, between `sustained_fraction` and `not_sustained_fraction`; where the load of a
-            part gives the same within a hundredth, it is that.
-        tried: Runs with the same traffic at other rates, in their order: the search for the rate that the card
-            sustains. None where a burst stops handlers, and where the card's own wire limits at the line rate.
-        sustained_fraction: The highest rate of these runs that the card sustained, over the line rate; 1 where no
-            higher one did, and it keeps up. None without a search, and where it sustained none.
-        not_sustained_fraction: The lowest rate above that it did not sustain; none where it sustained all that was
-            looked for.
-        burst: A run at the traffic's rate that a burst comes before, where handlers wait for locks, words or lines, or
-            where a run that was tried was stopped.
+            handlers, including waits for transfers and commands. With traffic, per packet offered.
+        growth: Growth of that time during the run, if any, for example because tables fill up. Then the processors'
+            loads are those of the last quarter of the packets.
+        handler_budget_ns: The budget of that time: the packet interval, times the processors.
+        hpus_needed: Busy handler processors at line rate; none if no number suffices, because another resource is
+            overloaded.
+        hpus: Handler processors of the card.
+        sustains_line_rate: Whether the card sustains the line rate forever, within the model.
+        verdict: `yes`; `barely`: yes, but a part has a load of 90 % or more; `no`. `not judged`: yes or barely, but
+            handlers share words in memory without a model of contention on this card (`unmodelled`).
+        limiting_part: The limiting part: `limited_by`, or else that of the last run in `tried`, or the most loaded
+            part.
+        capacity_fraction: The sustainable rate over the line rate; above 1 there is a margin. The runs in `tried` find
+            it between `sustained_fraction` and `not_sustained_fraction`. If the load of a part gives the same within a
+            hundredth, that value is taken.
+        tried: Runs with the same traffic at other rates, in order: the search for the sustainable rate. None where a
+            burst stops handlers, and where the card's own wire limits at the line rate.
+        sustained_fraction: The highest sustained rate of these runs, over the line rate. It is 1 if the card keeps up
+            and no higher rate was sustained. None without a search, and without a sustained rate.
+        not_sustained_fraction: The lowest unsustained rate above it; none if all tried rates were sustained.
+        burst: A run at the traffic's rate behind a burst, if handlers wait for locks, words or lines, or if a run in
+            `tried` was stopped.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
-            among them where no other part is overloaded, and no handler yields its processor.
+            included if no other part is overloaded and no handler yields its processor.
         limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
             card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`,
-            `packet slots`, `lock` (a word that one handler at a time holds), `contended word` (one that handlers try to
-            change until nobody was faster), `memory bank`, `host` (the part of it that takes frames), or `cache misses`
-            where handler processors would keep up without their waits for lines. If none is overloaded, `packet buffer`
-            where the sender waits for credits, `message contexts` where messages have all of them (`hpu.contexts`), or
-            `waiting` where handlers wait for one another.
-        reachable_fraction: The fraction of line rate that any number of handler processors would reach: the limit of
-            the other resources.
-        packet_interval_ns: The time between packets at line rate.
+            `packet slots`, `memory bank`. `lock`: a word that one handler at a time holds. `contended word`: a word
+            that handlers change only if it is unchanged. `host`: its part that takes frames. `cache misses`: handler
+            processors would keep up without their waits for lines. Without an overloaded part: `packet buffer` if the
+            sender waits for credits, `message contexts` if messages have all of them (`hpu.contexts`), or `waiting` if
+            handlers wait for one another.
+        reachable_fraction: The fraction of line rate that an unlimited number of handler processors would reach: the
+            limit of the other resources.
+        packet_interval_ns: The packet interval at line rate.
         packet_wire_bytes: Bytes of a packet on the link, including its header.
-        line_rate_packets_per_s: Packets a second at line rate.
-        packets_per_s: Packets a second that were processed. Where packets were lost, the others in the time of all.
-        line_rate_fraction: The same over the line rate.
-        bandwidth_bytes_per_s: Their payload.
-        buffer_packets_used: The most packets in the packet buffer at once.
+        line_rate_packets_per_s: Packets per second at line rate.
+        packets_per_s: Packets processed per second. With losses: the remaining packets over the time of all.
+        line_rate_fraction: `packets_per_s` over the line rate.
+        bandwidth_bytes_per_s: Payload of `packets_per_s`.
+        buffer_packets_used: Maximum occupancy of the packet buffer, in packets.
         buffer_packets: Its capacity in packets.
         loads: The load of each resource at line rate.
-        locks: Words of memory that handlers have waited for, by their loads; the first few.
-        retries: The word that is no lock and to which handlers came back most often, if they came back to any.
-        memory: The memory of handlers: what of it is shared, and who waits there.
-        unmodelled: Words that handlers share in memory whose contention is not modelled.
-        refused_commands: Commands of handlers that the card refused, in the whole run: messages before and after those
-            measured are in it.
-        sensitivity: The assumed values of the card's spec to which the verdict is most sensitive, if it was asked for.
-        traffic: The traffic, and what became of it, if packets are not the wire's: then all figures are over the whole
-            run, the line rate is that of the traffic, and sizes are means.
+        locks: Words of memory that handlers waited for, by their loads; the first few.
+        retries: The most retried word that is not a lock, if any.
+        memory: The memory of handlers: shared parts, and the waits there.
+        unmodelled: Words that handlers share in memory without a model of contention.
+        refused_commands: Commands of handlers that the card refused, in the whole run, including messages before and
+            after the measurement.
+        sensitivity: The assumed values of the card's spec to which the verdict is most sensitive, on request.
+        traffic: The traffic and its packet dispositions, for packets other than the wire's. Then all figures are over
+            the whole run, the line rate is that of the traffic, and sizes are means.
     """
 
     nic: str
@@ -759,37 +755,35 @@ class LineRateRow(TypedDict):
 
 
 class Loads(TypedDict):
-    """The load of each resource at line rate: above 1 it cannot keep up.
+    """The load of each resource at line rate, over the whole run.
 
-    Over the whole run.
+    Above 1 the resource cannot keep up.
 
     Attributes:
-        hpus: The handler processors, over the messages measured.
+        hpus: The handler processors, over the measured messages.
         matching: The matching unit.
         link: The card's own link, with the packets that handlers send.
         bus_to_card: The host bus, towards the card.
         bus_to_host: The host bus, towards host memory.
-        lock: The word of memory that handlers hold longest one at a time, a lock, with its hand-over from one to the
-            next.
-        contended_word: The word that handlers load and change if nobody was faster, and to which they came back most
-            often: from the load to the change, and to the next load.
-        memory_bank: The busiest bank of a level of memory that processors share; 0 where the card has no such level.
-        send_engine: The send engine of a card of Portals messages: it begins a message a gap behind the one before, or
-            when that has left.
-        packet_writer: On a card with clusters of handler processors, the writer of its packet buffer, which takes a
-            beat a cycle.
-        cluster_dma: The busiest DMA engine of a cluster, with packets and with what handlers have copied.
-        packet_sender: The sender of handlers' packets there.
+        lock: The word of memory that one handler at a time holds longest: a lock, with its hand-overs.
+        contended_word: The most retried word that handlers load and change only if it is unchanged: from the load to
+            the change, and to the next load.
+        memory_bank: The busiest bank of a shared level of memory; 0 on a card without such a level.
+        send_engine: The send engine of a card of Portals messages. It begins a message a gap behind the previous one,
+            or when that has left.
+        packet_writer: The writer of the packet buffer, which takes a beat per cycle; on a card with clusters of handler
+            processors.
+        cluster_dma: The busiest DMA engine of a cluster, with packets and with copies by handlers.
+        packet_sender: The sender of handlers' packets, on a card with clusters.
         command_engine: Where handlers are written for PsPIN, the command engine with the most occupied places
             (`hpu.commands.engine_commands`).
         memory_channel: The busiest channel between these engines and the card's memories (`hpu.interconnect`).
-        packets_in_flight: The places that packets have in clusters, from when they are assigned to one until their
-            handlers and the commands of these have ended (`hpu.packets.in_flight`), without their waits for the copy
-            and for a processor.
-        packet_slots: The slots of packets, likewise: of the packet buffer or of the clusters' memories, whichever has
-            fewer to spare.
-        host: The part of the host that has most to do with the frames that come to it, such as the CPU of a receive
-            channel's interrupts; none on cards whose host takes no packets.
+        packets_in_flight: The places of packets in clusters (`hpu.packets.in_flight`), from the assignment to a cluster
+            to the end of handlers and their commands. Waits for the copy and for a processor do not count.
+        packet_slots: The scarcer slots of packets over the same time: of the packet buffer or of the clusters'
+            memories.
+        host: The busiest part of the host, by its work on arriving frames, such as the CPU of a receive channel's
+            interrupts. None on cards with a host that takes no packets.
     """
 
     hpus: float
@@ -812,21 +806,21 @@ class Loads(TypedDict):
 
 
 class Lock(TypedDict):
-    """A word of memory that handlers hold one at a time, over the whole run.
+    """A word of memory that one handler at a time holds, over the whole run.
 
-    It is a lock if they wait for it; else it may be one.
+    It is a lock if handlers wait for it; otherwise it may be one.
 
     Attributes:
         word: The word, such as `byte 8 of the state`.
         taken_at: The source line that acquires it.
-        given_back_at: The source line that releases it, if it is another one.
-        waited_at: The source line that waits for it, or would.
-        waits: Number of waits. With none it is no part with a load: handlers did not meet, or have another use for it.
-        held_ns: Time that a packet holds it.
-        handed_over_ns: Time per packet that it is free while a handler waits.
+        given_back_at: The source line that releases it, if it differs.
+        waited_at: The source line that waits for it, or would wait.
+        waits: Number of waits. Without waits it is not among the parts: handlers did not meet, or use it differently.
+        held_ns: Time per packet for which a handler holds it.
+        handed_over_ns: Time per packet for which it is free while a handler waits.
         load: Its load at line rate, held or handed over.
-        most_packets_per_s: The most packets a second with any number of handler processors, since two cannot hold it,
-            if it is handed over at once.
+        most_packets_per_s: Maximum packets per second with any number of handler processors, with an immediate
+            hand-over: two cannot hold it at once.
     """
 
     word: str
@@ -845,8 +839,8 @@ class Manifest(TypedDict):
 
     Attributes:
         specs: The cards, by name.
-        overrides: `--set` overrides, as given.
-        compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
+        overrides: Overrides of `--set`, as given.
+        compiler: The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
     """
 
     specs: dict[str, CardManifest]
@@ -863,15 +857,15 @@ class MemoryLevel(TypedDict):
 
     Attributes:
         level: The level, as the card's spec names it.
-        accesses: Accesses for a packet, wherever their bytes lie.
-        waited_cycles: Cycles for a packet that they waited for banks, beside the latency.
-        busiest: The bank that was busy longest, or the level's unit for atomic operations.
-        busiest_accesses: Its accesses for a packet, lines of code among them.
-        busiest_waited_cycles: Cycles for a packet that processors waited for it.
+        accesses: Accesses per packet, to bytes of any kind.
+        waited_cycles: Cycles per packet of their waits for banks, in addition to the latency.
+        busiest: The busiest bank, or the level's unit for atomic operations.
+        busiest_accesses: Its accesses per packet, including lines of code.
+        busiest_waited_cycles: Cycles per packet for which processors waited for it.
         load: Its load at line rate.
-        most_packets_per_s: The most packets a second with any number of handler processors, by the time for which a
+        most_packets_per_s: Maximum packets per second with any number of handler processors, by the time for which a
             packet occupies it.
-        lines: The source lines that waited most for the level; the first few.
+        lines: The source lines with the longest waits for the level; the first few.
     """
 
     level: str
@@ -894,14 +888,14 @@ class MessagesManifest(TypedDict):
 
     Attributes:
         specs: The cards, by name.
-        overrides: `--set` overrides, as given; the peer's card has none.
+        overrides: `--set` overrides, as given. They do not change the peer's card.
         pattern: The pattern of sources and targets.
         topology: The topology.
         noise: Background noise on the hosts' CPUs, as given.
-        compiler: The programs that ran on cards, by card and mode; the caller, which compiled them, fills this in.
-        faults: The faults of the network, as given, if there are any.
-        flow_control: The flow control of the network, as given, if it was.
-        peer: The card of every host but rank 0, if it is another one.
+        compiler: The programs that ran on cards, by card and mode. The caller, which compiled them, sets this.
+        faults: The faults of the network, as given.
+        flow_control: The flow control of the network, as given.
+        peer: The card of every host but rank 0, if it differs.
         puts: The options of mode put, if it was measured.
     """
 
@@ -918,14 +912,14 @@ class MessagesManifest(TypedDict):
 
 
 class MovedValue(TypedDict):
-    """A check with one value moved.
+    """A check with one changed value.
 
     Attributes:
         value: The value set.
         verdict: The verdict with it.
-        limiting_part: The part that limits then.
-        capacity_fraction: The rate that the card sustains over the line rate.
-        capacity_packets_per_s: The same in packets a second: the line rate may have moved.
+        limiting_part: The limiting part with it.
+        capacity_fraction: The sustainable rate over the line rate.
+        capacity_packets_per_s: The sustainable rate in packets per second, since the line rate may have changed.
     """
 
     value: str
@@ -942,14 +936,14 @@ class NetworkPortReport(TypedDict):
         at: The host or switch, such as `hosts.1` or `switch.0`.
         port: The number of the port there.
         peer: The host or switch at the far end of its link.
-        dropped_packets: Packets that were dropped at this port.
+        dropped_packets: Packets dropped at this port.
         dropped_bytes: Their bytes on the wire.
-        reason: Why packets are dropped here, if any are: `queue full`, those for this port; `no headroom`, those that
-            came by it though its sender was paused; `packet buffer full`, by a card.
-        peak_bytes: Most bytes at once in the queue before the port; with pauses, of what came by it.
-        pauses_sent: Pause frames sent by this port, those among them that end a pause.
-        pauses_received: Pause frames that came.
-        paused_ps: How long the port was not allowed to send, in picoseconds.
+        reason: The reason of the drops, if any. `queue full`: packets for this port. `no headroom`: packets that
+            arrived by this port though their sender was paused. `packet buffer full`: packets dropped by a card.
+        peak_bytes: Maximum bytes in the queue before the port. With pauses, maximum buffered bytes that arrived by it.
+        pauses_sent: Pause frames sent by this port, including those that end a pause.
+        pauses_received: Pause frames received.
+        paused_ps: Time for which the port was paused, in picoseconds.
     """
 
     at: str
@@ -965,17 +959,18 @@ class NetworkPortReport(TypedDict):
 
 
 Notification = Literal["poll", "interrupt"]
-"""How programs learn of events."""
+"""The notification of programs about events."""
 
 
 class PacketFates(TypedDict):
-    """The fates of the packets measured, each of which has one.
+    """The fates of the measured packets; each packet has one.
 
     Attributes:
-        processed: Their payload handler returned `SUCCESS`.
-        dropped: A payload handler dropped them, or a header handler their message.
-        proceeded: They went on to host memory: a header handler returned `PROCEED`, or there is no payload handler.
-        failed: Their handler failed, or an earlier one of their message.
+        processed: The payload handler returned `SUCCESS`.
+        dropped: A payload handler dropped the packet, or a header handler its message.
+        proceeded: The packet went on to host memory: a header handler returned `PROCEED`, or there is no payload
+            handler.
+        failed: Its handler failed, or an earlier one of its message.
     """
 
     processed: int
@@ -999,17 +994,17 @@ class PeerManifest(TypedDict):
 
 
 class PointFailure(TypedDict):
-    """A failure on a card while a point was measured.
+    """A failure on a card during the measurement of a point.
 
     Attributes:
         nic: The card.
         point: The point, such as mode and size.
         rank: The rank of its card.
-        kind: `trap`, a handler or process was stopped; `fail`, it returned a failure or an invalid return code;
-            `budget`, a budget of its application was used up; `refused`, the card refused a command; `lost`, packets
-            that it sent were lost or damaged on the way, and nothing sends them again.
-        text: Description, and place in the source.
-        times: Number of times.
+        kind: `trap`: a handler or process was stopped. `fail`: it returned a failure or an invalid return code.
+            `budget`: a budget of its application was used up. `refused`: the card refused a command. `lost`: packets
+            that it sent were lost or damaged in the network, and nothing sends them again.
+        text: Description, and source line.
+        times: Number of occurrences.
     """
 
     nic: str
@@ -1021,27 +1016,27 @@ class PointFailure(TypedDict):
 
 
 class PortFigures(TypedDict):
-    """Traffic of one port among several, and what became of it.
+    """Traffic of one port among several, and its packet dispositions.
 
     Attributes:
         port: Its number.
         traffic: The expression.
         offered: Packets offered to the wire, until the traffic of a port had ended.
         offered_bytes: Their payload: bytes of frames.
-        offered_ns: How long they take at their rate, until the next one would be due.
-        handled: Packets that the card took in: all but those dropped by overload.
+        offered_ns: Duration of the offered packets at their rate, up to the next due time.
+        handled: Packets that the card accepted: all but those dropped by overload.
         handled_bytes: Their payload.
-        passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
+        passed: Packets of `handled` that no handler dropped: processed, or on their way to host memory.
         dropped_by_handler: Packets that handlers dropped.
         failed: Packets on which a handler failed.
-        dropped_by_overload: Packets that found the packet buffer full, and were dropped.
-        dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
-        dropped_at_link: Frames that handlers sent, and that found no room before this port, whichever they came by.
-        latency_ns_mean: The latency through the card: the mean.
-        latency_ns_p50: The median.
-        latency_ns_p99: The 99th percentile.
-        latency_ns_p999: The 99.9th percentile.
-        latency_ns_max: The maximum, exactly.
+        dropped_by_overload: Packets dropped by a full packet buffer.
+        dropped_at_host: Frames that handlers passed to the host, and that were dropped without a buffer there.
+        dropped_at_link: Frames that handlers sent, dropped at this full port, from any input port.
+        latency_ns_mean: Mean latency through the card.
+        latency_ns_p50: Median latency.
+        latency_ns_p99: 99th percentile of the latency.
+        latency_ns_p999: 99.9th percentile of the latency.
+        latency_ns_max: Maximum latency, exact.
     """
 
     port: int
@@ -1065,7 +1060,7 @@ class PortFigures(TypedDict):
 
 
 class ProgramManifest(TypedDict):
-    """A compiled program in a report's manifest: its one source, or all of them.
+    """A compiled program in a report's manifest: its single source, or all sources.
 
     Attributes:
         version: The compiler's name and version.
@@ -1086,12 +1081,12 @@ class Puts(TypedDict):
     """The options of puts, as used.
 
     Attributes:
-        loopback: Whether they are within one host, through its card.
-        source: The memory that messages come from.
-        sink: The memory that messages go to.
-        addressing: The addresses that they name.
-        flush_receive: Whether the receiver's card drops what comes.
-        notify: How programs learn of events; None if the card's spec decides.
+        loopback: Whether they stay within one host, through its card.
+        source: The source memory of messages.
+        sink: The destination memory of messages.
+        addressing: The kind of addresses.
+        flush_receive: Whether the receiver's card drops arriving packets.
+        notify: The notification of programs about events; None if the card's spec decides.
         pong_size_bytes: Bytes of the reply of a ping-pong.
     """
 
@@ -1105,13 +1100,15 @@ class Puts(TypedDict):
 
 
 class RefusedCommand(TypedDict):
-    """A command that a card has refused at one place of a handler, which went on with the command's result.
+    """A command that a card refused at one place of a handler.
+
+    The handler continued with the command's result.
 
     Attributes:
         command: The function of nicety.h, for example `PtlHandlerPutFromDevice`.
         code: Its return code: `PTL_ARG_INVALID`, `PTL_SEGV` or `PTL_NO_SPACE`.
-        place: The line that calls it, for example `ping.c:42`; the function or the pc if the program has no line
-            tables. A card tells 64 places apart; the rest is counted by command and code, as `elsewhere`.
+        place: The line with the call, for example `ping.c:42`; the function or the pc if the program has no line
+            tables. A card distinguishes 64 places. The others are counted by command and code, as `elsewhere`.
         times: Number of times.
     """
 
@@ -1127,10 +1124,10 @@ class RegistrationRow(TypedDict):
     Attributes:
         nic: The card.
         size_bytes: Bytes.
-        pages: Pages of a buffer that begins with a page.
+        pages: Pages of a buffer that begins at a page boundary.
         copy_ns: A copy into memory that the card may fetch from.
-        translate_ns: Locking and translating the pages by a system call, and giving the card their descriptors, if it
-            uses any.
+        translate_ns: The system call that locks and translates the pages, and the transfer of their descriptors to the
+            card, if it uses any.
     """
 
     nic: str
@@ -1141,16 +1138,16 @@ class RegistrationRow(TypedDict):
 
 
 class Retries(TypedDict):
-    """A word of memory to which handlers come back, and which is no lock: a counter that others changed, or a flag.
+    """A word of memory that handlers retry and that is not a lock: a counter that others changed, or a flag.
 
     Attributes:
         word: The word, such as `byte 8 of the state`.
-        retried_at: The source line that comes back to it.
-        per_packet: How often a packet does, over the whole run. At a higher rate it may be far more often.
-        changing_ns: Where handlers load the word, and change it if nobody was faster: the time of a packet from the
-            load to the change, in which nobody else succeeds.
-        handed_over_ns: Time per packet in which nobody has loaded it for the next change, while a handler tries.
-        load: Both over the time between two packets at line rate.
+        retried_at: The source line that retries it.
+        per_packet: Retries per packet, over the whole run. At a higher rate there may be far more.
+        changing_ns: For handlers that load the word and change it only if it is unchanged: time per packet from the
+            load to the change. No other handler succeeds in it.
+        handed_over_ns: Time per packet in which no handler has loaded it for the next change, while a handler tries.
+        load: The sum of both over the packet interval at line rate.
     """
 
     word: str
@@ -1164,31 +1161,31 @@ class Retries(TypedDict):
 class Row(TypedDict):
     """One measurement: a card, a mode and a message size.
 
-    Which of the figures it has depends on the benchmark.
+    The benchmark determines its figures.
 
     Attributes:
         nic: The card.
         mode: The mode.
         size_bytes: Message size in bytes.
         iterations: Iterations measured.
-        min_ns: The shortest iteration, of half a round trip or of a window; likewise the following.
-        p50_ns: The median.
-        p99_ns: The 99th percentile, by nearest rank.
-        p999_ns: The 99.9th percentile.
+        min_ns: The shortest iteration: half a round trip, or a window. The following fields have the same unit.
+        p50_ns: Median of the iterations.
+        p99_ns: 99th percentile of the iterations, by nearest rank.
+        p999_ns: 99.9th percentile of the iterations.
         max_ns: The longest iteration.
-        verified: Whether every byte was checked at the receiving end, and was right, and nothing failed on a card.
+        verified: Whether the receiving end checked every byte and found it correct, and nothing failed on a card.
         host_memory: Traffic of the measured iterations, by node.
-        bandwidth_bytes_per_s: Payload bytes a second: of all directions together, from the first post of a window to
-            the last completion.
-        fairness: Of an incast: the smallest of the senders' figures over the largest, 1 if all get the same.
+        bandwidth_bytes_per_s: Payload bytes per second of all directions, from the first post of a window to the last
+            completion.
+        fairness: Incast: the smallest of the senders' figures over the largest; 1 if all get the same.
         flows: Each direction, if the pattern has several.
-        latency_ns: Half a round trip, the mean over the iterations of all that ping.
-        messages_per_s: Messages a second, likewise.
-        ports: The ports of the network over the whole run, if it has a flow control without credits.
-        stages: The stages of the latency, which add up to it.
-        unaccounted_iterations: Iterations with time that no stage accounts for, if there are any.
+        latency_ns: Mean of half a round trip, over the iterations of all pinging ranks.
+        messages_per_s: Messages per second of all directions, from the first post of a window to the last completion.
+        ports: The ports of the network over the whole run, with a flow control without credits.
+        stages: The stages of the latency. They add up to it.
+        unaccounted_iterations: Iterations with time that belongs to no stage, if any.
         window: Messages in a window.
-        window_ns: Duration of a window, the mean over the iterations.
+        window_ns: Mean duration of a window over the iterations.
     """
 
     nic: str
@@ -1215,21 +1212,21 @@ class Row(TypedDict):
 
 
 class Saturation(TypedDict):
-    """The saturation of a pattern on a card: by arithmetic, and as measured.
+    """The saturation of a pattern on a card: computed and measured.
 
     Attributes:
         nic: The card.
         pattern: The pattern.
-        alone_latency_ns: Time of a packet alone over the longest route.
-        buffers_fraction: The load at which the places of routers' buffers are all taken, whose credits take their time:
-            where it is below 1, as with short packets.
-        channel_load_max: The load of the most loaded link, in links' bandwidths, where every node that sends does so at
-            a link's bandwidth: by walking routes. Left out where they are too many: to all nodes, on a torus of more
-            than 4096 and an odd size.
-        channel_load_mean: The mean over all links.
-        measured_saturation_fraction: The largest accepted load, if any of the rows is saturated.
+        alone_latency_ns: Latency of a packet alone over the longest route.
+        buffers_fraction: The load at which all places of the routers' buffers are taken, because of the delay of their
+            credits. Present below 1, as with short packets.
+        channel_load_max: Load of the most loaded link, in link bandwidths, if every sending node sends at a link's
+            bandwidth; from a walk of the routes. Left out for too many routes: to all nodes, on a torus of more than
+            4096 nodes and an odd size.
+        channel_load_mean: Mean load over all links.
+        measured_saturation_fraction: The largest accepted load, if any row is saturated.
         saturation_fraction: The load at which the most loaded link is full, as a fraction of its bandwidth; 1 if that
-            is a node's own.
+            is a node's own link.
     """
 
     nic: str
@@ -1248,9 +1245,9 @@ class SensitiveValue(TypedDict):
     Attributes:
         key: Its key in the spec.
         value: The value.
-        source: Why it was assumed, as the spec says.
-        halved: With half of it; none if it cannot be half, or the handlers do not run then.
-        doubled: With twice of it.
+        source: The reason for the assumption, from the spec.
+        halved: The result with half the value; none if that is impossible, or the handlers do not run.
+        doubled: The result with twice the value; none if that is impossible, or the handlers do not run.
     """
 
     key: str
@@ -1264,13 +1261,13 @@ class Sensitivity(TypedDict):
     """The assumed values of a card's spec to which a verdict is most sensitive.
 
     Attributes:
-        values: The most sensitive first, at most three: those that change the verdict, and then by how much they change
-            the rate that the card sustains. Empty if none matters.
-        moved: Assumed values that were moved.
-        moved_one_way: Of these, values that could be moved one way only, or with which the handlers ran one way only or
-            not at all.
-        unmoved: Assumed values that were not, by their keys: they are no numbers, or zero.
-        stopped: Values with which the handlers do not run, or the card cannot be.
+        values: The most sensitive first, at most three: those that change the verdict, and then by the change of the
+            sustainable rate. Empty if none matters.
+        moved: Assumed values that were changed.
+        moved_one_way: Values of `moved` that could be changed in one direction only, or with which the handlers ran in
+            at most one direction.
+        unmoved: Assumed values that were not changed, by their keys: they are zero, or not numbers.
+        stopped: Values with which the handlers do not run, or the card is impossible.
     """
 
     values: list[SensitiveValue]
@@ -1289,13 +1286,13 @@ class SocketsManifest(TypedDict):
 
     Attributes:
         specs: The cards, by name.
-        overrides: `--set` overrides, as given; the peer's card has none.
+        overrides: `--set` overrides, as given. They do not change the peer's card.
         topology: The topology.
         warmup_ns: The time before the measured one.
         duration_ns: The measured time.
-        faults: The faults of the network, as given, if there are any.
-        flow_control: The flow control of the network, as given, if it is.
-        peer: The peer's card, if it is another one.
+        faults: The faults of the network, as given.
+        flow_control: The flow control of the network, as given.
+        peer: The peer's card, if it differs.
     """
 
     specs: dict[str, CardManifest]
@@ -1333,7 +1330,7 @@ class Stage(TypedDict):
 
 
 class StaleLine(TypedDict):
-    """A line of a handler's source whose accesses would have met older bytes on the card.
+    """A line of a handler's source with accesses that would have read older bytes on the card.
 
     Attributes:
         line: The source line.
@@ -1359,7 +1356,7 @@ class StoppedValue(TypedDict):
 
 
 StreamDirection = Literal["receive", "transmit"]
-"""Which way the bytes go at rank 0."""
+"""The direction of the bytes at rank 0."""
 
 
 class StreamRow(TypedDict):
@@ -1371,23 +1368,23 @@ class StreamRow(TypedDict):
         io_size_bytes: Bytes of a call that sends or receives.
         connections: Connections.
         cpus: CPUs of rank 0's operating system.
-        bandwidth_bits_per_s: Bits of payload a second that the receiving program has got in the measured time.
-        cpu_utilisation: The share of the time of all its CPUs in which they worked.
-        cpu_ns_per_packet: CPU time a packet.
-        instructions_per_packet: Instructions a packet.
-        first_misses_per_packet: Loads a packet that missed a core's first-level cache.
-        second_misses_per_packet: Of these, loads that missed the shared cache, too.
-        breakdown: The CPU time a packet, by function group.
-        context_switches_per_packet: Context switches a packet.
-        cross_calls_per_packet: Calls from one CPU to another a packet.
-        interrupts_per_packet: Interrupts a packet.
-        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entered, and registers
-            read.
-        retransmissions: Segments that rank 0 and its peer sent again.
+        bandwidth_bits_per_s: Bits of payload per second that the receiving program got in the measured time.
+        cpu_utilisation: Utilisation of all its CPUs, as a fraction.
+        cpu_ns_per_packet: CPU time per packet.
+        instructions_per_packet: Instructions per packet.
+        first_misses_per_packet: Loads per packet that missed a core's first-level cache.
+        second_misses_per_packet: Loads per packet that missed the shared cache, too.
+        breakdown: CPU time per packet, by function group.
+        context_switches_per_packet: Context switches per packet.
+        cross_calls_per_packet: Calls from one CPU to another per packet.
+        interrupts_per_packet: Interrupts per packet.
+        interrupt_ns: CPU time of a receive channel's interrupt handler before it takes frames: entry, and reads of
+            registers.
+        retransmissions: Segments that rank 0 and its peer retransmitted.
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
-        packets: The packets: frames that rank 0's card received, or sent where it transmits.
-        verified: Whether every byte that came was checked, and was right.
-        ports: The ports of the network over the whole run, if it has a flow control without credits.
+        packets: The packets: frames that rank 0's card received, or sent if it transmits.
+        verified: Whether every received byte was checked and correct.
+        ports: The ports of the network over the whole run, with a flow control without credits.
     """
 
     nic: str
@@ -1414,7 +1411,7 @@ class StreamRow(TypedDict):
 
 
 Through = Literal["port", "channels"]
-"""How addresses reach the card."""
+"""The way of addresses to the card."""
 
 
 class TorusManifest(TypedDict):
@@ -1445,21 +1442,21 @@ class TorusRow(TypedDict):
     Attributes:
         nic: The card.
         pattern: The pattern.
-        offered_fraction: Offered load of each node that sends, as a fraction of a link's bandwidth, headers and stuffed
-            words included.
-        accepted_fraction: The same of what arrived in the measured time.
-        accepted_bytes_per_s: Payload bytes a second that arrived in it, at all nodes together.
-        latency_ns: Time of a packet from its generation to the arrival of its last byte, the mean.
-        min_ns: The minimum.
-        p50_ns: The median.
-        p99_ns: The 99th percentile, by nearest rank.
-        max_ns: The maximum.
-        hops_mean: Links between nodes that a packet crossed, the mean.
-        saturated: Whether queues grew: in the measured time at least 5 % fewer packets arrived than were generated, and
-            by three times the square root of these, which chance alone would not leave.
+        offered_fraction: Offered load of each sending node, as a fraction of a link's bandwidth, including headers and
+            stuffed words.
+        accepted_fraction: Accepted load in the measured time, as the same fraction.
+        accepted_bytes_per_s: Payload bytes per second that arrived in the measured time, at all nodes.
+        latency_ns: Mean latency of a packet, from its generation to the arrival of its last byte.
+        min_ns: Minimum latency.
+        p50_ns: Median latency.
+        p99_ns: 99th percentile of the latency, by nearest rank.
+        max_ns: Maximum latency.
+        hops_mean: Mean links between nodes that a packet crossed.
+        saturated: Whether queues grew. In the measured time at least 5 % fewer packets arrived than were generated. The
+            difference also exceeds three times the square root of the generated packets, so it is not chance.
         packets: Packets measured: those generated in the measured time.
-        undelivered_packets: Packets that should have been, but had not left their node when the run was given up, far
-            beyond saturation. They are in no latency.
+        undelivered_packets: Generated packets that had not left their node at the end of the run, far beyond
+            saturation. The latencies exclude them.
     """
 
     nic: str
@@ -1479,39 +1476,37 @@ class TorusRow(TypedDict):
 
 
 class TrafficFigures(TypedDict):
-    """Traffic, and what became of it.
+    """Traffic, and its packet dispositions.
 
     Attributes:
-        traffic: The expression; of several ports, all of them.
-        overload: What happens when the packet buffer is full: `credits`, the sender waits for them; `lossy`, packets
-            are dropped; or `pfc`, the wire is paused.
+        traffic: The expression; all expressions for several ports.
+        overload: Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are
+            dropped. `pfc`: the wire is paused.
         offered: Packets offered to the wire.
         offered_bytes: Their payload: bytes of frames.
-        offered_ns: How long they take at their rate, until the next one would be due, which of a capture is a mean gap
-            behind the last one; of several ports, at the sum of their rates.
-        handled: Packets that the card took in: all but those dropped by overload.
+        offered_ns: Duration of the offered packets at their rate, up to the next due time. For a capture that is a mean
+            gap after the last packet; for several ports the rate is the sum of theirs.
+        handled: Packets that the card accepted: all but those dropped by overload.
         handled_bytes: Their payload.
-        passed: Of these, packets that no handler dropped: processed, or on their way to host memory.
+        passed: Packets of `handled` that no handler dropped: processed, or on their way to host memory.
         dropped_by_handler: Packets that handlers dropped.
         failed: Packets on which a handler failed.
-        dropped_by_overload: Packets that found the packet buffer full, and were dropped.
-        dropped_at_host: Frames that handlers passed on to the host, and that found no buffer there.
-        dropped_at_link: Frames that handlers sent, and that found no room before the port that they were to leave by:
-            of several ports with `--lossy`.
-        to_no_station: Frames that handlers sent to addresses that no station has: they leave by the port by which they
-            came.
-        faster_than_wire: Whether packets of a capture were recorded faster than the wire takes them: they came as fast
-            as it does.
+        dropped_by_overload: Packets dropped by a full packet buffer.
+        dropped_at_host: Frames that handlers passed to the host, and that were dropped without a buffer there.
+        dropped_at_link: Frames that handlers sent, dropped at a full output port; for several ports with `--lossy`.
+        to_no_station: Frames that handlers sent to unknown stations. They leave by the port of their arrival.
+        faster_than_wire: Whether packets of a capture were recorded faster than the wire takes them. They arrived at
+            the wire rate.
         loads_without_loss: Whether loads, locks and memory are those of a second run with the same packets, in which
-            the wire is paused: packets that come through where others are lost are not the mix that was offered.
-        paused_ns: How long the wire was paused.
-        latency_ns_mean: The latency through the card, from the last byte in the packet buffer until the packet has left
-            it: the mean.
-        latency_ns_p50: The median, by nearest rank, and at most 0.2 % above it; likewise the following.
-        latency_ns_p99: The 99th percentile.
-        latency_ns_p999: The 99.9th percentile.
-        latency_ns_max: The maximum, exactly.
-        ports: The same for each port, where there are several.
+            the wire is paused. Packets that survive losses are not the offered mix.
+        paused_ns: Time for which the wire was paused.
+        latency_ns_mean: Mean latency through the card, from the last byte in the packet buffer until the packet has
+            left it.
+        latency_ns_p50: Median latency, by nearest rank, and at most 0.2 % above it. The other percentiles are alike.
+        latency_ns_p99: 99th percentile of the latency.
+        latency_ns_p999: 99.9th percentile of the latency.
+        latency_ns_max: Maximum latency, exact.
+        ports: The same figures for each port, if there are several.
     """
 
     traffic: str
@@ -1543,18 +1538,17 @@ class TriedRate(TypedDict):
     """A run with the same traffic at another rate.
 
     Attributes:
-        rate_fraction: The rate, over the traffic's.
-        beyond_wire: Whether that is more than the wire takes: then it was a wire that is as much faster.
+        rate_fraction: The rate over the traffic's rate.
+        beyond_wire: Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
         packets: Packets offered: the first ones of the traffic.
-        at_once: The first of them that come as fast as the wire brings them; 0 without a burst.
-        sustained: Whether nothing was lost or piled up.
-        verdict: Whether the card keeps up with it, by its loads, too; none of a run with a burst, and of one that was
-            stopped.
-        limiting_part: The part that limits then; none of a run with a burst that came through.
-        capacity_fraction: The rate that came through, over the traffic's, where it was not sustained; else what loads
-            say of the card. None of a run with a burst that came through.
-        stopped: Why the run was stopped, if it was: a handler that is starved by others, or a failure that the
-            traffic's own rate does not have.
+        at_once: Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
+        sustained: Whether the run had no losses and no growing backlog.
+        verdict: Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
+        limiting_part: The limiting part; none for a run that recovered from its burst.
+        capacity_fraction: The departure rate over the traffic's, where the rate was not sustained; otherwise the
+            capacity by loads. None for a run that recovered from its burst.
+        stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
+            own rate does not have.
     """
 
     rate_fraction: float
@@ -1569,19 +1563,19 @@ class TriedRate(TypedDict):
 
 
 class Unmodelled(TypedDict):
-    """Shared words in memory in which no access waits for another.
+    """Shared words in memory without waits of one access for another.
 
-    No card has such a memory.
+    No real card has such a memory.
 
     Attributes:
-        word: The word with the most accesses of those on which atomic operations work; none where handlers share words
-            by loads and stores alone.
-        word_accesses: Accesses of a packet to it, from the first atomic operation on.
-        atomic_words: Words there on which atomic operations work.
-        stored_words: Words of ideal memory, of the state or of variables, that have another value at the end: handlers
-            have stored them.
+        word: The word of atomic operations with the most accesses; none if handlers share words only by loads and
+            stores.
+        word_accesses: Accesses to it per packet, from the first atomic operation on.
+        atomic_words: Words of atomic operations there.
+        stored_words: Words of ideal memory, of the state or of variables, with another value at the end: handlers have
+            stored them.
         levels: The levels of memory, as the card's spec names them.
-        keys: The keys of the card's spec that model it. Those with a value are enough.
+        keys: The keys of the card's spec that model it. Those with a value suffice.
     """
 
     word: str | None
@@ -1598,7 +1592,7 @@ class WaitingLine(TypedDict):
     Attributes:
         line: The source line.
         waits: Number of its accesses that waited.
-        waited_cycles: Cycles that they waited, for a packet.
+        waited_cycles: Cycles of these waits, per packet.
     """
 
     line: str
@@ -1615,10 +1609,10 @@ class Report(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each point of the benchmark, such as card, mode and size.
-        failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
-            allowed, the benchmark has failed.
-        failed_points: The points whose run failed, if any did.
-        handler_lines: Lines that handlers printed, if they printed any.
+        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
+            were allowed, the benchmark has failed.
+        failed_points: The points with a failed run, if any.
+        handler_lines: Lines that handlers printed, if any.
     """
 
     benchmark: MessagesBenchmark
@@ -1640,10 +1634,10 @@ class LineRateReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each point of the benchmark, such as card, mode and size.
-        failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
-            allowed, the benchmark has failed.
-        failed_points: The points whose run failed, if any did.
-        handler_lines: Lines that handlers printed, if they printed any.
+        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
+            were allowed, the benchmark has failed.
+        failed_points: The points with a failed run, if any.
+        handler_lines: Lines that handlers printed, if any.
     """
 
     benchmark: Literal["handlers"]
@@ -1665,10 +1659,10 @@ class ChannelBenchReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each point of the benchmark, such as card, mode and size.
-        failures: Failures of handlers, and commands refused to them, while the rows were measured. Unless they were
-            allowed, the benchmark has failed.
-        failed_points: The points whose run failed, if any did.
-        handler_lines: Lines that handlers printed, if they printed any.
+        failures: Failures of handlers, and commands refused to them, during the measurement of the rows. Unless they
+            were allowed, the benchmark has failed.
+        failed_points: The points with a failed run, if any.
+        handler_lines: Lines that handlers printed, if any.
     """
 
     benchmark: ChannelBenchmark
@@ -1690,7 +1684,7 @@ class RegistrationReport(TypedDict):
         manifest: The inputs.
         rows: One row for each card and size.
         crossovers: One for each card.
-        failed_points: The points whose run failed, if any did.
+        failed_points: The points with a failed run, if any.
     """
 
     benchmark: Literal["registration"]
@@ -1702,14 +1696,14 @@ class RegistrationReport(TypedDict):
 
 
 class FairnessReport(TypedDict):
-    """The report of a benchmark that has no seed: nothing in it is random.
+    """The report of a benchmark without a seed: nothing in it is random.
 
     Attributes:
         benchmark: The benchmark.
         version: The version of nicety.
         manifest: The inputs.
         rows: One row for each point of the benchmark.
-        failed_points: The points whose run failed, if any did.
+        failed_points: The points with a failed run, if any.
     """
 
     benchmark: Literal["fairness"]
@@ -1728,7 +1722,7 @@ class GridReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each card and size.
-        failed_points: The points whose run failed, if any did.
+        failed_points: The points with a failed run, if any.
     """
 
     benchmark: GridBenchmark
@@ -1749,7 +1743,7 @@ class TorusReport(TypedDict):
         manifest: The inputs.
         rows: One row for each card, pattern and load.
         saturation: One for each card and pattern.
-        failed_points: The points whose run failed, if any did.
+        failed_points: The points with a failed run, if any.
     """
 
     benchmark: Literal["torus"]
@@ -1770,7 +1764,7 @@ class StreamReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each card and point.
-        failed_points: The points whose run failed, if any did.
+        failed_points: The points with a failed run, if any.
     """
 
     benchmark: SocketsBenchmark
@@ -1790,7 +1784,7 @@ class ExchangeReport(TypedDict):
         seed: The seed.
         manifest: The inputs.
         rows: One row for each card and point.
-        failed_points: The points whose run failed, if any did.
+        failed_points: The points with a failed run, if any.
     """
 
     benchmark: SocketsBenchmark
@@ -1802,14 +1796,14 @@ class ExchangeReport(TypedDict):
 
 
 class ContextReport(TypedDict):
-    """The report of a benchmark that has no seed: nothing in it is random.
+    """The report of a benchmark without a seed: nothing in it is random.
 
     Attributes:
         benchmark: The benchmark.
         version: The version of nicety.
         manifest: The inputs.
         rows: One row for each point of the benchmark.
-        failed_points: The points whose run failed, if any did.
+        failed_points: The points with a failed run, if any.
     """
 
     benchmark: Literal["pcsa"]
@@ -1828,31 +1822,31 @@ class CountReport(TypedDict):
         manifest: The inputs of the run.
         capture: The file, as it was named.
         format: `pcap` or `pcapng`.
-        bytes: Bytes read, of what was compressed where the file is.
+        bytes: Bytes read, decompressed where the file is compressed.
         packets: Packets read.
         ipv4_packets: Packets of IP version 4.
         ipv6_packets: Packets of IP version 6.
-        other_packets: Packets that are not of IP.
-        cut_packets: Packets of which too little was captured for a source address.
-        unknown_link_packets: Packets of link types that are not supported.
-        damaged_packets: Packets that were damaged on their link, as their flags say, and are not replayed.
-        shortened_packets: Packets longer than a frame of the card's port carries, which were truncated.
-        distinct: Source addresses that differ, counted one by one.
+        other_packets: Packets that are not IP.
+        cut_packets: Packets too short in the capture for a source address.
+        unknown_link_packets: Packets of unsupported link types.
+        damaged_packets: Packets that were damaged on their link by their flags. They are not replayed.
+        shortened_packets: Packets longer than the frames of the card's port, which were truncated.
+        distinct: Distinct source addresses, counted exactly.
         nic: The card.
-        sketches: Sketches.
-        estimate: Distinct source addresses, by the card.
+        sketches: The number of sketches.
+        estimate: The card's estimate of distinct source addresses.
         relative_error: The error of the estimate, relative to `distinct`.
         expected_error: The standard error of this number of sketches.
         trailing_ones: The trailing ones of all sketches, from the card.
-        through: How the addresses reached the card.
-        blocks: Blocks in which the addresses went to the card, where they came from the host.
-        sent_ns: Until the last packet had gone into the port, where they came that way.
-        wire_ns: How long the wire was busy with them; less than `sent_ns` where the card held them up.
-        dropped_packets: Packets that the port dropped, where they came that way: their length field (IEEE 802.3) is 0,
-            or more than was captured.
-        card_time_ns: From the first packet, or the host's first message, to when the host has the sum.
-        card_packets_per_s: Packets a second of card time.
-        damage: Where the capture is damaged, if it is: the packets before are counted.
+        through: The way of addresses to the card.
+        blocks: Blocks of addresses to the card, with addresses from the host.
+        sent_ns: The time at which the last packet had entered the port, for packets through the port.
+        wire_ns: Busy time of the wire, for packets through the port. It is less than `sent_ns` where the card stalled
+            the wire.
+        dropped_packets: Packets dropped by the port: their length field (IEEE 802.3) is 0, or more than was captured.
+        card_time_ns: The time from the first packet, or the host's first message, to the host's receipt of the sum.
+        card_packets_per_s: Packets per second of card time.
+        damage: The damage of the capture, if any. The packets before it are counted.
     """
 
     application: Literal["pcsa"]
@@ -1903,15 +1897,15 @@ class TourReport(TypedDict):
         job_climbs: Climbs of a job.
         jobs: Jobs.
         length: The shortest tour's length.
-        climb: The number of the climb that found it, the first of those that did.
+        climb: The number of the climb that found it, the lowest of several.
         tour: The shortest tour: the cities' numbers in the file.
         card_time_ns: The sum of the jobs' times.
-        card_climbs_per_s: Climbs a second of card time.
-        climber_cycles_computing: Cycles that climbers computed, all together.
-        climber_cycles_asleep: Cycles that they waited for memories.
+        card_climbs_per_s: Climbs per second of card time.
+        climber_cycles_computing: Cycles that climbers computed, in all.
+        climber_cycles_asleep: Cycles that climbers waited for memories, in all.
         instructions: Instructions of all processes.
         cpu: The same climbs on this machine, in wall-clock time.
-        gpu: The same climbs on a graphics processor; the caller, which runs them there, fills this in.
+        gpu: The same climbs on a graphics processor. The caller runs them there and sets this.
     """
 
     application: Literal["tsp"]
@@ -1941,7 +1935,7 @@ class TourReport(TypedDict):
 class ChannelOptions(TypedDict, total=False):
     """The request of a benchmark of channels.
 
-    The JSON form is what other languages hand over, and the command line's options are made of its schema.
+    Other languages pass its JSON form, and its schema defines the command line's options.
 
     Attributes:
         sizes: Message sizes in bytes: 8:56 doubles, commas list.
@@ -1949,14 +1943,13 @@ class ChannelOptions(TypedDict, total=False):
         iterations: Messages measured for each size.
         modes: `direct`, in mailboxes, or `indirect`, by DMA; both if left out.
         nics: Cards to compare: names of specs, or paths of spec files.
-        noise: Background noise on the host's CPUs, as in 1ms,25us; add ,fixed for a fixed period; or a file with a
-            trace of it.
+        noise: Background noise on the host's CPUs, such as 1ms,25us; add ,fixed for a fixed period; or a trace file.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example managers.read=4.
-        payload: Bytes that all processes move together in a run.
-        processes: Numbers of processes that move the payload at once, each with a thread of the host.
-        runs: Runs measured, which differ in when threads begin.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
-        warmup: Messages before these.
+        payload: Bytes that all processes move in a run.
+        processes: Numbers of processes that move the payload simultaneously, each with a thread of the host.
+        runs: Runs measured. They differ in the begin times of threads.
+        seed: Seed of every random stream: the same seed gives the same report to the last byte.
+        warmup: Messages before the measured ones.
     """
 
     sizes: Required[Annotated[Numbers, Option(usual={"channel-bandwidth": "64Ki:20Mi", "channel-latency": "8:56"})]]
@@ -1978,14 +1971,14 @@ class ChannelOptions(TypedDict, total=False):
 class ContextOptions(TypedDict, total=False):
     """The cardinality estimate: how contexts hide the latency of memory.
 
-    Each row has the cycles in which one microengine finishes some updates in all, and the updates a second of the whole
-    card with as many contexts on each.
+    Each row has the cycles in which one microengine finishes a total of updates. It also has the updates per second of
+    the whole card with this number of contexts on each microengine.
 
     Attributes:
         contexts: Numbers of contexts, each a row: 1..8 steps by one, 1:8 doubles.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        updates: Updates in all on one microengine.
+        updates: Total updates on one microengine.
     """
 
     contexts: Annotated[Numbers | None, Option(default=[1, 2, 3, 4, 5, 6, 7, 8], usual="1..8")]
@@ -1995,15 +1988,15 @@ class ContextOptions(TypedDict, total=False):
 
 
 class CountOptions(TypedDict, total=False):
-    """Count the distinct source addresses of a capture on a card, and one by one beside it.
+    """Estimate the distinct source addresses of a capture on a card, and count them exactly on the host.
 
-    A capture that is damaged is counted up to there; what comes of it is printed, and the status is 2.
+    A damaged capture is counted up to the damage. The counts so far are printed, and the exit status is 2.
 
     Attributes:
         nic: The card: the name of a spec, or a file's path.
         overrides: Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        sketches: Words that stand for the addresses: a power of two from 16 to what the card's CLS holds.
-        through: Packets come through the port, or addresses through channels from the host.
+        sketches: Sketches of the estimate: a power of two from 16 to what the card's CLS holds.
+        through: `port`: packets through the port; `channels`: addresses through channels from the host.
     """
 
     nic: Annotated[Place | None, Option(default="nfp-4000", metavar="NAME")]
@@ -2013,15 +2006,15 @@ class CountOptions(TypedDict, total=False):
 
 
 class ExchangeOptions(TypedDict, total=False):
-    """Requests and their replies on many connections: how many a second, how long they take, what they cost.
+    """Requests and their replies on many connections: rate, latency and cost.
 
     Every connection has a client on the other host, which sends a request, waits for its reply, thinks, and sends the
-    next, as netperf does; and a thread of the measured host, which replies.
+    next, as netperf does. A thread of the measured host replies.
 
     Attributes:
         connections: Numbers of connections, each a row: 1:64 doubles, 1..8 steps by one.
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
-        duration: The time that is measured, as in 50ms.
+        duration: The measured time, such as 50ms.
         faults: Faults of the network: a TOML file, or a line such as
             loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
         flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
@@ -2029,15 +2022,15 @@ class ExchangeOptions(TypedDict, total=False):
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
-        peer: The card of the other host, if it is another one; overrides do not change it.
+        peer: The card of the other host, if it differs; overrides do not change it.
         reply: Bytes of a reply.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         size: Bytes of a request.
-        think: What a client waits between a reply and its next request, as in 100us; by default it does not.
+        think: A client's pause between a reply and its next request, such as 100us; none by default.
         topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
             `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
             hosts need.
-        warmup: The time before that, as in 10ms.
+        warmup: The time before the measured one, such as 10ms.
     """
 
     connections: Required[Annotated[Numbers, Option(usual="1:64")]]
@@ -2056,10 +2049,10 @@ class ExchangeOptions(TypedDict, total=False):
 
 
 class FairnessOptions(TypedDict, total=False):
-    """The bandwidth of each of many processes of a host that send at once.
+    """The bandwidth of each of many processes of a host that send simultaneously.
 
-    Each sends to a process of its own on the other host. Jain's index is 1 where all get the same, and 1/n where one of
-    n gets everything.
+    Each sends to its own process on the other host. Jain's index is 1 if all get the same, and 1/n if one of n gets
+    everything.
 
     Attributes:
         processes: Numbers of processes on each host, each a row: 1:64 doubles, 1..8 steps by one.
@@ -2082,14 +2075,14 @@ class GridOptions(NetworkOptions, total=False):
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         sizes: Bytes of a face, or of the vector, a multiple of 8: 1Ki:64Ki doubles, commas list.
-        grid: The ranks in each of one to three dimensions, as in 4x4x2. Default: the topology's own dimensions, or the
-            nodes in three dimensions as equal as can be.
+        grid: The ranks in each of one to three dimensions, such as 4x4x2. Default: the topology's own dimensions, or
+            the nodes in three dimensions as equal as possible.
         iterations: Iterations measured for each size.
-        nodes: Number of hosts. Default: as many as grid or topology have, or 8.
+        nodes: Number of hosts. Default: that of grid or topology, or 8.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, of which each has a block of hosts; the result is the same. Each takes the memory of a run in
-            one.
-        warmup: Iterations before these.
+        threads: Threads, each with a block of hosts; the result is the same. Each takes the memory of a run in one
+            thread.
+        warmup: Iterations before the measured ones.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2103,7 +2096,7 @@ class GridOptions(NetworkOptions, total=False):
 
 
 class HandlerNames(TypedDict):
-    """Names of handlers in the program, if they are not the usual ones.
+    """Names of handlers in the program, if they differ from the defaults.
 
     Attributes:
         completion: Instead of `completion_handler`.
@@ -2117,32 +2110,31 @@ class HandlerNames(TypedDict):
 
 
 class LineRateOptions(TypedDict, total=False):
-    """Send packets to handlers at the rate of the wire: what each takes, and whether the card keeps up.
+    """Send packets to handlers at the wire rate, to measure their time and whether the card keeps up.
 
-    The rate of the wire is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for
-    the bytes.
+    The wire rate is a packet every max(g, bytes x G): the card's gap between messages, or the link's time for the
+    bytes.
 
     Attributes:
         handler_memory: Bytes of host memory that only handlers use.
-        lossy: Drop packets of the traffic that find the packet buffer full.
+        lossy: Drop packets of the traffic when the packet buffer is full.
         message_packets: Packets of a message.
-        messages: Messages measured, or frames. Default: as many messages as have 2048 packets, and 20000 frames.
+        messages: Messages measured, or frames. Default: the number of messages with 2048 packets, and 20000 frames.
         nics: Cards to compare: names of specs, or paths of spec files.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: that, as far as the packets of all cards
-            carry.
+        packet_sizes: Payload bytes of a packet: 64:4Ki doubles. Default: 64:4Ki, up to the maximum packet of all cards.
         pfc: Pause the wire while the packet buffer is full (IEEE 802.1Qbb), with --traffic.
-        rules: Which frames the handlers of an Ethernet card have, as in `udp dport=53` or `word@36&ffff0000=00350000`;
-            several, each with a state of its own, where no frame matches two. Default: any.
-        seed: Of every random stream: the same seed gives the same report to the last byte.
-        sensitivity: Also find the three assumed values of each card's spec to which the verdict is most sensitive: each
-            is moved by 2 x either way.
-        state: First bytes of the handlers' state, as in 0100ff; zeros follow.
-        state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or those of the state that is given.
-        traffic: Packets to send instead of equal ones at the wire's rate: a capture, as in `capture=FILE.pcap
-            rate=wire`, or made ones, as in `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps
-            arrivals=poisson`; several for several ports of the card (link.ports), the first for port 0, all at once
-            until one of them has ended.
+        rules: The frames for the handlers of an Ethernet card, such as `udp dport=53` or `word@36&ffff0000=00350000`.
+            Several rules each have their own state, and no frame may match two. Default: any.
+        seed: Seed of every random stream: the same seed gives the same report to the last byte.
+        sensitivity: Also find the three assumed values of each card's spec to which the verdict is most sensitive. Each
+            is halved and doubled.
+        state: First bytes of the handlers' state, such as 0100ff; zeros follow.
+        state_bytes: Bytes of the handlers' state in HPU memory. Default: 1Ki, or the length of the given state.
+        traffic: Packets to send instead of equal ones at the wire rate: a capture, such as `capture=FILE.pcap
+            rate=wire`, or made ones, such as `udp dport=53 src=10.0.0.0/8 flows=1M zipf=1.1 size=imix rate=40Gbps
+            arrivals=poisson`. Several are for several ports of the card (link.ports), the first for port 0. All run at
+            once until one of them has ended.
         user_header: First bytes of every message; the rest is random.
     """
 
@@ -2166,29 +2158,29 @@ class LineRateOptions(TypedDict, total=False):
 class MessagesOptions(NetworkOptions, total=False):
     """The request of a benchmark between hosts.
 
-    The JSON form is what other languages hand over, and the command line's options are made of its schema.
+    Other languages pass its JSON form, and its schema defines the command line's options.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         sizes: Message sizes in bytes: 8:4Mi doubles, 1..4 steps by one, commas list.
-        addressing: Of mode put: the addresses that messages name; the card translates virtual ones.
-        flush_receive: Of mode put: the receiver's card drops what comes, and a window ends at the sender. Not for
+        addressing: Mode put: the kind of addresses; the card translates virtual ones.
+        flush_receive: Mode put: the receiver's card drops arriving packets, and a window ends at the sender. Not for
             latency.
-        interrupt: Of mode put: programs learn of events by interrupts.
+        interrupt: Mode put: interrupts notify programs of events.
         iterations: Round trips or windows measured for each size. Default: 10, and 2 windows if messages are longer
             than 64 KiB.
-        loopback: Of mode put: within one host, through its card.
-        modes: Modes, which say what answers, for example rdma or spin-stream; all modes of the card if left out.
+        loopback: Mode put: within one host, through its card.
+        modes: Modes, which give the answering side, for example rdma or spin-stream; all modes of the card if left out.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        pattern: `pair`: rank 0 sends to rank 1; `bidirectional`: both send at once; or `incast:N`: N hosts send to one
-            more at once.
-        peer: The card of every host but rank 0, if it is another one; overrides do not change it.
-        poll: Of mode put: programs learn of events by polling; the card's spec decides if left out.
-        pong_size: Of mode put: bytes of the reply of a ping-pong, 8 if left out.
-        sink: Of mode put: the memory that messages go to.
-        source: Of mode put: the memory that messages come from.
-        warmup: Round trips or windows before these.
-        window: Messages in flight at once; not for latency.
+        pattern: `pair`: rank 0 sends to rank 1; `bidirectional`: both send simultaneously; or `incast:N`: N hosts send
+            to one more simultaneously.
+        peer: The card of every host but rank 0, if it differs; overrides do not change it.
+        poll: Mode put: programs poll for events; the card's spec decides if left out.
+        pong_size: Mode put: bytes of the reply of a ping-pong, 8 if left out.
+        sink: Mode put: the destination memory of messages.
+        source: Mode put: the source memory of messages.
+        warmup: Round trips or windows before the measured ones.
+        window: Messages in flight; not for latency.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2213,10 +2205,10 @@ class MessagesOptions(NetworkOptions, total=False):
 
 
 class RegistrationOptions(TypedDict, total=False):
-    """Copy a message into registered memory, or register its own.
+    """Copy a message into registered memory, or register its own memory.
 
-    Each row has what a CPU spends until the card may fetch a message of that size; below is the size from which on
-    locking and translating takes no longer than copying.
+    Each row has the CPU time until the card may fetch a message of that size. The crossover below is the size from
+    which on locking and translating takes no longer than copying.
 
     Attributes:
         sizes: Sizes in bytes: 64:2Mi doubles, commas list.
@@ -2230,18 +2222,18 @@ class RegistrationOptions(TypedDict, total=False):
 
 
 class StreamOptions(TypedDict, total=False):
-    """Streams of many connections between two hosts: throughput, and what it costs one of them.
+    """Streams of many connections between two hosts: throughput, and its cost at one of them.
 
-    Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. One axis is
-    swept at a time: sizes of calls with 32 connections and all CPUs, connections with calls of 64 KiB and all CPUs, and
-    so on.
+    Every connection has a thread at each end, which sends or receives without a pause, as iperf3 does. The sweep varies
+    one axis at a time. Sizes of calls use 32 connections and all CPUs, connections use calls of 64 KiB and all CPUs,
+    and so on.
 
     Attributes:
         nics: Cards to compare, of Ethernet: names of specs, or paths of spec files.
         connections: Numbers of connections: 1:64 doubles, 1..8 steps by one. Default: 32.
         cpus: Numbers of CPUs that the measured host's operating system uses, from the first core on. Default: all.
         direction: Whether the measured host receives or transmits.
-        duration: The time that is measured, as in 50ms.
+        duration: The measured time, such as 50ms.
         faults: Faults of the network: a TOML file, or a line such as
             loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
         flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
@@ -2250,12 +2242,12 @@ class StreamOptions(TypedDict, total=False):
         io_sizes: Bytes of a call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
-        peer: The card of the other host, if it is another one; overrides do not change it.
+        peer: The card of the other host, if it differs; overrides do not change it.
         seed: Of every random stream: the same seed gives the same report to the last byte.
         topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
             `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
             hosts need.
-        warmup: The time before that, from the first byte on, as in 10ms.
+        warmup: The time before the measured one, from the first byte on, such as 10ms.
     """
 
     nics: Required[Annotated[Names, Option(example="niagara2-niu")]]
@@ -2276,21 +2268,21 @@ class StreamOptions(TypedDict, total=False):
 class TorusOptions(TypedDict, total=False):
     """Random traffic on a torus of routers: latency and accepted throughput over the offered load.
 
-    The packets of a node come at random times into a queue without end, and from there to its router. Neither hosts nor
-    cards take part: of a card it is the link and the router alone.
+    The packets of a node arrive at random times in an unbounded queue, and go from there to its router. Neither hosts
+    nor cards take part: only a card's link and router do.
 
     Attributes:
-        nics: Cards to compare, of which the links and routers are taken: names of specs, or paths of spec files.
-        duration: The time in which packets are measured, as in 20us, the default; where ten packets on the slowest link
-            take longer, that is.
+        nics: Cards to compare, for their links and routers: names of specs, or paths of spec files.
+        duration: The measured time, such as 20us, the default. If ten packets on the slowest link take longer, the
+            default is their time.
         load: Offered loads, fractions of a link's bandwidth: 0.1:1.0 steps by 0.1, 0.1:1.0:0.05 by 0.05, commas list.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example switch.buffer=8.
         packet: Payload bytes of a packet.
-        patterns: Where packets go: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
+        patterns: Destinations of packets: neighbour, uniform, transpose, alltoall, bit-complement or tornado.
         seed: Of every random stream: the same seed gives the same report to the last byte.
-        topology: The torus, as in torus:8x8x8.
-        warmup: The time before that, as in 10us, the default; where a packet alone takes more than half of that over
-            the longest route, it is twice its time.
+        topology: The torus, such as torus:8x8x8.
+        warmup: The time before the measured one, such as 10us, the default. If a packet alone takes more than half of
+            that over the longest route, the default is twice its time.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2308,14 +2300,14 @@ class TourOptions(TypedDict, total=False):
     """Look for a short tour: many climbs by 2-opt on the microengines of a card.
 
     Attributes:
-        climbers: Processes that climb, each on a microengine of its own; the manager has one more.
-        distances: `table`, which looks them up in CLS, or `root`, an integer root each time; both are exact.
-        job: Climbs given to the card at once. Default: ten a climber.
+        climbers: Processes that climb, each on a microengine of its own. The manager has one more.
+        distances: `table`: distances from a table in CLS; `root`: an integer root each time. Both are exact.
+        job: Climbs given to the card at once. Default: ten per climber.
         nic: The card: the name of a spec, or a file's path.
         overrides: Changes to the card, `KEY=VALUE` with a unit where the key has one, for example hpu.clock="800 MHz".
-        restarts: Climbs in all, each from a tour that a random number chooses.
-        resume: Keep what is done in a file, and go on with what is there.
-        seed: Of the random tours.
+        restarts: Climbs in all, each from a random tour.
+        resume: A file that keeps finished jobs. A later run resumes from it.
+        seed: Seed of the random tours.
     """
 
     climbers: Annotated[int | None, Option(default=59, least=1, most=U32)]
@@ -2329,13 +2321,13 @@ class TourOptions(TypedDict, total=False):
 
 
 class ByRank(TypedDict):
-    """What each rank spends its time with.
+    """The times of each rank.
 
     Attributes:
-        finish_ns: When it is done.
-        computing_ns: How long it computes.
-        communicating_ns: How long it has messages under way.
-        overlapped_ns: How long it does both.
+        finish_ns: The end of each rank.
+        computing_ns: The computation time.
+        communicating_ns: The time with messages in flight.
+        overlapped_ns: The time with both.
     """
 
     finish_ns: list[float]
@@ -2355,8 +2347,8 @@ class CompareReport(TypedDict):
         operations: Operations.
         messages: Messages.
         rows: A row for each card, and for LogGOPS.
-        by_rank: What the rows sum up, for each rank, by the rows' names.
-        parameters: The parameters of LogGOPS, as given, if that was run.
+        by_rank: The times of each rank that a row sums up, by the rows' names.
+        parameters: The parameters of LogGOPS, as given, if it was run.
     """
 
     version: str
@@ -2374,17 +2366,17 @@ class CompareRow(TypedDict):
     """A schedule on a card.
 
     Attributes:
-        nic: The card, or loggops; behind a / its mode, if not that of the host alone.
-        finish_ns: When the last rank is done.
-        last_rank: The first rank that is done then.
-        finish: When ranks are done.
-        computing: How long ranks compute.
-        communicating: How long ranks have messages under way: a send from its beginning to its end, a receive once its
-            message was sent.
-        exposed: How long ranks communicate and do not compute meanwhile.
-        overlap: The share of communication that is hidden by computation, over all ranks; 0 where there is none.
-        mode: Where its messages were executed; none of LogGOPS.
-        stages: The critical path to the end of the last rank, which its stages add up to; LogGOPS has none.
+        nic: The card, or loggops; for a mode other than host, followed by / and the mode.
+        finish_ns: The end of the last rank.
+        last_rank: The first rank with this end.
+        finish: The ends of ranks.
+        computing: The computation times of ranks.
+        communicating: The communication times of ranks, with messages in flight. A send counts from its start to its
+            end, a receive once its message was sent.
+        exposed: The times in which ranks communicate without computing.
+        overlap: The share of communication time that computation hides, over all ranks; 0 without communication.
+        mode: The place of execution of its messages; none for LogGOPS.
+        stages: The critical path to the end of the last rank, as the sum of its stages; LogGOPS has none.
     """
 
     nic: str
@@ -2400,11 +2392,11 @@ class CompareRow(TypedDict):
 
 
 Compat = Literal["loggopsim"]
-"""A simulator whose results are wanted."""
+"""A simulator with rules to follow."""
 
 
 class Converted(TypedDict):
-    """What was converted.
+    """The converted files.
 
     Attributes:
         input: The file that was read.
@@ -2422,7 +2414,7 @@ class Converted(TypedDict):
 
 
 class Generated(TypedDict):
-    """What was made.
+    """The generated schedule.
 
     Attributes:
         pattern: The pattern.
@@ -2448,8 +2440,8 @@ class LogGopsParameters(TypedDict):
         latency: L: the latency between hosts.
         overhead: o: the overhead of a CPU for a message.
         gap: g: the gap between the starts of messages at an interface.
-        gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
-        overhead_per_byte: O: the overhead for each byte behind a message's first.
+        gap_per_byte: G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        overhead_per_byte: O: the overhead for each byte after a message's first.
         eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
             receive.
     """
@@ -2463,7 +2455,7 @@ class LogGopsParameters(TypedDict):
 
 
 MessageMode = Literal["host", "card"]
-"""Where messages are matched, copied and got."""
+"""The place where messages are matched, copied and fetched."""
 
 
 class RankSpread(TypedDict):
@@ -2481,23 +2473,23 @@ class RankSpread(TypedDict):
 
 
 class ScheduleInfo(TypedDict):
-    """What a schedule is made of.
+    """Statistics of a schedule.
 
     Attributes:
         file: The file.
         ranks: Ranks.
         operations: Operations of all ranks.
-        sends: Those that send.
-        recvs: Those that receive.
-        calcs: Those that calculate.
-        bytes: Bytes that are sent.
-        calc_ns: Nanoseconds that are calculated, on all CPUs together.
+        sends: Send operations.
+        recvs: Receive operations.
+        calcs: Calculations.
+        bytes: Bytes sent.
+        calc_ns: Nanoseconds of all calculations, over all CPUs.
         dependencies: Dependencies between operations.
-        depth: Operations of the longest chain in a rank of which each depends on the one before.
-        degree: Other ranks that a rank names as source or destination, the most that one does.
-        rank_operations: Operations of a rank, the most.
-        cpus: CPUs that a rank takes, the most.
-        nics: Network interfaces, likewise.
+        depth: Operations of the longest dependency chain within a rank.
+        degree: The most peers of a rank: other ranks that are source or destination of its messages.
+        rank_operations: The most operations of a rank.
+        cpus: The most CPUs of a rank.
+        nics: The most network interfaces of a rank.
     """
 
     file: str
@@ -2522,10 +2514,10 @@ class ScheduleManifest(TypedDict):
     Attributes:
         specs: The cards, by name.
         overrides: `--set` overrides, as given.
-        modes: Where messages were executed.
+        modes: The place of execution of messages.
         topology: The topology.
         seed: The seed.
-        compiler: The handlers that executed them, by card; the caller, which compiled them, fills this in.
+        compiler: The handlers that executed them, by card. The caller compiled them and fills this in.
         faults: The faults of the network, as given.
         flow_control: The flow control of the network, as given, if it was.
         noise: Background noise on the hosts' CPUs, as given.
@@ -2543,35 +2535,34 @@ class ScheduleManifest(TypedDict):
 
 
 class ScheduleReport(TypedDict):
-    """When the hosts of a schedule were done.
+    """The finish times of the hosts of a schedule.
 
     Attributes:
         version: The version of nicety.
         file: The schedule.
         network: The network.
-        threads: Threads that it ran in: one by LogGOPSim's rules, without a latency, and on cards with a capture.
+        threads: Threads of the run: one by LogGOPSim's rules, without a latency, and on cards with a capture.
         ranks: Ranks.
-        events: Operations that were executed, and messages that arrived, as LogGOPSim counts them.
-        operations: Operations that were executed.
-        messages: Messages that arrived.
-        finish_ns: The time at which each host's CPUs were done; on cards, at which its last operation ended.
+        events: Executed operations plus arrived messages, as LogGOPSim counts events.
+        operations: Executed operations.
+        messages: Arrived messages.
+        finish_ns: The time at which each host's CPUs were done; on cards, the end of its last operation.
         max_finish_ns: The latest of them.
-        max_host: The first host that was done then.
-        communicating_ns: How long each host had a message under way: a send from its beginning to its end, a receive
-            once its message was sent.
-        compat: The simulator whose rules were followed, if not nicety's own.
-        computing_ns: Of a run on cards: how long each host computed.
-        manifest: What reproduces a run on cards.
-        mode: Of a run on cards: where its messages were executed.
-        nic: The card, on which every message was executed.
-        noise: Background noise on the hosts' CPUs by LogGOPS, as given, if it was.
-        overlapped_ns: How long each host did both at once.
+        max_host: The first host with that time.
+        communicating_ns: The communication time of each host, with a message in flight. A send counts from its start to
+            its end, a receive once its message was sent.
+        compat: The simulator with the rules followed, if not nicety's own.
+        computing_ns: For a run on cards: the computation time of each host.
+        manifest: The inputs that reproduce a run on cards.
+        mode: For a run on cards: the place of execution of its messages.
+        nic: The card, which executed every message.
+        noise: For a run by LogGOPS: background noise on the hosts' CPUs, as given, if it was.
+        overlapped_ns: The time of each host with both.
         parameters: The parameters of LogGOPS, as given.
         seed: The seed of the noise.
-        stages: The critical path to the end of the last host, if it was asked for: its stages add up to the latest
-            finish.
-        unexecuted: Operations that never were: by LogGOPSim's rules those that wait for each other, or for the end of a
-            send whose receive is of another class of size.
+        stages: The critical path to the end of the last host, if requested: its stages add up to the latest finish.
+        unexecuted: Operations that were not executed. By LogGOPSim's rules these wait for each other, or for the end of
+            a send with a receive of another class of size.
     """
 
     version: str
@@ -2600,15 +2591,15 @@ class ScheduleReport(TypedDict):
 
 
 class Traced(TypedDict):
-    """A schedule that was made of traces.
+    """A schedule made from traces.
 
     Attributes:
         output: The file.
         ranks: Ranks.
         calls: Calls in the traces.
         operations: Operations of the schedule.
-        unsaid: Calls whose effect a trace does not say, by name: `MPI_Test` may have ended a request or not.
-        backwards: Calls that began before the one before them ended, by the trace's clock.
+        unsaid: Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request or not.
+        backwards: Calls that began before the end of the previous one, by the trace's clock.
     """
 
     output: str
@@ -2620,22 +2611,23 @@ class Traced(TypedDict):
 
 
 class CompareOptions(NetworkOptions, total=False):
-    """Run a schedule on several cards, and say what their hosts spend their time with.
+    """Run a schedule on several cards, and compare the finish times of ranks, and their shares of computation and
+    communication.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.
         eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
             receive.
         gap: g: the gap between the starts of messages at an interface.
-        gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        gap_per_byte: G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
         latency: L: the latency between hosts.
         modes: `host`: messages are executed by the library on the host; `card`: by handlers on the card. Default: host.
         network: loggops: compare with LogGOPS as well.
         overhead: o: the overhead of a CPU for a message.
-        overhead_per_byte: O: the overhead for each byte behind a message's first.
+        overhead_per_byte: O: the overhead for each byte after a message's first.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of
-            a run in one.
+        threads: Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in
+            one.
     """
 
     nics: Required[Annotated[Names, Option(example="spin-discrete")]]
@@ -2660,11 +2652,11 @@ class GenerateOptions(TypedDict, total=False):
 
     Attributes:
         ranks: Ranks.
-        size: Bytes: of the message, of the vector that is reduced, of a face, for each rank of an alltoall; of a
-            training step's gradients, and of the tokens that a rank sends to all experts together.
-        compute: The time of a calculation, in patterns that have them, as in 20us: of adding two vectors, of a stage,
-            or of a layer.
-        iterations: How often each rank does it, one time behind the other.
+        size: Bytes: of the message, of the reduced vector, of a face, or for each rank of an alltoall. For a training
+            step: of its gradients, and of the tokens that a rank sends to all experts together.
+        compute: The time of a calculation, in patterns with calculations, as in 20us: of adding two vectors, of a
+            stage, or of a layer.
+        iterations: Repetitions of the pattern by each rank, one after another.
         layers: Layers of a training step.
     """
 
@@ -2676,28 +2668,27 @@ class GenerateOptions(TypedDict, total=False):
 
 
 class ScheduleOptions(NetworkOptions, total=False):
-    """Run a schedule, and say when each host is done.
+    """Run a schedule, and report the finish time of each host.
 
-    The network is LogGOPS, or hosts with a card where one is named.
+    The network is LogGOPS, or packets between hosts with a card if one is named.
 
     Attributes:
-        breakdown: Of a run on cards: also give the critical path to the last host's end by stage, which takes more
+        breakdown: For a run on cards: also report the critical path to the last host's end by stage, which takes more
             memory and time.
-        compat: The rules of LogGOPSim, oddities included, instead of nicety's own.
+        compat: Follow the rules of LogGOPSim, oddities included, instead of nicety's own.
         eager_bytes: S: the longest message that is sent at once, in bytes; the sender of a longer one waits for the
             receive.
         gap: g: the gap between the starts of messages at an interface.
-        gap_per_byte: G: the gap for each byte behind a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
+        gap_per_byte: G: the gap for each byte after a message's first, as a time or a bandwidth: 6ns, 400Gb/s.
         latency: L: the latency between hosts.
-        mode: Of a run on cards: messages are executed by the library on the host, or by handlers on the card. Default:
-            host.
+        mode: For a run on cards: the library on the host executes messages, or handlers on the card. Default: host.
         network: The network: loggops, or packets between cards. Default: packets if a card is named.
-        nic: The card of all hosts, by name or spec file; every message is executed by it, over a network of packets.
+        nic: The card of all hosts, by name or spec file; it executes every message, over a network of packets.
         overhead: o: the overhead of a CPU for a message.
-        overhead_per_byte: O: the overhead for each byte behind a message's first.
+        overhead_per_byte: O: the overhead for each byte after a message's first.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, of which each has a block of hosts; the result is the same. On cards each takes the memory of
-            a run in one.
+        threads: Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in
+            one.
     """
 
     breakdown: Annotated[bool | None, Option(default=False)]
@@ -2716,13 +2707,13 @@ class ScheduleOptions(NetworkOptions, total=False):
 
 
 class ExecGoal(TypedDict):
-    """A schedule of what a program did.
+    """A schedule of a program's operations.
 
     Attributes:
         file: The file.
         operations: Operations of all ranks.
-        unreceived: Messages that nobody had received at the end, and which are left out.
-        accesses: Accesses to registered memory, which a schedule does not have.
+        unreceived: Messages without a receive at the end, which are omitted.
+        accesses: Accesses to registered memory, which a schedule cannot have.
     """
 
     file: str
@@ -2732,14 +2723,14 @@ class ExecGoal(TypedDict):
 
 
 class ExecOffloaded(TypedDict):
-    """What became of the calls of a collective operation, of all processes.
+    """The disposition of the calls of a collective operation, over all processes.
 
     Attributes:
         name: The operation.
         offloaded_calls: Calls that the cards executed.
         offloaded_bytes: Bytes of their buffers.
         passed_calls: Calls that were left to MPI.
-        passed: Why they were.
+        passed: The reasons.
     """
 
     name: str
@@ -2753,10 +2744,9 @@ class ExecPassed(TypedDict):
     """Calls that were left to MPI for one reason.
 
     Attributes:
-        reason: communicator: not of all ranks in their order; datatype, operator: not one that handlers reduce; length:
-            longer than the card's memory for it; empty: no bytes; arguments: invalid; alone: one process; set-up: the
-            card had no room, or MPI was not started by MPI_Init; cost: MPI is quicker, as a trial before the run has
-            shown.
+        reason: communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length:
+            longer than the card's memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the
+            card had no room, or MPI was not started by MPI_Init. cost: MPI is faster, by a trial before the run.
         calls: The calls.
     """
 
@@ -2765,24 +2755,23 @@ class ExecPassed(TypedDict):
 
 
 class ExecRank(TypedDict):
-    """What one process did.
+    """The report of one process.
 
     Attributes:
         rank: Its rank.
-        finish_ns: When it closed the network.
+        finish_ns: The time at which it closed the network.
         sends: Messages that it sent, and its accesses to registered memory.
         sent_bytes: Bytes of these.
         receives: Messages that it received.
-        calls: Its calls of the network, polls included.
-        computing_ns: Of the time until it closed the network, that between its calls: what was measured, and what
-            clocks cost.
-        sleeping_ns: That for which it slept.
-        calling_ns: That of its calls, but for looks at queues and waits.
-        looking_ns: That of looks at queues.
-        waiting_ns: That for which it waited for what the network brings.
-        outside_ns: That for which it waited for something that is not simulated.
-        offload: What it did of what was to be offloaded, if anything was.
-        signal: The signal that ended its process after it had closed the network, if one did, where the system tells.
+        calls: Its network calls, including polls.
+        computing_ns: Its time between calls, until it closed the network: measured CPU time, and the cost of clocks.
+        sleeping_ns: Its time asleep.
+        calling_ns: Its time in calls, except looks at queues and waits.
+        looking_ns: Its time in looks at queues.
+        waiting_ns: Its time in waits for the network.
+        outside_ns: Its time in waits outside the simulation.
+        offload: Its offload counts, if operations were offloaded.
+        signal: The signal that ended its process after it had closed the network, if any is known.
     """
 
     rank: int
@@ -2802,12 +2791,12 @@ class ExecRank(TypedDict):
 
 
 class ExecRankOffload(TypedDict):
-    """What one process did of what was to be offloaded.
+    """The offload counts of one process.
 
     Attributes:
-        set_up_ns: The part of MPI_Init in which handlers and match entries were put on the card, and all ranks agreed.
+        set_up_ns: The part of MPI_Init that put handlers and match entries on the card, and agreed with all ranks.
         offloaded_calls: Collective calls that the cards executed.
-        passed_calls: Those that were left to MPI.
+        passed_calls: Collective calls that were left to MPI.
     """
 
     set_up_ns: float
@@ -2816,21 +2805,21 @@ class ExecRankOffload(TypedDict):
 
 
 class ExecReport(TypedDict):
-    """What a program's processes did.
+    """The report of a run of a program.
 
     Attributes:
         version: The version of nicety.
         program: The program, and its arguments.
         nic: The card of all hosts.
-        manifest: What reproduces the run.
-        compute: What the time of a process's CPU cost.
-        launcher: What started the processes.
-        ranks_per_node: How many processes were on each host.
-        status: The status that the program, or what started it, ended with: of several the first that is not 0.
+        manifest: The inputs that reproduce the run.
+        compute: The cost of a process's CPU time.
+        launcher: The launcher of the processes.
+        ranks_per_node: Processes on each host.
+        status: The exit status of the program or its launcher: among several, the first that is not 0.
         ranks: The processes, by rank.
-        max_finish_ns: When the last process closed the network.
-        goal: What was written of what the program did, if that was asked for.
-        offload: What became of collective operations that were to be offloaded, if any were.
+        max_finish_ns: The time at which the last process closed the network.
+        goal: The schedule that was written of the program, if requested.
+        offload: The dispositions of the calls of offloaded collective operations, if any.
     """
 
     version: str
@@ -2848,24 +2837,24 @@ class ExecReport(TypedDict):
 
 
 Launcher = Literal["mpich", "openmpi", "none"]
-"""How the processes of a program are started."""
+"""The launcher of a program's processes."""
 
 
 class ExecOptions(NetworkOptions, total=False):
-    """Run a program on simulated hosts: each of its processes is one.
+    """Run a program on simulated hosts, with one host for each process.
 
     Attributes:
         nic: The card of all hosts, by name or spec file.
-        clock_cost: What it costs to read a clock.
-        compute: What the time of a process's CPU costs: none; measured, as it is; or a factor of that.
+        clock_cost: The cost of reading a clock.
+        compute: The cost of a process's CPU time: none; measured, as it is; or a factor of that.
         goal: A file for a schedule of what the program did, `.bin` for the binary format.
         offload: Collective operations of MPI that cards execute by handlers: bcast, barrier, allreduce (where MPI is
-            not quicker), or allreduce=always.
+            not faster), or allreduce=always.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        patience: Looks at empty queues, by all processes and with nothing else between, after which they are taken to
-            wait for each other.
-        poll_cost: What it costs to look at an empty completion queue.
-        ranks_per_node: How many processes are on each host: they share its card, its bus and its CPUs.
+        patience: Looks at empty queues by all processes, with no other event between, after which the processes count
+            as waiting for each other.
+        poll_cost: The cost of a look at an empty completion queue.
+        ranks_per_node: Processes on each host: they share its card, its bus and its CPUs.
     """
 
     nic: Required[Annotated[Place, Option(metavar="NIC")]]
