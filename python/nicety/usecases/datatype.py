@@ -41,7 +41,7 @@ _UNTOUCHED = 0xA5
 """The bytes between the blocks, which must be unchanged afterwards."""
 _BLOCK_CYCLES = 8
 """Cycles of a CPU core per block besides its bytes. Assumed: the loop loads or computes an offset and a length, calls a
-copy, and ends on a branch, some 16 instructions at 2 per cycle.
+copy, and ends on a branch. These are some 16 instructions at 2 per cycle.
 """
 _COPIED_A_CYCLE = 16
 """Bytes that a core copies per cycle; assumed: a load and a store of 128 bits."""

@@ -11,7 +11,7 @@
 | `unexpected` | the message, or its request, comes before the receive is posted; then the CPU helps in both modes |
 
 The time is from the send, or from the post of the receive if that is later, until the receiver knows that it has every
-byte. The overlap is that of the OSU micro-benchmarks: between posting its receive and waiting for it, the receiver
+byte. The overlap is that of the OSU micro-benchmarks. Between posting its receive and waiting for it, the receiver
 computes for the time of a lone transfer. The hidden share of the transfer's time is the part that does not add to this.
 """
 

@@ -47,7 +47,7 @@ _EVENTS = 4 * _SOURCES
 _LARGEST = 256 << 20
 _MOST_REQUESTS = 10_000
 _XORED_A_CYCLE = 8
-"""Bytes that a CPU core XORs per cycle with everything in its cache; assumed: two loads of 128 bits for 16 bytes, and
+"""Bytes that a CPU core XORs per cycle with everything in its cache. Assumed: two loads of 128 bits for 16 bytes, and
 one load per cycle.
 """
 
