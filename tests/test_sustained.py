@@ -1,7 +1,7 @@
-"""The rate that a card is said to sustain, beside the rate of first loss that a scan finds.
+"""The sustainable rate of a card, compared with the rate of first loss in a scan.
 
-The scan sends the same packets in bursts that nearly fill the packet buffer, as fast as the wire brings them, without
-credits, and looks for the lowest mean rate at which a packet is lost. It uses nothing of the search.
+The scan sends the same packets in bursts that nearly fill the packet buffer, at the rate of the wire and without
+credits. It looks for the lowest mean rate at which a packet is lost. It uses no part of the search.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from nicety.shared.types import LineRateRow
 from sustained import CASES, Case
 
 QUICK = ("100g-buckets-one", "100g-looks-wire", "100g-work-wire", "pspin-swap")
-"""Those that are tried each time."""
+"""Those tested each time."""
 _WITHIN = 0.03
 # The part of the packet buffer that a burst of the scan fills.
 _FILLS = 0.9
 _WIRE_PPS = {"spin-100g": 148.8e6, "pspin": 1e9}
-"""The most packets that a wire brings."""
+"""The maximum packet rate of a wire."""
 
 
 def check(
@@ -46,16 +46,16 @@ def sustained_pps(row: LineRateRow) -> float:
 def first_loss_pps(case: Case, folder: Path, near_pps: float, buffer: int, packets: int) -> float:
     """The lowest mean rate with a loss, to a third of a percent.
 
-    0 or infinity where that is a tenth off, and the wire's rate where nothing is lost at it.
+    0 or infinity if that is a tenth off, and the wire's rate if nothing is lost at it.
     """
-    # Packets leave while a burst comes.
+    # Packets leave during a burst.
     at_once = math.floor(_FILLS * buffer / (1 - 0.9 * near_pps / _WIRE_PPS[case.nic]))
 
     def loses(rate_pps: float) -> bool:
         try:
             row = check(case, folder, rate_pps, packets, f" arrivals=burst:{at_once}", lossy=True)
         except nicety.HandlerTrap:
-            # One that others starve never ends.
+            # A starved handler never ends.
             return True
         traffic = row["traffic"]
         return traffic["dropped_by_overload"] + traffic["dropped_at_host"] > 0
@@ -73,7 +73,7 @@ def first_loss_pps(case: Case, folder: Path, near_pps: float, buffer: int, packe
 
 
 def error_of(case: Case, folder: Path, base: float) -> tuple[float, float, float, LineRateRow]:
-    """What the card is said to sustain, the rate of first loss, and how long the check takes of a CPU."""
+    """The card's sustainable rate, the rate of first loss, and the CPU time of the check."""
     full = check(case, folder, 1e6, 2_000)
     began = time.process_time()
     row = check(case, folder, base * sustained_pps(full), 10_000, lossy=True)
