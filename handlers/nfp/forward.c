@@ -28,9 +28,9 @@
 #define ENTRY 64u
 
 /* Arguments of every process: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM; entries
- * of the ring, a power of two. Then the first of four microengines: port, out and in; loaders; senders; those that hand
- * over. The memory has LANES x SLOTS chunks to receive, as many to send, and a struct chunk for each. The ring of
- * envelopes and struct shared follow. */
+ * of the ring. Then the first of four microengines: port, out and in; loaders; senders; those that hand over. The
+ * number of entries is a power of two. The memory has LANES x SLOTS chunks to receive, as many to send, and a struct
+ * chunk for each. The ring of envelopes and struct shared follow. */
 #define PLAN_ARGUMENTS uint32_t targets, uint32_t memory, uint32_t entries, uint32_t first
 
 /* Signals: a slot has been filled, or may be filled again; a slot of the other end's lane is free; an envelope has
@@ -91,8 +91,8 @@ NFP_INLINE volatile struct shared *shared(uint32_t memory, uint32_t entries) {
  * three run. */
 static uint32_t come, taken;
 
-/* The state of a receiving lane: the source rank, the remaining bytes of the message from the current chunk on, and the
- * arrived bytes and the slot of the chunk. */
+/* The state of a receiving lane: the source rank, and the remaining bytes of the message from the current chunk on. For
+ * the current chunk: the arrived bytes and the slot. */
 static struct {
     uint32_t rank, left, at, slot;
 } due[LANES];

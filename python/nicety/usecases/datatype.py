@@ -3,7 +3,7 @@
 | mode | the blocks are scattered by |
 |---|---|
 | `rdma` | the host's CPU, which copies block by block once the message is in host memory |
-| `spin` | payload handlers, which write every piece of a packet where it belongs |
+| `spin` | payload handlers, which write every piece of a packet to its place |
 
 The layouts are `vector`, blocks of one length that begin twice that length apart, and `list`, blocks of random lengths
 at random distances. A `list` is in HPU memory as a list of offsets. The time is from the sender's post until the

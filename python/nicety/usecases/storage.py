@@ -9,11 +9,11 @@ notifies the client.
 | `host` | its CPU: it notices a message, XORs in memory, and posts the next message |
 | `spin` | handlers, packet by packet: read the old bytes, write the new ones, send the difference from the card |
 
-| operation | what is timed |
+| operation | timed period |
 |---|---|
 | `write` | from the client's post until it has noticed that the write is stored, and in the parity |
 | `read` | from the client's post until it has noticed the block |
-| `rebuild` | from the first post of a server that has lost its contents until it has them again, from all others |
+| `rebuild` | from the first post of a server that has lost its contents until it has them again from all others |
 """
 
 from __future__ import annotations
