@@ -1,16 +1,16 @@
-"""The site's sources: docs/, with what comes from the code put in.
+"""The site's sources: docs/, with the parts generated from the code.
 
     python docs/generate.py [FOLDER]    FOLDER/pages and FOLDER/mkdocs.yml, from which `zensical build` makes
-                                        FOLDER/site; FOLDER is target/docs where it is left out
+                                        FOLDER/site; FOLDER is target/docs by default
 
-A page may hold these marks, each on a line of its own:
+A page may have these marks, each on a separate line:
 
     <!-- commands -->           every command with its options, from the command line itself
     <!-- cards -->              a table of the cards
     <!-- parameters: NAME -->   every parameter of a card, with its value, meaning and source
     <!-- more -->               public names of the Python package that the page does not mention
 
-Fences of consoles become HTML here: the usual colours take a `# ` in a table for a prompt.
+Console fences become HTML here: the usual highlighter takes a `# ` in a table for a prompt.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main(folder: Path = ROOT / "target/docs") -> None:
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(ROOT / "docs", pages, ignore=shutil.ignore_patterns("generate.py", "__pycache__"))
     for name in DOCUMENTS:
-        # Their links are those of the repository, where docs/ is a folder.
+        # Their links are relative to the repository, where docs/ is a folder.
         (pages / name).write_text((ROOT / name).read_text().replace("](docs/", "]("))
     for page in pages.rglob("*.md"):
         page.write_text(expand(page.read_text()))
@@ -75,12 +75,12 @@ def main(folder: Path = ROOT / "target/docs") -> None:
 
 
 def expand(markdown: str) -> str:
-    """A page with what its marks ask for."""
+    """A page with its marks replaced."""
     return _MARK.sub(lambda mark: _generated(mark[1], mark[2], markdown), markdown)
 
 
 def console(source: str, language: str, class_name: str, _options: object, _markdown: object, **_others: Any) -> str:
-    """A console block: prompts, what is typed behind them, and what is printed. What is typed is what can be copied."""
+    """A console block: prompts, typed commands, and their output. Only the commands can be copied."""
     lines, typed = [], []
     typing = False
     for line in source.splitlines():
@@ -104,7 +104,7 @@ def _generated(what: str, name: str | None, markdown: str) -> str:
 
 
 def more(markdown: str) -> str:
-    """Entries for the public names that a page does not have."""
+    """Entries for the public names that a page lacks."""
     names = [name for name in nicety.__all__ if not re.search(rf"nicety(\.\w+)*\.{name}\b", markdown)]
     found = {name: getattr(nicety, name) for name in names if not name.startswith("__")}
     entries = [f"::: {value.__module__}.{name}" for name, value in found.items()]
@@ -112,7 +112,7 @@ def more(markdown: str) -> str:
 
 
 def cards() -> list[dict[str, Any]]:
-    """The cards that come with nicety."""
+    """The shipped cards."""
     known: list[dict[str, Any]] = json.loads(_native.specs())
     return known
 
@@ -125,7 +125,7 @@ def card_list() -> str:
 
 
 def parameters(name: str) -> str:
-    """Every parameter of a card, a table for each section of its spec."""
+    """Every parameter of a card, a table per section of its spec."""
     card = json.loads(_native.spec_show(name, []))
     lines = []
     if card["paper"]:
@@ -137,7 +137,7 @@ def parameters(name: str) -> str:
         lines += [f"Extends {bases}; its own are {_listed(own)}.", ""]
     lines += [f"Hash of all values: `{card['hash'][:16]}`...", ""]
     order = list(_TITLES)
-    # Parameters of a section need not stand beside each other.
+    # Parameters of a section need not be adjacent.
     sections: dict[str, list[dict[str, Any]]] = {}
     for parameter in card["parameters"]:
         sections.setdefault(parameter["key"].rpartition(".")[0], []).append(parameter)
@@ -179,7 +179,7 @@ def _listed(items: list[str]) -> str:
 
 
 def commands() -> str:
-    """Every command: its usage, what it does, its arguments and options, as `--help` has them."""
+    """Every command: its usage, its description, its arguments and options, as in `--help`."""
     import typer
 
     from nicety.cli.app import app
@@ -221,7 +221,7 @@ def _command(command: Any, name: str, parent: Any) -> Iterator[str]:
 
 
 def _argument(parameter: Any) -> str:
-    """An argument as its metavar, or as the words it may be."""
+    """An argument as its metavar, or as its possible words."""
     choices = getattr(parameter.type_descriptor.annotation, "__members__", {})
     return parameter.metavar or "|".join(str(choice.value) for choice in choices.values()) or parameter.name.upper()
 

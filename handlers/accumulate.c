@@ -5,8 +5,8 @@ typedef struct {
     float re, im;
 } complex_t;
 
-/* Of the numbers in host memory so many are fetched at a time: while they are multiplied, the next ones come over the
- * bus. Two lots of them, 1 KiB each, leave half of a stack of 4 KiB. */
+/* Number of complex numbers in host memory that are fetched at once: while they are multiplied, the next ones arrive
+ * over the bus. Two lots, 1 KiB each, leave half of a stack of 4 KiB. */
 #define LOT 128
 
 static void multiply(complex_t *restrict in, const complex_t *restrict there, ptl_size_t count) {
@@ -17,7 +17,7 @@ static void multiply(complex_t *restrict in, const complex_t *restrict there, pt
     }
 }
 
-/* Fetches the lot that begins with number `first`, where there is one, into its half of `there`. */
+/* Fetches the lot that begins with number `first`, if there is one, into its half of `there`. */
 static int fetch(const ptl_payload_t *p, ptl_size_t first, complex_t there[2][LOT], ptl_dma_h fetching[2]) {
     const ptl_size_t bytes = first * sizeof(complex_t), lot = first / LOT % 2;
     if (bytes >= p->length)
@@ -27,7 +27,7 @@ static int fetch(const ptl_payload_t *p, ptl_size_t first, complex_t there[2][LO
                                    &fetching[lot]);
 }
 
-/* Packets hold whole numbers, and their bytes are the handler's to change: the products replace what came. */
+/* Packets contain whole numbers. The handler may change their bytes: the products replace the arrived numbers. */
 __handler int payload_handler(const ptl_payload_t p, void *state) {
     (void)state;
     complex_t *in = (complex_t *)p.base, there[2][LOT];

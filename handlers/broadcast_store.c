@@ -1,5 +1,5 @@
-/* Broadcast, store and forward: a message of one packet goes on to the children from the card; a larger one is
- * deposited in host memory, and goes on from there once it is complete. */
+/* Broadcast, store and forward. The card forwards a message of one packet to the children. A larger message is
+ * deposited in host memory, and forwarded from there once it is complete. */
 #include <broadcast.h>
 
 __handler int header_handler(const ptl_header_t h, void *state) {
@@ -18,7 +18,7 @@ __handler int completion_handler(int dropped_bytes, bool flow_control_triggered,
     (void)dropped_bytes, (void)flow_control_triggered;
     const broadcast_t *s = state;
     if (s->length <= s->packet_bytes)
-        return SUCCESS; /* the header handler has sent it on */
+        return SUCCESS; /* the header handler has forwarded it */
     FOR_EACH_CHILD(s, child) {
         if (PtlHandlerPutFromHost(0, s->length, 0, PTL_NO_ACK_REQ, child, s->match_bits, 0, NULL, 0) != PTL_OK)
             return FAIL;

@@ -1,4 +1,4 @@
-/* Broadcast, streaming: every packet goes on to the children as soon as it is there, and then to host memory. */
+/* Broadcast, streaming: every packet is forwarded to the children on arrival, and then written to host memory. */
 #include <broadcast.h>
 
 static int forward(const broadcast_t *s, const void *bytes, ptl_size_t length, ptl_size_t offset) {
@@ -11,12 +11,11 @@ static int forward(const broadcast_t *s, const void *bytes, ptl_size_t length, p
 }
 
 /* A card sends only messages of one packet from its own memory, so below the root's children every packet is a message.
- * The offset of its bytes is in its header only, and several such messages in flight share this state: so the header
- * handler forwards them, since it sees the whole message, and leaves the deposit to
- * the card. */
+ * Only its header has the offset of its bytes, and several such messages in flight share this state. So the header
+ * handler, which sees the whole message, forwards them, and leaves the deposit to the card. */
 __handler int header_handler(const ptl_header_t h, void *state) {
     if (h.length > h.packet_length)
-        return PROCESS_DATA; /* the root's own message, of several packets: theirs is the payload handler */
+        return PROCESS_DATA; /* the root's own message, of several packets: the payload handler forwards them */
     return forward(state, h.base, h.length, h.offset) == PTL_OK ? PROCEED : FAIL;
 }
 

@@ -2,8 +2,8 @@
 #include <collectives.h>
 #include <nicety.h>
 
-/* The binomial tree of a root: ranks are counted from it. The children of `place` are `half`, `half / 2`, ... 1 places
- * further, the one with the most below it first, since its path is the longest. */
+/* The binomial tree of a root, from which ranks are counted. The children of `place` are `half`, `half / 2`, ... 1
+ * places further. The one with the largest subtree is first, since its path is the longest. */
 static uint32_t first_half(uint32_t place, uint32_t ranks) {
     uint32_t half = 1;
     if (place)
@@ -39,7 +39,7 @@ static int release(const collective_barrier_t *s) {
     return send_down(s->rank, s->ranks, 0, COLLECTIVE_RELEASE + s->barrier, NULL, 0, 0);
 }
 
-/* Of an arrival. The next round's come when this one's release has gone out, so that a count is enough. */
+/* For an arrival. Those of the next round come when this one's release has been sent, so a count suffices. */
 __handler int arrive(const ptl_header_t h, void *state) {
     collective_barrier_t *s = state;
     (void)h;
@@ -54,7 +54,7 @@ __handler int arrive(const ptl_header_t h, void *state) {
     return release(s) == PTL_OK && PtlHandlerCTInc(1) == PTL_OK ? DROP : FAIL;
 }
 
-/* Of a release, which the match entry counts for the host. */
+/* For a release, which the match entry counts for the host. */
 __handler int released(const ptl_header_t h, void *state) {
     (void)h;
     return release(state) == PTL_OK ? PROCEED : FAIL;
@@ -62,7 +62,7 @@ __handler int released(const ptl_header_t h, void *state) {
 
 /* ---- broadcasts ---- */
 
-/* Below the root's children every packet is a message of its own, whose header has the offset of its bytes: so the header
+/* Below the root's children every packet is a message, with the offset of its bytes in its header. So the header
  * handler forwards it, and the card deposits it. */
 __handler int slot_header(const ptl_header_t h, void *state) {
     collective_slot_t *s = state;
@@ -75,7 +75,7 @@ __handler int slot_header(const ptl_header_t h, void *state) {
     return sent == PTL_OK ? PROCEED : FAIL;
 }
 
-/* Of a packet of the root's own message, which begins at the slot's first byte. */
+/* For a packet of the root's own message, which begins at the slot's first byte. */
 __handler int slot_payload(const ptl_payload_t p, void *state) {
     const collective_slot_t *s = state;
     if (send_down(s->rank, s->ranks, s->root, COLLECTIVE_SLOT + s->slot, p.base, p.length, p.offset) != PTL_OK)
@@ -96,7 +96,7 @@ __handler int slot_payload(const ptl_payload_t p, void *state) {
         return PTL_OK;                                                                                                 \
     } while (0)
 
-/* Sums and products of signed integers wrap round: they are those of unsigned ones. */
+/* Sums and products of signed integers wrap round: they are computed as unsigned ones. */
 #define REDUCE(name, type, wide)                                                                                       \
     static int name(uint32_t op, void *into, const void *with, ptl_size_t bytes) {                                     \
         switch (op) {                                                                                                  \
@@ -170,7 +170,7 @@ static int reduce(uint32_t what, void *into, const void *with, ptl_size_t bytes)
     }
 }
 
-/* A segment that has all contributions: its bytes go up, or at the root down and to the host, which counts them. */
+/* Sends a segment with all contributions: up, or at the root down and to the host, which counts the bytes. */
 static int pass_on(const collective_reduce_t *s, uint32_t what, const void *bytes, ptl_size_t length, ptl_size_t offset) {
     if (s->rank)
         return PtlHandlerPutFromDevice(bytes, length, 0, PTL_NO_ACK_REQ, parent_of(s->rank), COLLECTIVE_REDUCE, offset,
@@ -182,8 +182,8 @@ static int pass_on(const collective_reduce_t *s, uint32_t what, const void *byte
     return code == PTL_OK ? PtlHandlerCTInc(length) : code;
 }
 
-/* Takes a packet's part of a contribution. The segment stays locked until its bytes are sent, as the first rank that has them may
- * begin the next reduction. */
+/* Takes a packet's part of a contribution. The segment stays locked until its bytes are sent, since the first rank that
+ * has them may begin the next reduction. */
 static int contribute(collective_reduce_t *s, uint32_t what, const void *bytes, ptl_size_t length, ptl_size_t offset) {
     collective_segment_t *segment = &s->segments[offset / s->packet_bytes];
     uint8_t *own = (uint8_t *)s + s->vector + offset;
@@ -203,7 +203,8 @@ static int contribute(collective_reduce_t *s, uint32_t what, const void *bytes, 
     return code;
 }
 
-/* All contributions of one reduction have the same header data, and those of the next one come when its result has gone out. */
+/* All contributions of one reduction have the same header data. Those of the next one arrive after its result was
+ * sent. */
 __handler int reduce_header(const ptl_header_t h, void *state) {
     collective_reduce_t *s = state;
     if (h.length > h.packet_length) {

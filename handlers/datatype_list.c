@@ -1,7 +1,7 @@
 /* Scattered receive: a message of blocks of any lengths goes to any places of host memory, by a list in HPU memory. */
 #include <datatype.h>
 
-/* The block of the list that holds the byte at an offset of the message. */
+/* Returns the block of the list that contains the byte at an offset of the message. */
 static const block_t *find(const list_t *list, ptl_size_t offset) {
     uint32_t low = 0, high = list->blocks;
     while (high - low > 1) {
@@ -17,7 +17,7 @@ static const block_t *find(const list_t *list, ptl_size_t offset) {
 __handler int payload_handler(const ptl_payload_t p, void *state) {
     const block_t *block = find(state, p.offset);
     for (ptl_size_t done = 0; done < p.length; block++) {
-        /* A block ends where the next one begins; one more entry ends the list. */
+        /* A block ends at the start of the next one. One more entry ends the list. */
         const ptl_size_t at = p.offset + done;
         const ptl_size_t left = p.length - done, rest = block[1].message_offset - at;
         const ptl_size_t piece = left < rest ? left : rest;

@@ -1,4 +1,4 @@
-/* Ping-pong, streaming: every packet is answered from the card as soon as it is there. */
+/* Ping-pong, streaming: the card answers every packet on arrival. */
 #include <pingpong.h>
 
 __handler int payload_handler(const ptl_payload_t p, void *state) {

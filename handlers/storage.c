@@ -1,5 +1,5 @@
-/* RAID-5: a data server stores a client's write and sends the difference to the parity server, packet by packet, and
- * the parity server updates the parity. The servers' CPUs have no part in it. */
+/* RAID-5: a data server stores a client's write and sends the difference to the parity server, packet by packet. The
+ * parity server updates the parity. The servers' CPUs are not involved. */
 #include <storage.h>
 
 /* Packets and their buffers begin at whole words. */
@@ -24,7 +24,7 @@ static int notify(ptl_process_t to, ptl_match_bits_t what) {
     return PtlHandlerPutFromDevice(NULL, 0, 0, PTL_NO_ACK_REQ, to, what, 0, NULL, 0);
 }
 
-/* Sends the block that a message asks for, of any length, from host memory. */
+/* Sends the block that a message requests, of any length, from host memory. */
 static int serve(const ptl_header_t *h) {
     const ptl_size_t offset = h->hdr_data >> 32, length = (ptl_size_t)h->hdr_data;
     return PtlHandlerPutFromHost(offset, length, 0, PTL_NO_ACK_REQ, h->source_id, STORAGE_BLOCK, 0, NULL, 0);
@@ -50,10 +50,10 @@ __handler int data_header(const ptl_header_t h, void *state) {
     default:
         return FAIL;
     }
-    return code == PTL_OK ? DROP : FAIL; /* the message is done: nothing of it goes to host memory */
+    return code == PTL_OK ? DROP : FAIL; /* the message is done: no part of it goes to host memory */
 }
 
-/* Packets of a write have places of their own, so none needs to wait for another. */
+/* Packets of a write have separate places, so none needs to wait for another. */
 __handler int data_payload(const ptl_payload_t p, void *state) {
     data_t *s = state;
     const ptl_size_t offset = s->offset + p.offset;
@@ -80,7 +80,7 @@ static int merge(parity_t *s, const uint8_t *bytes, ptl_size_t length, ptl_size_
     uint8_t *old = s->old + PtlHandlerHPU() * s->packet_bytes;
     uint32_t one = offset / s->packet_bytes % STORAGE_LOCKS;
     uint32_t other = (offset + length - 1) / s->packet_bytes % STORAGE_LOCKS;
-    if (one > other) { /* always in one order, or two handlers could deadlock with one each */
+    if (one > other) { /* always in one order, or two handlers could deadlock with one lock each */
         const uint32_t swap = one;
         one = other, other = swap;
     }
@@ -93,13 +93,13 @@ static int merge(parity_t *s, const uint8_t *bytes, ptl_size_t length, ptl_size_
         code = PtlHandlerDMAToHostB(old, offset, length, PTL_ME_HOST_MEM);
     }
     s->lock[one] = 0;
-    if (other != one) /* released twice, it would be released for another handler */
+    if (other != one) /* if it were released twice, that would release another handler's lock */
         s->lock[other] = 0;
     return code;
 }
 
-/* A part of a write is a message of one packet. Its offset is in its header only, and many such messages share this
- * state: so the header handler does everything. A rebuilt server gets whole blocks, at the offset of the message. */
+/* A part of a write is a message of one packet. Only its header has its offset, and many such messages share this
+ * state. So the header handler does everything. A rebuilt server gets whole blocks, at the offset of the message. */
 __handler int parity_header(const ptl_header_t h, void *state) {
     parity_t *s = state;
     if (h.match_bits == STORAGE_READ)
@@ -112,7 +112,7 @@ __handler int parity_header(const ptl_header_t h, void *state) {
         uint64_t before, *received = &s->received[h.source_id];
         PtlHandlerFAdd(received, &before, h.packet_length);
         if (before + h.packet_length == h.hdr_data) {
-            *received = 0; /* the last part: the next write there begins after this one's end */
+            *received = 0; /* the last part: the next write there begins after the end of this one */
             if (notify(h.source_id, STORAGE_ACK) != PTL_OK)
                 return FAIL;
         }

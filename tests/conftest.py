@@ -28,13 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    # Tests interrupt runs, which a shell makes its background jobs ignore.
+    # Tests interrupt runs. A shell makes its background jobs ignore the signal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
-    """Tests that share a fixture of their module stay in one process, where that is made once (`--dist loadgroup`)."""
+    """Keep tests that share a module fixture in one process, where it is made once (`--dist loadgroup`)."""
     if not config.pluginmanager.hasplugin("xdist"):
         return
     for item in items:
@@ -54,13 +54,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of this session's own, shared by its tests and their processes: they must neither find nor leave
-    anything."""
+    """A cache of this session, shared by its tests and their processes. They must neither find nor leave anything."""
     base = tmp_path_factory.getbasetemp()
     session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NICETY_CACHE", str(session / "cache"))
-        # Whether it is told depends on how long a command takes.
+        # Whether news is printed depends on the duration of a command.
         patch.setenv("NICETY_NEWS", "0")
         yield
 
@@ -92,7 +91,7 @@ def nicety(tmp_path: Path) -> Callable[..., Result]:
 
 @pytest.fixture
 def tool() -> Callable[[str], str]:
-    """The path of a program that a test compares with, or skip the test and name it."""
+    """The path of a program for a comparison, or skip the test and name it."""
 
     def find(name: str) -> str:
         path = shutil.which(name)

@@ -1,4 +1,4 @@
-"""Runs what the pages show: their commands, files and programs, each page in an empty folder of its own.
+"""Runs the contents of pages: their commands, files and programs, each page in its own empty folder.
 
     ```console          commands behind `$ `, each followed by what it prints; a line `...` stands for any
                         lines, and elsewhere `...` for anything in a line
@@ -12,10 +12,10 @@
                         paragraphs behind the first, which says what there is. It runs in that command's place,
                         except in long runs (`HYPOTHESIS_PROFILE=soak`) and where pages are written
 
-A picture of docs/pictures is what the file of its name looks like that the page's commands draw.
+A picture of docs/pictures is compared with the file of the same name that the page's commands draw.
 
-A command fails only where `$ echo $?` follows and shows its status. In other blocks, lines that begin with `nicety `
-are run too, and have to succeed.
+A command fails only if `$ echo $?` follows and shows its status. In other blocks, lines that begin with `nicety ` are
+run too, and must succeed.
 
     python tests/console.py [PAGE...]    write what the commands of pages print now into them
 """
@@ -43,20 +43,20 @@ _COMMAND = re.compile(r"(?:\$ )?((?:\.venv/bin/)?nicety [^\[]*)")
 _PICTURE = re.compile(r"!\[[^\]]+\]\((?:\.\./)*(?:docs/)?pictures/([\w.-]+)\)")
 PICTURES = ROOT / "docs/pictures"
 _GO = "/usr/local/go/bin"
-"""Where Go installs itself."""
-# Commands that set a machine up are not run again for a test.
+"""The folder into which Go installs itself."""
+# Commands that set up a machine are not run again for a test.
 _SETS_UP = ("make", "git", "cd", "source", "pip", "apt", "sudo")
 MAKE = re.compile(r"(?:\$ )?make ([a-z-]+)")
 
 
 def pages() -> list[Path]:
-    """The pages that are written by hand."""
+    """The manually written pages."""
     return sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 @dataclass
 class Block:
-    """A code block: its language, its file's name, its text, and where the text lies in the page."""
+    """A code block: its language, its file's name, its text, and its place in the page."""
 
     language: str
     title: str | None
@@ -67,7 +67,7 @@ class Block:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The code blocks of a page, in their order."""
+    """The code blocks of a page, in order."""
     found, hidden = [], page
     for match in _FENCE.finditer(page):
         text = re.sub(f"^{match[1]}", "", match[4], flags=re.MULTILINE)
@@ -82,7 +82,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 @dataclass
 class Step:
-    """A command, and what the page shows behind it."""
+    """A command, and the text that the page shows after it."""
 
     command: str
     shown: list[str] = field(default_factory=list)
@@ -109,11 +109,11 @@ class Shell:
         self.status = 0
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], _GO])
         self.environment = {**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONSAFEPATH": ""}
-        # Whether it is told depends on how long a command takes.
+        # Whether news is printed depends on the duration of a command.
         self.environment["NICETY_NEWS"] = "0"
 
     def run(self, command: str) -> list[str]:
-        """Run a command; give the lines it prints, its messages among them."""
+        """Run a command; return the lines that it prints, messages included."""
         done = subprocess.run(
             ["bash", "-c", f"(exit {self.status}); {command}"],
             cwd=self.folder,
@@ -129,33 +129,33 @@ class Shell:
         return done.stdout.splitlines()
 
     def must(self, command: str) -> list[str]:
-        """Run a command that has to succeed."""
+        """Run a command that must succeed."""
         lines = self.run(command)
         assert self.status == 0, f"{command}: status {self.status}\n" + "\n".join(lines)
         return lines
 
 
 def same(shown: list[str], printed: list[str]) -> bool:
-    """Whether lines are those a page shows, where `...` stands for any of them, or for a part of one."""
+    """Whether printed lines match those of a page. `...` matches any lines, or a part of one."""
     parts = (re.escape(line).replace(r"\.\.\.", ".*") + "\n" for line in shown)
     pattern = "".join("(?:.*\n)*?" if line.strip() == "..." else part for line, part in zip(shown, parts, strict=True))
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
 
 
 def holds_part(shown: list[str], printed: list[str]) -> bool:
-    """Whether what is printed has the shown paragraphs, in their order, behind its first and theirs."""
+    """Whether printed text has the shown paragraphs, in order, after its first paragraph and theirs."""
     (_, *there), (_, *given) = ("\n".join(lines).split("\n\n") for lines in (shown, printed))
     left = iter(there)
     return bool(given) and all(paragraph in left for paragraph in given)
 
 
 def run_page(page: str, folder: Path, *, update: bool = False, whole: bool = False) -> str:
-    """Run a page; give it back with what its commands print now, where that is asked for.
+    """Run a page; return it, with the present output of its commands if `update` is set.
 
-    `whole` runs the commands themselves where others print a part of the same.
+    `whole` runs the commands themselves if others print a part of the same.
 
     Raises:
-        AssertionError: where something else happens than the page shows.
+        AssertionError: the result differs from the page.
     """
     shell, changes, script = Shell(folder), [], []
     for block in blocks(page):
@@ -183,12 +183,12 @@ def run_page(page: str, folder: Path, *, update: bool = False, whole: bool = Fal
 
 
 def pictures(page: str) -> list[str]:
-    """The names of the pictures that a page shows."""
+    """The names of a page's pictures."""
     return _PICTURE.findall(page)
 
 
 def _check_picture(name: str, folder: Path, *, update: bool) -> None:
-    """Compare a picture with the one that a page's commands have drawn, if they have."""
+    """Compare a picture with the one that a page's commands have drawn, if any."""
     drawn, kept = folder / name, PICTURES / name
     if not drawn.exists():
         return
@@ -241,7 +241,7 @@ def _run_other(shell: Shell, block: Block) -> None:
 
 
 def main() -> None:
-    """Write what commands print now into pages."""
+    """Write the present output of commands into pages."""
     for page in [Path(name) for name in sys.argv[1:]] or pages():
         with tempfile.TemporaryDirectory() as folder:
             before = page.read_text()

@@ -1,12 +1,13 @@
-"""Changes the code in one place at a time, and says which changes no test notices.
+"""Changes the code in one place at a time, and lists the changes that no test notices.
 
-Each change is tried with the tests of its crate; what these miss, with the tests through Python that are named below.
+Each change is tried with the tests of its crate. Those that survive are tried with the tests through Python that are
+named below.
 
     make mutants FILE='crates/hpu/src/decode.rs crates/fabric/src/switch.rs'    every change of these files
     make mutants SAMPLE=100 SEED=7                                              about so many, from everywhere else
 
-Changes that survive and cannot be noticed, or need not be, are explained in tests/mutants.toml. The status is 1 where
-one survives that is not.
+Surviving changes that cannot be noticed, or need not be, are explained in tests/mutants.toml. The status is 1 if
+another one survives.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-# Left out of a sample: the extension module, which is tested from Python, and files that are tested whole, by name.
+# Not in a sample: the extension module, which is tested from Python, and files that are tested whole, by name.
 NOT_SAMPLED = (
     "crates/python/**",
     "crates/channels/src/host/transfer.rs",
@@ -38,7 +39,7 @@ NOT_SAMPLED = (
     "crates/portals/src/target.rs",
 )
 
-# Tests through Python, the quickest first, by where the change is.
+# Tests through Python, the quickest first, by place of the change.
 THROUGH_PYTHON = {
     "crates/apps/src/tsp/": ("test_salesman.py",),
     "crates/bench/src/pcsa.rs": ("test_cardinality.py",),
@@ -63,7 +64,7 @@ THROUGH_PYTHON = {
 
 
 def main() -> int:
-    """Run what the command line asks for, and print what survives."""
+    """Run the requested changes, and print those that survive."""
     parser = argparse.ArgumentParser()
     parser.add_argument("files", nargs="*")
     parser.add_argument("--tool", default="cargo-mutants")
@@ -88,13 +89,13 @@ def main() -> int:
     else:
         chosen = [part for name in NOT_SAMPLED for part in ("--exclude", name)]
         listed = subprocess.run([*command, "--list", *chosen], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-        # Every so-many-th one. Names of a random sample would not do: cargo-mutants 27.1 does not filter all by name.
+        # Every n-th one. Names of a random sample would not work: cargo-mutants 27.1 does not filter all by name.
         every = max(1, round(len(listed.stdout.splitlines()) / max(1, options.sample)))
         chosen += ["--sharding", "round-robin", "--shard", f"{options.seed % every}/{every}"]
     folder = ROOT / "target/mutants"
     tree = folder / "tree"
     _copy(tree)
-    # Documentation's examples are left out: each is a program to compile, and none is there to find mistakes.
+    # Documentation examples are excluded: each is a program to compile, and none tests for mistakes.
     run = [
         *command,
         *chosen,
@@ -106,7 +107,7 @@ def main() -> int:
         "--caught",
         *(["--", "--", *shlex.split(options.tests)] if options.tests else []),
     ]
-    # Few cases: what these miss, CI may miss too.
+    # Few cases: changes that survive these may survive in CI too.
     environment = os.environ | {
         "PROPTEST_CASES": os.environ.get("PROPTEST_CASES", "64"),
         "CARGO_TARGET_DIR": str(folder / "built"),
@@ -122,7 +123,7 @@ def main() -> int:
 
 
 def _copy(tree: Path) -> None:
-    """Bring a copy of the working tree, which is changed in place of it, up to date: what was compiled stays good."""
+    """Update a copy of the working tree, which is changed instead of it, so that compiled files stay valid."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -158,7 +159,7 @@ def _failure_through_python(files: tuple[str, ...], tree: Path, environment: dic
 
 
 def _noticed_through_python(changes: dict[str, Path], tree: Path, environment: dict[str, str]) -> set[str]:
-    """Those of the changes, by name, with which a test through Python fails."""
+    """The changes, by name, with which a test through Python fails."""
     groups = {
         name: next(files for begin, files in THROUGH_PYTHON.items() if name.startswith(begin)) for name in changes
     }
@@ -189,7 +190,7 @@ def _report(folder: Path, tree: Path, environment: dict[str, str]) -> int:
         for each in tested
         if each["summary"] == "MissedMutant"
     }
-    # Lines move; what is replaced by what in which function stays.
+    # Line numbers change; the replacement and its function stay.
     reasons = {name: explained.get(re.sub(r":\d+:\d+: ", ": ", name)) for name in missed}
     open_ones = {name: change for name, change in missed.items() if reasons[name] is None}
     noticed = _noticed_through_python(open_ones, tree, environment)

@@ -1,4 +1,4 @@
-"""How many cases the randomised tests try: few as a rule, many in a long run."""
+"""Numbers of cases of the randomised tests: few as a rule, many in a long run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _DEFAULT = 100
 
 
 def examples(usual: int, **more: Any) -> settings:
-    """So many cases, and as many times more as `HYPOTHESIS_PROFILE=soak` tries of other tests."""
+    """Settings with `usual` cases, multiplied in the profile `HYPOTHESIS_PROFILE=soak` as for other tests."""
     profile = settings()
     return settings(profile, max_examples=usual * profile.max_examples // _DEFAULT, **more)

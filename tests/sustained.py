@@ -1,4 +1,4 @@
-"""Handlers that wait for one another, send, miss in caches, or vary: their sustained rates are checked by a scan."""
+"""Handlers that wait for one another, send, miss in caches, or vary. A scan checks their sustainable rates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **memory
 
 
 def _exchange(word: str, hold: str) -> str:
-    # Without a pause that differs one of them may be starved.
+    # Without differing pauses one of them may be starved.
     return (
         f"while (__atomic_exchange_n({word}, 1, __ATOMIC_ACQUIRE)) NOPS(4 + (hash >> 27)); {hold}"
         f" __atomic_store_n({word}, 0, __ATOMIC_RELEASE);"
@@ -44,7 +44,7 @@ def _exchange(word: str, hold: str) -> str:
 
 
 def _take(word: str) -> str:
-    """Takes a lock; looks before each further try."""
+    """Takes a lock; looks before each further attempt."""
     looks = f"while (__atomic_load_n({word}, __ATOMIC_RELAXED)) {{}}"
     return f"while (__atomic_exchange_n({word}, 1, __ATOMIC_ACQUIRE)) {looks}"
 
@@ -78,7 +78,7 @@ def _readers(writes: str, hold: str) -> str:
 
 
 def _swap(word: str, work: str) -> str:
-    """Compare-and-swap until nobody was faster."""
+    """Compare-and-swap until no other handler was faster."""
     return (
         f"uint32_t seen = __atomic_load_n({word}, __ATOMIC_RELAXED), next; do {{ {work} next = seen + 1; }}"
         f" while (!__atomic_compare_exchange_n({word}, &seen, next, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));"
@@ -86,7 +86,7 @@ def _swap(word: str, work: str) -> str:
 
 
 def _reserve(word: str) -> str:
-    """LR and SC until nobody was faster."""
+    """LR and SC until no other handler was faster."""
     load = f'__asm__ volatile("lr.w %0, (%1)" : "=r"(seen) : "r"({word}) : "memory");'
     store = f'__asm__ volatile("sc.w %0, %1, (%2)" : "=&r"(failed) : "r"(seen + 1), "r"({word}) : "memory");'
     return f"uint32_t seen, failed; do {{ {load} NOPS(4); {store} }} while (failed);"
@@ -97,7 +97,7 @@ def _adds(times: int) -> str:
 
 
 def _inside(most: int, work: str) -> str:
-    """So many at a time go on; one that may not takes back its claim."""
+    """At most `most` handlers continue at a time; one that may not withdraws its claim."""
     claim = f"__atomic_fetch_add(&words[0], 1, __ATOMIC_ACQUIRE) >= {most}"
     back = "__atomic_fetch_sub(&words[0], 1, __ATOMIC_RELEASE);"
     return f"while ({claim}) {back} {work} {back}"
@@ -171,7 +171,7 @@ def write_capture(path: Path, frames: Sequence[bytes], times_ps: Sequence[int]) 
 
 @dataclass(frozen=True)
 class Case:
-    """Handlers on a card, and their packets, but for the rate."""
+    """Handlers on a card, and their packets, without the rate."""
 
     name: str
     nic: str
@@ -202,7 +202,7 @@ _SEND = "spin_cmd_t cmd; spin_send_packet(args->task->pkt_mem, args->task->pkt_m
 _CALL = "volatile uint32_t *out = &words[16]; for (int i = 0; i < 4; i++) out[i] += hash;"
 
 CASES: tuple[Case, ...] = (
-    # One lock for all, held for shorter or longer, by those that try again at once and those that look before.
+    # One lock for all, held for shorter or longer, by handlers that retry at once and those that look before.
     _frames("exchange", _exchange("&words[0]", _COUNTS.format(n=6))),
     _frames("exchange-short", _exchange("&words[0]", "words[4]++;")),
     _frames("exchange-wire", _exchange("&words[0]", _COUNTS.format(n=2)), "FRAME_WIRE"),
@@ -213,7 +213,7 @@ CASES: tuple[Case, ...] = (
     _frames("ticket", _ticket("&words[0]", _COUNTS.format(n=6))),
     _frames("ticket-wire", _ticket("&words[0]", "NOPS(30);"), "FRAME_WIRE"),
     _frames("ticket-imix", _ticket("&words[0]", "NOPS(frame->length / 8);"), "FRAME_WIRE", packets=_MIX),
-    # A lock for each of many flows, and one of them that has most.
+    # A lock per flow, with several flows and a busiest one.
     _frames("buckets-one", _TOKENS, "passes ? FRAME_WIRE : FRAME_DROP", packets=_ONE),
     _frames("buckets-zipf", _TOKENS, "passes ? FRAME_WIRE : FRAME_DROP", packets=_ZIPF),
     _frames("buckets-ticket", _ticket(_BUCKET, "NOPS(8);"), "FRAME_WIRE", packets=_ZIPF),
@@ -223,7 +223,7 @@ CASES: tuple[Case, ...] = (
     _frames("writers", _readers("1", "NOPS(10);")),
     # Two locks, one after the other.
     _frames("two-locks", _looks("&words[0]", "NOPS(8);") + _looks("&words[2]", "NOPS(16);"), "FRAME_WIRE"),
-    # Words that are tried again.
+    # Words with retries.
     _frames("swap", _swap("&words[0]", "")),
     _frames("swap-wire", _swap("&words[0]", ""), "FRAME_WIRE"),
     _frames("swap-work", _swap("&words[0]", "NOPS(10);")),
@@ -237,7 +237,7 @@ CASES: tuple[Case, ...] = (
     _frames("caches-one", "for (int i = 0; i < 8; i++) words[i] += frame->length;", sets=_CACHES),
     _frames("caches-wire", _CALL, "FRAME_WIRE", sets=_CACHES),
     _frames("caches-lock", _looks("&words[0]", _CALL), "FRAME_WIRE", sets=_CACHES),
-    # Nobody waits: processors, sends, and what a packet takes varies.
+    # No waits: processors, sends, and a varying time per packet.
     _frames("work", "NOPS(100);"),
     _frames("work-wire", "NOPS(60);", "FRAME_WIRE"),
     _frames("work-imix", "NOPS(frame->length / 2);", "FRAME_WIRE", packets=_MIX),
@@ -246,7 +246,7 @@ CASES: tuple[Case, ...] = (
     _frames("some-to-host", "NOPS(80);", "hash % 32 ? FRAME_WIRE : FRAME_HOST"),
     _frames("varies", "NOPS(hash >> 16 & 255);", "FRAME_WIRE"),
     _frames("varies-much", "NOPS(hash % 50 == 0 ? 2000 : 30);"),
-    # More than a few at once get on worse.
+    # More than a few concurrent handlers slow each other down.
     _frames("collapse", _inside(12, "NOPS(40);")),
     _frames("collapse-swap", _swap("&words[0]", "NOPS(30);"), "FRAME_WIRE"),
     _packets("exchange", _exchange("&words[0]", "NOPS(10);")),

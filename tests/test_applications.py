@@ -65,7 +65,7 @@ def run(receiver: Receiver, match_bits: list[int], *, first: bytes = b"\1" * 8, 
 
 
 async def entries(host: nicety.Host, attached: list[int]) -> tuple[int, list[nicety.Buffer]]:
-    """An entry for each of these handlers, with match bits 0, 1, ...; their queue and memories."""
+    """An entry per handler, with match bits 0, 1, ...; their queue and memories."""
     eq = host.portals.eq_alloc(64)
     host.portals.pt_alloc(pt=1, eq=eq)
     buffers = [host.alloc(8) for _ in attached]
@@ -96,7 +96,7 @@ def test_states_are_shared_on_request_and_globals_by_an_application(handlers: Ca
         return seen
 
     result = run(receiver, [0, 1, 2, 3, 4, 3])
-    # The state's count before, and the program's: that of the other application is one of its own.
+    # The state's previous count, and the program's: the other application has its own.
     assert result.results[1] == [[5, 0], [6, 1], [0, 2], [0, 0], [7, 3], [1, 1]]
     main, other = result.nodes[1].portals.applications
     assert (main.name, main.handler_runs, other.name, other.handler_runs) == ("default", 4, "other", 2)
@@ -242,7 +242,7 @@ def test_shares_of_the_processors(handlers: Callable, scheduling: str, low: floa
     changes = {"hpu.scheduling": scheduling, "host.post": "0 ns", "host.notice": "0 ns"}
     cluster = nicety.Cluster(2, "spin-discrete", set=changes, recording="packets")
     runs = cluster.run({0: sender, 1: receiver}).handler_runs
-    # All messages come in the time of one run. Those to the heavy application have the odd numbers.
+    # All messages arrive within one run. Those to the heavy application have the odd numbers.
     order = [number for _, number in sorted(zip(runs.column("start_ps"), runs.column("sequence"), strict=True))]
     assert len(order) == 200
     heavy = sum(number % 2 for number in order[:80])
@@ -270,7 +270,7 @@ def test_messages_that_wait_for_a_context_cannot_block_the_one_that_has_it(handl
         md = host.portals.md_bind(host.alloc(length), options=["event_send_disable"])
         await host.barrier()
         if host.rank == 2:
-            # Behind the first packet of the long message, and before its last.
+            # After the first packet of the long message, and before its last.
             await host.compute(ns=200)
         for _ in range(1 if host.rank == 1 else 20):
             await host.portals.put(md, length, to=0, pt=1)
@@ -278,7 +278,7 @@ def test_messages_that_wait_for_a_context_cannot_block_the_one_that_has_it(handl
     changes = {"hpu.contexts": 1, "buffer.packets": 4, "host.post": "1 ns"}
     cluster = nicety.Cluster(3, "spin-discrete", topology="star", set=changes)
     report = cluster.run({0: receiver, 1: sender, 2: sender})
-    # The long message has the only context, and the buffer fills with short ones: some are dropped, so that the rest of
+    # The long message has the only context, and the buffer fills with short ones. Some are dropped, so that the rest of
     # the long one comes through.
     assert report.results[0] == [(1, 1 << 16)]
     assert 0 < report.nodes[0].portals.messages_dropped < 20

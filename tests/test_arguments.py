@@ -149,7 +149,7 @@ def test_memory_tables_that_are_alike_are_one() -> None:
     case = KeyValue(clients=1, requests=2, operations=["insert", "lookup"])
     report = run_usecase(case, nics=cards, modes="host", iterations=2)
     titles = [title for title, _ in figure_tables(report)]
-    # A line of its own for each operation: lookups come after inserts, and are in the same run.
+    # A separate line per operation: lookups follow inserts, and are in the same run.
     assert titles[4:] == [
         f"spin-discrete and spin-integrated, operation {operation}, requests 2, key 16, value 64, buckets 8: "
         "read from and written to host memory in the whole run, all nodes (B)"
@@ -174,7 +174,7 @@ def test_no_overlap_has_a_reason() -> None:
 
 
 JUNK = [None, 7, -1, 1.5, float("nan"), "x", "\0", b"x", [], {}, ["x"], [7], [None], True, object(), 10**30, {"x": 1}]
-"""Mistaken arguments, some of which some functions take."""
+"""Wrong arguments; some functions accept some of them."""
 
 
 def functions(tmp_path: Path) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
@@ -293,7 +293,7 @@ OF_OTHER_CARDS = {"nfp-4000": {"channels.open", "channels.start"}, "qnix": {"vni
 
 @pytest.mark.parametrize(("nic", "calls"), [("spin-discrete", CALLS), *OF_OTHER_CARDS.items()])
 def test_wrong_types_of_a_hosts_calls_are_the_users_mistake(nic: str, calls: set[str]) -> None:
-    """So are those of host programs' calls."""
+    """The same for host programs' calls."""
     seen: list[str] = []
 
     async def main(host: package.Host) -> None:

@@ -1,4 +1,4 @@
-"""Freestanding programs as benchmark suites for small processors have them, on a handler processor."""
+"""Freestanding programs, like those of benchmark suites for small processors, on a handler processor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUITE = Path(__file__).parent / "programs" / "suite"
 
 
 def numbers(seed: int) -> Iterator[int]:
-    """Those of board.c."""
+    """The numbers of board.c."""
     state = seed
     while True:
         state = (state * 1103515245 + 12345) % 2**32
@@ -53,7 +53,7 @@ def filtered() -> str:
     taps = [tap * (0.5 - 0.5 * math.cos(2 * math.pi * (at + 8) / 16)) for tap, at in zip(taps, places, strict=True)]
     tone = np.arange(96)
     samples = np.sin(2 * np.pi * tone / 32) + 0.5 * np.sin(2 * np.pi * tone * 7 / 16)
-    through = np.convolve(samples, taps, "valid")  # the taps are the same from either end
+    through = np.convolve(samples, taps, "valid")  # the taps are the same in both directions
     effective = math.sqrt(np.mean(through**2))
     return f"{effective:.9f} {through.max():.6e} {round(effective, 2):g}"
 
@@ -64,7 +64,7 @@ def huffman() -> str:
     for _ in range(600):
         most = next(given) % 32
         message.append(next(given) % (most + 1))
-    # However ties are broken, an optimal code is as long as another.
+    # For any resolution of ties, all optimal codes have the same length.
     counts = Counter(message)
     heap, bits = [counts[symbol] for symbol in range(32)], 0
     heapq.heapify(heap)
@@ -110,7 +110,7 @@ def test_a_program_of_the_suite_comes_to_its_result(name: str, nicety: Callable)
     report = done.json()
     assert (report["exit_code"], report["trap"]) == (0, None)
     *lines, last = done.stderr.splitlines()
-    if name == "cubic":  # in whatever order it finds them
+    if name == "cubic":  # in any order
         lines = [" ".join(sorted(line.split())) for line in lines]
     assert "\n".join(lines) == PROGRAMS[name]()
     (cycles,) = re.findall(rf"^{name}: right, in (\d+) cycles$", last)

@@ -1,4 +1,4 @@
-"""The benchmarks: worked examples to the picosecond, what must be below what, and the form of reports."""
+"""The benchmarks: worked examples to the picosecond, orderings of figures, and the form of reports."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_handler_adds_its_own_time(report: Report) -> None:
     without = 65 + 250 + 33.56 + 30 + 33.56 + 30 + 250.125 + 65
     assert handler > 0
     assert 2 * row["latency_ns"] == pytest.approx(without + 2 * handler, abs=0.0011)
-    # Whole cycles of 0.4 ns, of which a ping-pong has one handler.
+    # Whole cycles of 0.4 ns; a ping-pong has one handler.
     assert (2 * handler / 0.4) == pytest.approx(round(2 * handler / 0.4), abs=1e-6)
 
 
@@ -126,7 +126,7 @@ def test_bandwidth_comes_up_to_the_link() -> None:
     report = package.run_benchmark("bandwidth", nics=["spin-discrete"], sizes=[8, 1 << 20], iterations=2)
     for mode in MODES:
         rows = rows_by_point(report)
-        # 20 ps a byte are 50 GB/s.
+        # 20 ps per byte are 50 GB/s.
         assert 45e9 < rows["spin-discrete", mode, 1 << 20]["bandwidth_bytes_per_s"] < 50e9
         assert rows["spin-discrete", mode, 8]["bandwidth_bytes_per_s"] < 2e9
     assert all("stages" not in row for row in report["rows"])
@@ -137,7 +137,7 @@ def test_message_rate() -> None:
         "message-rate", nics=["spin-discrete"], modes=["rdma"], sizes=[8], iterations=2, window=256
     )
     (row,) = report["rows"]
-    # A post costs the host 65 ns, so a single one does not reach the card's 150 million a second.
+    # A post costs the host 65 ns, so a single one does not reach the card's 150 million per second.
     assert 10e6 < row["messages_per_s"] < 1e9 / 65
 
 

@@ -26,7 +26,7 @@ def test_a_put_is_measured_with_a_pong_of_fixed_size() -> None:
     assert [row["mode"] for row in (small, large)] == ["put", "put"]
     assert all(row["verified"] for row in (small, large))
     same = rows("latency", [4096], pong_size=4096)[0]
-    # Half of a round trip: a long pong costs what a long ping does.
+    # Half of a round trip: a long pong costs the same as a long ping.
     assert same["latency_ns"] - large["latency_ns"] == pytest.approx(large["latency_ns"] - small["latency_ns"])
     stages = {stage["stage"]: stage["ns"] for stage in large["stages"]}
     assert sum(stages.values()) == pytest.approx(large["latency_ns"])
@@ -180,5 +180,5 @@ def test_a_window_whose_events_find_no_room_is_refused(
     text = f"a window of puts has {events} events, and a queue of apenet-v5 has room for 32 ({field})"
     end = f"write --window {most} or less, or --set {field}={events}"
     assert str(error.value) == f"--window {most + 1}: {text}; {end}"
-    # With events taken as they come there is no such limit.
+    # With events taken at their arrival there is no such limit.
     assert len(rows("bandwidth", [8], window=most + 1, overrides=[f"{field}=32"], modes="auto")) == 1

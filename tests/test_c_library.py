@@ -1,4 +1,4 @@
-"""printf and math.h of `nicety cc`, beside Python's."""
+"""printf and math.h of `nicety cc`, compared with Python's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def printed(folder: Path, body: str, before: str = "", **options: Any) -> bytes:
-    """The output of a bare program of these statements, which has to succeed."""
+    """The output of a bare program of these statements, which must succeed."""
     source = folder / "prints.c"
     source.write_text(f"#include <stdio.h>\n{before}\nint main(void) {{\n{body}\nreturn 0;\n}}\n")
     text, written = _native.hpu_run(compile_handlers([source], **options).elf, None, None, None)
@@ -33,7 +33,7 @@ def bits(values: Iterable[float]) -> str:
     return ", ".join(f"{struct.unpack('<Q', struct.pack('<d', value))[0]}u" for value in values)
 
 
-# Conversion, arguments in C, what the standard says.
+# Conversion, arguments in C, the result by the standard.
 CONVERSIONS = [
     ("%d %i %u", "-5, 7, -1", "-5 7 4294967295"),
     ("%d %d", "2147483647, -2147483647 - 1", "2147483647 -2147483648"),
@@ -91,7 +91,7 @@ def test_doubles_are_rounded_once(tmp_path: Path) -> None:
     values += [numbers.randrange(1 << 20) / (1 << numbers.randrange(20)) for _ in range(10)]
     pairs = [(form, value) for value in values for form in numbers.sample(forms, 6) if math.isfinite(value)]
     pairs += [(form, value) for form in forms for value in (0.0, 0.5, 999999.5, 5e-324, -1.7976931348623157e308)]
-    # Just above half way, and a carry through a word of nine digits.
+    # Just above a tie, and a carry through a word of nine digits.
     pairs += [("%.0f", 2.5 + 2.0**-40), ("%.0f", 999999999.5), ("%.3e", 999999999999999999.0), ("%.9f", 1 - 2.0**-40)]
     wanted = [form % value for form, value in pairs]
     pairs += [("[%8f]", math.inf), ("[%-8.1E]", -math.inf), ("[%08g]", math.nan)]
@@ -302,7 +302,7 @@ def single(value: float) -> float:
 
 
 def close(ours: float, wanted: float, unit: float) -> bool:
-    """To two units in the last place, signs of zeros and what is no number included."""
+    """To two units in the last place, including signs of zeros and NaN."""
     if math.isnan(wanted):
         return math.isnan(ours)
     same = ours == wanted or abs(ours - wanted) <= 2 * unit * abs(wanted)
@@ -325,7 +325,7 @@ def test_mathematics_is_what_it_is_elsewhere(tmp_path: Path) -> None:
         if all(x == single(x) for x in arguments if not math.isnan(x)):
             calls.append(f"{name}f({', '.join(f'(float){literal(x)}' for x in arguments)})")
             wanted.append((single(reference(*arguments)), 2.0**-23))
-    # lround and its kin have no zero below zero.
+    # lround and similar functions have no zero below zero.
     unsigned = [call.startswith(("l", "ll")) and "r" in call.partition("(")[0] for call in calls]
     for call, ours, (reference, unit), plain in zip(calls, shown(tmp_path, calls), wanted, unsigned, strict=True):
         assert close(ours, reference + 0.0 if plain else reference, unit), (call, ours, reference)

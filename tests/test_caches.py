@@ -61,7 +61,7 @@ def test_what_fits_is_fetched_once(tmp_path: Path) -> None:
     (row,) = report["rows"]
     (cache,) = row["memory"]["caches"]
     packets = 8 * 64 + 1024
-    # Each of two caches fetches 8 lines, and 16 words are loaded of them for each packet.
+    # Each of two caches fetches 8 lines, and 16 words of them are loaded per packet.
     assert cache["misses"] * packets == pytest.approx(2 * 8)
     assert (cache["level"], cache["accesses"], cache["passed"]) == ("l2", 16, 0)
     assert cache["hits"] + cache["misses"] == pytest.approx(16)
@@ -72,12 +72,12 @@ def test_what_fits_is_fetched_once(tmp_path: Path) -> None:
 
 
 def test_cache_misses_are_what_limits(tmp_path: Path) -> None:
-    # 32 lines of 64 bytes are twice what there is room for: each line is gone when its turn comes again.
+    # 32 lines of 64 bytes are twice the capacity: each line is evicted before its next use.
     report = check(tmp_path, WALK, "hpu.cores=64", *PRICES, lines=32)
     (row,) = report["rows"]
     (cache,) = row["memory"]["caches"]
     assert (cache["hits"], cache["misses"]) == (32, 32)
-    # A line takes 40 cycles, if no bank is in the way.
+    # A line takes 40 cycles if no bank delays it.
     assert cache["waited_cycles"] >= 32 * 40
     assert cache["waited_cycles"] == pytest.approx(32 * 40 + row["memory"]["levels"][0]["waited_cycles"])
     (first,) = cache["lines"]
@@ -89,11 +89,11 @@ def test_cache_misses_are_what_limits(tmp_path: Path) -> None:
     assert (row["verdict"], row["limited_by"], row["limiting_part"]) == ("no", "cache misses", "cache misses")
     assert row["memory"]["levels"] == []
     assert "no: what limits is cache misses of l2, for which the processors wait " in words(slow)
-    # They are a part of the processors' load, and not another part with headroom.
+    # They are part of the processors' load, not another part with headroom.
     (headroom,) = words(slow).split("Headroom: ")[1:]
     assert "cache misses" not in headroom.split("Nothing to do")[0]
     assert "wait 1280.0 cycles for lines of data caches; with hits alone the processors would keep up" in words(slow)
-    # They do with a cache in which there is room.
+    # They do with a cache that has room.
     (large,) = check(tmp_path, WALK, "hpu.cores=64", "memory.cache.size=2 KiB", *PRICES, lines=32)["rows"]
     assert large["sustains_line_rate"]
 
@@ -112,7 +112,7 @@ def test_stale_accesses_are_named_with_their_lines(tmp_path: Path) -> None:
     report = check(tmp_path, COUNT, "hpu.cores=4", "memory.cache.coherence=none")
     (cache,) = report["rows"][0]["memory"]["caches"]
     assert cache["stale_accesses"] > 100
-    # What is added atomically is in memory alone.
+    # Atomic additions are in memory alone.
     (line,) = cache["stale_lines"]
     assert line == {"line": f"walk.c:{line_of(COUNT, 'plain')}", "accesses": cache["stale_accesses"]}
     assert "Nothing keeps the caches coherent" in words(report)
@@ -183,7 +183,7 @@ def test_a_frame_is_in_no_cache_when_its_handler_starts(tmp_path: Path) -> None:
     )
     (row,) = report["rows"]
     (cache,) = row["memory"]["caches"]
-    # A frame comes to a place of the buffer that had another one before. The line of the state is fetched once a core.
+    # A frame is at a place of the buffer that had another one before. The line of the state is fetched once per core.
     assert cache["accesses"] == 3
     assert cache["misses"] == pytest.approx(1, abs=0.01)
     assert cache["hits"] == pytest.approx(2, abs=0.01)

@@ -19,7 +19,7 @@ from nicety.show.traces import RecordingWarning
 
 LUA = ROOT / "docs/assets/nicety.lua"
 PAGE = ROOT / "docs/guide/capture.md"
-# Wireshark says so of itself.
+# Wireshark's own message.
 _ROOT = re.compile(r'Running as user "root" and group "root"\. This could be dangerous\.\n')
 
 
@@ -73,7 +73,7 @@ def test_a_program_is_captured_with_the_times_worked_by_hand(tshark: Callable[..
         ["hosts.0 -> hosts.1", "0.000000315", "315000 ps", "0", "8"],
         ["hosts.1 -> hosts.0", "0.000001008", "1008685 ps", "1", "8"],
     ]
-    # What runs outside is not in it, and costs the same time.
+    # Outside runs are not in it, and take the same time.
     before = file.read_bytes()
     assert cluster.run(ping_pong).time_ns == run.time_ns
     assert file.read_bytes() == before
@@ -141,7 +141,7 @@ def test_streams_of_tcp_are_followed(tshark: Callable[..., str], tmp_path: Path,
     # The message's header, and the message.
     assert (bytes_[:4], bytes_[28:]) == (b"nice", sent)
     assert len(rows) == sum(node.socket.frames_sent for node in run.nodes)
-    # Nothing in the streams that Wireshark marks as odd.
+    # No packet that Wireshark marks as odd.
     assert tshark("-r", file, "-Y", "tcp.analysis.flags || _ws.malformed") == ""
 
 
@@ -300,7 +300,7 @@ def test_the_page_shows_what_tshark_says(
 
 
 def interfaces(tshark: Callable[..., str], file: Path) -> dict[str, list[float]]:
-    """When packets began on each interface, in nanoseconds."""
+    """The begin of packets on each interface, in nanoseconds."""
     found: dict[str, list[float]] = {}
     for name, time in fields(tshark, file, "frame.interface_name", "frame.time_epoch"):
         found.setdefault(name, []).append(float(time) * 1e9)
@@ -399,7 +399,7 @@ def test_runs_of_one_file_are_no_retransmissions(
 
 
 def test_a_full_disk_leaves_no_half_capture(tmp_path: Path) -> None:
-    """Files of a process may have 4 KiB: as little as a full disk takes."""
+    """Files of a process may have 4 KiB: the same effect as a full disk."""
     script = """
 import resource, sys
 import nicety

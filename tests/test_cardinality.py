@@ -1,4 +1,4 @@
-"""The cardinality estimate on a network flow processor: what contexts do, and what is refused."""
+"""The cardinality estimate on a network flow processor: the effect of contexts, and refusals."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def test_contexts_hide_the_latency_of_memory() -> None:
     rows = report["rows"]
     assert [row["contexts"] for row in rows] == list(range(1, 9))
     one = rows[0]
-    # One start for all, and updates that contexts share, as the paper has it: 1129, 526 and 603.
+    # One start for all, and updates that contexts share, as in the paper: 1129, 526 and 603.
     assert (one["cycles_total"], one["cycles_computing"], one["cycles_asleep"]) == (1103, 503, 600)
     assert one["time_ns"] == pytest.approx(1103 / 0.6, abs=0.001)
-    # The paper: 616, of which 574 compute or change over.
+    # The paper: 616, 574 of them computing or switching.
     eight = rows[-1]
     assert (eight["cycles_total"], eight["cycles_computing"], eight["cycles_switching"]) == (691, 643, 48)
     for row in rows:
@@ -35,7 +35,7 @@ def test_contexts_hide_the_latency_of_memory() -> None:
     assert rows[1]["cycles_total"] < 2 / 3 * one["cycles_total"]
     # A microengine cannot make an update in fewer cycles than it computes: 56.
     assert max(row["updates_per_s"] for row in rows) < 60 * 600e6 / 56
-    # On one context an update takes 56 + 75 cycles, and its part of reading addresses.
+    # On one context an update takes 56 + 75 cycles, and its share of reading addresses.
     assert 131 < 60 * 600e6 / one["updates_per_s"] < 140
 
 

@@ -1,4 +1,4 @@
-"""`nicety bench channel-latency` and `channel-bandwidth`: what they report, and what they refuse."""
+"""`nicety bench channel-latency` and `channel-bandwidth`: their reports, and their refusals."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_bandwidth_of_messages_and_of_processes() -> None:
         for row in rows
     }
     for direction in ("host-to-card", "card-to-host"):
-        # The shared interrupt bounds direct messages: 114.3 Mb/s, which the card was calibrated against.
+        # The shared interrupt bounds direct messages: 114.3 Mb/s, a calibration target of the card.
         assert figure["direct", direction, 8, 65536] * 8 == pytest.approx(114.3e6, rel=0.01)
         assert figure["indirect", direction, 1, 262144] > figure["indirect", direction, 1, 65536]
         for size in (65536, 262144):

@@ -1,4 +1,4 @@
-"""Channels to processes from host programs: messages, selection, timeouts, and what goes wrong at either end."""
+"""Channels to processes from host programs: messages, selection, timeouts, and errors at either end."""
 
 from __future__ import annotations
 

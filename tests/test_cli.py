@@ -1,4 +1,4 @@
-"""The command line: what it prints, and the status it leaves with."""
+"""The command line: its output, and its exit status."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_a_command_like_no_other_gets_none(nicety: Callable) -> None:
 
 
 def test_shells_complete_commands_and_options(nicety: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The shell that it asks about is the one that runs it: `exit` keeps it there.
+    # The shell in question is the one that runs it: `exit` keeps it there.
     in_bash = ["bash", "-c", f"{sys.executable} -m nicety --show-completion; exit $?"]
     script = subprocess.run(in_bash, capture_output=True, text=True, check=True)
     assert "_NICETY_COMPLETE=complete_bash" in script.stdout

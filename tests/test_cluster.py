@@ -1,4 +1,4 @@
-"""Programs in Python on simulated hosts: what they cost, what they move, and what they are told when they are wrong."""
+"""Programs in Python on simulated hosts: their costs, their traffic, and the errors of wrong programs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_host_of_a_torus_is_so_many_hops_away() -> None:
             return host.now_ns
         return None
 
-    # On a pair it is 693.685; a router at either end is 50.001, and a hop more than one 83.4.
+    # On a pair it is 693.685; a router at either end is 50.001, and a further hop 83.4.
     for topology, hops in {"torus:2x2x2": 3, "torus:4x2": 2, "torus:2x4x1": 2, "torus:8": 1}.items():
         run = nicety.Cluster(8, "spin-discrete", topology=topology).run(ping)
         assert run.results[7] == pytest.approx(793.687 + 83.4 * (hops - 1)), topology
@@ -428,7 +428,7 @@ def test_a_forgotten_await() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of addresses are read where Linux has them")
 @pytest.mark.parametrize("nodes", [200_000, 1_000_000, 4_000_000_000])
 def test_a_cluster_beyond_the_machines_memory_is_refused(nodes: int) -> None:
-    """It says so before it has taken much, whatever the limit is; here it is one of addresses."""
+    """It reports this before it has taken much, with any limit; here the limit is one of addresses."""
     program = (
         "import nicety, resource\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1500 << 20, 1500 << 20))\n"
@@ -455,14 +455,15 @@ def test_a_large_cluster_says_what_it_takes_before_it_has_taken_it() -> None:
         building.kill()
     told = re.fullmatch(r"nicety: 150000 hosts with spin-discrete take about (.*) GiB of memory to begin with\n", line)
     assert told is not None, line
-    # A host takes 14 to 42 KiB, of which the network, which is built before, has more than half.
+    # A host takes 14 to 42 KiB. The network, which is built before, has more than half.
     assert 2 < float(told[1]) < 6
     assert int(used) * resource.getpagesize() < 0.7 * float(told[1]) * 2**30
 
 
 @pytest.mark.parametrize("card", ["spin-discrete", "qnix", "nfp-4000"])
 def test_the_end_of_time_is_an_error_like_others(card: str) -> None:
-    """A program that asks for more time than there is may catch it; a thread that waits for a CPU comes to it, too."""
+    """A program that asks for more time than there is may catch the error; a thread that waits for a CPU gets it,
+    too."""
 
     async def asks(host: nicety.Host) -> str:
         try:

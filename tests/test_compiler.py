@@ -24,7 +24,7 @@ from nicety.errors import CompileError, InputError
 
 PROGRAMS = Path(__file__).parent / "programs"
 
-# Where the committed programs of the card and its tests are, and the isa of nfp-4000.
+# The folder of the committed programs of the card and its tests, and the isa of nfp-4000.
 CRATES = Path(__file__).parent.parent / "crates"
 FLOW_ISA = "rv32ia_zicsr_zmmul_zba_zbb"
 
@@ -94,7 +94,7 @@ def handlers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on, a compiler that is started fails the test."""
+    """A function after which the start of a compiler fails the test."""
 
     def start(self: Toolchain, arguments: list[str]) -> int:
         pytest.fail(f"the compiler was started: {arguments}")
@@ -103,7 +103,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def segments(elf: bytes) -> list[tuple[int, int, int]]:
-    """Address, flags and size in memory of what an ELF file loads."""
+    """Address, flags and size in memory of an ELF file's loaded segments."""
     at, size, count = struct.unpack_from("<I", elf, 28)[0], *struct.unpack_from("<HH", elf, 42)
     headers = (struct.unpack_from("<8I", elf, at + i * size) for i in range(count))
     return [(h[2], h[6], h[5]) for h in headers if h[0] == 1]
@@ -200,7 +200,7 @@ def test_the_library_compiles_without_a_warning(capfd: pytest.CaptureFixture[str
 
 
 def code_of(elf: bytes) -> bytes:
-    """The contents of the segments that can be executed."""
+    """The contents of the executable segments."""
     (start,), (size, count) = struct.unpack_from("<I", elf, 28), struct.unpack_from("<HH", elf, 42)
     headers = [struct.unpack_from("<8I", elf, start + size * number) for number in range(count)]
     return b"".join(elf[h[1] : h[1] + h[4]] for h in headers if h[0] == 1 and h[6] & 1)
@@ -421,7 +421,7 @@ def test_misaligned_accesses_are_each_compilers_own_option() -> None:
 
 
 def card(folder: Path, isa: str) -> str:
-    """A card whose handler processors have that isa."""
+    """A card with handler processors of that isa."""
     path = folder / f"{isa}.toml"
     path.write_text(
         f'extends = "spin-discrete"\n[hpu]\nisa = {{ value = "{isa}", kind = "assumed", source = "none" }}\n'
@@ -523,7 +523,7 @@ int main(void) {
 
 @pytest.mark.parametrize("isa", ["rv32imac_zicsr", "rv32imafc_zicsr"])
 def test_square_roots_are_rounded_as_they_are_elsewhere(isa: str, tool: Callable[[str], str], tmp_path: Path) -> None:
-    numbers = random.Random(7)  # of all magnitudes, subnormal ones and those next to squares among them
+    numbers = random.Random(7)  # of all magnitudes, including subnormal ones and those next to squares
     values = [struct.unpack("<d", numbers.randbytes(7) + bytes([numbers.randrange(128)]))[0] for _ in range(150)]
     values += [number * 2.0**-1074 for number in (1, 2, 3, 2**51 - 1, 2**52)]
     squares = [float(numbers.randrange(2**26)) ** 2 for _ in range(40)]

@@ -1,4 +1,4 @@
-"""Counting the sources of captures on a card: right, whole or damaged, and what is refused."""
+"""Counts of the sources of captures on a card: exact, complete or damaged captures, and refusals."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_estimate_is_within_its_error(write: Callable[..., Path]) -> None:
     assert report["expected_error"] == pytest.approx(0.78 / 2048**0.5)
     assert abs(report["relative_error"]) < 3 * report["expected_error"]
     assert report["card_packets_per_s"] == pytest.approx(30_000 / report["card_time_ns"] * 1e9)
-    # The smallest frames, 84 bytes of 800 ps each, one behind the other.
+    # The smallest frames, 84 bytes of 800 ps each, back to back.
     assert report["sent_ns"] == report["wire_ns"] == pytest.approx(30_001 * 67.2)
     assert (report["through"], report["blocks"], report["shortened_packets"]) == ("port", None, 0)
     assert report["damage"] is None
@@ -230,7 +230,7 @@ def test_folders_and_files_that_are_not_there(nicety: Callable[..., Any], tmp_pa
 
 
 def lengths(frames: Iterable[tuple[int, int]]) -> bytes:
-    """Frames of IEEE 802.3 between two of IP: their lengths, and how many bytes of data were captured."""
+    """Frames of IEEE 802.3 between two of IP: their lengths, and the captured bytes of data."""
     packets = [frame(v4(2)[0])]
     packets += [bytes(12) + length.to_bytes(2, "big") + bytes([0xAA] * data) for length, data in frames]
     packets.append(frame(v4(2)[1]))
@@ -239,7 +239,7 @@ def lengths(frames: Iterable[tuple[int, int]]) -> bytes:
 
 
 def test_frames_that_the_port_drops_are_said(nicety: Callable[..., Any], write: Callable[..., Path]) -> None:
-    # A switch's announcement of 300 bytes of which 82 were captured, one without data, and one that is whole.
+    # A switch's announcement of 300 bytes with 82 captured, one without data, and a complete one.
     capture = write(lengths([(300, 82), (0, 46), (38, 46)]))
     done = nicety("pcsa", capture, "--sketches", "16")
     assert done.status == 0, done.stderr
@@ -256,7 +256,7 @@ def test_no_length_is_waited_for(tmp_path_factory: pytest.TempPathFactory, frame
     path = tmp_path_factory.mktemp("lengths") / "a.pcap"
     path.write_bytes(lengths(frames))
     report = package.count_sources(path, sketches=16)
-    # A type from 0x600 on says nothing of the length; data are padded to 46 bytes.
+    # A type from 0x600 on has no information about the length; data are padded to 46 bytes.
     dropped = sum(not 1 <= length <= max(data, 46) for length, data in frames if length < 0x600)
     assert (report["ipv4_packets"], report["dropped_packets"]) == (2, dropped)
 

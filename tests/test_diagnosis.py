@@ -1,4 +1,4 @@
-"""Messages to a user whose program waits for a message that does not arrive."""
+"""Errors for a user with a program that waits for a message that does not arrive."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_counter_that_nothing_counts_into_is_told(tmp_path: Path) -> None:
             await host.portals.put(host.portals.md_bind(host.alloc(8)), 8, to=1, pt=1)
             await host.portals.ct_wait(count, 1)
         else:
-            # A handler counts one, and not two: it is known that something does.
+            # A handler counts one, and not two: something is known to count.
             await host.portals.ct_wait(count, 2)
 
     told = stuck(by_handlers)

@@ -1,4 +1,4 @@
-"""The documentation's pages do what they show, leave nothing out, and become a site."""
+"""The documentation's pages do what they show, are complete, and become a site."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_function_of_a_handler_is_described() -> None:
     assert len(declared) > 15
     described = re.findall(r"^#### (\w+)", page, re.MULTILINE)
     assert sorted(described) == sorted([*declared, "printf"])
-    # The signatures are those of the header, wherever lines are broken.
+    # The signatures are those of the header, with any line breaks.
     flat = re.sub(r"\s+", " ", header)
     for name in declared:
         (signature,) = re.findall(rf"\w+ {name}\([^;]*\);", re.sub(r"\s+", " ", page))
@@ -71,7 +71,7 @@ def test_every_value_of_a_handler_is_described(enum: str) -> None:
     (body,) = (body for body in re.findall(r"enum \{(.*?)\};", header, re.DOTALL) if enum in body)
     names = re.findall(r"^ +([A-Z_]+) =", body, re.MULTILINE)
     assert enum in names
-    # Values that are named together with a family, or mean no more than that something failed.
+    # Values that are named together with a family, or that are plain failures.
     apart = {name for name in names if name.endswith("_PENDING")} | {"PTL_FAIL"}
     assert [name for name in names if name not in apart and f"`{name}`" not in page] == []
 
@@ -96,7 +96,7 @@ def test_the_worked_examples_add_up() -> None:
     for table in tables:
         *parts, total = [line.rstrip(" |").rpartition("| ")[2].strip("*") for line in table.splitlines()]
         assert sum(map(Decimal, parts)) == Decimal(total)
-    # And nicety comes to the same: `sum` in what it prints is this, or half of it where the table is a round trip.
+    # nicety has the same result: `sum` in its output is this, or half of it if the table is a round trip.
     printed = [Decimal(value) for value in re.findall(r"^sum +([0-9.]+)$", page, re.MULTILINE)]
     totals = [Decimal(value) for value in re.findall(r"\| \*\*sum\*\* \| \*\*([0-9.]+)\*\* \|", page)]
     ways = [1, 1, 2, 2]
@@ -105,7 +105,7 @@ def test_the_worked_examples_add_up() -> None:
 
 
 class Text(HTMLParser):
-    """The text of a page and the things it fetches."""
+    """The text of a page, and its external resources."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ def test_every_public_name_is_in_the_site(site: dict[str, Text], generate: dict[
     assert [name for name in names if not re.search(rf"\b{name}\b", page)] == []
     markdown = (DOCS / "reference/python.md").read_text()
     assert "## More" not in generate["expand"](markdown)
-    # A name that the page forgets is added to it.
+    # A name that the page omits is added to it.
     markdown = markdown.replace("::: nicety.program.portals.events.Event", "")
     assert "\n## More\n\n::: nicety.program.portals.events.Event\n" in generate["expand"](markdown)
 
@@ -219,7 +219,7 @@ def test_consoles_tell_what_is_typed_from_what_is_printed(site: dict[str, Text])
     assert [text for text in copied if text.startswith("$") or not text.strip()] == []
 
 
-# The runner of the pages has to notice when they are wrong.
+# The runner of the pages must notice wrong ones.
 
 PAGE = '```text title="a.txt"\none\ntwo\nthree\n```\n\n```console\n$ cat a.txt\none\n...\nthree\n```\n'
 
@@ -252,7 +252,7 @@ LONG = "```console\n$ printf '2 parts\\n\\na\\n1\\n\\nb\\n2\\n'\n2 parts\n\na\n1
 def test_a_part_of_what_a_page_shows(printed: str, tmp_path: Path) -> None:
     page = f"<!-- part: printf '{printed}' -->\n{LONG}"
     assert run_page(page, tmp_path) == page
-    # The rest of it has to be right where all of it runs.
+    # The rest of it must be right if all of it runs.
     wrong = page.replace("2 parts\n\n", "3 parts\n\n")
     assert run_page(wrong, tmp_path) == wrong
     with pytest.raises(AssertionError, match="the page shows"):

@@ -12,7 +12,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def block(after: str, language: str = "") -> str:
-    """The first code block behind a text."""
+    """The first code block after a text."""
     return README.split(after, 1)[1].split(f"```{language}\n", 1)[1].split("```", 1)[0]
 
 

@@ -60,7 +60,7 @@ def test_latency_is_the_cards(tmp_path: Path) -> None:
     found = re.search(r"half (\S+)", out)
     assert found
     model = nicety.run_benchmark("latency", nics=["spin-discrete"], modes=["rdma"], sizes=[8])
-    # A read of the clock, and what a poll adds at most.
+    # A read of the clock, and the maximum cost of a poll.
     assert 0 <= float(found[1]) - model["rows"][0]["latency_ns"] < 25 + 25
 
 
@@ -177,8 +177,8 @@ def test_a_look_for_a_message_that_nobody_sends_is_a_deadlock(tmp_path: Path, ni
 )
 @pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
 def test_messages_of_one_tag_come_in_their_order(tmp_path: Path, nic: str, options: list[str]) -> None:
-    # Long ones, some of which are copied or registered first, before short ones, with and without receives. A receive
-    # between them leaves another CPU free first.
+    # Long messages, some copied or registered first, before short ones, with and without receives. A receive between
+    # them leaves another CPU free first.
     program = """
 import time
 sizes = [100_000, 4, 400, 4, 5000, 4, 100_000, 0, 64, 4, 5000, 4, 4]
@@ -216,7 +216,7 @@ for tag in range(20) if rank else range(19, -1, -1):
     assert "a receive of 4 bytes from rank 1, tag 19" in err
     found = re.search(r"at rank 1, (\d+) sends to rank 0 wait: there are (\d+) messages from here, which is all", err)
     assert found, err
-    # Messages of MPI_Init are among those that nobody takes.
+    # Messages of MPI_Init are among the untaken ones.
     assert int(found[2]) >= 16
     assert int(found[1]) + int(found[2]) >= 20
 
@@ -224,7 +224,7 @@ for tag in range(20) if rank else range(19, -1, -1):
 @pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
 @pytest.mark.parametrize("size", [8, 4000, 100_000])
 def test_a_look_ends_when_the_message_comes(tmp_path: Path, nic: str, size: int) -> None:
-    # Rank 2 sends to and fro with rank 3 all the time: what else happens does not matter to who looks.
+    # Rank 2 constantly exchanges messages with rank 3. Other events do not matter to the polling rank.
     program = f"""
 import time
 ball, times = numpy.zeros({size}, dtype="b"), numpy.zeros(1)
@@ -251,7 +251,7 @@ else:
     found, received = (float(out.split()[at]) for at in (1, 3))
     model = nicety.run_benchmark("latency", nics=[nic], sizes=[size])["rows"][0]["latency_ns"] * 1e-9
     assert 0 < found < received
-    # The look is over a few of its own looks after the message, or its header, has come.
+    # The polling ends a few of its own looks after the arrival of the message, or of its header.
     assert found < 1.5 * model + 20e-6, (found, model)
 
 
@@ -443,7 +443,7 @@ def test_a_launcher_is_looked_for_where_the_library_really_lies(
     mpiexec = tmp_path / "usr" / "bin" / "mpiexec"
     mpiexec.write_text("#!/bin/sh\necho 'mpiexec (OpenRTE) 4.1.4'\n")
     mpiexec.chmod(0o755)
-    # What the dynamic linker lists of a program.
+    # The dynamic linker's list for a program.
     library = tmp_path / "lib" / "machine" / "libmpi.so.40"
     linker = tmp_path / "ld-test.so"
     linker.write_text(
@@ -475,7 +475,7 @@ def test_what_a_program_did_is_a_schedule_a_timeline_and_a_capture(tmp_path: Pat
     assert made["ranks"] == again["ranks"], "to watch a program does not change it"
     on_card = nicety.run_schedule(tmp_path / "ping.goal", nic="spin-discrete")
     assert on_card["messages"] == sum(rank["sends"] for rank in made["ranks"])
-    # What the schedule lacks are looks at queues, each of which takes 25 ns at most beyond what comes.
+    # The schedule lacks looks at queues. Each takes at most 25 ns more than the arrivals.
     missing = made["max_finish_ns"] - on_card["max_finish_ns"]
     assert 0 <= missing < 25 * max(rank["calls"] for rank in made["ranks"])
     assert b"node 1" in (tmp_path / "ping.pftrace").read_bytes()
@@ -501,7 +501,7 @@ for _ in range(3):
 """
     made = report(tmp_path, program, "--goal", "run.goal", ranks=4, nic=nic)
     again = nicety.run_schedule(tmp_path / "run.goal", nic=nic, breakdown=True)
-    # What the schedule lacks are looks at queues, each of which takes 25 ns at most beyond what comes.
+    # The schedule lacks looks at queues. Each takes at most 25 ns more than the arrivals.
     missing = abs(made["max_finish_ns"] - again["max_finish_ns"])
     assert missing < 25 * max(rank["calls"] for rank in made["ranks"])
     stages = {stage["stage"]: stage["ns"] for stage in again["stages"]}

@@ -1,4 +1,4 @@
-"""What real programs send each other passes the card, and nothing else."""
+"""Messages between real programs pass through the card, and nothing else does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIECE = 16
 # A message goes to the switch, and from there.
 LINKS = 2
 
-# Each message has bytes of its own. Behind the exchange each rank notes which memory it shares with others.
+# Each message has different bytes. After the exchange each rank notes the memory that it shares with others.
 EXCHANGE = f"""
 import json
 for at, size in enumerate({SIZES}):
@@ -44,8 +44,8 @@ with open(f"shared.{{rank}}", "w") as file:
 
 
 def exchange(folder: Path, monkeypatch: pytest.MonkeyPatch, local: str) -> tuple[set[str], int, int]:
-    """Run the program: memory that ranks share, pieces that links did not carry once each, and all pieces."""
-    # Before the program starts MPI, and whatever the launcher has set.
+    """Run the program: memory that ranks share, pieces that links did not carry exactly once, and all pieces."""
+    # Before the program starts MPI, and regardless of the launcher's settings.
     setting = f"import os\nos.environ['MPIR_CVAR_NOLOCAL'] = '{local}'\n"
     (folder / "sitecustomize.py").write_text(setting)
     monkeypatch.setenv("PYTHONPATH", str(folder))
@@ -72,7 +72,7 @@ def test_no_byte_passes_the_provider_by(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_bytes_that_pass_it_by_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # MPICH's ranks share memory where nothing forbids it.
+    # MPICH's ranks share memory unless it is forbidden.
     shared, wrong, pieces = exchange(tmp_path, monkeypatch, "0")
     assert len(shared) > 1
     assert wrong == pieces

@@ -1,4 +1,4 @@
-"""Processes that end before they open the network: who it was is told, and nobody waits for them."""
+"""Processes that end before they open the network: they are named, and nobody waits for them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_under_a_launcher(tmp_path: Path, does: str, told: str) -> None:
     (tmp_path / "program.py").write_text(f"{early}{HEAD}world.Barrier()\n")
     status, err = run("--", sys.executable, str(tmp_path / "program.py"))
     last = err.splitlines()[-1]
-    # Whether the system tells of a signal depends on its version.
+    # Whether the system reports a signal depends on its version.
     assert last in {f"nicety: the process of rank 1 ended{each} {BEFORE}" for each in (told, told.partition(",")[0])}
     assert status == 1
 
@@ -84,7 +84,7 @@ def test_how_a_later_process_of_a_rank_ended_is_told_and_not_how_the_first_did(p
 def test_what_a_launcher_has_started_may_leave_the_program_to_another_process(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     (tmp_path / "program.py").write_text(f"{HEAD}world.Barrier()\n")
-    # The shell, which is noted first, becomes another program, and is gone when Python starts.
+    # The shell, which is noted first, becomes another program, and has ended when Python starts.
     script = '(sleep 0.3; exec "$@") & exec sleep 0.1'
     status, err = run("--", "sh", "-c", script, "sh", sys.executable, str(tmp_path / "program.py"))
     assert status == 0, err

@@ -1,4 +1,4 @@
-"""Programs that cannot be run, and processes that end badly: what is told, and that nothing is left."""
+"""Programs that cannot run, and processes that end badly: their reports, and that nothing is left."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def left_over(folder: Path) -> list[str]:
     return [line for line in listed.splitlines() if str(folder) in line]
 
 
-# Shared memory that a process has with a name, and its launcher's file, which it has told the simulator.
+# Named shared memory of a process, and its launcher's file, which it has reported to the simulator.
 NOTE = """
 with open("/proc/self/maps") as maps, open(f"shared.{rank}", "w") as file:
     file.writelines(line.split()[5] + "\\n" for line in maps if "/dev/shm/" in line)
@@ -46,7 +46,7 @@ def nothing_is_left(tmp_path: Path) -> Iterator[None]:
     assert not [name for name in names if Path(name).exists()]
 
 
-# The end of a process, where its parent has taken note of that before.
+# The end of a process, if its parent has noted it before.
 SIGNAL = ", by signal 11 (SIGSEGV)," if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15) else ""
 
 
@@ -78,7 +78,7 @@ def test_ends_in_the_middle(tmp_path: Path, program: str, status: int, told: str
 def test_a_process_that_dies_behind_the_network_is_named(tmp_path: Path, number: signal.Signals) -> None:
     program = f"import os, time\nworld.Barrier()\nMPI.Finalize()\nif rank == 1: os.kill(os.getpid(), {int(number)})\n"
     status, out, err = run(tmp_path, program)
-    # MPICH's launcher has its own way with a signal.
+    # MPICH's launcher handles signals in its own way.
     assert status != 0
     assert "finish" in out
     if SIGNAL:
@@ -293,7 +293,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         HEAD + NOTE + "open(f'started.{rank}', 'w').close()\nwhile True: world.Barrier()\n"
     )
     command = [*NICETY, "exec", "-n", "2", "--nic", "spin-discrete", "--", sys.executable, str(tmp_path / "program.py")]
-    # Whoever runs the tests may ignore the signal, as nohup does, and who is started inherits that.
+    # The test runner may ignore the signal, as nohup does, and child processes inherit that.
     heed = f"import os, signal, sys; signal.signal({int(number)}, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", heed, *command]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:

@@ -1,7 +1,8 @@
 """libfabric's own tests (fabtests) on simulated hosts.
 
-`NICETY_FABTESTS` names their folder in a copy of github.com/ofiwg/libfabric, whose headers they are compiled with; the
-library is that of PyPI's `mpich`. Their version of the interface must not be newer than the library (2.5).
+`NICETY_FABTESTS` names their folder in a copy of github.com/ofiwg/libfabric, which has the headers for their
+compilation. The library is that of PyPI's `mpich`. Their version of the interface must not be newer than the library
+(2.5).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ CONFIGURATION = """
 #define SIZEOF_VOID_P 8
 """
 
-# The first process is the server, and the second its client. Of programs that speak by sockets before, a client that
-# comes first ends.
+# The first process is the server, and the second its client. For programs that use sockets before, a client that
+# arrives first ends.
 ROLES = """#!/bin/sh
 test "$NICETY_RANK" = 0 && exec "$@"
 case "$1" in *multi_recv) sleep 1;; esac
@@ -99,7 +100,7 @@ def test_a_test_of_libfabric_passes_or_says_what_the_card_lacks(
     if nic in cards:
         assert done.returncode == 0, done.stderr
     elif "inject_test" in name:
-        # Its receives have 8 MiB, whatever it sends; its first message has as many.
+        # Its receives have 8 MiB, for any message size; its first message has the same size.
         assert "the largest is 2097152" in done.stderr
     else:
         lacks = "FI_ATOMIC" if "atomic" in name else "FI_RMA"

@@ -1,4 +1,4 @@
-"""Programs in Go with channels to processes on the card, beside the same ones in Python."""
+"""Programs in Go with channels to processes on the card, compared with the same ones in Python."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ISA = "rv32ia_zicsr_zmmul_zba_zbb"
 
 
 def go(folder: Path, *words: str) -> str:
-    """What the Go command prints. It needs no network, and no C compiler."""
+    """The output of the Go command. It needs no network, and no C compiler."""
     options = {"CGO_ENABLED": "0", "GOPROXY": "off", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"}
     environment = {**os.environ, **options}
     done = subprocess.run(
@@ -60,7 +60,7 @@ class Programs:
             nicety.compile_handlers([source], isa=ISA, output=folder / f"{name}.elf")
 
     def run(self, name: str, *words: str, nic: str = "nfp-4000", options: tuple[str, ...] = ()) -> tuple[int, str, str]:
-        """Status, stdout before the report and stderr of a program whose reads of the clock cost nothing."""
+        """Status, stdout before the report and stderr of a program with free reads of the clock."""
         elf = self.folder / f"{name}.elf"
         command = [*NICETY, "exec", "--nic", nic, "--launcher", "none", "--clock-cost", "0ps", *options]
         command += ["--", str(self.folder / name), str(elf), *words]
@@ -196,7 +196,7 @@ def test_runs_are_alike(programs: Programs) -> None:
     assert programs.prints("checks", "passing") == ["2 1 0 [2 1 0] 10µs"]
     first, *others = [programs.prints("checks", "orders") for _ in range(3)]
     assert others == [first, first]
-    # At the same instant in the order in which they were started.
+    # At the same instant, in order of their start.
     assert first[0].startswith("[0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 0 3 6 9 12 15 1 4 ")
 
 
@@ -277,7 +277,7 @@ def test_a_clock_costs_what_is_said(programs: Programs) -> None:
     assert status == 0
     costly = [int(ps) for ps in re.findall(r"(\d+) ps", out)]
     free = [int(ps) for line in programs.prints("ping") for ps in re.findall(r"(\d+) ps", line)]
-    # Of each pair of reads the first one's cost is outside, but for the call that charges it.
+    # In each pair of reads the first one's cost is outside, except for the call that charges it.
     assert [one - other for one, other in zip(costly, free, strict=True)] == [40_000] * 4
 
 
@@ -305,5 +305,5 @@ def test_the_module_is_tested_vetted_and_formatted() -> None:
         assert go(folder, "vet", "./...") == ""
         gofmt = Path(shutil.which(GO) or GO).resolve().parent / "gofmt"
         assert subprocess.run([gofmt, "-l", folder], capture_output=True, text=True, check=True).stdout == ""
-    # Layouts are compared with the header by a C compiler, which a test in Go calls.
+    # A C compiler, called by a test in Go, compares layouts with the header.
     assert "ok" in go(MODULE, "test", "./...")

@@ -1,4 +1,4 @@
-"""Programs that look for messages on simulated hosts: each look takes its time, and none takes more."""
+"""Programs that poll for messages on simulated hosts: each look takes its time, and none takes more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on
 
 NICETY = [sys.executable, "-m", "nicety"]
 HEAD = "from mpi4py import MPI\nimport numpy\nworld = MPI.COMM_WORLD\nrank, ranks = world.rank, world.size\n"
-# A look and a read of a clock, by default; posting a receive on spin-discrete (host.post, the paper's o).
+# A look and a read of a clock, by default; the post of a receive on spin-discrete (host.post, the paper's o).
 LOOK_NS, CLOCK_NS, POST_NS = 25, 25, 65
 COUNTS = (1, 15, 16, 17, 20, 1000)
 
@@ -28,7 +28,7 @@ def run(folder: Path, program: str, *options: str, ranks: int = 2, nic: str = "s
 
 
 def times(out: str) -> dict[int, int]:
-    """What a program says of its loops: nanoseconds by number of looks."""
+    """A program's output about its loops: nanoseconds by number of looks."""
     return {int(count): int(ns) for count, ns in re.findall(r"(\d+) looks took (\d+) ns", out)}
 
 
@@ -55,7 +55,7 @@ else:
     ("look", "each_ns"),
     [
         ("request.Test()", LOOK_NS),
-        # What is done between two looks takes its own time.
+        # Work between two looks takes its own time.
         ("request.Test(); MPI.Wtime()", LOOK_NS + CLOCK_NS),
         ("request.Test(); MPI.Wtime(); MPI.Wtime(); MPI.Wtime()", LOOK_NS + 3 * CLOCK_NS),
     ],
@@ -154,7 +154,7 @@ def test_looks_of_portals_take_the_same_each_time(tmp_path: Path, look: str, eac
     assert times(done.stdout) == {count: count * each_ns + CLOCK_NS for count in COUNTS}
 
 
-# With and without a call that waits, whose looks are not made one by one.
+# With and without a blocking call, which does not make its looks one by one.
 EXCHANGE = """
 def wait(request):
     {wait}
@@ -188,7 +188,7 @@ def test_a_call_that_waits_takes_what_its_looks_take(tmp_path: Path, nic: str, o
         made.append([[int(number) for number in line] for line in re.findall(r"(\d+) took (\d+) (\d+)", out)])
     assert len(made[0]) == 2
     if nic == "qnix":
-        # The host has one core: who has it first, a look or the library, may differ where both want it at one instant.
+        # The host has one core. Its first user, a look or the library, may differ if both need it at one instant.
         assert made[0] == [pytest.approx(line, rel=0.01) for line in made[1]]
     else:
         assert made[0] == made[1]

@@ -13,7 +13,7 @@ from test_exec import PING, report, run
 pytest.importorskip("mpi4py")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on simulated hosts under Linux alone")
 
-# Messages of each rank to each, with equal tags, short and long: each has its own bytes.
+# Messages of each rank to each, with equal tags, short and long: each has different bytes.
 ALL_TO_ALL = """
 for size in (3, 40_000):
     for way in (1, -1):
@@ -53,7 +53,7 @@ def test_a_message_within_a_host_does_not_take_the_wire(tmp_path: Path) -> None:
 
 
 def test_processes_of_a_host_share_its_card(tmp_path: Path) -> None:
-    # Two processes of host 0 send 16 MiB each to two of host 1: twice as long as one of them takes alone.
+    # Two processes of host 0 send 16 MiB each to two of host 1: twice the time of one of them alone.
     program = """
 bulk = numpy.zeros(16 << 20, dtype="b")
 world.Barrier()

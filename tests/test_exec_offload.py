@@ -1,4 +1,4 @@
-"""Collective operations of MPI that cards execute: values, times, what is left to MPI, and what is refused."""
+"""Collective operations of MPI that cards execute: values, times, calls left to MPI, and refusals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_values_are_those_of_mpi(program: Path, ranks: int) -> None:
     made = report(program, "bcast", "ahead", "types", "allreduce", "mixed", "barrier", ranks=ranks)
     found = calls(made)
     assert all(offloaded > 0 for offloaded, _ in found.values())
-    # The broadcast of no bytes alone.
+    # Only the broadcast of no bytes.
     assert found["bcast"][1] == {"empty": ranks}
     assert not found["barrier"][1]
     assert not found["allreduce"][1]
@@ -103,7 +103,7 @@ def test_one_sided_operations_go_on_in_an_offloaded_barrier(program: Path) -> No
 def test_memory_that_others_write_is_seen_at_once(program: Path) -> None:
     status, out, err = run(program, "window", ranks=3)
     assert status == 0, err
-    # Not when the third rank has slept, a millisecond later.
+    # Not after the third rank's sleep, a millisecond later.
     assert 0 < float(out.split()[1]) < 5000
 
 
@@ -166,14 +166,14 @@ def times(
 
 @pytest.mark.parametrize("nic", ["spin-discrete", "spin-integrated"])
 def test_a_barrier_of_two_takes_what_its_steps_take(program: Path, nic: str) -> None:
-    # Rank 0 comes last: it posts its arrival to its own card, which matches and counts it. The release goes over the
-    # link to rank 1, whose card matches and counts it, and whose host notices that. Where rank 1 comes last, its
-    # arrival goes over the link as well.
+    # Rank 0 is last: it posts its arrival to its own card, which matches and counts it. The release goes over the link
+    # to rank 1. Its card matches and counts the release, and its host notices that. If rank 1 is last, its arrival goes
+    # over the link as well.
     bus_ns = {"spin-discrete": 250, "spin-integrated": 50}[nic]
     post_ns = notice_ns = 65
     match_ns, link_ns = 30, 33.4
     least_ns = post_ns + bus_ns + match_ns + link_ns + match_ns + bus_ns + notice_ns
-    # Two handlers, 100 cycles of 0.4 ns at most.
+    # Two handlers, at most 100 cycles of 0.4 ns.
     found = times(program, 2, nic)["barrier"]
     assert least_ns < found < least_ns + link_ns + 40
 
@@ -184,9 +184,9 @@ def test_a_broadcast_takes_what_the_use_case_measures(program: Path, nic: str) -
     model = nicety.run_usecase(case, nics=[nic], modes=["spin-stream"])
     for row in model["rows"]:
         found = times(program, row["nodes"], nic)["bcast8" if row["size_bytes"] == 8 else "bcast4096"]
-        # The copy out of the slot, a cycle of 0.4 ns for 16 bytes; and of a short one into it.
+        # The copy out of the slot, a cycle of 0.4 ns per 16 bytes; and of a short one into it.
         copied_ns = 102.4 if row["size_bytes"] == 4096 else 0.8
-        # The use case has one root, so that its handlers have less to work out, and none where nothing is below.
+        # The use case has one root, so its handlers compute less, and there are none for leaves.
         assert 0 < found - row["latency_ns"] - copied_ns < 30
 
 
@@ -240,10 +240,10 @@ def test_reductions_are_left_to_mpi_where_it_is_quicker(reductions: Path, nic: s
         found = [line.split() for line in out.splitlines() if line.startswith("= ")]
         took[offload] = {name: float(value) for _, name, value in found}
         assert ("that MPI is quicker at" in out) == (offload == "allreduce")
-    # A few looks at the queue, of 25 ns each, and reads of a clock are in it.
+    # It includes a few looks at the queue, of 25 ns each, and reads of a clock.
     for name, mpi in took[None].items():
         assert took["allreduce"][name] < 1.05 * mpi + 0.15, name
-    # The card is quicker at short ones, and its sum of doubles is in software.
+    # The card is quicker for short ones, and its sum of doubles is in software.
     assert took["allreduce"]["0-8"] < 0.9 * took[None]["0-8"]
     assert took["allreduce=always"]["0-8192"] > 2 * took[None]["0-8192"]
 

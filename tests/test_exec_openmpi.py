@@ -1,4 +1,4 @@
-"""Programs with Open MPI on simulated hosts, where there is a compiler for them: `mpicc.openmpi`."""
+"""Programs with Open MPI on simulated hosts, if there is a compiler for them: `mpicc.openmpi`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(program: Path, *words: str, nic: str = "spin-discrete") -> tuple[int, st
     return done.returncode, done.stdout, done.stderr
 
 
-# Not skipped elsewhere: nothing that the machine is to have is missing there.
+# Not skipped elsewhere: no required tool is missing there.
 if MPICC and sys.platform == "linux":
 
     @pytest.mark.parametrize("nic", ["spin-discrete", "apenet-v5", "ethernet-100g", "qnix", "nfp-4000"])
@@ -40,7 +40,7 @@ if MPICC and sys.platform == "linux":
         assert [status for status, _, _ in runs] == [0, 0], runs[0][2]
         assert runs[0][1] == runs[1][1]
         assert "error" not in runs[0][2].lower()
-        # No sleep of the launcher's counts: a millisecond each.
+        # The launcher's sleeps do not count: a millisecond each.
         assert all(rank["sleeping_ns"] == 0 for rank in json.loads(runs[0][1])["ranks"])
 
     def test_a_stopped_process_leaves_nothing(windows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

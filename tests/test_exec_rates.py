@@ -1,4 +1,4 @@
-"""Bandwidth and message rates of MPI programs, beside those of their cards, and what they come from."""
+"""Bandwidth and message rates of MPI programs, compared with those of their cards, and their causes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pages(count):
 
 
 def measured(folder: Path, program: str, *options: str, nic: str, ranks: int = 2) -> dict[str, float]:
-    """Lines of a name and a number that a program prints."""
+    """Lines with a name and a number from a program."""
     (folder / "program.py").write_text(HEAD + program)
     command = [sys.executable, "-m", "nicety", "exec", "-n", str(ranks), "--nic", nic, *options]
     command += ["--", sys.executable, "program.py"]
@@ -64,7 +64,7 @@ for size in (1 << 18, 1 << 20):
 
 
 def test_one_buffer_is_one_set_of_pages(tmp_path: Path) -> None:
-    # The TLB of apenet-v5 has 256 pages: one buffer of 1 MiB is as many, and eight of 256 KiB are 512.
+    # The TLB of apenet-v5 has 256 pages: one buffer of 1 MiB has this number, and eight of 256 KiB have 512.
     found = measured(tmp_path, WINDOWS, nic="apenet-v5")
     sizes = [1 << 18, 1 << 20]
     card = nicety.run_benchmark("bandwidth", nics=["apenet-v5"], sizes=sizes, window=8)
@@ -135,11 +135,11 @@ def test_receives_that_fall_behind_cost_messages_their_rate(tmp_path: Path) -> N
     for options, post_ns in (([], 65), (["--set", "host.post=20ns"], 20)):
         found = measured(tmp_path, RATES, *options, nic="spin-discrete")
         early, late = ({size: found[f"{name}-{size}"] for size in sizes} for name in ("early", "late"))
-        # Where receives are there, longer messages take longer.
+        # With posted receives, longer messages take longer.
         assert list(early.values()) == sorted(early.values(), reverse=True)
         for size in sizes[2:]:
             if 1000 / early[size] > post_ns:
                 assert late[size] == pytest.approx(early[size], rel=0.02)
             else:
-                # Messages come faster than receives are posted, and have to be copied.
+                # Messages arrive faster than receives are posted, and must be copied.
                 assert late[size] < 0.6 * early[size]

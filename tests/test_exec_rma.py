@@ -110,7 +110,7 @@ def test_cards_without_registered_memory_have_them_by_messages(tmp_path: Path) -
 
 
 def test_memory_that_is_used_for_several_targets_is_registered_for_each(tmp_path: Path) -> None:
-    # MPICH registers the origin of a long accumulate once a target.
+    # MPICH registers the origin of a long accumulate once per target.
     program = """
 memory, mine = numpy.zeros(6000, dtype="q"), numpy.arange(6000, dtype="q") + rank
 window = MPI.Win.Create(memory, 8, info, world)
@@ -147,7 +147,7 @@ window.Free()
 def test_atomic_operations_are_the_cards_where_a_window_allows_it(tmp_path: Path) -> None:
     by_card = report(tmp_path, DRAWN.replace("INFO", "info"))["ranks"]
     by_messages = report(tmp_path, DRAWN.replace("INFO", "MPI.INFO_NULL"))["ranks"]
-    # Each takes a message there and one back, and on the card neither.
+    # Each takes a message there and one back; with the card neither is needed.
     assert by_messages[1]["receives"] == by_card[1]["receives"] + 20
     assert by_messages[1]["sends"] == by_card[1]["sends"] + 20
     assert by_messages[0]["sends"] == by_card[0]["sends"], "as many accesses as messages"
@@ -203,7 +203,7 @@ window.Free()
 
 
 def acknowledged() -> float:
-    """How long a put of 8 bytes and the wait for its acknowledgement take a program with Portals, in ns."""
+    """The time of a put of 8 bytes and the wait for its acknowledgement in a program with Portals, in ns."""
 
     async def puts(host: nicety.Host) -> float:
         portals = host.portals

@@ -1,4 +1,4 @@
-"""The last words of programs and of their MPI, and processes that do what a run has to withstand."""
+"""The last words of programs and of their MPI, and processes that a run must withstand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: object, nic: str = "spin-discrete", ranks: int = 2, options: tuple[str, ...] = ()) -> tuple[int, str]:
-    """Status, and all that is printed in the order in which it is."""
+    """Status, and all output in its order."""
     command = [*NICETY, "exec", "-n", str(ranks), "--nic", nic, *options, "--", *map(str, words)]
     done = subprocess.run(
         command,
@@ -59,7 +59,7 @@ KINDS = {
     "killed": ("", f"the process of rank 1 ended{SIGNAL.replace('11 (SIGSEGV)', '9 (SIGKILL)')} before it had closed"),
     "waits": ("", "deadlock at "),
 }
-"""Words of MPI, and nicety's sentence, by how a program ends."""
+"""Words of MPI, and nicety's sentence, by the end of a program."""
 
 
 def check_words(ends: Path, how: str, *options: str) -> None:
@@ -73,7 +73,7 @@ def check_words(ends: Path, how: str, *options: str) -> None:
     found = re.search(of_mpi, printed)
     assert found, printed
     assert found.start() < told, printed
-    # The launcher's banner comes behind that, if at all, and nothing of the end that nicety itself has asked for.
+    # The launcher's banner is after that, if at all. Nothing reports the end that nicety itself has requested.
     assert printed.find("BAD TERMINATION") == -1 or printed.find("BAD TERMINATION") > told
     assert how != "waits" or "BAD TERMINATION" not in printed
 
@@ -125,7 +125,7 @@ def test_a_process_that_writes_over_what_it_shares_is_named(ends: Path, how: str
     assert status == 1, printed
     assert f"nicety: the process of rank {rank} has written over memory that it shares with the simulation" in printed
     assert not left_over(ends.parent)
-    # Other runs of this machine have shared memory of theirs.
+    # Other runs on this machine have their own shared memory.
     assert not [path for path in set(Path("/dev/shm").iterdir()) - before if is_without_processes(path)]
 
 

@@ -1,4 +1,4 @@
-"""Points of a benchmark that fail: the rows of the others are shown and written, and the status says so."""
+"""Points of a benchmark that fail: the rows of the others are shown and written, and the status reports it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nicety.errors import Deadlock
 
 Run = Callable[..., Any]
 
-# Of the few packets of the first size none is lost, of the many of the second some are.
+# None of the few packets of the first size is lost; some of the many of the second are.
 OPTIONS = {"nics": ["apenet-v5"], "iterations": 1, "warmup": 0, "window": 2, "faults": "loss=0.002"}
 LOSSY = ("--nic", "apenet-v5", "--iterations", "1", "--warmup", "0", "--window", "2", "--faults", "loss=0.002")
 
@@ -76,7 +76,7 @@ def test_cards_that_can_run_a_program_do(nicety: Run, tmp_path: Path) -> None:
     assert "\nspin-discrete: host.rdma of rank 0" in result.stderr
     report = nicety("run", program, "--nic", "qnix,apenet-v5", "--json").json()
     assert [(one["point"], one["kind"]) for one in report["failed_points"]] == [("qnix", "InputError")]
-    # Where none can, there is no report.
+    # If none succeeds, there is no report.
     result = nicety("run", program, "--nic", "qnix,spin-discrete")
     assert (result.status, result.stdout) == (2, "")
 

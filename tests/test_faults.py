@@ -1,4 +1,4 @@
-"""Faults of the network through Python and the command line: how they are given, and how runs with them end."""
+"""Faults of the network through Python and the command line: their notation, and the ends of runs with them."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_the_command_line(nicety: Callable[..., Result], tmp_path: Path) -> None
 
 
 def test_a_use_case_on_damaged_bytes_says_what_damaged_them() -> None:
-    """Each run is right, or ends with what was wrong and what the network did; no reply is taken for what it is not."""
+    """Each run is right, or ends with the error and the network's faults; no reply is mistaken for another."""
     said: list[str] = []
     for case in (
         KeyValue(clients=[2], operations=["update"], requests=16),
@@ -157,7 +157,7 @@ def test_a_use_case_on_damaged_bytes_says_what_damaged_them() -> None:
     for text in said:
         failed = len(re.findall("^spin-discrete, mode ", text, flags=re.MULTILINE))
         assert len(re.findall("note: of the packets, the network damaged [0-9]+", text)) == failed > 0, text
-    # The run comes to its end, and is not looked at any further.
+    # The run is completed, and is not checked any further.
     assert any("packets were damaged, and nothing sends them again" in text for text in said)
     assert any("a program cannot go on with what it received (ValueError: " in text for text in said)
     assert any("deadlock" in text for text in said)

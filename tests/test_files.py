@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and what a crash may have left of them is noticed."""
+"""Files are written wholly or not at all, and possible remains of a crash are noticed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_a_damaged_program_is_compiled_again(cache: Path, tmp_path: Path, damage
 
 
 def test_leftovers_of_a_crash_in_the_cache_are_made_again(cache: Path, tmp_path: Path) -> None:
-    """Any file of the cache may be empty, short, full of zeros or too long, and nothing comes of it."""
+    """Any file of the cache may be empty, short, full of zeros or too long, without consequences."""
     first = compile_handlers([tmp_path / "handler.c"])
     whole = {path: path.read_bytes() for path in cache.rglob("*") if path.is_file() and "zig" not in path.parts}
     folders = {path.relative_to(cache).parts[0] for path in whole}
     assert folders == {"library", "programs", "runtime", "toolchains"}
-    # Those that the program is made of, too: it is made from them once more.
+    # The same for the program's own sources: it is made from them again.
     for damage in DAMAGES:
         for path, content in whole.items():
             path.write_bytes(damage(content))
@@ -94,7 +94,7 @@ def test_a_file_is_written_whole(tmp_path: Path) -> None:
     path.chmod(0o604)
     link.symlink_to(path)
     write_whole(link, b"two")
-    # A link stays one, and permissions stay what they were.
+    # A link stays a link, and permissions stay unchanged.
     assert link.is_symlink()
     assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"two", 0o604)
     write_whole(tmp_path / ("n" * 255), b"a name as long as there are")

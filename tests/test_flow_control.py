@@ -1,4 +1,4 @@
-"""Switches without credits through Python and the command line: what they drop and pause, and how such runs end."""
+"""Switches without credits through Python and the command line: their drops and pauses, and the ends of such runs."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_a_card_answers_datagrams_and_counts_those_that_it_passes() -> None:
 
     run = package.Cluster(2, "spin-100g").run(main)
     data, (address, port) = run.results[0]
-    # The answer has right checksums: the host's protocols took it.
+    # The answer has right checksums: the host's protocols accepted it.
     assert (data, address, port) == (b"a line", "10.0.0.2", 7)
     # A frame of 14 + 20 + 8 + 6 bytes is padded to 60 on the wire.
     assert run.results[1] == [2, 120]
@@ -55,7 +55,7 @@ def test_a_card_answers_datagrams_and_counts_those_that_it_passes() -> None:
     assert run.nodes[0].socket.rules == []
 
 
-# Puts a tag into a frame, and takes it again.
+# Adds a tag to a frame, and removes it again.
 TAGS = """
     uint32_t addresses[3];
     __builtin_memcpy(addresses, frame->data, 12);
@@ -84,7 +84,7 @@ def test_a_datagram_whose_frame_grew_and_shrank_is_received(tmp_path: Path) -> N
     assert package.Cluster(2, "spin-100g").run(main).results[1] == b"12345678"
 
 
-# Reads and writes words at odd places, and compares checksums that are mended with those that are computed.
+# Reads and writes words at odd places, and compares updated checksums with computed ones.
 WORDS = """
     uint8_t bytes[21], other[21];
     for (int i = 0; i < 21; i++) {
@@ -263,13 +263,13 @@ def test_a_handler_that_leaves_its_state_learns_of_its_length(nicety: Callable[.
     assert "the state has 1024 bytes here" in done.stderr
     assert "--state-bytes 64Ki" in done.stderr
     assert nicety(*command, "--state-bytes", "2001").status == 0
-    # What is wrong elsewhere has nothing to do with it.
+    # Errors elsewhere are unrelated.
     for body in ("*(volatile int *)0 = 1;", "((volatile uint8_t *)frame->data)[frame->length] = 1;"):
         other = handler(tmp_path, f"{body}\nreturn FRAME_DROP;")
         done = nicety(*[other if argument == source else argument for argument in command])
         assert "outside its memory" in done.stderr
         assert "the state has" not in done.stderr
-    # Who has said how long it is knows it.
+    # A user who sets the length knows it.
     assert "the state has" not in nicety(*command, "--state-bytes", "1Ki").stderr
 
 
@@ -301,7 +301,7 @@ def test_traffic_of_frames_is_handled_lost_or_answered(nicety: Callable[..., Any
 
 
 def test_an_echo_of_mixed_sizes_fills_the_wire_and_keeps_up_barely(nicety: Callable[..., Any]) -> None:
-    # Their mean interval is no whole number of picoseconds: rounded down, the link would have more to do than it can.
+    # Their mean interval is no whole number of picoseconds: rounded down, the link would be overloaded.
     traffic = "udp dport=7 src=10.0.0.0/8 flows=100 imix packets=3001"
     for options in ([], ["--lossy"]):
         command = ["bench", "handlers", ECHO, "--nic", "spin-100g", "--traffic", traffic, "--json", *options]
@@ -338,7 +338,7 @@ def test_a_frame_that_the_card_refuses_to_send_on_has_failed(nicety: Callable[..
         "    frame_push(frame, 40);\n    return FRAME_WIRE;\n}\n"
     )
     command = ["bench", "handlers", source, "--nic", "spin-100g", "--json", "--allow-failures"]
-    # 1478 + 40 bytes are the longest frame, and one more are none.
+    # The longest frame is 1478 + 40 bytes, and one byte more is too long.
     for size, failed in [(1478, 0), (1479, 200)]:
         done = nicety(*command, "fail", "--traffic", f"udp size={size} packets=200")
         (row,) = json.loads(done.stdout)["rows"]

@@ -181,7 +181,7 @@ def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Resu
             "MPI_Finalize:1020:-",
         ]
         (tmp_path / f"pmpi-trace-rank-{rank}.txt").write_text("\n".join(lines) + "\n")
-    # In any order: ranks are in the names.
+    # In any order: the names contain the ranks.
     done = nicety("goal", "trace", "pmpi-trace-rank-1.txt", "pmpi-trace-rank-0.txt", "-o", "t.bin", "--json")
     assert done.status == 0
     assert done.json() == {
@@ -297,8 +297,8 @@ def test_what_mpi_itself_has_traced_becomes_a_schedule(nicety: Callable[..., Res
     traces = sorted(path.name for path in tmp_path.glob("pmpi-trace-rank-*.txt"))
     assert nicety("goal", "trace", *traces, "-o", "traced.goal").stderr == ""
     info = nicety("goal", "info", "traced.goal", "--json").json()
-    # A barrier for MPI_Comm_dup, and in each of three rounds 3 messages in the ring, 2 in the chain, 2 of a broadcast,
-    # 4 of an allreduce with a rank that folds into another, and 6 of a barrier.
+    # A barrier for MPI_Comm_dup. Each of three rounds has 3 messages in the ring, 2 in the chain and 2 of a broadcast.
+    # It has 4 of an allreduce with a rank that folds into another, and 6 of a barrier.
     assert (info["sends"], info["recvs"]) == (6 + 3 * (3 + 2 + 2 + 4 + 6), 57)
     assert info["bytes"] == 6 + 3 * (3 * 4000 + 2 * 4 + 2 * 80 + 4 * 2000 + 6)
     assert nicety("goal", "run", "traced.goal").status == 0
@@ -395,7 +395,7 @@ def test_cards_execute_messages_by_themselves(nicety: Callable[..., Result], tmp
     assert "compiler" not in host["manifest"]
     assert card["manifest"]["compiler"]["spin-discrete"]["source"] == "matching.c"
     assert (card["messages"], card["operations"]) == (host["messages"], host["operations"]) == (1, 4)
-    # A mebibyte takes 20971.52 ns of the link: behind the computation, or beneath it.
+    # A mebibyte takes 20971.52 ns of the link: after the computation, or concurrently.
     assert host["max_finish_ns"] - card["max_finish_ns"] > 20_971
     assert card["max_finish_ns"] < 106_000
     text = nicety("goal", "run", str(path), "--nic", "spin-discrete", "--mode", "card").stdout

@@ -1,4 +1,4 @@
-"""Climbs by OpenCL, on whatever device there is: a CPU does. Run by `pytest -m gpu`, where PyOpenCL finds one."""
+"""Climbs by OpenCL, on any available device: a CPU suffices. Run by `pytest -m gpu`, if PyOpenCL finds one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def distance(a: tuple[int, int], b: tuple[int, int]) -> int:
 
 
 def by_hand(cities: Cities, seed: int, number: int) -> tuple[int, list[int]]:
-    """The climb as `handlers/nfp/tsp.c` makes it."""
+    """The climb of `handlers/nfp/tsp.c`."""
     n, x = len(cities), zlib.crc32(number.to_bytes(4, "little"), seed) | 1
     tour = list(range(n))
     for k in range(n - 1, 0, -1):

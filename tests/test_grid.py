@@ -64,7 +64,7 @@ def test_the_bound_is_that_of_a_cards_own_link() -> None:
             "allreduce", nics="spin-discrete", sizes=1024, nodes=4, topology=topology, overrides=router
         )
         bounds[topology] = report["rows"][0]["lower_bound_ns"]
-    # 3/2 of the vector, at 20 ps a byte on the link and 5 between card and router.
+    # 3/2 of the vector, at 20 ps per byte on the link and 5 between card and router.
     assert bounds == pytest.approx({"star": 30.72, "torus:2x2": 7.68})
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of handlers' cost: its runs, and that its figures agree with each other."""
+"""The benchmark of the simulator's cost per handler: its runs, and the consistency of its figures."""
 
 from __future__ import annotations
 

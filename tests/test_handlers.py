@@ -1,4 +1,4 @@
-"""Handlers of the user's own, right and wrong."""
+"""Handlers of the user, right and wrong."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_slower_handler_takes_its_cycles(bench: Callable) -> None:
         loop = f'for (int i = 0; i < {count}; i++) __asm__ volatile("");'
         (row,) = bench(payload_handler(*lines) % loop, "--json").json()["rows"]
         latencies.append(row["latency_ns"])
-    # A round of the loop is an addition and a taken branch, 4 cycles of 0.4 ns, once in a round trip.
+    # A round of the loop is an addition and a taken branch, 4 cycles of 0.4 ns, once per round trip.
     assert latencies[1] - latencies[0] == pytest.approx(1000 * 4 * 0.4 / 2, rel=0.01)
 
 

@@ -13,7 +13,7 @@ CARDS = {
     "rdma": "apenet-v5",
     "socket": "niagara2-niu",
 }
-"""A card that has it, by the name of a handle."""
+"""A card with it, by the name of a handle."""
 
 DESIGNS = {
     "spin-discrete": "portals",

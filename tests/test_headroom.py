@@ -1,4 +1,4 @@
-"""The verdict of a line-rate check: barely between 90 and 100 % load, headroom by part, and what it is sensitive to."""
+"""The verdict of a line-rate check: barely between 90 and 100 % load, headroom by part, and sensitivity."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_card_keeps_up_barely_between_90_and_100_percent(nops: Path, cycles: i
     assert (most["part"], most["name"]) == ("handler processors", None)
     assert most["headroom"] == pytest.approx(1 - cycles / 134)
     assert [part["load"] for part in row["parts"]] == sorted((part["load"] for part in row["parts"]), reverse=True)
-    # A full buffer is no part of its own where processors are too few.
+    # A full buffer does not count as a part if processors are too few.
     assert ("packet buffer" in [part["part"] for part in row["parts"]]) is (verdict != "no")
     text = line_rate_text(report)
     assert next(line for line in text.splitlines() if line.startswith("64 ")).endswith(f"  {cell}")
@@ -113,7 +113,7 @@ def test_what_a_verdict_is_sensitive_to_is_what_runs_show(nops: Path, tmp_path: 
     assert len(found["values"]) <= 3
     assert "hpu.cores" not in [value["key"] for value in found["values"]]
     assert "hpu.isa" in found["unmoved"]
-    # All of them but those of another pipeline.
+    # All of them except those of another pipeline.
     parameters = json.loads(_native.spec_show("spin-discrete", ["hpu.cores=8"]))["parameters"]
     assumed = [each["key"] for each in parameters if each["kind"] == "assumed"]
     used = [key for key in assumed if not key.startswith("hpu.overlap.")]
@@ -158,7 +158,7 @@ def test_values_that_stop_a_run_are_named(nops: Path) -> None:
 
 @pytest.mark.parametrize(("end", "words"), [("FAIL", "returned FAIL"), ("*(volatile int *)0", "load of 4 bytes")])
 def test_a_moved_card_on_which_handlers_trap_or_fail_is_named(tmp_path: Path, end: str, words: str) -> None:
-    """A handler that ends badly where its instructions take longer: the values say so, and the rows stay."""
+    """A handler that ends badly with longer instructions: the values report it, and the rows stay."""
     source = tmp_path / "deep.c"
     source.write_text(
         "#include <nicety.h>\n"
@@ -178,7 +178,7 @@ def test_a_moved_card_on_which_handlers_trap_or_fail_is_named(tmp_path: Path, en
         stopped = {(each["key"], each["value"]): each["error"] for each in row["sensitivity"]["stopped"]}
         assert words in stopped["hpu.cycles.alu", "2"]
         assert all(each["key"] != "hpu.cycles.alu" for each in row["sensitivity"]["values"] if each["doubled"])
-    # A packet that a moved card does not carry.
+    # A packet that a changed card does not carry.
     stopped = {(each["key"], each["value"]): each["error"] for each in report["rows"][1]["sensitivity"]["stopped"]}
     payload = [error for (key, _), error in stopped.items() if key == "packet.payload"]
     assert payload
@@ -201,7 +201,7 @@ def test_a_trap_at_one_size_leaves_the_others(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("buffer", "message"), [(103, 64), (96, 64), (100, 2000), (300, 64)])
 def test_a_little_short_of_the_wire_is_no(nops: Path, buffer: int, message: int) -> None:
-    """A handler of 600 ns and a packet every 6.7 ns: about 100 places of the packet buffer are taken at once."""
+    """A handler of 600 ns and a packet every 6.7 ns: about 100 places of the packet buffer are used at once."""
     handlers = package.Handlers(nops, defines=["CYCLES=1500"])
     (row,) = package.check_line_rate(
         handlers,

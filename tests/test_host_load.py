@@ -1,4 +1,4 @@
-"""The host in line-rate checks of cards with frames: its load, and frames that it has no room for."""
+"""The host in line-rate checks of cards with frames: its load, and frames for which it has no room."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import nicety as package
 from nicety.bench.line_rate import line_rate_figure, line_rate_text
 from nicety.shared.types import LineRateReport, LineRateRow
 
-# To the host, or the first bytes of the payload say where.
+# To the host, or to the destination in the first bytes of the payload.
 TO_HOST = """
 #include <frame.h>
 __handler int frame_handler(const frame_t *frame, void *state) {
@@ -20,10 +20,10 @@ __handler int frame_handler(const frame_t *frame, void *state) {
 """
 TO_ONE_CHANNEL = TO_HOST.replace("FRAME_HOST", "frame->data[37] == 7 ? FRAME_DROP : FRAME_QUEUE(5)")
 
-# By hand, of the spec: the driver takes a frame in 350 instructions and a buffer's 200, the protocols in 1000 and 200,
-# each a cycle of 3.55 GHz. Interrupts and what memory makes wait come to it.
+# By hand, from the spec: the driver takes a frame in 350 instructions and a buffer's 200. The protocols take 1000 and
+# 200. Each is a cycle of 3.55 GHz. Interrupts and waits for memory are additional.
 FRAME_NS = (350 + 200 + 1000 + 200) / 3.55
-# 1500 and 800 instructions of an interrupt, which takes 64 frames where enough of them wait.
+# 1500 and 800 instructions of an interrupt, which takes 64 frames if enough of them wait.
 INTERRUPT_NS = (1500 + 800) / 64 / 3.55
 
 
@@ -45,7 +45,7 @@ def load(row: LineRateRow) -> float:
 
 
 def test_an_overloaded_host_is_told_however_long_its_rings_hide_it(tmp_path: Path) -> None:
-    """One flow is one receive channel, whose frames one CPU takes: a frame every 6.72 ns is much more than it can."""
+    """One flow is one receive channel, and one CPU takes its frames: a frame every 6.72 ns overloads it."""
     loads, buses = [], []
     for packets in ("1k", "30k", "100k"):
         row = check(tmp_path, TO_HOST, traffic=f"udp size=60 packets={packets}")
@@ -57,12 +57,12 @@ def test_an_overloaded_host_is_told_however_long_its_rings_hide_it(tmp_path: Pat
         assert row["hpus_needed"] is None
     assert loads == pytest.approx([(FRAME_NS + INTERRUPT_NS) / 6.72] * 3, rel=0.1)
     assert loads == pytest.approx([loads[0]] * 3, rel=0.03)
-    # Also what the bus would have to carry is that of all frames.
+    # The demand for the bus is also that of all frames.
     assert buses == pytest.approx([buses[0]] * 3, rel=0.03)
 
 
 def test_many_flows_are_shared_by_the_cpus(tmp_path: Path) -> None:
-    """Equal packets are of random sources: 32 channels, whose rings have room for all 20000."""
+    """Equal packets are from random sources: 32 channels with rings that have room for all 20000."""
     row = check(tmp_path, TO_HOST, packet_sizes=[60])
     assert (row["verdict"], row["limiting_part"]) == ("no", "host")
     # Of 32 CPUs the one with most frames counts.
@@ -77,7 +77,7 @@ def test_many_flows_are_shared_by_the_cpus(tmp_path: Path) -> None:
 def test_a_host_keeps_up_with_what_its_cpu_can(tmp_path: Path, mpps: float, verdict: str) -> None:
     row = check(tmp_path, TO_HOST, traffic=f"udp size=60 rate={1000 * mpps:.0f}kpps packets=2k")
     assert (row["verdict"], row["limiting_part"]) == (verdict, "host")
-    # Frames of a ring that is not full are taken fewer at a time: 32 by an interrupt, or those of 8 us.
+    # A ring that is not full has fewer frames taken at a time: 32 per interrupt, or those of 8 us.
     at_a_time = min(32, 8 * mpps)
     assert load(row) >= mpps / 1000 * (FRAME_NS + 64 / max(64, at_a_time) * INTERRUPT_NS)
     assert load(row) == pytest.approx(mpps / 1000 * (FRAME_NS + 64 / at_a_time * INTERRUPT_NS), rel=0.15)
@@ -135,7 +135,7 @@ def test_frames_without_room_are_in_the_table_the_text_and_the_picture(tmp_path:
     figure.draw_without_rendering()
     labels = [text.get_text() for text in figure.axes[2].get_legend().get_texts()]
     assert labels[-1].startswith("lost: no room in the host")
-    # Where there was room for all, there is no such column.
+    # If there was room for all, there is no such column.
     assert "No room" not in line_rate_text(report(tmp_path, TO_HOST, traffic="udp packets=100 rate=100kpps"))
 
 

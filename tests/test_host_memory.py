@@ -13,7 +13,7 @@ KIB = 1 << 10
 
 
 def times(program: Callable[[nicety.Host], list[Callable[[], Awaitable[None]]]], **changes: Any) -> tuple[Any, Any]:
-    """How long each of a program's steps takes in nanoseconds, and the report of its node."""
+    """The duration of each of a program's steps in nanoseconds, and the report of its node."""
 
     async def main(host: nicety.Host) -> list[float]:
         took = []
@@ -35,7 +35,7 @@ def test_a_copy_is_as_fast_as_lines_come_and_then_as_the_core() -> None:
         return [*check, lambda: host.compute(ns=1 if (other.array == 7).all() else 2)]
 
     took, node = times(program)
-    # 1024 lines come ten in 51 ns; what is in the cache is copied 16 bytes a cycle of 0.4 ns.
+    # 1024 lines arrive ten in 51 ns; cached bytes are copied 16 per cycle of 0.4 ns.
     assert took == [103 * 51, 4096 * 0.4, 1]
     assert (node.host_memory_read_bytes, node.host_memory_written_bytes) == (64 * KIB, 64 * KIB)
 
@@ -50,7 +50,7 @@ def test_blocks_fetch_the_lines_that_they_touch() -> None:
         ]
 
     took, node = times(program)
-    # Three lines; then one that is written whole, and one in part, which has to come first; then one that is there.
+    # Three lines; then a wholly written one and a partly written one, which must be fetched first; then a cached one.
     assert took == [51 + 1.193, 51 + 1.193, 400]
     assert (node.host_memory_read_bytes, node.host_memory_written_bytes) == (4 * 64, 2 * 64)
 
@@ -66,7 +66,7 @@ def test_a_cache_is_as_large_as_the_spec_has_it() -> None:
     assert node.host_memory_read_bytes == 128 * KIB
     one_by_one, _ = times(program, **{"host.line_fills": 1, "host.memory_latency": "10 ns"})
     assert one_by_one[0] == 10_240
-    # With many lines in flight it is the bandwidth: 64 KiB at 150 GiB/s behind the first latency.
+    # With many lines in flight bandwidth is the limit: 64 KiB at 150 GiB/s after the first latency.
     wide, _ = times(program, **{"host.line_fills": 1024})
     assert wide[0] == pytest.approx(51 + 64 * KIB / (150 * 1.024**3), abs=0.001)
 
@@ -89,7 +89,7 @@ def test_writes_of_the_card_are_not_in_the_cache() -> None:
         return took
 
     run = nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
-    # 64 lines in seven rounds; then the 16 that the message has brought, in two.
+    # 64 lines in seven rounds; then the 16 of the message, in two.
     assert run.results[1] == [7 * 51_000, 2 * 51_000]
 
 

@@ -40,14 +40,14 @@ def test_sockets_get_datagrams_of_traffic_when_they_are_due_and_answer_them(nic:
 
     run = package.Cluster(1, nic, traffic="udp dport=9 size=100 packets=5 rate=10kpps start=300us").run(main)
     got = run.results[0]
-    # 14 + 20 + 8 bytes are headers; the tester's addresses are those of a host behind the last.
+    # 14 + 20 + 8 bytes are headers; the tester's addresses are those of a host after the last.
     assert [each[:2] for each in got] == [(58, ("10.0.0.2", 49152))] * 5
-    # Not before it is due, and soon after that: interrupts tell of several frames at a time.
+    # Not before it is due, and soon after that: an interrupt reports several frames at a time.
     late_ns = [each[2] - (300_000 + 100_000 * number) for number, each in enumerate(got)]
     assert all(0 < late < 500_000 for late in late_ns)
     (report,) = run.traffic
     assert (report.rank, report.offered, report.offered_bytes) == (0, 5, 500)
-    # Four gaps, and the one behind the last.
+    # Four gaps, and the one after the last.
     assert report.offered_ns == 500_000
     assert report.late_ns == 0
     assert (report.handled, report.passed, report.to_wire) == (5, 5, 0)
@@ -120,7 +120,7 @@ def test_each_frame_that_is_offered_becomes_one_thing(
         assert (of.lost, of.damaged, of.returned) == (0, 0, of.to_wire)
     else:
         assert of.lost + of.damaged > 0
-    # A pause frame that is lost pauses nobody.
+    # A lost pause frame pauses nobody.
     if flow != "none" and not (flow == "pfc" and lossy):
         assert of.dropped_by_overload == 0
     (rule,) = run.nodes[1].socket.rules
@@ -161,11 +161,11 @@ def test_a_run_ends_with_its_programs_and_traffic_does_not_hold_it() -> None:
 
     run = package.Cluster(2, "niagara2-niu", traffic="udp size=64 packets=1G rate=1Mpps to=1 start=1us").run(main)
     (of,) = run.traffic
-    # The launcher learns of the end, and tells the tester: twice 10 us.
+    # The launcher learns of the end, and notifies the tester: twice 10 us.
     assert of.offered == pytest.approx(50 - 1, abs=3)
-    # A thousand seconds of frames are left; timers of the hosts' protocols run out.
+    # A thousand seconds of frames are left; timers of the hosts' protocols expire.
     assert run.time_ns < 10_000_000
-    # Nobody has programs that could end: all of it is sent.
+    # No rank has programs that could end: all of it is sent.
     (whole,) = package.Cluster(1, "niagara2-niu", traffic="udp packets=200 rate=1Mpps").run({}).traffic
     assert whole.offered == whole.handled == 200
 
@@ -183,7 +183,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
     whole = run(1)
     assert [run(shards) for shards in (2, 3)] == [whole] * 2
     assert run(1, seed=2)[0] != whole[0]
-    # Two expressions alike are not the same frames.
+    # Two equal expressions do not make the same frames.
     first, second = whole[0]
     assert first.offered_bytes != second.offered_bytes
 

@@ -1,4 +1,4 @@
-"""Cards that many processes share: processes in host programs, their benchmarks, and what is refused."""
+"""Cards that many processes share: processes in host programs, their benchmarks, and refusals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_processes_exchange_messages_in_every_way() -> None:
     node = result.nodes[0]
     assert (node.vni.sends, node.vni.programmed, node.vni.strays) == (40, 16, 0)
     assert (node.kernel.interrupts, node.kernel.wakes) == (0, 0)
-    # To open, to close, for the pool, and for the two buffers that are translated; the first receive copies nothing.
+    # To open, to close, for the pool, and for the two translated buffers; the first receive copies nothing.
     assert node.kernel.calls == 8 * 5
 
 

@@ -1,4 +1,4 @@
-"""The functions that ARCHITECTURE.md names on a message's way are where it says."""
+"""The functions on a message's path in ARCHITECTURE.md are at the given places."""
 
 from __future__ import annotations
 

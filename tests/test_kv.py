@@ -1,4 +1,4 @@
-"""The key-value store: what its steps take, that it keeps what a dict keeps, and that a mistake is found."""
+"""The key-value store: the time of its steps, its equivalence with a dict, and that a mistake is found."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_a_lookup_of_an_absent_key() -> None:
     # The only lookup of seed 4 is of an absent key, and the only bucket in use is another one.
     found = rows(KeyValue(clients=[1], operations=["lookup"], requests=1, buckets=1 << 16), seed=4)
     there, back = 65 + 250 + 16 * 0.02 + WAY + 30, 250 + WAY + 30 + 250 + 65
-    # The CPU's hash takes 4 cycles a byte and the bucket 8, which is more than what memory takes for the two lines; the
-    # request is 16 bytes over the bus.
+    # The CPU's hash takes 4 cycles per byte and the bucket 8, which is more than the time of memory for the two lines.
+    # The request is 16 bytes over the bus.
     host = there + 0.25 + 250 + 65 + (51 + (16 * 4 + 8) * 0.4) + 65 + back
     assert found["host", "lookup", 1]["latency_ns"] == pytest.approx(host, abs=0.003)
-    # The card reads the bucket of 88 bytes, and answers without going over the bus.
+    # The card reads the bucket of 88 bytes, and answers without the bus.
     handler = found["spin", "lookup", 1]["latency_ns"] - (there + 500 + 88 * 0.0156 + back - 250)
     assert 0 < handler < 120
 
 
 def test_a_plain_table() -> None:
     assert hash_of(b"") == 0x811C9DC5
-    assert hash_of(b"foobar") == 0xBF9CF968  # of the authors' own test vectors
+    assert hash_of(b"foobar") == 0xBF9CF968  # one of the authors' test vectors
     table = Table(np.zeros(3 * 24, np.uint8), 8, 8)
     keys = [bytes([number] * 8) for number in range(4)]
     assert [table.insert(key, bytes(8))[0] for key in keys] == [Answer.INSERTED] * 3 + [Answer.FULL]
@@ -98,7 +98,7 @@ def test_a_large_table(nicety: Callable) -> None:
 def test_the_table_is_a_dict(
     clients: int, requests: int, key: int, value: int, buckets: int, cores: int, mode: str, seed: int
 ) -> None:
-    """Collisions, updates, absent keys and tables that are full: every reply is compared inside, and the table."""
+    """Collisions, updates, absent keys and full tables: every reply, and the table, is compared inside."""
     case = KeyValue(clients=[clients], requests=requests, key_bytes=key, value_bytes=value, buckets=buckets)
     found = rows(case, modes=[mode], seed=seed, overrides=[f"hpu.cores={cores}"])
     for row in found.values():
@@ -107,13 +107,13 @@ def test_the_table_is_a_dict(
 
 
 def test_inserts_are_of_distinct_keys() -> None:
-    """Nothing is updated, so the table has a bucket for every insert, and updates take longer."""
+    """Nothing is updated, so the table has a bucket per insert, and updates take longer."""
     case = KeyValue(clients=[16], operations=["insert", "update"])
     found = rows(case, modes=["spin"])
     insert, update = (found["spin", operation, 16] for operation in ("insert", "update"))
-    # A handler takes a free bucket over the bus once; of a key that is there it reads the key, too, and takes it again.
+    # A handler claims a free bucket over the bus once. For a present key it also reads the key, and claims it again.
     assert insert["operations_per_s"] > 2 * update["operations_per_s"]
-    # By default nothing is refused: there are four buckets for each key.
+    # By default nothing is refused: there are four buckets per key.
     assert (insert["buckets"], insert["refused"], update["refused"]) == (4 * 16 * 64, 0, 0)
     exact = rows(KeyValue(clients=[4], operations=["insert"], requests=8, buckets=4 * 8))
     assert [row["refused"] for row in exact.values()] == [0, 0]

@@ -1,4 +1,4 @@
-"""Use cases take of a card what they say: no less, and no more."""
+"""Use cases take exactly the card resources that they declare."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cases(which: dict[str, UseCase]) -> pytest.MarkDecorator:
 
 
 def needs_of(case: UseCase, mode: str) -> dict[str, int]:
-    """The most that a use case says it takes."""
+    """The declared maximum resources of a use case."""
     (card,) = driver._cards(["spin-discrete"], [])
     found: dict[str, int] = {}
     for point in case.points():
@@ -77,7 +77,7 @@ def test_a_use_case_takes_its_stated_resources(monkeypatch: pytest.MonkeyPatch, 
         if needed > 1:
             with pytest.raises(package.InputError, match=f"set {key} to {needed} or more"):
                 run(case, mode, f"{key}={needed - 1}")
-            # With so much there is no run, so nothing is refused that could be.
+            # With this amount there is no run, so no possible run is refused.
             with unchecked(monkeypatch), pytest.raises(package.Error):
                 run(case, mode, f"{key}={needed - 1}")
 
@@ -89,7 +89,7 @@ def test_a_use_case_takes_its_stated_memory(monkeypatch: pytest.MonkeyPatch, cas
     with pytest.raises(package.InputError, match=f"set host.memory to {needed} B or more"):
         run(case, mode, f"host.memory={needed - 1} B")
     if (case.name, mode) == ("storage", "spin") and case.points()[0]["operation"] == "rebuild":
-        return  # the lengths of its blocks are random, and what it says is the most
+        return  # the lengths of its blocks are random, and its declaration is the maximum
     with unchecked(monkeypatch), pytest.raises(package.Error, match=r"raise host\.memory"):
         run(case, mode, f"host.memory={needed - 1} B")
 

@@ -1,4 +1,4 @@
-"""The line-rate check: handlers of known cycles on both sides of every limit, and what is refused."""
+"""The line-rate check: handlers of known cycles on both sides of every limit, and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void
     __asm__ volatile(REPEAT(CYCLES) "nop\\n .endr\\n li a0, 0\\n ret");
 }
 """
-# 8 processors at 2.5 GHz, and packets that come every 6.7 ns, or every 20 ps a byte where that is longer.
+# 8 processors at 2.5 GHz, and packets every 6.7 ns, or every 20 ps per byte if that is longer.
 EIGHT = ("hpu.cores=8",)
 CYCLE_NS = 0.4
 
@@ -91,7 +91,7 @@ def test_the_gap_gives_way_to_the_bytes_at_335_bytes(nops: Path) -> None:
 def test_a_handler_of_53_ns_keeps_up_at_any_size(nops: Path) -> None:
     report = check(nops, 132, [1, 64, 335, 336, 1024, 4096])
     assert all(row["sustains_line_rate"] for row in report["rows"])
-    # And one of 650 ns only where packets are large.
+    # And one of 650 ns only for large packets.
     rows = check(nops, 1625, [64, 335, 1024, 4095, 4096])["rows"]
     assert [row["sustains_line_rate"] for row in rows] == [False, False, False, True, True]
 
@@ -120,7 +120,7 @@ def test_it_keeps_up_where_its_cycles_fit(cores: int, cycles: int, size: int, pa
         source.write_text(NOPS)
         options = {"message_packets": packets, "overrides": [f"hpu.cores={cores}"]}
         (row,) = check(source, cycles, [size], **options)["rows"]
-    # In picoseconds, so that the two sides of the limit are told apart.
+    # In picoseconds, to distinguish the two sides of the limit.
     takes, comes = 400 * cycles, max(6700, 20 * size)
     assert row["hpus_needed"] == -(-takes // comes)
     assert row["sustains_line_rate"] is (takes <= cores * comes)
@@ -134,7 +134,7 @@ def test_a_message_a_packet_is_limited_by_matching(nops: Path) -> None:
     assert row["limited_by"] == "matching unit"
     assert row["loads"]["matching"] == pytest.approx(30 / 6.7)
     assert row["packets_per_s"] == pytest.approx(1e9 / 30, rel=1e-3)
-    # Full, but for the credits on their way back.
+    # Full, except for the credits in flight.
     assert 250 <= row["buffer_packets_used"] <= row["buffer_packets"] == 256
     (row,) = check(nops, 10, [64], message_packets=1, overrides=["match.first=6.7 ns"])["rows"]
     assert row["sustains_line_rate"]
@@ -162,12 +162,12 @@ def test_a_bus_too_slow_is_named(tmp_path: Path) -> None:
 def test_a_packet_buffer_too_small_is_named(nops: Path) -> None:
     (row,) = check(nops, 10, [4096], overrides=["buffer.packets=1"])["rows"]
     assert row["limited_by"] == "packet buffer"
-    # One packet at a time: its bytes, the flight, a match, the handler, and the credit's way back.
+    # One packet at a time: its bytes, the flight, a match, the handler, and the credit's return.
     assert row["packets_per_s"] == pytest.approx(1e9 / (81.92 + 33.4 + 2 + 4 + 33.4), rel=1e-2)
     text = line_rate_text(check(nops, 10, [4096], overrides=["buffer.packets=1"]))
     assert "1 place is too few for that" in text.replace("\n# ", " ")
     (row,) = check(nops, 10, [4096], overrides=["buffer.packets=2"])["rows"]
-    # Two do, but for the first packet of each message.
+    # Two do, except for the first packet of each message.
     assert (row["limited_by"], row["capacity_fraction"]) == ("packet buffer", pytest.approx(0.996, abs=1e-3))
     (row,) = check(nops, 10, [4096], overrides=["buffer.packets=3"])["rows"]
     assert row["sustains_line_rate"]

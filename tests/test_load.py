@@ -1,4 +1,4 @@
-"""Patterns of load, percentiles, background noise, and what moves in and out of host memory, in every mode."""
+"""Patterns of load, percentiles, background noise, and traffic of host memory, in every mode."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_noise_on_all_hosts_delays_rdma_most() -> None:
         return loud[mode]["latency_ns"] - quiet[mode]["latency_ns"]
 
     quiet, loud = by_mode(rows()), by_mode(rows(noise="100us,10us", iterations=3000))
-    # Posting and noticing at one end is half of what noise can meet at two.
+    # The post and the notice at one end are half of the work that noise can delay at two.
     for mode in MODES[1:]:
         assert 0 < added(mode) < 0.7 * added("rdma")
 
@@ -54,7 +54,7 @@ def test_percentiles_of_noise() -> None:
     ordered = [row["min_ns"], row["p50_ns"], row["p99_ns"], row["p999_ns"], row["max_ns"]]
     assert ordered == sorted(ordered)
     assert row["min_ns"] == row["p50_ns"] == 693.685
-    # A round trip has 260 ns of work on CPUs, which 1 us of noise meets about once in 80.
+    # A round trip has 260 ns of work on CPUs, which 1 us of noise delays about once in 80.
     assert row["p99_ns"] > row["p50_ns"]
     assert row["p50_ns"] < row["latency_ns"] < row["p99_ns"]
 
@@ -103,7 +103,7 @@ def test_every_measured_byte_is_counted_and_no_other(
     ping, pong = row["host_memory"]
     moved = size * iterations
     assert ping == {"node": 0, "read_bytes": moved, "written_bytes": moved}
-    # Streaming leaves the far host's memory alone; storing does where the message is one packet.
+    # Streaming leaves the far host's memory alone; storing does if the message is one packet.
     touched = mode in MODES[:2] or (mode == "spin-store" and size > 4096)
     assert pong == {"node": 1, "read_bytes": moved if touched else 0, "written_bytes": moved if touched else 0}
 

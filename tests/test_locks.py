@@ -1,4 +1,5 @@
-"""The limit of handlers that wait for one word of memory: found by their accesses, and compared with simulations."""
+"""The limit of handlers that wait for one word of memory: derived from their accesses, and compared with
+simulations."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> No
         assert row["line_rate_fraction"] <= row["reachable_fraction"] * 1.01
         occupied = lock["held_ns"] + lock["handed_over_ns"]
         assert row["line_rate_fraction"] == pytest.approx(row["packet_interval_ns"] / occupied, rel=0.02)
-        # One load, with the hand-over, everywhere.
+        # One load, including the hand-over, everywhere.
         (part,) = [part for part in row["parts"] if part["part"] == "lock"]
         assert row["loads"]["lock"] == lock["load"]
         assert part["load"] == lock["load"]
@@ -94,12 +95,12 @@ def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> No
         assert row["capacity_fraction"] == pytest.approx(min(1 / lock["load"], row["line_rate_fraction"]))
     if kind in ("test and set", "ticket", "stored ticket"):
         assert few["locks"][0]["waited_at"] == line_of(tmp_path, "wait")
-    # As many processors as one likes are worth only a faster hand-over.
+    # Any number of processors gains only a faster hand-over.
     assert many["line_rate_fraction"] == pytest.approx(few["reachable_fraction"], rel=0.06)
 
 
 def test_a_release_by_a_plain_store_is_seen_when_it_happens(tmp_path: Path) -> None:
-    """The store is the last thing of a long slice: seen at its beginning, no handler would ever wait."""
+    """The store is at the end of a long slice. If it were visible at the beginning, no handler would ever wait."""
     short, long = check(tmp_path, "CAS", 4, work=10), check(tmp_path, "CAS", 4, work=110)
     each = (long["locks"][0]["held_ns"] - short["locks"][0]["held_ns"]) / 100
     assert each >= 4 * 0.4, "load, multiply, add, store and the loop take at least as many cycles"
@@ -107,7 +108,7 @@ def test_a_release_by_a_plain_store_is_seen_when_it_happens(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("order", ["__ATOMIC_RELAXED", "__ATOMIC_ACQUIRE"])
 def test_published_stores_are_seen_soon(tmp_path: Path, order: str) -> None:
-    """Three handlers wait for a word that one writes behind some work, and none changes it by an atomic operation."""
+    """Three handlers wait for a word that one writes after some work, and none changes it by an atomic operation."""
     (tmp_path / "publish.c").write_text(
         "#include <nicety.h>\ntypedef struct { uint32_t ready, sum; } state_t;\n"
         "__handler int payload_handler(const ptl_payload_t p, void *state) {\n    state_t *s = state;\n"
@@ -142,13 +143,13 @@ def test_processors_limit_until_the_lock_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["swap", "lr/sc", "CAS", "test and set", "yield", "stored ticket"])
 def test_a_lock_for_which_nobody_waits_is_held_as_long(tmp_path: Path, kind: str) -> None:
-    # One processor waits for nobody; many hold the lock for as long, and wait.
+    # One processor waits for nobody; many hold the lock for the same time, and wait.
     alone, many = check(tmp_path, kind, 1), check(tmp_path, kind, 24)
     (lock,) = alone["locks"]
     assert (lock["waits"], lock["handed_over_ns"]) == (0, 0)
     assert lock["taken_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
     assert lock["load"] == pytest.approx(lock["held_ns"] / alone["packet_interval_ns"])
-    # It may be something else.
+    # It may be another kind of word.
     assert alone["loads"]["lock"] == 0
     assert not any(part["part"] == "lock" for part in alone["parts"])
     assert alone["limited_by"] == "handler processors"
@@ -175,7 +176,7 @@ def test_handlers_that_only_compute(tmp_path: Path) -> None:
     assert (row["limited_by"], row["locks"], row["loads"]["lock"]) == ("handler processors", [], 0)
     needed = row["hpus_needed"]
     assert needed is not None
-    # The claim, tried: one fewer does not keep up.
+    # The claim, tested: one fewer does not keep up.
     for cores, keeps_up in ((needed - 1, False), (needed, True)):
         (row,) = nicety.check_line_rate(
             tmp_path / "mine.c", packet_sizes=[64], messages=8, overrides=[f"hpu.cores={cores}"]
@@ -223,7 +224,7 @@ __handler int frame_handler(const frame_t *frame, void *state) {
 """)
     report = nicety.check_line_rate(source, nics="spin-100g", traffic=f"udp size=60 rate={rate} packets=5000")
     (row,) = report["rows"]
-    # All that try at once let few succeed: once packets wait, fewer than 30 million a second come through.
+    # Concurrent attempts let few succeed: once packets wait, fewer than 30 million per second come through.
     assert (row["verdict"], row["locks"]) == ("barely" if retries else "yes", [])
     assert 24e6 < row["capacity_fraction"] * row["line_rate_packets_per_s"] < 29e6
     text = " ".join(line_rate_text(report).replace("\n#", "").split())
@@ -238,7 +239,7 @@ __handler int frame_handler(const frame_t *frame, void *state) {
 
 @pytest.mark.parametrize("where", ["handler_mem", "scratchpad[0]"])
 def test_a_volatile_word_that_handlers_poll_is_seen_when_it_is_stored(tmp_path: Path, where: str) -> None:
-    """No atomic operation uses the word that a ticket lock of PsPIN's style gives its turns by."""
+    """No atomic operation uses the turn word of a ticket lock in PsPIN's style."""
     source = tmp_path / "ticket.c"
     source.write_text(f"""#include <handler.h>
     __handler__ void packet(handler_args_t *args) {{
@@ -263,7 +264,7 @@ def test_a_volatile_word_that_handlers_poll_is_seen_when_it_is_stored(tmp_path: 
         assert row["locks"][0]["held_ns"] == pytest.approx(by_store["locks"][0]["held_ns"], rel=0.1)
 
 
-# Compare and swap of what was loaded, and a load linked with a store conditional: 21 cycles of work in between.
+# Compare and swap of the loaded value, and LR with SC: 21 cycles of work in between.
 TRIED = {
     "compare": """
     uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED), next;
@@ -283,7 +284,7 @@ TRIED = {
 @pytest.mark.parametrize("how", TRIED)
 @pytest.mark.parametrize("nic", ["spin-100g", "pspin"])
 def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic: str, how: str) -> None:
-    """One change after another succeeds, from its load on: what others do meanwhile is in vain."""
+    """One change after another succeeds, from its load on: concurrent changes of others fail."""
     source = tmp_path / "tried.c"
     work = """static inline uint32_t work(uint32_t value) {
         for (int i = 0; i < 20; i++) __asm__ volatile("nop");
@@ -317,7 +318,7 @@ def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic
     load, retries = full["loads"]["contended_word"], full["retries"]
     assert retries is not None
     assert retries["load"] == load
-    # It is busy all the time, and each change takes the 20 cycles at least.
+    # It is busy all the time, and each change takes at least the 20 cycles.
     assert 0.9 < load * full["line_rate_fraction"] < 1.01
     assert retries["changing_ns"] > 20
     text = " ".join(line_rate_text(report).replace("\n#", "").split())
@@ -329,5 +330,5 @@ def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic
     assert " -" not in text.partition("Headroom: ")[2].partition(". ")[0]
     (few,) = nicety.check_line_rate(source, nics=nic, traffic=f"{udp} packets=5000 rate=1Mpps arrivals=poisson")["rows"]
     assert (few["verdict"], few["limiting_part"]) == ("yes", "contended word")
-    # Cores of pspin are on one clock. Where all of them try, they do so in step: fewer changes succeed than below that.
+    # Cores of pspin have one clock. If all of them try, they do so in step: fewer changes succeed than below that.
     assert 0.9 < few["capacity_fraction"] * 1e6 / full["packets_per_s"] < (1.6 if nic == "pspin" else 1.1)

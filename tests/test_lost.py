@@ -98,5 +98,5 @@ def test_latencies_where_frames_are_lost_or_reordered_have_stages(nic: str, faul
         hidden = [stage["ns"] for stage in stages if stage["stage"] == "not accounted for"]
         assert bool(hidden) == ("unaccounted_iterations" in row)
         assert all(ns > 0 for ns in hidden)
-        # A retransmission waits for a timer, which is a stage of its own.
+        # A retransmission waits for a timer, which is a separate stage.
         assert math.fsum(hidden) < 0.5 * row["latency_ns"]

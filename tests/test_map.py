@@ -15,7 +15,7 @@ CRATES = sorted(path.name for path in (ROOT / "crates").iterdir() if (path / "Ca
 
 
 def section(title: str) -> str:
-    """A section of the page, with the sections below it."""
+    """A section of the page, with its subsections."""
     level, _, _ = title.partition(" ")
     return re.split(rf"\n#{{1,{len(level)}}} ", TEXT.split(f"\n{title}\n")[1])[0]
 
@@ -31,7 +31,7 @@ def names(cell: str) -> set[str]:
 
 
 def dependencies(crate: str) -> set[str]:
-    """The crates of this project that a crate's manifest names, without those of tests."""
+    """The crates of this project in a crate's manifest, without those of tests."""
     manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8"))
     found = (name for name in manifest.get("dependencies", {}) if re.match(r"nicety(-|$)", name))
     return {name.removeprefix("nicety-") for name in found}

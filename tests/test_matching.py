@@ -1,4 +1,4 @@
-"""Message matching: what its steps take, that messages go where MPI wants them, and that a mistake is found."""
+"""Message matching: the time of its steps, the targets of messages as in MPI, and that a mistake is found."""
 
 from __future__ import annotations
 
@@ -29,33 +29,34 @@ def figures(case: Matching, figure: str = "latency_ns", **options: Any) -> dict[
 
 
 def cycles(ns: float) -> float:
-    """How far a handler's time is from a whole number of cycles of 0.4 ns, in cycles."""
+    """The difference of a handler's time from a whole number of cycles of 0.4 ns, in cycles."""
     return abs(ns / 0.4 - round(ns / 0.4))
 
 
 def test_a_short_message() -> None:
     found = figures(Matching(sizes=[8]))
-    # The CPU looks through its list, o, and copies a line that memory brings; another goes back.
+    # The CPU searches its list, o, and copies a line that memory brings; another goes back.
     copied = 51 + 1.193
     assert found["host", "expected", 8] == pytest.approx(HALF_PING_PONG + 65 + copied, abs=0.002)
     handler = found["spin", "expected", 8] - HALF_PING_PONG
     assert 0 < handler < 10
     assert cycles(handler) < 0.01
-    # It sees the message, and nothing more; matches it with no receive, and then the receive with it.
+    # It notices the message, and nothing more; matches it with no receive, and then the receive with it.
     assert found["host", "unexpected", 8] == pytest.approx(4 * 65 + copied, abs=0.002)
-    # The match entry goes to the card and the answer comes back; it is noticed, and then the event.
+    # The match entry goes to the card and the answer returns; it is noticed, and then the event.
     assert found["spin", "unexpected", 8] == pytest.approx(65 + 500 + 2 * 65 + copied, abs=0.002)
 
 
 def test_a_long_message() -> None:
     found = figures(Matching(sizes=[16384], arrivals=["expected"]))
-    # The sender posts an entry and the request; the get goes back, and the bytes are fetched and come in four packets.
+    # The sender posts an entry and the request; the get goes back, and the bytes are fetched and arrive in four
+    # packets.
     request, get = 2 * 65 + 250 + 33.4 + 30, 33.4 + 30 + 500
     come = 327.68 + 33.4 + 2 + 63.898 + 250 + 65
     handler = found["spin", "expected", 16384] - (request + get + come)
     assert 0 < handler < 20
     assert cycles(handler) < 0.02
-    # The CPU notices the request, looks through its list, and posts the get.
+    # The CPU notices the request, searches its list, and posts the get.
     host = request + (250 + 65 + 65 + 65 + 250) + get + come
     assert found["host", "expected", 16384] == pytest.approx(host, abs=0.003)
 
@@ -67,7 +68,7 @@ def test_computing_hides_a_share() -> None:
     # A CPU that computes gets nothing; the card does, and only the notice at the end is left.
     assert found["host", "expected", 1 << 20] < 0.05
     assert found["spin", "expected", 1 << 20] > 0.99
-    # Where the receive comes late, the CPU posts the get before it computes, in both.
+    # If the receive is late, the CPU posts the get before it computes, in both.
     assert all(found[mode, "unexpected", 1 << 20] > 0.95 for mode in ("host", "spin"))
     latency, plain = figures(case), figures(Matching(sizes=[1024, 64 << 10, 1 << 20], eager_bytes=4096))
     assert latency == plain
@@ -89,7 +90,7 @@ def test_traffic_of_host_memory() -> None:
 
 EAGER = 64
 Sent = list[tuple[int, int, int]]
-"""For each message: its tag, its length, and how long its sender waits before."""
+"""For each message: its tag, its length, and its sender's wait before it."""
 
 
 async def _messenger(host: package.Host, mode: str) -> Messenger:
@@ -145,7 +146,7 @@ def test_messages_go_where_mpi_wants_them(data: st.DataObject, mode: str) -> Non
     message = st.tuples(st.integers(0, 2), st.integers(1, 300), st.integers(0, 3000))
     sends = data.draw(st.lists(st.lists(message, max_size=5), min_size=1, max_size=3))
     left = [(source, tag) for source, sent in enumerate(sends, 1) for tag, _, _ in sent]
-    # Receives that name what they want come first, so that none of the others takes it.
+    # Specific receives are first, so that none of the others takes their messages.
     exact = [one for one in data.draw(st.permutations(left)) if data.draw(st.booleans())]
     for one in exact:
         left.remove(one)
@@ -156,7 +157,7 @@ def test_messages_go_where_mpi_wants_them(data: st.DataObject, mode: str) -> Non
 
     taken: dict[tuple[int, int], int] = {}
     for order, receive in enumerate(exchange(mode, sends, receives, pauses)):
-        # Which message it is, its bytes say.
+        # Its bytes identify the message.
         sent = sends[receive.source - 1]
         fitting = [
             number

@@ -1,4 +1,4 @@
-"""The memory of handler processors in a line-rate check: which accesses rest on ideal memory, and which bank limits."""
+"""The memory of handler processors in a line-rate check: accesses to ideal memory, and the bottleneck bank."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_memory_in_levels_rests_on_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("banks", "factor"), [(1, 2), (2, 1)])
 def test_a_bank_bounds_any_number_of_processors(tmp_path: Path, banks: int, factor: int) -> None:
-    # A packet comes every 6.7 ns, and a load occupies its bank for 10 cycles of 0.4 ns.
+    # A packet arrives every 6.7 ns, and a load occupies its bank for 10 cycles of 0.4 ns.
     keys = ["memory.state=l1", f"memory.l1.banks={banks}", "memory.l1.occupancy=10", "memory.l1.load=4"]
     report = check(tmp_path, "hpu.cores=64", *keys)
     (row,) = report["rows"]
@@ -135,10 +135,11 @@ __handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void
     # Compressed or not, the code has 4 to 8 lines, and one or two before it is aligned.
     lines = round(large["memory"]["code_lines_filled"] * packets)
     assert 4 <= lines <= 10
-    # Whoever comes while a line is being filled in waits, too.
+    # Accesses during a line's fill wait, too.
     assert 9 * lines <= large["memory"]["fetch_wait_cycles"] * packets + 1e-6 <= 8 * 9 * lines
     assert large["cycles_mean"] == plain["cycles_mean"]
-    # A cache of one line: each of the code's lines is fetched for each packet, but by one that another one waits for.
+    # A cache of one line: each line of the code is fetched for each packet, except for one that another packet waits
+    # for.
     (small,) = check(tmp_path, "hpu.cores=1", *cache("16 B", ways=1), text=text)["rows"]
     assert small["memory"]["code_lines_filled"] == pytest.approx(lines, rel=0.01)
     waited = small["memory"]["fetch_wait_cycles"]

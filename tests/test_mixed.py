@@ -1,4 +1,4 @@
-"""Clusters and benchmarks of hosts whose cards differ."""
+"""Clusters and benchmarks of hosts with different cards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIXED = ("spin-discrete", "spin-integrated")
 
 
 async def ping_pong(host: nicety.Host) -> float:
-    """Half a round trip of rank 0's, and what rank 1 waits."""
+    """Half a round trip of rank 0, and rank 1's wait."""
     peer, out, back = 1 - host.rank, host.alloc(8), host.alloc(8)
     coming = await host.post_recv(back, source=peer)
     await host.barrier()

@@ -1,4 +1,4 @@
-"""Commands that MPI starts several times at once: the same results, told once."""
+"""Commands that MPI starts several times concurrently: the same results, printed once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNMATCHED = "num_ranks 4\nrank 0 {\nrecv 9b from 3\n}\nrank 1 {\n}\nrank 2 {\n}\
 
 
 def run(folder: Path, *arguments: str, processes: int = 1) -> tuple[int, str, str]:
-    """Status, stdout and stderr of a command that so many processes run."""
+    """Status, stdout and stderr of a command in `processes` processes."""
     started = [] if processes == 1 else [str(BIN / "mpiexec"), "-n", str(processes)]
     done = subprocess.run(
         [*started, *NICETY, *arguments], cwd=folder, capture_output=True, text=True, timeout=240, check=False
@@ -134,7 +134,7 @@ def test_only_the_first_process_needs_folders_for_files(folder: Path) -> None:
 
 
 def test_hosts_are_really_spread(folder: Path) -> None:
-    """Each process hears of the others in many rounds."""
+    """Each process learns of the others in many rounds."""
     script = (
         "import atexit, os, pathlib, sys\n"
         "from nicety.cli.bench import processes\n"
@@ -205,8 +205,8 @@ def test_a_process_that_ends_early_ends_all(folder: Path, number: signal.Signals
     if number == signal.SIGKILL:
         assert "KILLED" in done.stdout.upper()
     else:
-        # Another process ends of itself, and tells of it.
+        # Another process ends by itself, and reports it.
         assert (done.returncode, done.stderr.count("nicety: interrupted")) == (130, 1)
     assert "Traceback" not in done.stderr
-    # Far less than the run takes.
+    # Far less than the time of the run.
     assert time.monotonic() - begun < 120

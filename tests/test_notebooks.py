@@ -1,4 +1,4 @@
-"""Results show themselves in notebooks, and the example notebooks run."""
+"""Results display themselves in notebooks, and the example notebooks run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
 
 class Tables(HTMLParser):
-    """The tables of a text, each a list of rows, and whatever is left open."""
+    """The tables of a text, each a list of rows, and unclosed tags."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ def test_a_run_shows_its_failures(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     done = tmp_path / "done.ipynb"
-    # In a process of its own: what Jupyter warns of is not ours to mend.
+    # In a separate process: Jupyter's own warnings are not our concern.
     script = (
         "import sys, nbformat, nbclient\n"
         "notebook = nbformat.read(sys.argv[1], as_version=4)\n"

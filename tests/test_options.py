@@ -1,4 +1,4 @@
-"""Requests, whose arguments are the options of commands and the arguments of functions."""
+"""Requests, with arguments that are the options of commands and the arguments of functions."""
 
 from __future__ import annotations
 

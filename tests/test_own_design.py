@@ -1,4 +1,4 @@
-"""A card design that nicety does not know, in an extension module of its own."""
+"""A card design that nicety does not know, in a separate extension module."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("own design")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.CompletedProcess[str]]:
     """The command line of a Python that has imported the extension module; it runs in a folder with a program."""
     folder = tmp_path_factory.mktemp("own")
-    # As the extension module itself is built, so that both have what they have in common compiled once.
+    # Like the extension module itself, so that common parts are compiled once.
     maturin = [Path(sys.executable).parent / "maturin", "build", "--profile", "tree", "--locked", "--quiet"]
     maturin += ["--interpreter", sys.executable]
     manifest = ROOT / "crates/python/tests/own_design/Cargo.toml"
@@ -47,7 +47,7 @@ def test_the_readmes_program_runs_on_it(command: Callable[..., subprocess.Comple
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("two-rings")]
     assert [(rank, rounds) for _, rank, _, rounds, _ in rows] == [("0", "10"), ("1", "10")]
-    # Another card than that of the cluster that the program makes itself.
+    # Another card than that of the cluster in the program itself.
     assert rows[0][4] == rows[1][4]
     assert f"took {rows[0][4]} ns" not in done.stdout
 

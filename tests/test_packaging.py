@@ -18,7 +18,7 @@ from console import ROOT
 
 
 def test_random_tests_are_longer_in_long_runs() -> None:
-    """A number of cases that is fixed does not grow in a long run."""
+    """A fixed number of cases does not grow in a long run."""
     fixed = {
         "*.rs": re.compile(r"(?:with_cases\(|\bcases: )[\d_]+[,)]"),
         "*.py": re.compile(r"@settings\(.*max_examples|max_examples=\d"),
@@ -45,7 +45,7 @@ def test_the_readme_leads_on_from_anywhere() -> None:
 
 
 def test_scripts_of_the_release_suit_every_system_that_it_is_made_on() -> None:
-    """A checkout on Windows would end lines as its bash does not take them, and its Python opens no /dev/fd."""
+    """On Windows, git would end lines in a way that its bash does not accept, and its Python opens no /dev/fd."""
     command = ["git", "check-attr", "eol", ".ci/wheel", "requirements.lock", "handlers/kv.c"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert [line.rpartition(": ")[2] for line in told.splitlines()] == ["lf"] * 3
@@ -67,7 +67,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def crates_of_the_extension() -> list[str]:
-    """The folders of the crates that the extension module is made of."""
+    """The folders of the extension module's crates."""
     found, left = set[str](), ["python"]
     while left:
         crate = left.pop()

@@ -1,4 +1,4 @@
-"""Pictures of use cases and line-rate checks: what panels share, what axes name, and where lines bend."""
+"""Pictures of use cases and line-rate checks: shared parts of panels, labels of axes, and bends of lines."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_budget_bends_where_bytes_take_longer_than_the_gap(tmp_path: Path) -
     report = package.check_line_rate(source, nics=nics, packet_sizes=[64, 512, 4096])
     axes, _ = line_rate_figure(report).axes
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
-    # Both cards have the same link and as many processors: one line is drawn for both.
+    # Both cards have the same link and number of processors: one line is drawn for both.
     assert [line.get_label() for line in lines] == [
         *(f"{nic}: taken, x where it does not keep up" for nic in nics),
         "time between packets, times 4 HPUs",

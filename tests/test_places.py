@@ -1,4 +1,4 @@
-"""Places that packets take in a card until they are done with: of clusters, their memories and the packet buffer."""
+"""Places that packets occupy in a card until they are done: in clusters, their memories and the packet buffer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check(folder: Path, nic: str, text: str, traffic: str, *overrides: str, **mo
     return row
 
 
-# Without PsPIN's limits of commands, which come before these places, and with slots wherever they are free.
+# Without PsPIN's command limits, which apply before these places, and with slots at any free place.
 PLACES_ALONE = (
     "hpu.commands.engine_commands=0",
     "hpu.commands.feedbacks=0",
@@ -59,10 +59,10 @@ PLACES_ALONE = (
 @pytest.mark.parametrize(
     ("key", "overrides", "size", "places", "stay_ns"),
     [
-        # A packet of 100 B is there for a copy, 18 ns; its handler, 27 ns at least; a command, 22 ns; the bus; and the
-        # feedback.
+        # A packet of 100 B is there for a copy, 18 ns; its handler, at least 27 ns; a command, 22 ns. Then for the bus
+        # and the feedback.
         ("in_flight", ["bus.latency=250ns"], 100, 80, 320),
-        # Of 1000 B two lie in the packet buffer, and as many in the memory of each cluster.
+        # Of 1000 B two are in the packet buffer, and two in the memory of each cluster.
         ("buffer", ["hpu.packets.buffer=2KiB"], 1000, 2, 90),
         ("cluster_buffer", ["hpu.packets.cluster_buffer=2KiB", "bus.latency=250ns"], 1000, 8, 345),
     ],
@@ -78,7 +78,7 @@ def test_places_of_clusters_that_are_too_few_limit(
 
     row = at(1.3)
     assert (row["verdict"], row["limiting_part"], row["parts"][0]["name"]) == ("no", part, f"hpu.packets.{key}")
-    # However few packets: the rest of them waits at the end.
+    # For any small number of packets: the rest of them waits at the end.
     assert row["capacity_fraction"] == pytest.approx(1 / 1.3, rel=0.1)
     assert f"times as many {'places in clusters' if part == 'packets in flight' else 'slots'}" in shortfalls([row])[0]
     enough = at(1.3 * row["capacity_fraction"] * 0.97)
@@ -86,7 +86,7 @@ def test_places_of_clusters_that_are_too_few_limit(
 
 
 def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) -> None:
-    # 16 message queues, of which each is taken for some 60 ns, so that 250 Mpps get through.
+    # 16 message queues, each busy for some 60 ns per packet, so that 250 Mpps get through.
     traffic = "udp size=64 rate=500Mpps packets="
     for packets in (1500, 15_000):
         row = check(tmp_path, "pspin", TO_HOST, f"{traffic}{packets}", "hpu.contexts=16")
@@ -100,7 +100,7 @@ def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) 
     assert more["capacity_fraction"] * 500 > 1.3 * most
     fits = check(tmp_path, "pspin", TO_HOST, f"udp size=64 rate={0.95 * most:.0f}Mpps packets=15k", "hpu.contexts=16")
     assert fits["verdict"] != "no"
-    # Where processors are too few, contexts are taken because of that.
+    # If processors are too few, contexts are occupied because of that.
     few = check(tmp_path, "pspin", TO_HOST, f"{traffic}15k", "hpu.cores=8")
     assert few["limiting_part"] in ("handler processors", "packets in flight")
 
@@ -111,5 +111,5 @@ def test_frames_that_wait_for_the_matching_unit_are_in_the_packet_buffer(tmp_pat
     figures = row["traffic"]
     assert (row["limiting_part"], row["buffer_packets_used"]) == ("matching unit", 256)
     assert figures["dropped_by_overload"] == pytest.approx(20_000 * (1 - 1 / 1.8), rel=0.05)
-    # All places are before the matching unit, but for the few with handlers.
+    # All places are before the matching unit, except for the few with handlers.
     assert figures["latency_ns_p50"] == pytest.approx(256 * 30, rel=0.05)

@@ -1,4 +1,4 @@
-"""Pictures: what is on them, and that they are the same each time."""
+"""Pictures: their contents, and that they are the same each time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_line_for_each_card_and_mode(report: Report) -> None:
     lines = [line for line in axes.get_lines() if line.get_label() != "_below"]
     labels = [line.get_label() for line in lines]
     assert labels == [f"spin-{card}, {mode}" for card in ("discrete", "integrated") for mode in ("rdma", "portals4")]
-    # Told apart without colour, by their markers, and by colour and line where modes or cards are compared.
+    # Distinguished without colour, by their markers, and by colour and line if modes or cards are compared.
     assert len({line.get_marker() for line in lines}) == 4
     legend = axes.get_legend()
     assert legend is not None
@@ -105,11 +105,11 @@ def test_lines_on_top_of_each_other_are_all_seen() -> None:
     sizes = [8 << power for power in range(6)]
     report = package.run_benchmark("bandwidth", nics=["spin-discrete"], sizes=sizes, iterations=2)
     for row in report["rows"]:
-        # Three modes alike, and one apart from them but for the largest size.
+        # Three equal modes, and one that differs except for the largest size.
         apart = row["mode"] == "rdma" and row["size_bytes"] < sizes[-1]
         row["bandwidth_bytes_per_s"] = row["size_bytes"] * (1e6 if apart else 2e6)
     (axes,) = report_figure(report).axes
-    # What others lie on is wider, and so are its markers there.
+    # A curve below others is wider, and so are its markers there.
     larger = [line for line in axes.get_lines() if line.get_label() == "_below"]
     ends = [(line.get_color(), line.get_markersize(), list(line.get_xdata())) for line in larger]
     rdma, portals4, store, stream = (line.get_color() for line in axes.get_lines() if line not in larger)
@@ -192,7 +192,7 @@ def test_stages_are_bars_that_add_up() -> None:
         "latency", nics="spin-discrete", modes=["rdma", "portals4"], sizes=[1 << power for power in range(3, 15)]
     )
     figure = stages_figure(report)
-    # Nine sizes at most, the first and the last among them.
+    # At most nine sizes, including the first and the last.
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0] == "8 B (ns)"
     assert titles[-1] == "16 KiB (ns)"

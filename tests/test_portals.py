@@ -1,4 +1,4 @@
-"""Portals calls of host programs: what they do, what they cost, and what they say when they cannot."""
+"""Portals calls of host programs: their effects, their costs, and their errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PT = 1
 
 
 def pair(ask: Callable[..., Coroutine[Any, Any, Any]], answer: Callable[..., Coroutine[Any, Any, Any]]) -> nicety.Run:
-    """Run two programs, each of which begins behind a barrier that `answer` has prepared for."""
+    """Run two programs. Each begins after a barrier that `answer` has prepared for."""
     return nicety.Cluster(2, "spin-discrete").run({0: ask, 1: answer})
 
 
@@ -87,8 +87,8 @@ def test_atomics_fetches_and_swaps() -> None:
         return [(event.kind, event.operator, event.datatype) for event in events]
 
     run = pair(ask, answer)
-    # 1 + 2.5 is the operand, so it is swapped for -1. The product is still with the card when the get is answered from
-    # host memory, or is not: the two are not ordered.
+    # 1 + 2.5 is the operand, so it is swapped for -1. The product may or may not still be with the card when the get is
+    # answered from host memory: the two are not ordered.
     assert run.results[0][:2] == [1.0, 3.5]
     assert run.results[0][2] in (-1.0, 1.0)
     assert run.results[1] == [
@@ -106,7 +106,7 @@ def test_counters_trigger_one_another() -> None:
         await host.portals.ct_inc(first, 2)
         assert await host.portals.ct_wait(third, 9) == 9
         await host.portals.ct_set(first, 0)
-        # It is posted, and not seen yet.
+        # It is posted, and not visible yet.
         assert host.portals.ct_get(first) == 2
         await host.compute(ns=1000)
         assert await host.portals.ct_poll({first: 1}, timeout_ns=1000) is None
@@ -283,7 +283,7 @@ def test_waiting_has_an_end() -> None:
         assert await host.portals.eq_get(eqs[0]) is None
         return polled, host.now_ps - start - polled
 
-    # The time it was given, and then o for a look in vain; a look alone is o.
+    # The given timeout, and then o for a look in vain; a look alone is o.
     assert nicety.Cluster(2, "spin-discrete").run({0: main}).results[0] == (1_065_000, 65_000)
 
 
@@ -350,7 +350,7 @@ def test_a_disabled_entry_refuses_and_an_enabled_one_does_not() -> None:
 
 
 def refused(program: Callable[[nicety.Host], Any]) -> str:
-    """The error with which a call of rank 0 is refused."""
+    """The error of a refused call of rank 0."""
 
     async def main(host: nicety.Host) -> None:
         awaited = program(host)
@@ -359,7 +359,7 @@ def refused(program: Callable[[nicety.Host], Any]) -> str:
 
     with pytest.raises(nicety.Error) as failed:
         nicety.Cluster(2, "spin-discrete").run({0: main})
-    # Only what has a code of the specification, or names what only the card knows, is an error of the run.
+    # Only a failure with a code of the specification, or one that only the card knows, is an error of the run.
     return f"{type(failed.value).__name__}: {failed.value}"
 
 
@@ -554,7 +554,7 @@ def test_atomics_are_over_after_a_sync() -> None:
         md = host.portals.md_bind(data, options=["event_send_disable"])
         for _ in range(20):
             await host.portals.atomic(md, 8, to=0, pt=PT, operator="sum", datatype=np.uint64)
-        # Until the last of them has matched: they are one after the other, and take longer.
+        # Until the last of them has matched: they are consecutive, and take longer.
         await host.compute(ns=600)
         before, start = int(memory.view(np.uint64)[0]), host.now_ps
         await host.portals.atomic_sync()

@@ -1,4 +1,4 @@
-"""Programs in C with Portals 4 as the programs of hosts, beside the same ones in Python."""
+"""Programs in C with Portals 4 as the programs of hosts, compared with the same ones in Python."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(program: Path, *words: str, nic: str = "spin-discrete", options: tuple[s
 
 
 def lines(program: Path, *words: str, nic: str) -> list[list[float]]:
-    """The numbers that the program prints before the report; reading a clock costs nothing that matters."""
+    """The numbers that the program prints before the report; the cost of reading a clock is negligible."""
     status, out, err = run(program, *words, nic=nic, options=("--clock-cost", "1ps"))
     assert status == 0, err
     return [[float(word) for word in line.split()] for line in out.split("#")[0].splitlines()]
@@ -81,7 +81,7 @@ def test_puts_take_as_long_as_in_python(program: Path, nic: str) -> None:
     assert [int(size) for size, _ in measured] == SIZES
     for size, ns in measured:
         model = nicety.Cluster(2, nic).run(pingpong(int(size))).results[0]
-        # The clock that the program reads has whole nanoseconds.
+        # The program's clock has whole nanoseconds.
         assert abs(ns - model) <= 0.11, (size, ns, model)
 
 
@@ -105,7 +105,7 @@ def test_handlers_change_the_memory_of_the_process(program: Path, tmp_path: Path
         portals = host.portals
         counter, memory = portals.ct_alloc(), host.alloc(65536)
         pt = portals.pt_alloc(pt=1)
-        # What the time of arithmetic in software depends on.
+        # The time of arithmetic in software depends on these.
         memory.view("f4")[:3000] = np.arange(3000) % (7 if host.rank else 5)
         if host.rank == 1:
             handlers = portals.attach(nicety.Handlers(source))

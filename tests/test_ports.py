@@ -1,4 +1,4 @@
-"""Traffic of several ports of a card at once: the sum of their rates, figures by port, and what is refused."""
+"""Traffic of several ports of a card at once: the sum of their rates, figures by port, and refusals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check(
     ("rates", "verdict"), [((3, 3), "yes"), ((6, 3), "barely"), ((6, 6), "no"), ((3, 3, 3.5), "barely")]
 )
 def test_a_card_has_to_keep_up_with_the_sum(tmp_path: Path, rates: tuple[float, ...], verdict: str) -> None:
-    """1000 cycles of 0.4 ns on 4 processors: 10 packets a microsecond from all ports together."""
+    """1000 cycles of 0.4 ns on 4 processors: 10 packets per microsecond from all ports together."""
     traffic = [f"udp size=64 rate={1000 * rate:.0f}kpps packets=4k" for rate in rates]
     row, ports = check(write(tmp_path, SLOW), traffic)
     assert row["line_rate_packets_per_s"] == pytest.approx(1e6 * sum(rates), rel=1e-3)
@@ -67,12 +67,12 @@ def test_two_ports_bring_twice_what_one_wire_carries(tmp_path: Path) -> None:
     source = write(tmp_path, FRAMES)
     traffic = ["udp size=1500 packets=2k", "udp size=1500 dport=7 packets=2k"]
     row, ports = check(source, traffic, nic="spin-100g")
-    # 1524 bytes of the wire for each frame, at 100 Gb/s.
+    # 1524 bytes of the wire per frame, at 100 Gb/s.
     wire = 1e9 / (row["packet_wire_bytes"] * 0.08)
     assert row["line_rate_packets_per_s"] == pytest.approx(2 * wire, rel=1e-3)
     assert row["line_rate_fraction"] > 0.99
     assert [port["offered_ns"] for port in ports] == pytest.approx([2e12 / wire, 2e12 / wire], rel=0.01)
-    # What came by port 0 goes back, and fills its way out; nothing leaves by the other one.
+    # Arrivals at port 0 go back, and fill its outgoing link; no frame leaves by the other one.
     assert (ports[0]["passed"], ports[1]["passed"]) == (ports[0]["offered"], 0)
     assert row["loads"]["link"] == pytest.approx(1, rel=0.01)
     # The same two flows by one port take twice as long.
@@ -124,14 +124,14 @@ def test_frames_for_nobody_fill_the_link_by_which_they_came(tmp_path: Path, addr
 @pytest.mark.parametrize("overload", ["lossy", "pfc", "credits"])
 def test_a_port_is_overloaded_whatever_the_others_have_to_do(tmp_path: Path, overload: str) -> None:
     more = {} if overload == "credits" else {overload: True}
-    # 84 bytes of the wire come for each frame, and 124 leave.
+    # 84 bytes of the wire arrive per frame, and 124 leave.
     row, _ = check(
         write(tmp_path, GROWS), ["udp size=60 packets=20k", "udp size=60 rate=1Gbps"], nic="spin-100g", **more
     )
     assert (row["verdict"], row["limiting_part"]) == ("no", "link")
     assert row["loads"]["link"] == pytest.approx(124 / 84, rel=0.01)
     lost = row["traffic"]["dropped_at_link"]
-    # 40 of 124 frames, but for those that their queue holds.
+    # 40 of 124 frames, except for those in their queue.
     assert (0.1 * 20_000 < lost < 20_000 * 40 / 124) if overload == "lossy" else lost == 0
 
 
@@ -141,7 +141,7 @@ def test_frames_that_leave_in_bursts_and_find_no_room_are_no_yes(tmp_path: Path)
     row, ports = check(source, [burst, burst], nic="spin-100g", lossy=True)
     figures = row["traffic"]
     lost = figures["dropped_at_link"]
-    # Two bursts at once go to the port of the first: half of the frames, but for what its queue holds.
+    # Two concurrent bursts go to the port of the first: half of the frames, except for those in its queue.
     assert 3000 < lost < 4000
     assert [port["dropped_at_link"] for port in ports] == [lost, 0]
     assert row["loads"]["link"] < 0.9
@@ -159,14 +159,14 @@ def test_ports_with_other_traffic_fill_their_ways_out_each(tmp_path: Path) -> No
 
 
 def test_all_ports_end_with_the_first_one(tmp_path: Path) -> None:
-    """Also one whose next packet would come long after that."""
+    """Also one with a next packet long after that."""
     source = write(tmp_path, COUNTS)
     capture = tmp_path / "rare.pcap"
     capture.write_bytes(pcap([(0, frame(100, 7)), (90_000, frame(100, 7)), (10**9, frame(100, 7))]))
     row, ports = check(source, [f"capture={capture}", "udp size=64 rate=10Mpps packets=1k"])
     assert [port["offered"] for port in ports] == [2, 1000]
     assert (ports[0]["dropped_by_handler"], ports[1]["passed"]) == (2, 1000)
-    # 100 us, and not the second until the capture's last packet.
+    # 100 us, not the second until the capture's last packet.
     assert row["line_rate_fraction"] > 0.98
     assert row["verdict"] == "yes"
 
@@ -185,7 +185,7 @@ def test_a_full_buffer_holds_up_all_ports(tmp_path: Path, overload: str) -> None
 
 
 def test_a_port_that_waits_does_not_change_the_mix(tmp_path: Path) -> None:
-    """One port at the wire's rate, one at a lower one: together they need the sum of what each needs by itself."""
+    """One port at the wire's rate, one at a lower one: together they need the sum of their separate needs."""
     source = write(tmp_path, BYTES["spin-100g"])
     traffic = ["udp size=60:3,1514:1 packets=6k", "udp size=1500 rate=10Gbps packets=6k"]
     apart = [package.check_line_rate(source, nics="spin-100g", traffic=alone)["rows"][0] for alone in traffic]
@@ -196,7 +196,7 @@ def test_a_port_that_waits_does_not_change_the_mix(tmp_path: Path) -> None:
         row, ports = check(source, traffic, nic="spin-100g", **more)
         assert row["loads"]["hpus"] == pytest.approx(load, rel=0.01), overload
         assert row["capacity_fraction"] == pytest.approx(1 / load, rel=0.03)
-        # 10 Gb/s of 1500 bytes is a packet every 1.2 us, while the other port's packets come.
+        # 10 Gb/s of 1500 bytes is a packet every 1.2 us, during the other port's packets.
         assert ports[0]["offered"] == 6000
         assert ports[1]["offered"] == pytest.approx(ports[0]["offered_ns"] / 1200, abs=1)
 

@@ -1,4 +1,4 @@
-"""Output of handlers and compilers, and names out of files: bounded, and without control characters."""
+"""Output of handlers and compilers, and names from files: bounded, and without control characters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
 }
 """
 
-# Where a function and the names of what it needs are not what C allows.
+# A function and the names that it needs are not valid in C.
 STRANGE = r"""
 void wild(void) __asm__("\033[31mwild\342\200\256");
 void __attribute__((noinline)) wild(void) { *(volatile int *)0x40000000 = 1; }
@@ -83,7 +83,7 @@ def test_lines_of_handlers_are_bounded_and_escaped(tmp_path: Path, capfd: pytest
     assert len(shown) == 1000 + 1
     assert obeyed("\n".join(shown)) == []
     assert shown[0].endswith("HPU 0] 0 \\x1b[31m\\x9b\\u{202e}\N{REPLACEMENT CHARACTER} 8")
-    # A line that looks like another's stands behind its origin, too.
+    # A line that looks like another's has its origin in front, too.
     assert all(line.count("node 1 HPU") == 1 for line in shown[:-1])
     assert shown[-1] == "[node 1] 400 more lines of handlers are not shown; a card shows 1000"
     assert [(node.portals.handler_lines_shown, node.portals.handler_lines_left_out) for node in run.nodes] == [
@@ -167,7 +167,7 @@ def test_a_program_s_output_is_bytes_in_a_file_and_text_on_a_terminal(nicety: Ca
 
 def test_hpu_run_names_its_limit(nicety: Callable, tmp_path: Path) -> None:
     (tmp_path / "loop.c").write_text('int main(void) { for (;;) __asm__ volatile(""); }\n')
-    # A jump that takes long, so that the test does not.
+    # A slow jump, so that the test is quick.
     (tmp_path / "slow.toml").write_text(
         'extends = "spin-discrete"\nname = "slow"\ntitle = "slow"\n'
         '[hpu.cycles]\njump = { value = 10_000, kind = "assumed", source = "of this test" }\n'
@@ -234,7 +234,7 @@ def test_names_of_inputs_are_escaped_in_results(nicety: Callable, tmp_path: Path
 
 
 def test_every_command_prints_through_what_escapes() -> None:
-    """Stdout is written in one place; flags for a shell, which quotes them, and bytes of programs are none of texts."""
+    """Stdout is written in one place. Flags for a shell, which quotes them, and bytes of programs are no texts."""
     cli = Path(nicety.__file__).parent / "cli"
     direct = {path.relative_to(cli).as_posix() for path in cli.rglob("*.py") if "sys.stdout.write(" in path.read_text()}
     assert direct == {"output.py", "tools/cc.py"}

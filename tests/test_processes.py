@@ -1,4 +1,4 @@
-"""Processes on a card with microengines: starting them, what they leave, and what is refused."""
+"""Processes on a card with microengines: their start, their results, and refusals."""
 
 from __future__ import annotations
 
@@ -368,7 +368,7 @@ def test_frames_belong_to_the_process_that_receives_from_their_queue(tmp_path: P
     assert seen.pop(255)[1:] == (0, 0)
     assert seen == {0: (2, 0, 0), 1: (0, 1, 0), 2: (1, 0, 0), 3: (0, 1, 0), 4: (0, 0, 1), 5: (0, 1, 0)}
     assert (port.frames_unclaimed, port.frames_waiting, port.frames_damaged) == (3, 1, 0)
-    # The frame of the program's that is no message between hosts.
+    # The program's only frame that is no message between hosts.
     assert (port.frames_refused, port.envelopes_refused) == (1, 0)
     assert run.nodes[0].channels.port.frames_sent >= 8
 
@@ -423,7 +423,7 @@ def test_a_stack_ends_where_the_next_one_begins(
         broken = host.channels.start(program, name, microengine=0, context=context, args=(argument,))
         with pytest.raises(nicety.HandlerTrap) as trap:
             await broken.finished()
-        # The data below the stacks is as it was.
+        # The data below the stacks are unchanged.
         return str(trap.value), await host.channels.start(program, "look", microengine=0, context=3).finished()
 
     text, shared = alone(main, allow_failures="trap").results[0]

@@ -1,4 +1,4 @@
-"""Host programs at the edges: times, buffers and handlers that cannot be."""
+"""Host programs at the edges: invalid times, buffers and handlers."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def run(
     allowed: Any = (),
     state: bytes = bytes(64),
 ) -> tuple[nicety.Run, bytes, bytes]:
-    """A message to handlers: the run, what the sender has got, and the memory of the message at the receiver."""
+    """Send a message to handlers: the run, the sender's answers, and the memory of the message at the receiver."""
     cluster = nicety.Cluster(2, "pspin", set=overrides, recording="packets", allow_failures=allowed)
     got: dict[str, bytes] = {}
 
@@ -82,7 +82,7 @@ def read_words(contents: bytes, count: int) -> list[int]:
 def test_a_packet_goes_back_with_its_addresses_exchanged() -> None:
     from nicety.build.compiler import library_source
 
-    # A header of six words: the ports are behind it.
+    # A header of six words: the ports are after it.
     packet = bytes([0x64, 0, 64, 0]) + bytes(range(4, 64))
     _, answer, _ = run(nicety.Handlers(library_source("pspin/pingpong.c")), packet * 3, "packet.payload=64B")
     swapped = packet[:12] + packet[16:20] + packet[12:16] + packet[20:24] + packet[26:28] + packet[24:26] + packet[28:]
@@ -180,7 +180,7 @@ def test_commands_take_what_the_rtl_takes(tmp_path: Path) -> None:
     """
     _, _, memory = run(program(tmp_path, body), bytes(1024))
     found = read_words(memory, 5)
-    # What the RTL takes from the issue to the completion; the instructions before and behind take some more.
+    # The RTL's time from the issue to the completion; the instructions before and after take some more.
     for took, rtl in zip(found, (22, 21, 36, 37, 21), strict=True):
         assert rtl <= took <= rtl + 16, found
     issue = [took - rtl for took, rtl in zip(found, (22, 21, 36, 37, 21), strict=True)]
@@ -403,7 +403,7 @@ def test_bench_handlers_says_whether_they_keep_up(nicety: Callable) -> None:
     result = nicety("bench", "handlers", str(library_source("pspin/sum.c")), "--nic", "pspin", *sizes, "--json")
     assert (result.status, result.stderr) == (0, "")
     small, large = result.json()["rows"]
-    # 80 cycles, and the runtime's 4; 1520 cycles at least.
+    # 80 cycles, and the runtime's 4; at least 1520 cycles.
     assert 84 <= small["cycles_mean"] <= 100
     assert large["cycles_mean"] >= 1524
     assert large["verdict"] == "no"
@@ -417,7 +417,7 @@ def test_the_study_has_what_the_rtl_has() -> None:
     claims = {claim["id"]: claim for claim in report["claims"]}
     went_in = [claim for claim in claims.values() if claim["kind"] != "predicted"]
     assert all(claim["met"] for claim in went_in), [claim["id"] for claim in went_in if not claim["met"]]
-    # docs/studies/pspin.md says why.
+    # docs/studies/pspin.md has the reason.
     assert {claim["id"] for claim in claims.values() if claim["met"] is False} == {
         "pingpong-1024-cycles-min",
         "pingpong-1024-cycles-avg",
@@ -425,7 +425,7 @@ def test_the_study_has_what_the_rtl_has() -> None:
 
 
 def test_what_handler_h_of_pspin_brings_is_there(tmp_path: Path) -> None:
-    """As PsPIN's examples use it; a pointer given as an address is a warning there."""
+    """As in PsPIN's examples; a pointer passed as an address is a warning there."""
     source = tmp_path / "mine.c"
     source.write_text("""#include <handler.h>
 #include <packets.h>

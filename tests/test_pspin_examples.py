@@ -1,4 +1,4 @@
-"""Handlers as PsPIN's and FPsPIN's own: includes, tail handlers, FPsPIN's interface, and the examples of both."""
+"""Handlers like PsPIN's and FPsPIN's own: includes, tail handlers, FPsPIN's interface, and the examples of both."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __handler__ void f(handler_args_t *args) {
 def test_any_header_may_come_first(
     tmp_path: Path, interface: Any, header: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """And <stdio.h> before or behind it, and none of them twice."""
+    """And <stdio.h> before or after it, and none of them twice."""
     others = PSPINS if interface == "pspin" else FPSPINS
     for before, behind in (("#include <stdio.h>\n", ""), ("", "#include <stdio.h>\n#include <string.h>\n")):
         rest = "".join(f"#include <{name}>\n" for name in reversed(others))
@@ -117,7 +117,7 @@ __handler__ void tail(handler_args_t *args) {
 @pytest.mark.parametrize("names", ["NULL, NULL, tail", "head, NULL, tail", "NULL, packet, tail", "head, packet, tail"])
 @pytest.mark.parametrize("last_bytes", [12, 40, 64])
 def test_the_tail_handler_has_the_last_packet(tmp_path: Path, names: str, last_bytes: int) -> None:
-    """The packet as it is in L2: what handlers change in their copies in L1 is not in it."""
+    """The packet in L2: changes of handlers in their copies in L1 are not in it."""
     packets = [struct.pack("<3I", number, 10 + number, 20 + number) + bytes(52) for number in range(4)]
     contents = b"".join(packets)[: 3 * 64 + last_bytes]
     _, _, memory = run(program(tmp_path, TAIL, names=names), contents, "packet.payload=64B")
@@ -177,7 +177,7 @@ def test_last_packets_give_their_slots_back(tmp_path: Path) -> None:
         md = portals.md_bind(message, options=["event_send_disable"])
         await host.barrier()
         for number in range(40):
-            # The first packet fails in every other message, behind or before the last one.
+            # The first packet fails in every other message, after or before the last one.
             message.array[:4] = [number % 2, 0, 0, 0]
             await portals.put(md, 128, to=1, pt=1, match_bits=5)
             await host.compute(ns=300)
@@ -270,12 +270,12 @@ def test_what_fpspin_does_not_take(tmp_path: Path) -> None:
         check()
 
 
-# Options of examples, by program; of `icmp_ping` and `udp_ping` those of their runs without a host.
+# Options of examples, by program; for `icmp_ping` and `udp_ping` those of their runs without a host.
 DEFINES = {"slp_l1": ["VECTOR_LEN=4", "DTYPE=int32_t"], "icmp_ping": ["DO_HOST=0"], "udp_ping": ["DO_HOST=0"]}
-# Where an example stops, and why it does.
+# The place at which an example stops, and the reason.
 NULL_HANDLE = "outside its memory (a null pointer?), in spin_write_to_host, called in"
 STOPS = {
-    # Tail handlers that pass false in place of a handle.
+    # Tail handlers that pass false instead of a handle.
     "aggregate_global": NULL_HANDLE,
     "aggregate_and_reduce": NULL_HANDLE,
     "histogram_l1": NULL_HANDLE,
@@ -289,7 +289,7 @@ BYTES = 512
 
 
 def message(name: str, interface: str) -> bytes:
-    """Eight packets as the driver of an example makes them, with headers as its handlers read them."""
+    """Eight packets as in the driver of an example, with headers in the form that its handlers read."""
     made = []
     for number in range(8):
         header = bytes([0x54 if interface == "pspin" else 0x45, 0]) + struct.pack("<H", BYTES) + bytes(24)
@@ -297,10 +297,10 @@ def message(name: str, interface: str) -> bytes:
         if name == "ooorb_handlers":
             header = struct.pack("<3I", 0, 10 * number, 10 * number + 9) + bytes(16)
         if name == "slp_l1":
-            # To predict from 5 vectors of 4 words.
+            # For a prediction from 5 vectors of 4 words.
             values[:2] = [2, 5]
         if name in ("slmp", "icmp_ping", "udp_ping"):
-            # A frame: its ports, and what SLMP has behind them.
+            # A frame: its ports, and SLMP's fields after them.
             flags = 0x4000 if number == 0 else 0x8000 if number == 7 else 0
             header = bytes(12) + struct.pack(">HBBH", 0x0800, 0x45, 0, BYTES - 14) + bytes(16)
             header += struct.pack(">HHHH", 1, 2, BYTES - 34, 0) + struct.pack(">HII", flags, 1, number * (BYTES - 52))

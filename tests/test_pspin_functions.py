@@ -1,4 +1,4 @@
-"""Handlers written for PsPIN: one for each function of its headers, one with registers alone, and where packets lie."""
+"""Handlers written for PsPIN: one per function of its headers, one with registers alone, and the places of packets."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ HEADER = b"".join(
 )
 PACKET = HEADER + bytes(range(100, 136))
 
-# What a handler does, with `out` for its results in words, `packet`, `host` and `command`; and the results. Host memory
-# begins with the bytes 0 to 7.
+# The body of a handler, with `out` for its results in words, `packet`, `host` and `command`; and the results. Host
+# memory begins with the bytes 0 to 7.
 FUNCTIONS: dict[str, tuple[str, list[int]]] = {
     "spin_send_packet": ("out[0] = spin_send_packet(packet, 64, &command); out[1] = command < 4;", [0, 1]),
     "spin_rdma_put": ("out[0] = spin_rdma_put(0, packet, 64, &command);", [0]),
@@ -277,7 +277,7 @@ __handler__ void f(handler_args_t *args) {
 
 
 def test_a_pause_takes_its_cycles(tmp_path: Path) -> None:
-    """A turn of the loop takes 4 cycles: 1 for the sum and 3 for the branch that is taken; the last branch takes 1."""
+    """A round of the loop takes 4 cycles: 1 for the sum and 3 for the taken branch; the last branch takes 1."""
     text = "".join(
         f'__asm__ volatile("csrr %0, cycle" : "=r"(from)); rt_time_wait_cycles({cycles});'
         f'__asm__ volatile("csrr %0, cycle" : "=r"(to)); out[{at}] = to - from;'
@@ -286,7 +286,7 @@ def test_a_pause_takes_its_cycles(tmp_path: Path) -> None:
     loop = f"uint32_t from, to; for (volatile int round = 0; round < 3; round++) {{ {text} }}"
     _, _, memory = run(program(tmp_path, BODY % loop), PACKET)
     took = read_words(memory[1024:], 3)
-    # 8 and 25 turns but for 2 cycles, 3 instructions before them, and those of the measurement.
+    # 8 and 25 rounds less 2 cycles, 3 instructions before them, and those of the measurement.
     assert 8 * 4 - 2 + 3 <= took[0] <= 8 * 4 - 2 + 3 + 5
     assert took[1] <= 8
     assert 25 * 4 - 2 + 3 <= took[2] <= 25 * 4 - 2 + 3 + 5
@@ -307,7 +307,7 @@ def test_printf_prints(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
 
 
 def test_registers_at_the_documented_addresses(tmp_path: Path) -> None:
-    """A handler that uses no header of commands: numbers are those of PsPIN's hardware interface."""
+    """A handler without a header for commands: numbers are those of PsPIN's hardware interface."""
     source = tmp_path / "registers.c"
     source.write_text("""
 #include <stdint.h>
@@ -358,7 +358,7 @@ __handler__ void f(handler_args_t *args) {
 """
 
 
-# Long enough for all handlers to have ended when the receiver looks at its memory.
+# Long enough for all handlers to end before the receiver looks at its memory.
 LATER = "barrier.latency=1ms"
 
 
@@ -367,12 +367,12 @@ def packets(count: int, size: int) -> bytes:
 
 
 def test_packets_lie_in_slots(tmp_path: Path) -> None:
-    """Of 100 bytes each, so in two slots of 64 bytes: the 20 of a cluster one behind the other, and so in L2."""
+    """Of 100 bytes each, so in two slots of 64 bytes: the 20 of a cluster one after the other, and likewise in L2."""
     _, _, memory = run(program(tmp_path, SLOTS), packets(24, 100), "packet.payload=100B")
     found = [read_words(memory[16 * number :], 4) for number in range(24)]
     assert [row[0] for row in found[:20]] == [0x10004000 + 128 * number for number in range(20)]
     assert [row[1] for row in found] == [0x1C400000 + 128 * number for number in range(24)]
-    # Those that the first cluster has no room for are in the memory of the others.
+    # Those without room in the first cluster are in the memory of the others.
     assert [row[2] for row in found[:20]] == [0] * 20
     for pkt_mem, _, cluster, last in found:
         assert 0x10004000 + (cluster << 22) <= pkt_mem < 0x10014000 + (cluster << 22)
@@ -381,13 +381,13 @@ def test_packets_lie_in_slots(tmp_path: Path) -> None:
 
 
 def test_a_slot_is_used_again(tmp_path: Path) -> None:
-    """Packets that come one by one lie where the first one was."""
+    """Packets that arrive one by one are at the place of the first one."""
     _, _, memory = run(program(tmp_path, SLOTS), packets(5, 100), "packet.payload=100B", "link.gap=100000ps/B", LATER)
     assert [read_words(memory[16 * number :], 2) for number in range(5)] == [[0x10004000, 0x1C400000]] * 5
 
 
 def test_a_full_buffer_holds_packets_back(tmp_path: Path) -> None:
-    """Where a cluster has room for one packet, its handlers run one at a time; and where L2 has, all of them do."""
+    """If a cluster has room for one packet, its handlers run one at a time; if L2 has, all of them do."""
 
     def most(*overrides: str) -> tuple[int, set[int]]:
         found, _, memory = run(program(tmp_path, SLOTS), packets(12, 100), "packet.payload=100B", LATER, *overrides)

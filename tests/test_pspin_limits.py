@@ -1,4 +1,4 @@
-"""Limits of PsPIN's commands under load, on the card `pspin`: what they make of runs, by cycle."""
+"""Limits of PsPIN's commands under load, on the card `pspin`: their effect on runs, by cycle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def program(folder: Path, body: str) -> nicety.Handlers:
 def run(
     handlers: nicety.Handlers, packets: int, size: int, *overrides: str, memory: int = 1 << 16
 ) -> tuple[list[int], nicety.Run, bytes]:
-    """Packets of `size` bytes, a beat a cycle: the cycles of their feedbacks, the run, and the sender's answers."""
+    """Packets of `size` bytes, a beat per cycle: the cycles of their feedbacks, the run, and the sender's answers."""
     cluster = nicety.Cluster(2, "pspin", set=[f"packet.payload={size}B", *overrides], recording="packets")
     length = packets * size
     memory = max(memory, length)
@@ -98,14 +98,14 @@ def test_a_command_waits_for_the_feedback_of_the_last_handler(tmp_path: Path, co
         return [after - before for before, after in pairwise(settled[3:])]
 
     assert set(gaps()) == {cycles}
-    # Otherwise handlers follow one another as fast as the core runs them.
+    # Otherwise handlers follow one another at the speed of the core.
     assert max(gaps("hpu.commands.feedbacks=0")) < cycles
 
 
 @pytest.mark.parametrize(
     ("commands", "size", "overrides", "cycles"),
     [
-        # 7 places of an engine, each for 3 cycles fewer than a command takes: 21 to the host, 22 from it.
+        # 7 places of an engine, each occupied for 3 cycles fewer than a command's duration: 21 to the host, 22 from it.
         ("spin_dma_to_host(host, packet, 64, 0, &c);", 64, (), 18),
         ("spin_dma_from_host(host, packet, 64, 0, &c);", 64, (), 19),
         ("spin_write_to_host(host, 5, &c);", 64, (), 18),
@@ -132,12 +132,12 @@ def test_seven_packets_take_what_their_limit_says(
     settled, *_ = run(program(tmp_path, handler(commands)), packets, size, *overrides)
     groups = (packets - 20) // 7
     took = settled[-1] - settled[-1 - 7 * groups]
-    # At most by as much as a group of 7 may have moved at either end.
+    # The maximum difference is a group of 7 at either end.
     assert groups * cycles - cycles <= took <= 1.1 * groups * cycles, took / groups
 
 
 def test_one_feedback_leaves_in_a_cycle(tmp_path: Path) -> None:
-    # 32 handlers end together, or nearly: a loop of some cycles until the same time.
+    # 32 handlers end nearly together: a loop of some cycles until the same time.
     body = """
     __handler__ void f(handler_args_t *args) {
         uint32_t now;
@@ -167,14 +167,15 @@ def test_two_bursts_are_in_flight_from_the_host(tmp_path: Path) -> None:
     far = "bus.latency=1 us"
     two, *_ = run(program(tmp_path, body), 1, 2048, *ONE_CORE, far)
     many, *_ = run(program(tmp_path, body), 1, 2048, *ONE_CORE, far, "hpu.interconnect.host_bursts=8")
-    # 8 bursts of 64 beats, each 2000 cycles there and back. Two at a time: the third is asked for when the first is
-    # there, and so on in turn.
+    # 8 bursts of 64 beats, each 2000 cycles there and back. Two at a time: the third is requested when the first has
+    # arrived, and so on in turn.
     assert two[0] - many[0] == 3 * 2064 - 6 * 64
 
 
 @pytest.mark.parametrize(("port", "cycles"), [("8B", [26, 27, 28, 29]), ("0B", [26, 26, 26, 26])])
 def test_cold_starts_in_four_clusters_wait_for_program_memory(tmp_path: Path, port: str, cycles: list[int]) -> None:
-    """A line of 16 B has the port for two cycles. Clusters ask a cycle apart, so that each waits a cycle more."""
+    """A line of 16 B occupies the port for two cycles. Clusters request a cycle apart, so that each waits a cycle
+    more."""
     handlers = program(tmp_path, "__handler__ void f(handler_args_t *args) { (void)args; }")
     changes = ["packet.payload=64B", "link.gap=1ps/B", "host.post=0 ns", f"memory.instructions.port={port}"]
     cluster = nicety.Cluster(2, "pspin", set=changes, recording="packets")

@@ -1,4 +1,4 @@
-"""Quantities in Python are what the spec reader makes of the same texts."""
+"""Quantities in Python have the same values as in the spec reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMES = {"ps": 1, "ns": 1000, "us": 10**6, "\u00b5s": 10**6, "\u03bcs": 10**6, "
 
 
 def spellings(units: dict[str, int], least: int) -> st.SearchStrategy[tuple[str, int]]:
-    """A quantity as a user may write it, and its value in the least unit."""
+    """A quantity in the user's notation, and its value in the smallest unit."""
 
     def written(thousandths: int, unit: str, gap: str, *, fraction: bool) -> tuple[str, int]:
         whole, rest = divmod(thousandths, 1000)
@@ -40,7 +40,7 @@ def spellings(units: dict[str, int], least: int) -> st.SearchStrategy[tuple[str,
 
 
 def spec_hash(override: str) -> str:
-    """The reader's result for a value: equal where the value is."""
+    """The reader's result for a value: equal if the value is equal."""
     found: str = json.loads(_native.spec_show("spin-discrete", [override]))["hash"]
     return found
 

@@ -84,7 +84,7 @@ def test_memory_of_graphics_processors_at_either_end() -> None:
         return took
 
     host_host, host_gpu, gpu_host, gpu_gpu = run(main).results[1]
-    # Reading a graphics processor's memory is slower than reading the host's.
+    # Reads of a graphics processor's memory are slower than those of the host's.
     assert host_host < gpu_host
     assert host_gpu < gpu_gpu
 
@@ -344,7 +344,7 @@ def test_a_streaming_buffer_is_posted_once_until_it_is_used() -> None:
             with pytest.raises(nicety.RunError, match="overlap"):
                 await rdma.post_streaming(again)
         assert rdma.streaming == 3
-        # What has been used may be posted again.
+        # A used buffer may be posted again.
         await rdma.wait(await rdma.send(room[:8], to=host.rank))
         assert (await rdma.received()).address == room.address + 64
         await rdma.post_streaming(room[64:128])
@@ -356,13 +356,13 @@ def test_a_streaming_buffer_is_posted_once_until_it_is_used() -> None:
 
 
 SIZES = [100_000, 8, 0, 5000, 64, 30_000, 1, 4096, 0, 70_000, 8]
-"""Of puts and sends, these by number, and the memory that each has."""
+"""Sizes of puts and sends, alternating by number, and the memory of each."""
 SENDS = (3, 6)
 ROOM = 1 << 17
 
 
 async def post_all(host: nicety.Host, target: nicety.Buffer, out: list[nicety.Buffer]) -> list[str]:
-    """Posts them to rank 1, each with a get behind it: the kinds of the events."""
+    """Post them to rank 1, each followed by a get; return the kinds of the events."""
     rdma, got = host.rdma, host.alloc(8)
     await rdma.register(got)
     await host.barrier()
@@ -377,7 +377,7 @@ async def post_all(host: nicety.Host, target: nicety.Buffer, out: list[nicety.Bu
 
 
 async def take_all(host: nicety.Host, target: nicety.Buffer) -> None:
-    """Takes the events, and looks at the bytes of all earlier messages at each."""
+    """Take the events, and check the bytes of all earlier messages at each."""
     rdma, streaming = host.rdma, host.alloc(2 * ROOM)
     await rdma.register(streaming)
     for half in (streaming[:ROOM], streaming[ROOM:]):

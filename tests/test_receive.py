@@ -1,4 +1,4 @@
-"""Receives that are there before their messages."""
+"""Receives that are posted before their messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nicety import _native
 
 
 def program(page: str, title: str) -> str:
-    """A program that a page shows."""
+    """A program from a page."""
     if page == "README.md":
         return (ROOT / page).read_text().split("## A first program", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
     return next(block.text for block in blocks((ROOT / page).read_text()) if block.title == title)
@@ -30,8 +30,8 @@ def test_a_posted_receive_takes_the_time_of_a_receive() -> None:
         posted = host.now_ns
         return posted, await pending, host.now_ns
 
-    # Posting is o; the message comes as for a recv: post 65, bus 250, link 0.160 + 33.4, match 30, deposit 0.125 + 250,
-    # notice 65.
+    # Posting is o; the message arrives as for a recv: post 65, bus 250, link 0.160 + 33.4, match 30, deposit 0.125 +
+    # 250, notice 65.
     run = nicety.Cluster(2, "spin-discrete").run({0: ping, 1: pong})
     assert run.results[1] == (65, nicety.Received(source=0, tag=5, length_bytes=8), 693.685)
 
@@ -53,8 +53,8 @@ def test_messages_of_one_tag_come_in_the_order_in_which_they_are_sent(nic: str, 
         async def other() -> None:
             await host.post_recv(host.alloc(4), source=1, tag=6)
 
-        # All at once: some have to be copied or registered first, for as long as they are, and there are more than
-        # CPUs, which another call or noise leaves free at other times.
+        # All at once: some must be copied or registered first, for different times, and there are more than CPUs.
+        # Another call or noise leaves CPUs free at other times.
         sends = [send(buffer) for buffer in buffers]
         await host.gather(*sends[:-1], other(), sends[-1])
 
@@ -109,7 +109,7 @@ def test_a_program_may_wait_for_its_receives_in_any_order() -> None:
 
     async def receiver(host: nicety.Host) -> list[tuple[int, int]]:
         buffers = [host.alloc(8) for _ in range(3)]
-        # Of the same tag, in the order in which they were posted.
+        # With the same tag, in order of their post.
         one, two, three = [await host.post_recv(b, tag=t) for b, t in zip(buffers, (2, 2, 1), strict=True)]
         await host.barrier()
         tags = [(await pending).tag for pending in (three, two, one)]
@@ -200,7 +200,7 @@ def test_a_message_may_be_too_long_for_a_posted_receive() -> None:
         nicety.Cluster(2, "spin-discrete").run({0: sender, 1: receiver})
 
 
-# With each of these, programs used to deadlock: a message came before its receive.
+# With each of these, programs used to deadlock: a message preceded its receive.
 TROUBLES: tuple[dict[str, Any], ...] = (
     {"set": {"transport.reliable": "true"}, "faults": "loss=0.1"},
     {"noise": "20us,5us"},

@@ -49,7 +49,7 @@ def ping_pong(recording: str = "messages", **arguments: Any) -> nicety.Run:
         await host.compute(ns=1000)
         await host.send(buffer, to=0, tag=2)
 
-    # Nothing is acknowledged, so that there are two messages.
+    # Nothing is acknowledged, so there are two messages.
     card = {"set": ["messages.eager=8 KiB"], **arguments}
     return nicety.Cluster(2, "spin-discrete", recording=recording, **card).run({0: ping, 1: pong})
 

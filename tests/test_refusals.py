@@ -50,7 +50,7 @@ def test_a_line_rate_check_tells_of_refusals(nicety: Callable, tmp_path: Path) -
     rows = nicety(*command, "--json").json()["rows"]
     assert rows == failed.json()["rows"]
     for row in rows:
-        # The check gives its entry a counter, so that CTInc is fine.
+        # The check gives its entry a counter, so CTInc is valid.
         (put,) = row["refused_commands"]
         assert put == {
             "command": "PtlHandlerPutFromDevice",
@@ -58,7 +58,7 @@ def test_a_line_rate_check_tells_of_refusals(nicety: Callable, tmp_path: Path) -
             "place": "swallow.c:3",
             "times": put["times"],
         }
-        # The whole run: the messages before and after those measured too.
+        # The whole run, including the messages before and after the measured ones.
         assert put["times"] >= row["packets"]
         assert put["times"] % row["message_packets"] == 0
     result = nicety(*command, "--csv", "rows.csv")

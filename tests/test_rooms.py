@@ -1,5 +1,6 @@
-"""Rooms import earlier ones only: those of the Python package in the order that ARCHITECTURE.md gives, and those of the
-cards in the order at the top of their `mod.rs`."""
+"""Rooms import only earlier ones. Rooms of the Python package have the order of ARCHITECTURE.md, those of the cards the
+order at the top of their `mod.rs`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python/nicety"
 MOST = 14
-"""Most files and folders that a room shows."""
+"""Maximum number of files and folders that a room shows."""
 
 
 def rooms() -> dict[str, list[str]]:
@@ -28,7 +29,7 @@ ORDER = rooms()
 
 
 def place(module: str) -> tuple[int, ...]:
-    """Where a module stands in the order: before everything whose place is greater; a package after what is in it."""
+    """The place of a module in the order: before everything with a greater place; a package is after its contents."""
     parts = module.split(".")
     places = [ORDER[".".join(parts[:at])].index(parts[at]) for at in range(1, len(parts))]
     return (*places, len(ORDER[module])) if module in ORDER else tuple(places)
@@ -44,7 +45,7 @@ MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))} | {
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """The modules of the package that a module imports, wherever in it, type checkers' imports included."""
+    """The modules of the package that a module imports anywhere, type checkers' imports included."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "nicety":
             for name in node.names:
@@ -55,7 +56,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def against(module: str, source: str) -> list[str]:
-    """The imports of a module that run against the order."""
+    """The imports of a module that violate the order."""
     found = dict.fromkeys(imported(ast.parse(source)))
     return [f"{module} imports {other}" for other in found if other == "nicety" or place(other) >= place(module)]
 
@@ -72,7 +73,7 @@ def test_the_order_names_every_room_and_file() -> None:
 
 
 def test_imports_run_from_later_rooms_to_earlier_ones() -> None:
-    # The package itself is its face: it loads each public name from where it is.
+    # The package itself is its face: it loads each public name from its module.
     wrong = [
         each for module, path in MODULES.items() if module != "nicety" for each in against(module, path.read_text())
     ]
@@ -113,7 +114,7 @@ def card_order(room: Path) -> list[str]:
 
 
 def card_rooms(card: str) -> list[Path]:
-    """The card and those rooms within it that show their files in a table."""
+    """The card and its rooms with a table of their files."""
     return [path.parent for path in sorted((CARDS / card).rglob("mod.rs")) if card_order(path.parent)]
 
 
@@ -133,7 +134,9 @@ def branches(tree: str) -> list[str]:
 
 
 def at_home(card: str, path: str) -> tuple[str, ...]:
-    """The module of a card that has what a path names, through re-exports; a room for what its `mod.rs` itself has."""
+    """The module of a card that defines the target of a path, through re-exports; a room for definitions in its
+    `mod.rs`.
+    """
     names, found = path.split("::"), list[str]()
     while names:
         room = CARDS.joinpath(card, *found)
@@ -151,7 +154,7 @@ def at_home(card: str, path: str) -> tuple[str, ...]:
 
 
 def card_against(card: str, path: Path, source: str) -> list[str]:
-    """The imports of a file of a card that run against the order, through re-exports."""
+    """The imports of a file of a card that violate the order, through re-exports."""
     here = path.relative_to(CARDS / card).with_suffix("").parts
     here = here[:-1] if here[-1] == "mod" else here
     code = re.sub(r"//.*", "", source)

@@ -1,4 +1,4 @@
-"""`nicety run`: what a file's programs report, and what is said where they go wrong."""
+"""`nicety run`: the reports of a file's programs, and their error messages."""
 
 from __future__ import annotations
 

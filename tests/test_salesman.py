@@ -1,4 +1,4 @@
-"""Tours: the card's are those of this machine, a run can be gone on with, and what is refused."""
+"""Tours: the card's are those of this machine, a run can be continued, and refusals."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_distances_and_climbers_change_time_and_no_tour(write: Callable[..., Pat
     assert len({(run["length"], run["climb"], tuple(run["tour"])) for run in runs}) == 1
     one, eight, root, _ = (run["card_time_ns"] for run in runs)
     assert eight < one / 4
-    # A root takes hundreds of cycles, and a look into the table 37.
+    # A root takes hundreds of cycles, and a table lookup 37.
     assert root > 2 * eight
 
 
@@ -225,7 +225,7 @@ def test_files_of_others_are_refused(nicety: Callable[..., Any], write: Callable
 
 
 def test_a_damaged_file_is_refused(write: Callable[..., Path], tmp_path: Path) -> None:
-    """A figure, a tour of other cities, a byte anywhere: its checksum tells."""
+    """A changed digit, a tour of other cities, a byte anywhere: its checksum detects it."""
     path, state = write(some(10)), tmp_path / "state.json"
     options: dict[str, Any] = {"restarts": 4, "climbers": 2, "job": 2, "resume": state}
     right = package.solve_tsp(path, **options)

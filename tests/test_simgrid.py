@@ -1,4 +1,4 @@
-"""The comparison with SimGrid: where there is none, where there is one, and how it is compiled."""
+"""The comparison with SimGrid: without it, with it, and its compilation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NONE = (
     "on Debian and Ubuntu: apt install g++ libsimgrid-dev\n"
 )
 QUICK = ["--sizes=8,64Ki", "--rounds=4", "--hosts=3", "--tries=1"]
-# A compiler that finds everything, and makes a program that needs a microsecond for each message of a ping-pong.
+# A compiler that finds everything, and makes a program that needs a microsecond per message of a ping-pong.
 COMPILER = """#!/bin/bash
 echo "$@" >> "$0.log"
 [[ " $* " == *" -E "* ]] && exit
@@ -62,7 +62,7 @@ def test_what_simgrid_takes_stands_beside_the_same_schedules(tmp_path: Path) -> 
         ["alltoall", "3", "4096"],
     ]
     assert [row[3] for row in rows] == ["1.000", "1.000", "8.000"], "of 8 messages, or of one all-to-all"
-    # Two overheads, the latency, and 20 ps for each byte but the first.
+    # Two overheads, the latency, and 20 ps per byte except the first.
     assert [row[4] for row in rows[:2]] == ["0.694", "2.005"]
     assert [row[6] for row in rows] == ["250.000", "250.000", "333.333"]
     assert all(float(cell) > 0 for row in rows for cell in row[3:])
@@ -78,7 +78,7 @@ def test_a_program_that_cannot_be_compiled_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_a_message_alone_takes_on_simgrid_what_it_takes_on_loggops() -> None:
-    """Where this machine has SimGrid; where not, the script has to say so of its own compiler."""
+    """If this machine has SimGrid; if not, the script must report that with its own compiler."""
     run = compared()
     assert run.returncode == 0, run.stderr
     rows = table(run.stdout)
@@ -86,5 +86,5 @@ def test_a_message_alone_takes_on_simgrid_what_it_takes_on_loggops() -> None:
         assert run.stdout == NONE
         return
     assert [row[3] for row in rows[:2]] == [row[4] for row in rows[:2]] == ["0.694", "2.005"]
-    # LogGOPS has the receiver's CPU taken for the bytes, too.
+    # LogGOPS occupies the receiver's CPU for the bytes, too.
     assert 0.7 < float(rows[2][3]) < float(rows[2][4])

@@ -14,7 +14,7 @@ NIC = "niagara2-niu"
 
 
 def alone(program: Callable[[nicety.Host], Awaitable[object]]) -> object:
-    """The result of a program of rank 0, beside a host that does nothing."""
+    """The result of a program of rank 0, beside an idle host."""
     return nicety.Cluster(2, NIC).run({0: program}).results[0]
 
 
@@ -315,7 +315,7 @@ def test_port_0_is_a_free_one() -> None:
         own = listener.address
         if host.rank == 0:
             client = host.socket.stream()
-            # Of all ports that are taken there, none is this one.
+            # None of the ports in use there is this one.
             return ports, own, await number_of(client.connect(1, 2))
         return ports, own, ""
 

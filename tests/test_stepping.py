@@ -1,4 +1,4 @@
-"""How programs are stepped: in the caller's thread, where Ctrl-C, other threads, runs inside runs and errors work."""
+"""The stepping of programs in the caller's thread, where Ctrl-C, other threads, runs inside runs and errors work."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_ctrl_c_ends_a_long_stretch_of_simulation_and_other_threads_go_on(tmp_pa
         ctrl_c = CtrlC()
         with ctrl_c.ends_this():
             run_for_long(tmp_path, ctrl_c.start)
-        # It takes an hour otherwise; less than a quarter of a second on a machine that has nothing else to do.
+        # It takes an hour otherwise, and less than a quarter of a second on an idle machine.
         assert time.monotonic() - ctrl_c.pressed < 10
     finally:
         over.set()
@@ -297,7 +297,7 @@ def test_objects_may_be_dropped_in_another_thread(monkeypatch: pytest.MonkeyPatc
 
 
 class Own:
-    """An awaitable of a program's own, around a call or something else."""
+    """An awaitable of a program, around a call or something else."""
 
     def __init__(self, what: Any) -> None:
         self.what = what
@@ -494,7 +494,7 @@ def test_a_call_is_awaited_once() -> None:
 
 
 def main_line(function: Any, begins: str) -> int:
-    """The number of the line of a function that begins so."""
+    """The number of the line of a function with this beginning."""
     lines = Path(__file__).read_text().splitlines()
     first: int = function.__code__.co_firstlineno
     return next(number for number in range(first, first + 20) if lines[number - 1].strip().startswith(begins))
@@ -579,7 +579,7 @@ def test_a_cluster_runs_in_any_thread_and_more_than_once() -> None:
         runs.append(cluster.run(exchange))
 
     clusters = [nicety.Cluster(2, "spin-discrete") for _ in range(2)]
-    # Built in this thread, of which the first one's cluster is no longer at hand.
+    # Built in this thread, which no longer has the first one's cluster.
     run(clusters[0])
     for cluster in clusters:
         run(cluster)

@@ -1,4 +1,5 @@
-"""RAID-5 storage: what its steps take, that nothing is lost where handlers meet, and that a wrong byte is found."""
+"""RAID-5 storage: the time of its steps, that nothing is lost with concurrent handlers, and that a wrong byte is
+found."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_a_read_is_two_messages() -> None:
 def test_a_write_is_four_messages() -> None:
     found = figures(Storage(sizes=[8], operations=["write"], requests=1))
     there, host = 65 + 250 + 0.16 + WAY + 30 + 0.125 + 250 + 65, 65 + 250 + WAY + 30 + 250 + 65
-    # Each CPU that XORs waits for two lines or so, and the parity server's gets the second message.
+    # Each CPU that XORs waits for about two lines, and the parity server's gets the second message.
     xor = found["host", "write", 8] - 2 * there - 2 * host
     assert 2 * 51 < xor < 2 * 60
     assert found["spin", "write", 8] < found["host", "write", 8]
@@ -77,7 +78,7 @@ def test_more_processors_write_faster() -> None:
 def test_nothing_is_lost(
     size: int, servers: int, requests: int, payload: int, cores: int, mode: str, operation: str, seed: int
 ) -> None:
-    """Blocks that overlap, at all servers at once: contents, parity, and a rebuilt server's bytes are right."""
+    """Overlapping blocks at all servers at once: contents, parity, and a rebuilt server's bytes are right."""
     size = min(size, 40 * payload)
     case = Storage(sizes=[size], operations=[operation], servers=servers, requests=requests)
     changes = [f"packet.payload={payload} B", f"hpu.cores={cores}"]

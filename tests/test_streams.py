@@ -1,4 +1,4 @@
-"""Streams as a shell may leave them: closed, full, cut off, or without the letters."""
+"""Streams as a shell may leave them: closed, full, cut off, or with a limited encoding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell's
 
 @pytest.fixture
 def shell(tmp_path: Path):
-    """Run a line of a shell in which `nicety` is the command line; give status, stdout and stderr."""
+    """Run a line of a shell in which `nicety` is the command line; return status, stdout and stderr."""
 
     def run(line: str) -> tuple[int, bytes, bytes]:
         function = f'nicety() {{ "{sys.executable}" -m nicety "$@"; }}\n'
@@ -54,7 +54,7 @@ def test_where_nothing_is_said_closed_streams_do_no_harm(shell, tmp_path: Path) 
         "#include <nicety.h>\n__handler int payload_handler(const ptl_payload_t p, void *s) { return DROP; }\n"
     )
     assert shell("nicety cc a.c -o a.elf <&- >&- 2>&-") == (0, b"", b"")
-    # No file that was opened has become stdout or stderr, and got what was meant for them.
+    # No opened file has become stdout or stderr, and got their output.
     assert (tmp_path / "a.elf").read_bytes()[:4] == b"\x7fELF"
     (tmp_path / "b.c").write_text("int payload_handler(void) { int unused; return 0; }\n")
     assert shell("nicety cc b.c -o b.elf <&- >&- 2>&-") == (0, b"", b"")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# Right, but not to be seen: Python has no name for the buffer protocol before 3.12, and PyO3 makes up `__all__`.
+# Right, but not visible: Python has no name for the buffer protocol before 3.12, and PyO3 generates `__all__`.
 ALLOWED = ("nicety._native.HostMemory.__buffer__", "nicety._native.__all__")
 
 

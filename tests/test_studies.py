@@ -1,4 +1,4 @@
-"""Studies: how claims are judged, and that the sPIN paper's come out."""
+"""Studies: the judgement of claims, and that the sPIN paper's are met."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_every_claim_is_measured_and_nothing_else() -> None:
 
 
 def test_met_claims_are_counted_by_kind() -> None:
-    """A number that went into the card is no prediction, and what the source gives no number for is not judged."""
+    """A number that went into the card is no prediction, and a claim without a number in the source is not judged."""
     findings = [
         judge(claim(id="a"), Ours(50.0)),
         judge(claim(id="b"), Ours(60.0)),
@@ -110,7 +110,7 @@ def test_sections_are_chosen_by_name() -> None:
     report, _ = run_study(study, only=["three", "One"], progress=lambda *at: seen.append(at))
     assert [finding["section"] for finding in report["claims"]] == report["only"] == ["One", "Three"]
     assert seen == [(0, 2, "One"), (1, 2, "Three"), (2, 2, "done")]
-    # Each paragraph but the first is one of the whole report's, in its order.
+    # Each paragraph but the first is one of the whole report's, in order.
     (head, *some), (_, one, two, three) = (
         study_text(each).strip().split("\n\n") for each in (report, run_study(study)[0])
     )
@@ -167,7 +167,7 @@ def test_deviations_are_shown_and_explained(spin: dict[str, dict]) -> None:
 
 
 def test_overlapping_processors_are_beside_those_in_order(measured: tuple[StudyReport, list[Measured]]) -> None:
-    """They are sooner where handlers compute, and as soon where they do not."""
+    """They are faster where handlers compute, and as fast where they do not."""
     payload, times = (
         next(table for table in measured[0]["tables"] if table["title"].startswith(title))["rows"]
         for title in ("Arriving payload", "Time of an operation")
@@ -217,7 +217,7 @@ def test_the_parts_of_a_level_are_those_of_the_spec(measured: tuple[StudyReport,
     assert of["o, posting and noticing"]["rdma"] == 130
     assert of["Bus"]["rdma"] == of["Bus"]["portals4"] == 100
     assert {of["Matching"][mode] for mode in head[1:]} == {30}
-    # Handlers leave the root's post and the last process's notice, and a crossing of the bus at either end.
+    # Handlers avoid all but the root's post and the last process's notice, and a crossing of the bus at either end.
     assert of["o, posting and noticing"]["spin-stream"] == pytest.approx(130 / 6, abs=0.05)
     assert of["Bus"]["spin-stream"] == pytest.approx(100 / 6, abs=0.05)
     for mode in head[1:]:

@@ -1,4 +1,4 @@
-"""The study of APEnet+: what was calibrated comes out, and the rest is what its parts make."""
+"""The study of APEnet+: the calibrated values are met, and the others follow from its parts."""
 
 from __future__ import annotations
 

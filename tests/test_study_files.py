@@ -1,4 +1,4 @@
-"""Files of studies, whatever is in them: each is read, or refused with its name and a line that there is."""
+"""Files of studies with any contents: each is read, or refused with its name and an existing line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ WORDS = [
 
 
 def found(path: Path) -> Any:
-    """What reading comes to: a study, or the text of the error."""
+    """The result of reading: a study, or the text of the error."""
     try:
         study = read_study(path)
         points = points_of(study.grid, list(study.words), study.options, study.words)
@@ -64,7 +64,7 @@ def found(path: Path) -> Any:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A study with bytes that are others, missing, or of another one."""
+    """A study with changed, missing or foreign bytes."""
     data = draw(st.sampled_from(STUDIES)).encode()
     for _ in range(draw(st.integers(1, 5))):
         at, to = sorted(draw(st.tuples(*[st.integers(0, len(data))] * 2)))

@@ -1,4 +1,4 @@
-"""The study of NFComms: what was calibrated comes out, and what is off is explained."""
+"""The study of NFComms: the calibrated values are met, and deviations are explained."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_one_update_is_what_the_parts_make(claims: dict[str, dict]) -> None:
 
 
 def test_only_what_could_have_come_out_otherwise_is_predicted(claims: dict[str, dict]) -> None:
-    # Sums of other claims, what was calibrated times eight, and sizes of a mailbox are consequences.
+    # Sums of other claims, eightfold calibrated values, and sizes of a mailbox are consequences.
     predicted = {name for name, claim in claims.items() if claim["kind"] == "predicted"}
     assert not predicted & {"direct-sizes", "pcsa-update", "pcsa-one-asleep", "pcsa-one", "pcsa-each"}
     for gone in ("bulk-over-direct", "bulk-eight", "direct-one-channel", "tsp-optimum", "tsp-restarts", "tsp-memory"):
@@ -99,7 +99,7 @@ def test_a_climb_of_a_number_is_the_same_everywhere() -> None:
 
 
 def test_lists_of_pages_make_one_process_slower_from_the_host(claims: dict[str, dict]) -> None:
-    # The manager asks anew for each list of a message to the card; nothing was chosen by these two figures.
+    # The manager makes a new request for each list of a message to the card; nothing was chosen by these two figures.
     to_card, to_host = claims["bulk-one-to-card"], claims["bulk-one-to-host"]
     assert to_card["ours"] == pytest.approx(to_card["paper"], rel=0.05)
     assert to_host["ours"] == pytest.approx(to_host["paper"], rel=0.01)

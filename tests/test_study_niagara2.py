@@ -1,4 +1,4 @@
-"""The study of Niagara 2: what was calibrated comes out, and the other card differs by its place alone."""
+"""The study of Niagara 2: the calibrated values are met, and the other card differs by its place alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_nothing_of_the_integrated_card_is_calibrated(claims: dict[str, dict], r
 
 def test_deviations_are_explained(claims: dict[str, dict]) -> None:
     off = {name for name, finding in claims.items() if finding["met"] is False}
-    # The saving comes out smaller than measured; see docs/studies/niagara2.md.
+    # The saving is smaller than measured; see docs/studies/niagara2.md.
     assert {"packet-integrated", "driver-integrated", "handler", "switches", "latency"} <= off
     assert all(claims[name]["explanation"] for name in off)
 
@@ -61,7 +61,7 @@ def test_other_cards_take_the_place_of_the_papers(nicety: Callable, tmp_path: Pa
     assert done.status == 0, done.stderr
     report = done.json()
     (latency,) = report["claims"]
-    # Four times the way of the shipped card, or nearly.
+    # Nearly four times the way of the shipped card.
     assert latency["ours"] > 6
     assert (report["overrides"], report["cards"]) == (["interrupts.time=0s"], {"discrete": "mine.toml"})
     assert {each["nic"] for each in report["calibrated"]} == {"mine", "niagara2-niu"}

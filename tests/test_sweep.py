@@ -1,4 +1,4 @@
-"""Sweeps: points of grids on executors, what is kept of them, and studies."""
+"""Sweeps: points of grids on executors, stored results, and studies."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_what_is_done_is_not_run_again_and_what_failed_is(tmp_path: Path) -> Non
         f"1,2,{calls},done,,2",
         f"2,3,{calls},done,,3",
     ]
-    # What is damaged is no result.
+    # A damaged file is no result.
     for path in (folder / "points").iterdir():
         path.write_bytes(path.read_bytes()[:-1])
     assert (again(1, 2, 3).before, called()) == (0, ["1", "2", "3"])
@@ -376,7 +376,7 @@ def test_a_signal_ends_a_sweep_with_what_it_has(number: int, status: int, word: 
     command = [sys.executable, "-m", "nicety", "sweep", "slow.toml", "--jobs", "2"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     points = tmp_path / "slow/points"
-    # A file has another name until it is whole; then its sweep hears of it.
+    # A file has another name until it is complete; then its sweep is notified.
     while not any(points.glob("*.json")):
         assert process.poll() is None
         time.sleep(0.05)
@@ -395,7 +395,7 @@ def test_a_signal_ends_a_sweep_with_what_it_has(number: int, status: int, word: 
 
 
 def run_script(text: str, folder: Path, *command: str) -> list[str]:
-    """What a script prints, run in a folder."""
+    """The output of a script, run in a folder."""
     (folder / "script.py").write_text(text)
     done = subprocess.run(
         [*command, sys.executable, *(["-m", "mpi4py.futures"] if command else []), "script.py"],
@@ -524,7 +524,7 @@ def test_a_point_that_is_spelled_otherwise_is_done(nicety: Callable[..., Result]
 
 
 def _same(before: bytes, after: bytes) -> bool:
-    """Whether two documents differ in nothing but spaces between values."""
+    """Whether two documents differ only in spaces between values."""
     try:
         return bool(json.loads(after) == json.loads(before))
     except ValueError:

@@ -29,7 +29,7 @@ nic = ["spin-discrete", "spin-integrated"]
 sizes = [8, 4096]
 """
 
-# Notes errors, hovers over a mark and a stage, sorts by a column, and shows what came of it.
+# Records errors, hovers over a mark and a stage, sorts by a column, and shows the result.
 TRY = """<script>
 const seen = [], hover = (node) => {
   node.dispatchEvent(new MouseEvent("mouseenter"));
@@ -57,7 +57,7 @@ document.body.append(shown);
 
 @pytest.fixture
 def browse(tool: Callable[[str], str], tmp_path: Path) -> Callable[..., str]:
-    """What is in a page once a browser has run its scripts."""
+    """The contents of a page once a browser has run its scripts."""
 
     def dump(page: Path) -> str:
         command = [tool("chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
@@ -103,7 +103,7 @@ def test_a_page_shows_only_what_texts_say(browse: Callable[..., str], tmp_path: 
     text = browse(tmp_path / "page.html")
     assert "<img" not in text
     assert "<title>nicety sweep: test_sweep_page.evil</title>" in text
-    # NaN is no JSON, and the page is drawn all the same.
+    # NaN is no JSON, but the page is drawn.
     assert '"nan"' in text
     assert "<tbody>" in text
 

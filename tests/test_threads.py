@@ -195,7 +195,7 @@ def test_the_same_seed_is_the_same_run_in_any_number_of_shards() -> None:
 
 
 def test_ended_threads_are_forgotten() -> None:
-    """A program may have any number of threads, one after another: nothing of them is kept, or searched."""
+    """A program may have any number of threads, one after another: none of them is kept, or searched."""
 
     class Big:
         pass

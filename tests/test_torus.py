@@ -87,7 +87,7 @@ def test_latency_and_accepted_load_are_drawn() -> None:
     assert [text.get_text() for text in accepted.get_xticklabels()] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     dotted = [line.get_ydata()[0] for line in accepted.get_lines() if line.get_linestyle() == ":"]
     assert dotted == pytest.approx([0.875, 1 / 3])
-    # Of one load there is no line, and none is named.
+    # For a single load there is no line, and none is named.
     (legend,) = torus_figure(nicety.bench_torus(**GIVEN, load="0.5")).legends
     assert [text.get_text() for text in legend.get_texts()] == cards
 

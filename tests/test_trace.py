@@ -32,7 +32,7 @@ class Slice:
 
 
 def decode(data: bytes) -> list[Slice]:
-    """The slices of a timeline in the order of their begins; fails where they are not well formed."""
+    """The slices of a timeline in the order of their begins; fails if they are not well formed."""
     trace = Trace()
     trace.ParseFromString(data)
     names: dict[int, str] = {}

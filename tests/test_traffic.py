@@ -1,4 +1,4 @@
-"""Traffic of line-rate checks: captures and made packets, loss and pauses, counts that add up, and what is refused."""
+"""Traffic of line-rate checks: captures and generated packets, loss and pauses, counts that add up, and refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void
     __asm__ volatile(".rept 997\\n nop\\n .endr\\n li a0, 0\\n ret");
 }
 """
-# Some cycles for each byte: of messages and of frames.
+# Some cycles per byte: of messages and of frames.
 BYTES = {
     "spin-discrete": """
 #include <nicety.h>
@@ -70,7 +70,7 @@ def frame(size: int, port: int) -> bytes:
 
 
 def pcap(packets: Sequence[tuple[int, bytes]], link: int = 1, cut: int = 0) -> bytes:
-    """A capture of packets with their times in nanoseconds; of each, `cut` bytes more were on the wire."""
+    """A capture of packets with their times in nanoseconds; each had `cut` more bytes on the wire."""
     text = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, link)
     for time, packet in packets:
         text += struct.pack("<IIII", time // 10**9, time % 10**9, len(packet), len(packet) + cut) + packet
@@ -104,7 +104,7 @@ def test_a_capture_comes_at_its_times(tmp_path: Path, packed: bool) -> None:
     row, figures = check(source, f"capture={capture}")
     assert (figures["offered"], figures["dropped_by_handler"], figures["passed"]) == (200, 50, 150)
     assert figures["offered_bytes"] == sum(len(packet) for _, packet in packets)
-    # 199 gaps of a microsecond, and one more behind the last packet.
+    # 199 gaps of a microsecond, and one more after the last packet.
     assert figures["offered_ns"] == 200_000
     assert row["verdict"] == "yes"
     # A match of 1 ns, and the handler: no packet waits for another.
@@ -119,7 +119,7 @@ def test_a_capture_comes_at_its_times(tmp_path: Path, packed: bool) -> None:
 )
 def test_bursts_wait_where_paced_packets_do_not(tmp_path: Path, arrivals: str, load: float, waits: bool) -> None:
     source = write(tmp_path, SLOW)
-    # 1000 cycles of 0.4 ns on 4 processors: 10 packets a microsecond.
+    # 1000 cycles of 0.4 ns on 4 processors: 10 packets per microsecond.
     traffic = f"udp size=64 rate={10 * load}Mpps arrivals={arrivals} packets=4k"
     row, figures = check(source, traffic)
     assert row["loads"]["hpus"] == pytest.approx(load)
@@ -135,7 +135,7 @@ def test_bursts_wait_where_paced_packets_do_not(tmp_path: Path, arrivals: str, l
 def test_a_full_buffer_drops_or_pauses_or_holds_credits(tmp_path: Path, overload: dict[str, bool], lost: bool) -> None:
     source = write(tmp_path, SLOW)
     row, figures = check(source, "udp size=64 rate=20Mpps packets=4k", **overload)
-    # Twice as many as the processors handle.
+    # Twice the number that the processors handle.
     assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
     assert row["capacity_fraction"] == pytest.approx(0.5)
     assert figures["overload"] == (next(iter(overload), "credits"))
@@ -143,7 +143,7 @@ def test_a_full_buffer_drops_or_pauses_or_holds_credits(tmp_path: Path, overload
     # All but the buffer's 256.
     assert share == (pytest.approx(0.5 - 256 / 4000, abs=0.02) if lost else 0)
     assert (figures["paused_ns"] > 0) is ("pfc" in overload)
-    # Of packets that are lost, the part that came through; else how fast all did.
+    # With loss, the part that came through; otherwise the rate of all.
     assert row["line_rate_fraction"] == (1 - share if lost else pytest.approx(0.5, rel=0.01))
     # 256 packets wait for four processors of 400 ns.
     assert figures["latency_ns_max"] == pytest.approx(256 * 100, rel=0.05)
@@ -156,11 +156,11 @@ def test_a_long_wire_takes_places_of_the_packet_buffer_with_credits_alone(
     source = write(tmp_path, SLOW)
     row, figures = check(source, "udp size=64 rate=5Mpps packets=4k", "link.latency=10us", **overload)
     (load,) = [part["load"] for part in row["parts"] if part["part"] == "packet buffer"]
-    # One comes every 200 ns to 256 places, and a credit takes 10 us each way.
+    # One arrives every 200 ns for 256 places, and a credit takes 10 us each way.
     there_and_back = 20_000 if far else 0
     assert load == pytest.approx((figures["latency_ns_mean"] + there_and_back) / 200 / 256, rel=1e-2)
     assert row["verdict"] == "yes"
-    # Further away, a sender with credits does not have enough of them.
+    # At a greater distance, a sender with credits does not have enough of them.
     row, _ = check(source, "udp size=64 rate=5Mpps packets=40k", "link.latency=100us", **overload)
     assert (row["verdict"], row["limiting_part"]) == (("no", "packet buffer") if far else ("yes", "handler processors"))
 
@@ -168,7 +168,7 @@ def test_a_long_wire_takes_places_of_the_packet_buffer_with_credits_alone(
 @pytest.mark.parametrize("packets", [2, 20, 200])
 def test_too_few_packets_to_fill_the_buffer_still_say_that_more_would(tmp_path: Path, packets: int) -> None:
     row, _ = check(write(tmp_path, SLOW), f"udp size=64 rate=100Mpps packets={packets}")
-    # 100 ns of the processors for each, one every 10 ns.
+    # 100 ns of the processors per packet, one every 10 ns.
     assert row["loads"]["hpus"] == pytest.approx(10)
     assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
     assert row["capacity_fraction"] == pytest.approx(0.1)
@@ -206,9 +206,9 @@ def test_what_a_card_sustains_does_not_depend_on_how_long_the_last_packet_takes(
     for row in rows:
         assert row["loads"]["hpus"] == pytest.approx(load, rel=1e-3)
         assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
-        # Also of many, whose latest ones leave at the rate that is seen.
+        # Also for many packets, if the last ones leave at the observed rate.
         assert row["capacity_fraction"] == pytest.approx(1 / load, rel=0.02)
-    # What was seen of few packets is the long one, with the buffer all but empty.
+    # For few packets the long one dominates, with the buffer almost empty.
     assert rows[0]["line_rate_fraction"] < 0.5 * rows[2]["line_rate_fraction"]
     assert rows[0]["buffer_packets_used"] < rows[0]["buffer_packets"]
     (text,) = shortfalls(rows[:1])
@@ -221,7 +221,7 @@ def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(
     row, figures = check(source, "udp size=64 rate=1Mpps arrivals=burst:400 packets=4k", lossy=True)
     assert row["loads"]["hpus"] < 0.2
     assert (row["verdict"], row["limiting_part"]) == ("no", "packet buffer")
-    # While a burst comes, at 6.7 ns a packet, 27 packets are handled.
+    # During a burst, at 6.7 ns per packet, 27 packets are handled.
     assert figures["dropped_by_overload"] == pytest.approx(10 * (400 - 256 - 27), rel=0.05)
     report = package.check_line_rate(
         source, traffic="udp size=64 rate=1Mpps arrivals=burst:400 packets=4k", overrides=[FAST], lossy=True
@@ -232,7 +232,7 @@ def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(
     figure = line_rate_figure(report)
     figure.draw_without_rendering()
     lost = 100 * figures["dropped_by_overload"] / 4000
-    # All packets of this handler are passed, but for those lost.
+    # This handler forwards all packets, except for lost ones.
     axes = figure.axes[2]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([100 - lost, lost])
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
@@ -242,7 +242,7 @@ def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(
 
 
 def mixed(count: int, size: int, small: int, large: int) -> tuple[int, int]:
-    """How many of so many packets, of so many bytes in all, are small and large."""
+    """The numbers of small and large packets among `count` packets with `size` bytes in total."""
     most = (size - count * small) // (large - small)
     assert (count - most) * small + most * large == size
     return count - most, most
@@ -268,7 +268,7 @@ def test_loads_are_those_of_the_offered_packets_also_where_others_come_through(
     for overload, report in rows.items():
         (row,) = report["rows"]
         figures = row["traffic"]
-        # By hand: what the offered packets need, over what the processors have while they come.
+        # By hand: the demand of the offered packets, over the processors' capacity meanwhile.
         few, many = mixed(figures["offered"], figures["offered_bytes"], *sizes)
         work = few * small + many * large
         load = work / (row["hpus"] * figures["offered_ns"])
@@ -277,7 +277,7 @@ def test_loads_are_those_of_the_offered_packets_also_where_others_come_through(
         assert row["handler_ns"] == pytest.approx(work / figures["offered"], rel=0.01)
         assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
         assert row["capacity_fraction"] == pytest.approx(1 / load, rel=0.03)
-        # And what those handled needed: their bytes are counted.
+        # And the demand of the handled ones: their bytes are counted.
         few, many = mixed(figures["handled"], figures["handled_bytes"], *sizes)
         assert row["cycles_mean"] == pytest.approx(
             (few * alone[0]["cycles_mean"] + many * alone[1]["cycles_mean"]) / figures["handled"], rel=0.01
@@ -289,7 +289,7 @@ def test_loads_are_those_of_the_offered_packets_also_where_others_come_through(
         text = line_rate_text(report).replace("\n# ", " ")
         assert ("loads are those of all 6000 packets" in text) is lost
         if lost:
-            # The long ones take the wire for longer, so that more places become free meanwhile.
+            # The long ones occupy the wire for longer, so that more places become free meanwhile.
             assert size > 1.1 * figures["offered_bytes"] / figures["offered"]
 
 
@@ -299,7 +299,7 @@ def test_flows_and_sizes_reach_handlers(tmp_path: Path) -> None:
     )
     assert figures["failed"] == 0
     assert 0 < figures["dropped_by_handler"] < 20_000
-    # 7 x 60, 4 x 590 and 1514 bytes are 358 in the mean.
+    # 7 x 60, 4 x 590 and 1514 bytes are 358 on average.
     assert row["packet_bytes"] == pytest.approx((7 * 60 + 4 * 590 + 1514) / 12, rel=0.03)
     assert figures["offered_bytes"] * 8 / figures["offered_ns"] == pytest.approx(50, rel=0.01)
 
@@ -407,7 +407,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
 def test_messages_of_handlers_leave_a_gap_apart(tmp_path: Path, mpps: int, verdict: str) -> None:
     traffic = f"udp size=64 rate={mpps}Mpps packets=3k"
     (row,) = package.check_line_rate(write(tmp_path, PUTS), nics="spin-discrete", traffic=traffic)["rows"]
-    # Seven for each packet, 6.7 ns apart, of which the link needs a part.
+    # Seven per packet, 6.7 ns apart; the link needs a part of that.
     load = 7 * 6.7 * mpps / 1000
     assert row["loads"]["send_engine"] == pytest.approx(load, rel=1e-3)
     assert row["loads"]["link"] < 0.1 * load
@@ -442,7 +442,7 @@ def blocks(*packets: tuple[bytes, int], options: bytes = b"") -> bytes:
 
 
 def test_handlers_get_frames_without_what_a_capture_has_behind_them(tmp_path: Path) -> None:
-    """Check sequences, by each way to declare them, and bytes behind the original length."""
+    """Check sequences, by each way to declare them, and bytes after the original length."""
     source = write(tmp_path, COUNTS)
     plain, checked = frame(60, 9), frame(60, 9) + b"\xfc" * 4
     pcap_fcs = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 0x24000001)

@@ -1,4 +1,4 @@
-"""What a card is said to sustain of traffic is found by runs, and the same at whichever rate it is asked."""
+"""The sustainable rate of traffic is found by runs, and is the same at any offered rate."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def check(
 
 
 def sustained(row: LineRateRow) -> float:
-    """In packets a second."""
+    """In packets per second."""
     return row["capacity_fraction"] * row["line_rate_packets_per_s"]
 
 
 def bounded(row: LineRateRow) -> None:
-    """Runs on either side of what is sustained are in the list, and close."""
+    """Runs on either side of the sustainable rate are in the list, and close."""
     most, least, capacity = row["sustained_fraction"], row["not_sustained_fraction"], row["capacity_fraction"]
     assert most is not None
     assert least is not None
@@ -177,7 +177,7 @@ __handler int frame_handler(const frame_t *frame, void *state) {
 
 
 def test_handlers_that_a_burst_stops_barely_keep_up(tmp_path: Path) -> None:
-    """At the rate at which they come few handlers run at once, and never wait for each other."""
+    """At their arrival rate few handlers run concurrently, and never wait for each other."""
     file = tmp_path / "mine.c"
     file.write_text(SEMAPHORE)
     traffic = "udp src=10.0.0.0/8 flows=1M size=60 rate=5Mpps packets=20k"
@@ -192,7 +192,7 @@ def test_handlers_that_a_burst_stops_barely_keep_up(tmp_path: Path) -> None:
         words = " ".join(line_rate_text(report).replace("\n#", "").split())
         assert "after a burst, 512 packets as fast as the wire brings them, a run was stopped: rule 'any'" in words
         assert "(runs: " not in words
-    # As many as it holds at most, and a quarter of all.
+    # At most the number that it holds, and a quarter of all.
     (row,) = nicety.check_line_rate(file, nics="spin-100g", traffic=traffic.replace("20k", "1k"))["rows"]
     assert row["burst"] is not None
     assert row["burst"]["at_once"] == 250
@@ -227,7 +227,7 @@ def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Pat
         return nicety.check_line_rate(file, nics="pspin", traffic=f"udp size=64 packets=20k {rate}")
 
     (full,) = check("")["rows"]
-    # Between what piled-up packets let through and what keeps up from the start.
+    # Between the rate with a backlog and the rate that keeps up from the start.
     report = check("rate=15Mpps")
     (row,) = report["rows"]
     burst = row["burst"]
@@ -272,7 +272,7 @@ def test_a_card_that_does_not_keep_up_is_tried_at_lower_rates(tmp_path: Path) ->
 
 
 def test_a_cards_own_wire_is_full_at_its_rate(tmp_path: Path) -> None:
-    """What handlers send on is as much as comes: beyond the wire's rate nothing is looked for."""
+    """Handlers send as much as arrives: beyond the wire's rate there is no search."""
     sends = WORK.replace("FRAME_DROP", "FRAME_WIRE").replace("i < 100", "i < 10")
     (row,) = check(tmp_path, sends, "packets=2k")["rows"]
     assert (row["verdict"], row["limiting_part"], row["tried"]) == ("barely", "link", [])
@@ -333,7 +333,7 @@ def test_a_handler_that_takes_longer_and_longer_is_judged_by_its_end(tmp_path: P
         (row,) = report["rows"]
         growth = row["growth"]
         assert growth is not None
-        # 312 turns of a loop in the end, of 5 cycles each: 7/8 of that in the last quarter, 1/8 in the first.
+        # 312 rounds of a loop in the end, of 5 cycles each: 7/8 of that in the last quarter, 1/8 in the first.
         assert growth["last_ns"] - growth["first_ns"] == pytest.approx(0.75 * 312 * 5, rel=0.2)
         assert growth["mean_ns"] == pytest.approx(row["handler_ns"], rel=0.02)
         loads.append(row["loads"]["hpus"] / rate)
@@ -358,7 +358,7 @@ def test_many_times_a_rate_has_no_digits(nicety: Callable[..., Any], tmp_path: P
 
 
 def test_what_is_sustained_with_loss_is_what_comes_through_without(tmp_path: Path) -> None:
-    """One packet in a hundred takes a hundred times as long: others wait behind it, and no part has too much to do."""
+    """One packet in a hundred takes a hundred times as long: others wait behind it, and no part is overloaded."""
     file = tmp_path / "mine.c"
     file.write_text("""#include <handler.h>
     __handler__ void packet(handler_args_t *args) {
@@ -379,7 +379,7 @@ def test_what_is_sustained_with_loss_is_what_comes_through_without(tmp_path: Pat
     lost, waited = check(lossy=True), check(lossy=False)
     assert lost["traffic"]["dropped_by_overload"] == 0
     assert lost["capacity_fraction"] == pytest.approx(waited["capacity_fraction"], rel=0.05)
-    # By processors alone it would be 32 cores over the mean.
+    # Processors alone would allow 32 cores over the mean.
     assert lost["capacity_fraction"] < 0.5 / lost["loads"]["hpus"]
 
 
@@ -405,7 +405,7 @@ def test_a_table_that_fills_up_near_the_end_is_judged_by_its_end(tmp_path: Path)
     )
     growth = full["growth"]
     assert growth is not None
-    # A table without a free place is searched whole: 512 places of some cycles each.
+    # A table without a free place is searched completely: 512 places of some cycles each.
     assert growth["last_ns"] > 1024 > 10 * growth["first_ns"]
     assert full["loads"]["hpus"] == pytest.approx(growth["last_ns"] / 16e3, rel=0.02)
     # Half full, few places are looked at.
@@ -467,7 +467,7 @@ __handler int frame_handler(const frame_t *frame, void *state) {
 
 
 def test_handlers_that_hold_a_lock_and_send_on_sustain_what_the_lock_lets_through(tmp_path: Path) -> None:
-    """The link takes 14.9 times the rate. What comes through the lock is seen where packets wait all the time."""
+    """The link takes 14.9 times the rate. The lock's throughput is visible if packets wait all the time."""
     file = tmp_path / "mine.c"
     udp = "udp src=10.0.0.0/8 sport=1024-65535 flows=1 size=60 packets=10k"
     options: LineRateOptions = {"nics": "spin-100g", "state_bytes": 4096}

@@ -15,7 +15,8 @@ from nicety.errors import CompileError
 PAGE = Path(__file__).parent.parent / "docs/reference/handlers.md"
 
 # For each row of the table: the beginning of the error, and statements with constants and with values that the compiler
-# does not know, in a handler with `p`, its packet of 64 bytes, `state`, and `zero`, `one` and `minus`, all volatile.
+# does not know. They are in a handler with `p`, its packet of 64 bytes, `state`, and `zero`, `one` and `minus`, all
+# volatile.
 NULL = "outside its memory (a null pointer?)"
 UNDEFINED = "undefined behaviour: "
 TRAPS: dict[str, tuple[str, list[str]]] = {
@@ -83,7 +84,7 @@ TRAPS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
 }
-# The results of what is defined: a statement, and the word that it leaves in `out`.
+# The results of defined operations: a statement, and the word that it leaves in `out`.
 DEFINED: dict[str, list[tuple[str, int]]] = {
     "a signed sum, difference or product that overflows": [
         ("int a = 2147483647 + one; out = a > 0 ? 7u : (uint32_t)a;", 0x80000000),

@@ -1,4 +1,4 @@
-"""A verdict on handlers that share words in memory whose contention the card does not model: there is none."""
+"""There is no verdict on handlers that share words in memory if the card does not model contention there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_atomic_additions_to_one_word_of_ideal_memory_are_not_judged(tmp_path: P
 
 
 def test_the_keys_that_it_names_model_it(tmp_path: Path) -> None:
-    """A bank does an atomic operation a cycle: 40 cycles of 0.4 ns are 16 ns of 6.7 ns between packets of 64 B."""
+    """A bank does an atomic operation per cycle: 40 cycles of 0.4 ns are 16 ns of 6.7 ns between packets of 64 B."""
     (found,) = (row["unmodelled"] for row in check(tmp_path, ADDS)["rows"])
     assert found is not None
     values = {"memory.l1.banks": "64", "memory.l1.occupancy": "1", "memory.l1.atomics": "bank"}
@@ -84,11 +84,11 @@ def test_what_does_not_share_or_does_not_keep_up_is_judged(tmp_path: Path) -> No
     # Each has its own: the packet, the stack.
     own = "volatile uint32_t sum = 0; for (int i = 0; i < 4; i++) sum += p.base[i];"
     assert verdict(own) == "yes"
-    # What is read alone is nobody's to wait for.
+    # Nobody waits for words that are only read.
     assert verdict("volatile uint32_t seen = *(uint32_t *)state; (void)seen;") == "yes"
     # A single core has all memory for itself.
     assert verdict("__atomic_fetch_add((uint32_t *)state, 1, __ATOMIC_RELAXED);", overrides=["hpu.cores=1"]) == "yes"
-    # What is too slow without contention is too slow with it.
+    # A handler that is too slow without contention is too slow with it.
     assert verdict(ADDS.replace("40", "400")) == "no"
 
 

@@ -1,4 +1,4 @@
-"""The use cases: worked examples, what must be below what, and that a wrong byte is found."""
+"""The use cases: worked examples, orderings of figures, and that a wrong byte is found."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_gains_of_a_broadcast(nic: str) -> None:
             assert times == sorted(times)
         for nodes in (5, 16, 33):
             assert found["spin-stream", nodes, size] < found["portals4", nodes, size] < found["rdma", nodes, size]
-    # A single packet is sent on from the card in both; larger messages within 5 % of triggered puts.
+    # The card forwards a single packet in both; larger messages are within 5 % of triggered puts.
     assert found["spin-store", 16, 8] == pytest.approx(found["spin-stream", 16, 8], rel=0.05)
     assert found["spin-store", 16, 65536] == pytest.approx(found["portals4", 16, 65536], rel=0.05)
 
@@ -91,7 +91,7 @@ def test_host_memory_traffic_of_a_broadcast() -> None:
     read, written = (figures(case, f"host_memory_{way}_bytes") for way in ("read", "written"))
     for mode in MODES:
         assert written[mode, 8, 65536] == 7 * 65536
-        # Only the root reads where cards stream: once for each of its three children.
+        # Only the root reads if cards stream: once for each of its three children.
         assert read[mode, 8, 65536] == (3 if mode == "spin-stream" else 7) * 65536
 
 
@@ -100,11 +100,11 @@ def test_sizes_that_are_no_multiple_of_anything() -> None:
 
 
 def test_noise_hurts_where_the_host_sends() -> None:
-    # Rank 4 of 8 has half of the tree below it; only RDMA has its host pass the bytes on.
+    # Rank 4 of 8 has half of the tree below it; only with RDMA does its host forward the bytes.
     case, options = Broadcast(nodes=[8], sizes=[8]), {"iterations": 40, "noise": "20us,2us,rank=4"}
     noisy, quiet = figures(case, **options), figures(case)
     hurt = {mode: noisy[mode, 8, 8] - quiet[mode, 8, 8] for mode in MODES}
-    # The others wait for rank 4 itself to notice.
+    # The others wait for rank 4's own notice.
     assert hurt["rdma"] > max(hurt[mode] for mode in MODES[1:]) > 0
 
 
@@ -150,7 +150,7 @@ FLOATS = ["hpu.isa=rv32imafc_zicsr"]
 
 def test_a_host_multiplies_what_memory_brings() -> None:
     found = figures(Accumulate(sizes=[8]), modes=["rdma"])
-    # Half a ping-pong; then two lines come together, of which one goes back: 192 B at 150 GiB/s.
+    # Half a ping-pong; then two lines arrive together, and one goes back: 192 B at 150 GiB/s.
     assert found["rdma", 8] == pytest.approx(693.685 + 51 + 1.193, abs=1e-6)
 
 
@@ -185,7 +185,7 @@ def test_floats_in_software_are_worth_a_note(nicety: Callable) -> None:
 def test_a_block_is_copied_or_deposited() -> None:
     found = figures(Datatype(size=4096, blocks=[4096]))
     way, notice = 65 + 250 + 81.92 + 33.4 + 30, 250 + 65
-    # 64 lines come in seven rounds of ten, which takes longer than the copy's cycles and the bandwidth.
+    # 64 lines arrive in seven rounds of ten, which takes longer than the copy's cycles and the bandwidth.
     assert found["rdma", "vector", 4096, 4096] == pytest.approx(way + 63.898 + notice + 7 * 51, abs=1e-6)
     # The handler waits for its write of 63.898 ns, and ends at a cycle of 0.4 ns.
     handler = found["spin", "vector", 4096, 4096] - way - notice
@@ -202,11 +202,11 @@ def test_longer_blocks_are_faster(layout: str) -> None:
     )
     assert spin == sorted(spin)
     assert all(one > other for one, other in zip(spin, rdma, strict=True))
-    # 20 ps a byte are 50 GB/s.
+    # 20 ps per byte are 50 GB/s.
     assert 45e9 < spin[-1] < 50e9
     written, read = (figures(case, f"host_memory_{way}_bytes") for way in ("written", "read"))
     assert read["spin", layout, 1 << 20, 256] == written["spin", layout, 1 << 20, 256] == 1 << 20
-    # The CPU reads what was deposited, and writes it once more.
+    # The CPU reads the deposited bytes, and writes them once more.
     assert read["rdma", layout, 1 << 20, 65536] >= 2 << 20
     assert written["rdma", layout, 1 << 20, 65536] >= 2 << 20
 

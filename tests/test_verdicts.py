@@ -1,4 +1,4 @@
-"""Runs that end although something failed in them: never a success unless the user allowed it."""
+"""Completed runs with a failure: never a success unless the user allowed it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_an_error_is_a_document_too(nicety: Callable, tmp_path: Path) -> None:
     error = result.json()["error"]
     assert error["kind"] == "HandlerTrap"
     assert "mine.c:2" in error["text"]
-    # Wrong input is none.
+    # Wrong input is no failure.
     assert nicety("bench", "handlers", "gone.c", "--nic", "spin-discrete", "--json").stdout == ""
 
 
@@ -191,7 +191,7 @@ def test_a_check_says_what_became_of_the_packets(nicety: Callable, tmp_path: Pat
     assert result.status == (1 if fate == "failed" else 0)
     (row,) = result.json()["rows"]
     expected = dict.fromkeys(("processed", "dropped", "proceeded", "failed"), 0)
-    # Behind a packet that failed, the rest of its message is dropped.
+    # After a failed packet, the rest of its message is dropped.
     assert row["packet_fates"] == {**expected, fate: row["packets"]}
     returned = row["handlers"][0]["returned"]
     assert list(returned) == [code.removeprefix("return ").removesuffix(";")]

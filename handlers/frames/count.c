@@ -1,4 +1,4 @@
-// Counts frames and bytes of each flow, and sends them on to the host. The state is COUNT_FLOWS pairs of counters.
+// Counts frames and bytes of each flow, and forwards them to the host. The state is COUNT_FLOWS pairs of counters.
 #include <frame.h>
 
 #ifndef COUNT_FLOWS

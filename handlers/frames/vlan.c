@@ -1,5 +1,5 @@
-// Takes the tag of a VLAN from a frame that has one, or puts one with number VLAN into a frame that has none, and sends it on to
-// the host.
+// Removes the VLAN tag from a tagged frame, or adds one with number VLAN to an untagged frame, and forwards it to the
+// host.
 #include <frame.h>
 
 #ifndef VLAN

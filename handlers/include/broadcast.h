@@ -1,4 +1,4 @@
-/* broadcast.h: the state that `nicety bench broadcast` gives to its handlers, and the binomial tree. */
+/* broadcast.h: the state of the handlers of `nicety bench broadcast`, and the binomial tree. */
 #ifndef NICETY_BROADCAST_H
 #define NICETY_BROADCAST_H
 
@@ -9,12 +9,12 @@ typedef struct {
     ptl_process_t rank;          /* this process; the root is rank 0 */
     ptl_process_t processes;
     ptl_process_t half;          /* this process's children are `half`, `half / 2`, ... 1 ranks further */
-    ptl_size_t packet_bytes;     /* most payload that a packet carries on this card */
+    ptl_size_t packet_bytes;     /* maximum payload of a packet on this card */
     ptl_size_t length;           /* of the message in progress; for the handlers' own use, 0 at first */
 } broadcast_t;
 
-/* The children in the binomial tree, the one with the most below it first, since its path is the longest. The tree
- * need not be full: ranks past the last process are left out. */
+/* The children in the binomial tree. The one with the largest subtree is first, since its path is the longest. The tree
+ * need not be full: ranks past the last process are omitted. */
 #define FOR_EACH_CHILD(s, child) \
     for (ptl_process_t half_ = (s)->half, child; child = (s)->rank + half_, half_ > 0; half_ /= 2) \
         if (child < (s)->processes)

@@ -1,16 +1,16 @@
-/* collectives.h: what the handlers of `nicety exec --offload` and the host's library have in common. The host's library
- * (crates/exec/client/offload_card.c) includes this file, too. */
+/* collectives.h: definitions that the handlers of `nicety exec --offload` and the host's library share. The host's
+ * library (crates/exec/client/offload_card.c) includes this file, too. */
 #ifndef NICETY_COLLECTIVES_H
 #define NICETY_COLLECTIVES_H
 
 #include <stdint.h>
 
-/* Match bits. A barrier's messages have no bytes: arrivals go up a binomial tree whose root is rank 0, and the release comes
- * down it. There are two barriers, the program's and one that bounds how far a rank may be ahead of others. */
+/* Match bits. A barrier's messages have no bytes. Arrivals go up a binomial tree with rank 0 as its root, and the
+ * release goes down it. There are two barriers: the program's, and one that bounds the lead of a rank over others. */
 #define COLLECTIVE_BARRIERS 2u
 #define COLLECTIVE_ARRIVE 0x100u  /* + the barrier */
 #define COLLECTIVE_RELEASE 0x200u /* + the barrier */
-/* Contributions to a reduction go up the same tree; its result comes down as a broadcast does. */
+/* Contributions to a reduction go up the same tree. Its result goes down like a broadcast. */
 #define COLLECTIVE_REDUCE 0x300u
 /* A broadcast's bytes, into this slot of the receiver's memory. */
 #define COLLECTIVE_SLOT 0x400u /* + the slot */
@@ -56,10 +56,10 @@ typedef struct {
 typedef struct {
     uint32_t rank, ranks;
     uint32_t slot;
-    uint32_t root; /* of the message of several packets that is in progress */
+    uint32_t root; /* root of the message of several packets that is in progress */
 } collective_slot_t;
 
-/* The state of reductions: this, a segment for each packet of the longest vector, and behind them the vector. */
+/* The state of reductions: this struct, a segment per packet of the longest vector, and then the vector. */
 typedef struct {
     uint32_t lock;
     uint32_t count; /* of contributions */
@@ -68,9 +68,9 @@ typedef struct {
 typedef struct {
     uint32_t rank, ranks;
     uint32_t expected;     /* contributions to a segment: the own one and one from each child */
-    uint32_t packet_bytes; /* most payload of a packet, and the bytes of a segment */
+    uint32_t packet_bytes; /* maximum payload of a packet, and the bytes of a segment */
     uint32_t slot_bytes;
-    uint32_t vector; /* where it begins, from the beginning of the state */
+    uint32_t vector; /* its offset from the beginning of the state */
     uint32_t what;   /* the header data of the reduction in progress */
     uint32_t unused;
     collective_segment_t segments[];

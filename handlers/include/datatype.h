@@ -1,10 +1,10 @@
-/* datatype.h: the layouts that `nicety bench datatype` gives to its handlers, one of them as state. */
+/* datatype.h: the layouts of the handlers of `nicety bench datatype`. One of them is the state. */
 #ifndef NICETY_DATATYPE_H
 #define NICETY_DATATYPE_H
 
 #include <nicety.h>
 
-/* Blocks of one length, whose places in host memory begin `stride_bytes` apart. */
+/* Blocks of one length. Their places in host memory begin `stride_bytes` apart. */
 typedef struct {
     ptl_size_t block_bytes;
     ptl_size_t stride_bytes;

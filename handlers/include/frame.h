@@ -1,17 +1,17 @@
-/* frame.h: the interface of a handler of frames to its card.
+/* frame.h: the interface of a frame handler to its card.
  *
  *     __handler int frame_handler(const frame_t *frame, void *state);
  *
- * It runs once for each frame that its rule chooses, any number of them at the same time and in any order. It sees the whole
- * frame, from its destination address on and without the check sequence, and may change its bytes and its length. What it
- * returns says where the frame goes. All of them share `state`, which lies in the card's memory.
+ * It runs once for each frame that its rule selects, with any number of concurrent runs, in any order. It sees the
+ * whole frame, from its destination address on and without the check sequence, and may change its bytes and its length.
+ * Its return value is the destination of the frame. All runs share `state`, which is in the card's memory.
  */
 #ifndef FRAME_H
 #define FRAME_H
 
 #include <nicety.h>
 
-/* Where a frame goes. */
+/* The destination of a frame. */
 enum {
     FRAME_DROP = 0,           /* nowhere */
     FRAME_HOST = 1,           /* to the host, by the card's usual choice of a receive channel */
@@ -21,39 +21,39 @@ enum {
 /* To the host, through receive channel n. */
 #define FRAME_QUEUE(n) (0x100 + (int)(n))
 
-/* A frame. The functions below change it, so what is read of it before is not that of afterwards. */
+/* A frame. The functions below change it, so values read before are not valid afterwards. */
 typedef struct {
     uint8_t *data;            /* the first byte of its destination address */
     uint32_t length;          /* bytes */
     uint32_t rule;            /* the number of its rule, from 0 on */
-    uint32_t channel;         /* the receive channel to which FRAME_HOST would take it as it came */
+    uint32_t channel;         /* the receive channel to which FRAME_HOST would send it as it arrived */
 } frame_t;
 
 int frame_handler(const frame_t *frame, void *state);
 
 enum { NICETY_FRAME_PUSH = 0x170, NICETY_FRAME_PULL = 0x171, NICETY_FRAME_RESIZE = 0x172 };
 
-/* Puts so many bytes before the frame. They are zeros, or what frame_pull took from there. Returns the new first byte. A
- * handler that asks for more than the card's headroom has left is stopped. */
+/* Prepends `bytes` bytes to the frame: zeros, or those that frame_pull took from there. Returns the new first byte. A
+ * handler that asks for more than the card's remaining headroom is stopped. */
 NICETY_INLINE uint8_t *frame_push(const frame_t *frame, uint32_t bytes) {
     nicety_command(NICETY_FRAME_PUSH, bytes, 0, 0, 0, 0);
     return frame->data;
 }
 
-/* Takes so many bytes from the frame's beginning, fewer than it has. Returns the new first byte. */
+/* Removes `bytes` bytes from the frame's beginning, fewer than it has. Returns the new first byte. */
 NICETY_INLINE uint8_t *frame_pull(const frame_t *frame, uint32_t bytes) {
     nicety_command(NICETY_FRAME_PULL, bytes, 0, 0, 0, 0);
     return frame->data;
 }
 
-/* Makes the frame so long, at its end; new bytes are zeros, or what was there. A frame that is sent on has 14 bytes to those
- * of the card's MTU with headers. */
+/* Sets the length of the frame, at its end. New bytes are zeros, or those that were there. A forwarded frame has 14
+ * bytes up to the card's MTU with headers. */
 NICETY_INLINE void frame_resize(const frame_t *frame, uint32_t length) {
     (void)frame;
     nicety_command(NICETY_FRAME_RESIZE, length, 0, 0, 0, 0);
 }
 
-/* Bytes of the frame that may be misaligned, in the network's order. */
+/* Reads or writes bytes of the frame, possibly misaligned, in network order. */
 NICETY_INLINE uint16_t frame_get16(const uint8_t *at) {
     return (uint16_t)(at[0] << 8 | at[1]);
 }
@@ -72,7 +72,8 @@ NICETY_INLINE void frame_put32(uint8_t *at, uint32_t value) {
     frame_put16(at + 2, (uint16_t)value);
 }
 
-/* Bytes of the frame that may be misaligned, in this core's order: for what is only compared, hashed or copied. */
+/* Reads or writes bytes of the frame, possibly misaligned, in this core's order, if they are only compared, hashed or
+ * copied. */
 NICETY_INLINE uint16_t frame_load16(const uint8_t *at) {
     uint16_t value;
     __builtin_memcpy(&value, at, 2);
@@ -93,7 +94,7 @@ NICETY_INLINE void frame_store32(uint8_t *at, uint32_t value) {
     __builtin_memcpy(at, &value, 4);
 }
 
-/* Swaps so many bytes at two places. */
+/* Swaps `bytes` bytes at two places. */
 NICETY_INLINE void frame_swap(uint8_t *a, uint8_t *b, uint32_t bytes) {
     uint32_t i = 0;
     for (; i + 4 <= bytes; i += 4) {
@@ -108,7 +109,7 @@ NICETY_INLINE void frame_swap(uint8_t *a, uint8_t *b, uint32_t bytes) {
     }
 }
 
-/* A checksum of the Internet, from which a 16-bit word of the data went and to which another one came (RFC 1624, 3). */
+/* Updates an Internet checksum after a 16-bit word of the data was replaced by another one (RFC 1624, 3). */
 NICETY_INLINE uint16_t frame_checksum(uint16_t checksum, uint16_t gone, uint16_t come) {
     uint32_t sum = (uint16_t)~checksum + (uint32_t)(uint16_t)~gone + come;
     sum = (sum & 0xffff) + (sum >> 16);
@@ -116,7 +117,7 @@ NICETY_INLINE uint16_t frame_checksum(uint16_t checksum, uint16_t gone, uint16_t
     return (uint16_t)~sum;
 }
 
-/* The same for 32 bits. The sum is the same in either order of bytes, if all three are in one (RFC 1071, 2). */
+/* The same for 32 bits. The sum is the same in either byte order, if all three are in one (RFC 1071, 2). */
 NICETY_INLINE uint16_t frame_checksum32(uint16_t checksum, uint32_t gone, uint32_t come) {
     uint32_t sum = (uint16_t)~checksum + (~gone & 0xffff) + (~gone >> 16) + (come & 0xffff) + (come >> 16);
     sum = (sum & 0xffff) + (sum >> 16);

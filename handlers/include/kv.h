@@ -4,7 +4,7 @@
 
 #include <nicety.h>
 
-/* The kind of a message, in its match bits. A request's payload is a key, and for KV_INSERT the value behind it. */
+/* The kind of a message, in its match bits. A request's payload is a key, followed by the value for KV_INSERT. */
 enum {
     KV_INSERT = 1,
     KV_LOOKUP = 2,
@@ -20,7 +20,7 @@ enum {
 };
 
 /* A bucket in host memory begins with a word: 0 while it is empty, and then the key's hash << 32 and one of these. The
- * key and the value are behind it. */
+ * key and the value follow. */
 enum {
     KV_BUSY = 1, /* a handler is writing the key or the value */
     KV_READY = 2
@@ -31,7 +31,7 @@ typedef struct {
     ptl_size_t key_bytes;    /* multiples of 8 */
     ptl_size_t value_bytes;
     ptl_size_t bucket_bytes; /* 8, and both of them */
-    uint8_t room[];          /* for a bucket on each processor */
+    uint8_t room[];          /* for a bucket per processor */
 } kv_t;
 
 #endif

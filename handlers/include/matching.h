@@ -4,9 +4,9 @@
 
 #include <nicety.h>
 
-/* A short message goes with its tag as its match bits, and header data 0. Of a long one only a request goes, with the
- * tag, without payload, and with the message's number << 32 | its length as its header data. The bytes lie at the sender
- * behind a match entry whose match bits are this one and the number. */
+/* A short message is sent with its tag as its match bits, and header data 0. For a long one only a request is sent:
+ * with the tag and without payload. Its header data have the message's number in the upper 32 bits and its length in
+ * the lower. The bytes are at the sender behind a match entry. Its match bits are this one and the number. */
 #define MATCHING_DATA (1ull << 63)
 
 #endif

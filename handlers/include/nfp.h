@@ -1,23 +1,22 @@
 /* nfp.h: the interface of a process on a network flow processor to its card.
  *
- * A process is a function that runs on one context of a microengine until it returns, which may be never:
+ * A process is a function that runs on one context of a microengine until it returns. It may never return:
  *
  *     __process uint32_t worker(uint32_t argument, ...);
  *
- * A microengine runs the processes of its contexts in turn. One that loads from or stores to a memory outside the
- * microengine, waits for a signal or yields gives up the core until it can go on; it is not preempted otherwise.
- * So processes of a microengine may change variables they share without locks, as long as nothing in between
- * gives up the core.
+ * A microengine runs the processes of its contexts in turn. A process gives up the core when it loads from or stores to
+ * a memory outside the microengine, waits for a signal or yields. It is not preempted otherwise. So processes of a
+ * microengine may change shared variables without locks, as long as nothing in between gives up the core.
  *
- * Variables and stacks lie in the microengine's local memory, a few kilobytes that its contexts share: a global
- * variable is one for each microengine. Code and constants lie in the code store. The memories outside are ranges of
- * addresses, reached through pointers, `volatile` ones, since others change the contents:
+ * Variables and stacks are in the microengine's local memory, a few kilobytes that its contexts share. There is one
+ * copy of a global variable per microengine. Code and constants are in the code store. The memories outside are ranges
+ * of addresses, accessed through `volatile` pointers, since others change the contents:
  *
  *     volatile uint32_t *counters = nfp_cls(64);
  *     nfp_fetch_add(&counters[3], 1);
  *
- * A load or store is one reference. Moving a block takes one reference too (nfp_read, nfp_write). An access outside
- * stops the process, with the line it is in.
+ * A load or store is one reference. A block move takes one reference too (nfp_read, nfp_write). An invalid access stops
+ * the process, and its line is reported.
  */
 #ifndef NFP_H
 #define NFP_H
@@ -29,9 +28,9 @@
 #define __process __attribute__((used, noinline))
 #define NFP_INLINE static inline __attribute__((always_inline, unused))
 
-/* The memories, the nearest first: where they begin. A card's spec has their sizes. */
-#define NFP_CLS 0x20000000u   /* cluster local scratch, one for each island of microengines */
-#define NFP_CTM 0x30000000u   /* cluster target memory, one for each island */
+/* Start addresses of the memories, the nearest first. A card's spec has their sizes. */
+#define NFP_CLS 0x20000000u   /* cluster local scratch, one per island of microengines */
+#define NFP_CTM 0x30000000u   /* cluster target memory, one per island */
 #define NFP_IMEM 0x40000000u  /* internal memory */
 #define NFP_EMEM 0x80000000u  /* external memory */
 
@@ -41,7 +40,7 @@
 #define nfp_imem(offset) ((volatile void *)(NFP_IMEM + (offset)))
 #define nfp_emem(offset) ((volatile void *)(NFP_EMEM + (offset)))
 
-/* Bytes that nfp_read and nfp_write move at most. */
+/* Maximum bytes that nfp_read and nfp_write move. */
 #define NFP_TRANSFER 64u
 
 /* Calls of the core: the number in a7, arguments from a0 on, the result in a0. */
@@ -88,30 +87,30 @@ NFP_INLINE void nfp_write(volatile void *memory, const void *local, uint32_t byt
     nfp_call(NFP_CALL_WRITE, (uint32_t)(uintptr_t)memory, (uint32_t)(uintptr_t)local, bytes);
 }
 
-/* Atomic operations of the memories on a word; each is one reference and gives the word as it was before. */
+/* Atomic operations of the memories on a word. Each is one reference and returns the previous word. */
 NFP_INLINE uint32_t nfp_fetch_add(volatile uint32_t *word, uint32_t value) {
     return __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
 }
-/* Test and set: sets the bits that `bits` has. */
+/* Test and set: sets the bits that are set in `bits`. */
 NFP_INLINE uint32_t nfp_fetch_set(volatile uint32_t *word, uint32_t bits) {
     return __atomic_fetch_or(word, bits, __ATOMIC_RELAXED);
 }
-/* Clears the bits that `bits` has. */
+/* Clears the bits that are set in `bits`. */
 NFP_INLINE uint32_t nfp_fetch_clear(volatile uint32_t *word, uint32_t bits) {
     return __atomic_fetch_and(word, ~bits, __ATOMIC_RELAXED);
 }
 NFP_INLINE uint32_t nfp_swap(volatile uint32_t *word, uint32_t value) {
     return __atomic_exchange_n(word, value, __ATOMIC_RELAXED);
 }
-/* Sets the word to `value` where that is less. */
+/* Sets the word to `value` if that is less. */
 NFP_INLINE uint32_t nfp_fetch_min(volatile uint32_t *word, uint32_t value) {
     uint32_t before;
     __asm__ volatile("amominu.w %0, %2, (%1)" : "=r"(before) : "r"(word), "r"(value) : "memory");
     return before;
 }
 
-/* Goes on with a CRC-32 (of Ethernet and zlib) over the bytes of a word, the lowest first; `crc` is 0 for the first.
- * The core computes meanwhile: no other context runs. */
+/* Continues a CRC-32 (of Ethernet and zlib) over the bytes of a word, the lowest first. `crc` is 0 for the first word.
+ * The core is busy meanwhile: no other context runs. */
 NFP_INLINE uint32_t nfp_crc32(uint32_t crc, uint32_t word) {
     register uint32_t a0 __asm__("a0") = crc;
     register uint32_t a1 __asm__("a1") = word;
@@ -120,31 +119,30 @@ NFP_INLINE uint32_t nfp_crc32(uint32_t crc, uint32_t word) {
     return a0;
 }
 
-/* Signals: each context has sixteen, numbered from 0. One that comes stays until it is waited for; coming twice
- * before that is coming once. */
+/* Signals: each context has sixteen, numbered from 0. An arrived signal stays until a wait consumes it. A repeated
+ * arrival before that counts once. */
 NFP_INLINE void nfp_signal(uint32_t microengine, uint32_t context, uint32_t signal) {
     nfp_call(NFP_CALL_SIGNAL, microengine, context, signal);
 }
-/* Waits until all signals of the set have come; bit n is signal n. They are consumed, and returned. */
+/* Waits until all signals of the set have arrived; bit n is signal n. Consumes and returns them. */
 NFP_INLINE uint32_t nfp_wait_all(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ALL, signals, 0, 0); }
-/* Waits until at least one of them has come. Those that have are consumed, and returned. */
+/* Waits until at least one of them has arrived. Consumes and returns those that have. */
 NFP_INLINE uint32_t nfp_wait_any(uint32_t signals) { return nfp_call(NFP_CALL_WAIT_ANY, signals, 0, 0); }
 
-/* Lets the other contexts of the microengine that are ready go first. */
+/* Lets the other ready contexts of the microengine run first. */
 NFP_INLINE void nfp_yield(void) { nfp_call(NFP_CALL_YIELD, 0, 0, 0); }
 
-/* Channels to the host. A process registers a target under an ID, and a thread of the host subscribes to it; that is a
- * channel, which carries messages both ways. Messages are synchronous: a call ends when both ends have come for it
- * and the message has passed. Both ends name the same size, and the same kind: direct messages, of 1 to 56 bytes, go
- * from local memory to local memory, indirect ones between a memory of the card (CTM, IMEM or EMEM) and pages
- * of the host.
+/* Channels to the host. A process registers a target under an ID, and a thread of the host subscribes to it. That makes
+ * a channel, which carries messages both ways. Messages are synchronous: a call ends when both ends have called and the
+ * message has passed. Both ends name the same size, and the same kind. Direct messages, of 1 to 56 bytes, go from local
+ * memory to local memory. Indirect ones go between a memory of the card (CTM, IMEM or EMEM) and pages of the host.
  *
- * A call gives CHANNEL_OK, or one of these. */
+ * A call returns CHANNEL_OK, or one of these. */
 enum {
     CHANNEL_OK = 0,
     CHANNEL_SIZE_MISMATCH = -1,  /* the two ends named different sizes */
     CHANNEL_KIND_MISMATCH = -2,  /* one end made a direct call and the other an indirect one */
-    CHANNEL_TIMED_OUT = -3,      /* the host did not come in time */
+    CHANNEL_TIMED_OUT = -3,      /* the host did not arrive in time */
     CHANNEL_DMA_FAILED = -4,     /* a list of pages failed too often */
     CHANNEL_PIN_FAILED = -5,     /* the host could not pin its buffer */
     CHANNEL_CLOSED = -6,         /* the host closed the channel */
@@ -157,9 +155,9 @@ enum {
     CHANNEL_BAD_GUARDS = -13     /* no guards, too many, or two of one target */
 };
 
-/* Most bytes of a direct message. */
+/* Maximum bytes of a direct message. */
 #define CHANNEL_DIRECT 56u
-/* A timeout that never comes; others are in nanoseconds, and bound the wait for the host. */
+/* A timeout that never ends. Others are in nanoseconds, and bound the wait for the host. */
 #define CHANNEL_FOREVER 0xffffffffu
 
 NFP_INLINE int32_t nfp_channel_call(uint32_t number, uint32_t target, uint32_t address, uint32_t bytes,
@@ -174,12 +172,12 @@ NFP_INLINE int32_t nfp_channel_call(uint32_t number, uint32_t target, uint32_t a
     return (int32_t)a0;
 }
 
-/* Gives this end of a channel an ID that the host can subscribe to. It never blocks. */
+/* Gives this end of a channel an ID to which the host can subscribe. It never blocks. */
 NFP_INLINE int32_t channel_register(uint32_t target) {
     return nfp_channel_call(NFP_CALL_CHANNEL_REGISTER, target, 0, 0, 0, 0);
 }
 
-/* Direct messages, each with a timeout and without. */
+/* Direct messages, each with and without a timeout. */
 NFP_INLINE int32_t channel_write_for(uint32_t target, const void *bytes, uint32_t size, uint32_t timeout_ns) {
     return nfp_channel_call(NFP_CALL_CHANNEL_WRITE, target, (uint32_t)(uintptr_t)bytes, size, timeout_ns, 0);
 }
@@ -193,8 +191,8 @@ NFP_INLINE int32_t channel_read(uint32_t target, void *bytes, uint32_t size) {
     return channel_read_for(target, bytes, size, CHANNEL_FOREVER);
 }
 
-/* A 40-bit address for indirect messages: a pointer into CTM, IMEM or EMEM, where in CTM it is that of an island. A
- * plain pointer means the caller's own island. */
+/* Returns a 40-bit address for indirect messages: a pointer into CTM, IMEM or EMEM, with the island for CTM. A plain
+ * pointer means the caller's own island. */
 NFP_INLINE uint64_t nfp_address(uint32_t island, const volatile void *memory) {
     return (uint64_t)(island + 1) << 32 | (uint32_t)(uintptr_t)memory;
 }
@@ -215,17 +213,17 @@ NFP_INLINE int32_t channel_read_ind(uint32_t target, volatile void *memory, uint
     return channel_read_ind_for(target, (uint32_t)(uintptr_t)memory, size, CHANNEL_FOREVER);
 }
 
-/* One alternative of a selection: this message from there. */
+/* One alternative of a selection: a message from this target. */
 struct channel_guard {
     uint32_t target;
     volatile void *into; /* local memory, or a memory of the card for an indirect message */
     uint32_t size;
     uint32_t indirect; /* 0 or 1 */
-    int32_t result;    /* how the read ended, where this guard was taken */
+    int32_t result;    /* result of the read, if this guard was taken */
 };
 
-/* Reads from the first of up to 64 targets whose message has come, in the order of the guards where several have: gives
- * the number of that guard, whose `result` says how its read ended, or an error where none was taken. */
+/* Reads from the first of up to 64 targets with an arrived message, in the order of the guards if several have one.
+ * Returns the number of that guard, with the result of its read in `result`, or an error if none was taken. */
 NFP_INLINE int32_t channel_select_for(struct channel_guard *guards, uint32_t count, uint32_t timeout_ns) {
     return nfp_channel_call(NFP_CALL_CHANNEL_SELECT, (uint32_t)(uintptr_t)guards, count, 0, timeout_ns, 0);
 }
@@ -233,15 +231,15 @@ NFP_INLINE int32_t channel_select(struct channel_guard *guards, uint32_t count) 
     return channel_select_for(guards, count, CHANNEL_FOREVER);
 }
 
-/* The Ethernet port. A frame has 1 to 1500 bytes of payload, of which the first, its head, come from and go to local
+/* The Ethernet port. A frame has 1 to 1500 bytes of payload. The first bytes, its head, come from and go to local
  * memory, and the others a memory of the card (CTM, IMEM or EMEM). Calls return an error below zero, or their result.
  *
- * A frame is for a queue of the port that it goes to: the second byte of its destination address. Each process says which
- * queue it takes frames from, and several that name one queue share its frames: each frame goes to one of them, the first
- * that waits. Queue 0, of nfp_eth_send and nfp_eth_receive, is open from the beginning; any other one from the first time
- * that a process receives from it or opens it, or that the host does. A frame for an open queue waits until a process takes
- * it, and its sender waits where the port has no room for it; a frame for a queue that is not open is dropped. The report
- * of a run counts both. The last queue is that of messages between hosts, which processes of your own cannot receive from.
+ * The second byte of a frame's destination address selects a queue of the receiving port. Each process names the queue
+ * from which it takes frames. Several processes with one queue share its frames: each frame goes to the first that
+ * waits. Queue 0, of nfp_eth_send and nfp_eth_receive, is open from the beginning. Any other queue opens when a process
+ * first receives from it, or when a process or the host opens it. A frame for an open queue waits until a process takes
+ * it, and its sender waits if the port has no room for it. A frame for a queue that is not open is dropped. The report
+ * of a run counts both. The last queue is that of messages between hosts, from which user processes cannot receive.
  *
  * Received bytes are untrusted: a process must check them. */
 enum {
@@ -252,12 +250,12 @@ enum {
     NFP_ETH_BAD_QUEUE = -5    /* there is no such queue, or it is not for this process */
 };
 
-/* Most bytes of a head, and of a whole frame. */
+/* Maximum bytes of a head, and of a whole frame. */
 #define NFP_ETH_HEAD 64u
 #define NFP_ETH_PAYLOAD 1500u
-/* The source of a frame whose sender's address is no rank's. */
+/* The source of a frame with a sender's address that belongs to no rank. */
 #define NFP_ETH_STRANGER 0xffffffffu
-/* Queues of a port, and the last of them, which is that of messages between hosts. */
+/* Number of queues of a port, and the last of them, which is that of messages between hosts. */
 #define NFP_ETH_QUEUES 256u
 #define NFP_ETH_MESSAGES 255u
 
@@ -274,7 +272,8 @@ NFP_INLINE int32_t nfp_eth_call(uint32_t number, uint32_t x0, uint32_t x1, uint3
     return (int32_t)a0;
 }
 
-/* Sends a frame to a queue of a rank, or to its queue 0; 0 when the port has it, and the memory may be used again. */
+/* Sends a frame to a queue of a rank, or to its queue 0. Returns 0 when the port has it and the memory may be
+ * reused. */
 NFP_INLINE int32_t nfp_eth_send_to(uint32_t rank, uint32_t queue, const void *head, uint32_t head_bytes,
                                    const volatile void *memory, uint32_t bytes) {
     return nfp_eth_call(NFP_CALL_ETH_SEND_TO, rank, (uint32_t)(uintptr_t)head, head_bytes, (uint32_t)(uintptr_t)memory,
@@ -286,13 +285,14 @@ NFP_INLINE int32_t nfp_eth_send(uint32_t rank, const void *head, uint32_t head_b
                             (uint32_t)(uintptr_t)memory, bytes);
 }
 
-/* Opens a queue, whose frames wait from now on, for whichever process receives from it. It never blocks; 0. */
+/* Opens a queue. Its frames wait from now on for any process that receives from it. It never blocks, and returns 0. */
 NFP_INLINE int32_t nfp_eth_open(uint32_t queue) {
     return nfp_channel_call(NFP_CALL_ETH_OPEN, queue, 0, 0, 0, 0);
 }
 
-/* Waits for a frame of a queue, or of queue 0: its number of bytes, the first of them in `head`, and which rank it is from.
- * The frame stays with the process, and in the packet buffer, until the process gives it up, receives again or ends. */
+/* Waits for a frame of a queue, or of queue 0. Returns its number of bytes, the first of them in `head`, and its source
+ * rank. The frame stays with the process, and in the packet buffer, until the process gives it up, receives again or
+ * ends. */
 NFP_INLINE int32_t nfp_eth_receive_from(uint32_t queue, void *head, uint32_t head_bytes, uint32_t *source) {
     return nfp_channel_call(NFP_CALL_ETH_RECEIVE_FROM, (uint32_t)(uintptr_t)head, head_bytes,
                             (uint32_t)(uintptr_t)source, queue, 0);
@@ -302,19 +302,20 @@ NFP_INLINE int32_t nfp_eth_receive(void *head, uint32_t head_bytes, uint32_t *so
                             0, 0);
 }
 
-/* The EtherType of the process's frame: 0 where the frame has a length in its place, as those of nfp_eth_send. */
+/* Returns the EtherType of the process's frame, or 0 if the frame has a length instead, as those of nfp_eth_send. */
 NFP_INLINE uint32_t nfp_eth_type(void) { return (uint32_t)nfp_channel_call(NFP_CALL_ETH_TYPE, 0, 0, 0, 0, 0); }
 
-/* Moves a part of the process's frame to a memory; 0 when it is there. Moving no bytes gives the frame up. */
+/* Moves a part of the process's frame to a memory, and returns 0 when it is there. A move of no bytes gives the frame
+ * up. */
 NFP_INLINE int32_t nfp_eth_move(volatile void *memory, uint32_t from, uint32_t bytes) {
     return nfp_channel_call(NFP_CALL_ETH_MOVE, (uint32_t)(uintptr_t)memory, from, bytes, 0, 0);
 }
 
-/* This card's rank, and how many there are. */
+/* Returns this card's rank, and the number of ranks. */
 NFP_INLINE uint32_t nfp_rank(void) { return (uint32_t)nfp_channel_call(NFP_CALL_NODE, 0, 0, 0, 0, 0); }
 NFP_INLINE uint32_t nfp_ranks(void) { return (uint32_t)nfp_channel_call(NFP_CALL_NODE, 1, 0, 0, 0, 0); }
 
-/* Where the process runs. */
+/* The place of the process. */
 NFP_INLINE uint32_t nfp_hart(void) {
     uint32_t id;
     __asm__("csrr %0, mhartid" : "=r"(id));
@@ -323,7 +324,7 @@ NFP_INLINE uint32_t nfp_hart(void) {
 NFP_INLINE uint32_t nfp_microengine(void) { return nfp_hart() >> 3; }
 NFP_INLINE uint32_t nfp_context(void) { return nfp_hart() & 7; }
 
-/* Cycles since the card began, the low 32 bits. */
+/* Returns the low 32 bits of the cycles since the card began. */
 NFP_INLINE uint32_t nfp_cycle(void) {
     uint32_t cycle;
     __asm__ volatile("csrr %0, cycle" : "=r"(cycle));

@@ -1,18 +1,17 @@
 /* nicety.h: the interface of a packet handler to its card.
  *
- * Three functions, each of them optional, handle a message whose match entry names this program:
+ * Three optional functions handle a message with a match entry that names this program:
  *
  *     __handler int header_handler(const ptl_header_t h, void *state);
  *     __handler int payload_handler(const ptl_payload_t p, void *state);
  *     __handler int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
  *
- * The header handler runs once, before any other handler of its message starts; payload handlers run once for
- * each packet that carries payload, any number of them at the same time and in any order; the completion handler
- * runs once, after all the others and before the host sees the completion. Data for which there is no payload
- * handler is deposited in host memory. A handler may end while DMA transfers that it has started are in flight: the
- * completion handler and the completion wait for them, and the packet keeps its slot meanwhile. All of them
- * share `state`, which lies in HPU memory. The interface is the one of sPIN (Hoefler et al., SC17) on a 32-bit processor:
- * sizes and offsets are 32 bits wide, match bits and header data 64.
+ * The header handler runs once, before any other handler of its message starts. Payload handlers run once per packet
+ * with payload, concurrently and in any order. The completion handler runs once, after all the others and before the
+ * host sees the completion. Data without a payload handler are deposited in host memory. A handler may end while its
+ * DMA transfers are in flight. The completion handler and the completion wait for them, and the packet keeps its slot
+ * meanwhile. All of them share `state`, which is in HPU memory. The interface is that of sPIN (Hoefler et al., SC17) on
+ * a 32-bit processor. Sizes and offsets are 32 bits wide, match bits and header data 64.
  */
 #ifndef NICETY_H
 #define NICETY_H
@@ -32,7 +31,7 @@ typedef uint64_t ptl_hdr_data_t;
 /* Return codes of handlers. */
 enum {
     SUCCESS = 0,              /* payload and completion handlers: done */
-    SUCCESS_PENDING = 1,      /* completion handlers: done, and the host is not told yet: the match entry stays open */
+    SUCCESS_PENDING = 1,      /* completion handlers: done, but no completion at the host: the match entry stays open */
     PROCESS_DATA = 2,         /* header handlers: run the payload handlers */
     PROCESS_DATA_PENDING = 3, /* this and the other two: the same, and the match entry stays open */
     PROCEED = 4,              /* header handlers: skip the payload handlers, deposit the data in host memory */
@@ -48,21 +47,21 @@ enum {
     PTL_OK = 0,
     PTL_FAIL = 1,
     PTL_ARG_INVALID = 2,
-    PTL_SEGV = 3,             /* outside the memory it may name */
+    PTL_SEGV = 3,             /* outside the accessible memory */
     PTL_NO_SPACE = 4
 };
 
-/* Which host memory an offset counts in. */
+/* The host memory of an offset. */
 enum {
     PTL_ME_HOST_MEM = 0,      /* the memory of the match entry */
     PTL_HANDLER_HOST_MEM = 1  /* the second region, which only handlers use */
 };
 
-/* A handler cannot receive an acknowledgement: a put that asks for one returns PTL_ARG_INVALID. */
+/* A handler cannot receive an acknowledgement: a put that requests one returns PTL_ARG_INVALID. */
 typedef enum { PTL_NO_ACK_REQ = 0, PTL_ACK_REQ = 1 } ptl_ack_req_t;
 
-/* The operation of a message. The card itself does gets and atomics, when the header handler lets it: no payload handler
- * runs for them, PROCESS_DATA and PROCEED are one, and with DROP the initiator is told PTL_NI_DROPPED. */
+/* The operation of a message. The card itself does gets and atomics, if the header handler allows it. No payload
+ * handler runs for them, PROCESS_DATA and PROCEED are equivalent, and with DROP the initiator gets PTL_NI_DROPPED. */
 enum {
     PTL_TYPE_PUT = 0,
     PTL_TYPE_GET = 1,
@@ -74,27 +73,27 @@ enum {
 /* The header of the message; read-only. */
 typedef struct {
     uint32_t type;            /* the operation: PTL_TYPE_PUT, ... */
-    ptl_size_t length;        /* bytes that the initiator sent, or asks for */
+    ptl_size_t length;        /* bytes that the initiator sent, or requests */
     ptl_process_t source_id;
     ptl_process_t target_id;
     ptl_match_bits_t match_bits;
     ptl_hdr_data_t hdr_data;
-    ptl_size_t offset;        /* where in the match entry's memory the first byte goes */
+    ptl_size_t offset;        /* offset of the first byte in the match entry's memory */
     ptl_size_t manipulated_length; /* bytes after truncation */
     const uint8_t *base;      /* the first packet's payload */
     ptl_size_t packet_length; /* its length */
 } ptl_header_t;
 
-/* The payload of one packet. The bytes are the handler's to change while it runs. */
+/* The payload of one packet. The handler may change the bytes while it runs. */
 typedef struct {
     uint8_t *base;
     ptl_size_t length;        /* bytes in this packet */
-    ptl_size_t offset;        /* of its first byte in the message */
+    ptl_size_t offset;        /* offset of its first byte in the message */
 } ptl_payload_t;
 
 typedef uint32_t ptl_dma_h;   /* a DMA in flight */
 
-/* The three handlers by their usual names; a program has those that it needs. */
+/* The three handlers by their usual names. A program has those that it needs. */
 int header_handler(const ptl_header_t h, void *state);
 int payload_handler(const ptl_payload_t p, void *state);
 int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
@@ -132,7 +131,7 @@ NICETY_INLINE int nicety_command(uint32_t number, uint32_t x0, uint32_t x1, uint
     return (int)a0;
 }
 
-/* The arguments of a put; in memory, because they are more than the argument registers hold. */
+/* The arguments of a put. They are in memory, because they exceed the argument registers. */
 typedef struct {
     ptl_match_bits_t match_bits;
     ptl_hdr_data_t hdr_data;
@@ -142,9 +141,9 @@ typedef struct {
     uint32_t user_ptr;
 } nicety_put_t;
 
-/* Sends `len` bytes of HPU memory, or of the packet, to the same portal table entry of another process: one
- * packet at most. The bytes are taken before the function returns. `ct` (0 or 1): count the send on the match
- * entry's counter. */
+/* Sends `len` bytes of HPU memory, or of the packet, to the same portal table entry of another process: at most one
+ * packet. The bytes are read before the function returns. `ct` (0 or 1): count the send on the match entry's
+ * counter. */
 NICETY_INLINE int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, uint32_t ct, ptl_ack_req_t ack_req,
                                           ptl_process_t target_id, ptl_match_bits_t match_bits,
                                           ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -153,8 +152,8 @@ NICETY_INLINE int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, uin
     return nicety_command(NICETY_PUT_FROM_DEVICE, (uint32_t)(uintptr_t)local, len, (uint32_t)(uintptr_t)&put, 0, 0);
 }
 
-/* Sends `len` bytes of the match entry's host memory from `offset` on, of any size. The card fetches them after
- * the function has returned. */
+/* Sends `len` bytes of the match entry's host memory at `offset`, of any size. The card fetches them after the function
+ * has returned. */
 NICETY_INLINE int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, uint32_t ct, ptl_ack_req_t ack_req,
                                         ptl_process_t target_id, ptl_match_bits_t match_bits,
                                         ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -163,10 +162,10 @@ NICETY_INLINE int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, uint3
     return nicety_command(NICETY_PUT_FROM_HOST, offset, len, (uint32_t)(uintptr_t)&put, 0, 0);
 }
 
-/* Gets `len` bytes, of any size, from the same portal table entry of another process into host memory from `offset`
- * on: of the match entry, or with PTL_HANDLER_HOST_MEM of the handlers' own. `remote_offset` counts in the memory of
- * the entry that matches there. The function returns when the card has taken the request. `ct` (0 or 1): count one on
- * the match entry's counter when the bytes are in host memory, a failure where the target refuses. */
+/* Gets `len` bytes, of any size, from the same portal table entry of another process into host memory at `offset`. That
+ * is the match entry's memory, or with PTL_HANDLER_HOST_MEM the handlers' own. `remote_offset` is an offset in the
+ * memory of the matching entry there. The function returns when the card has taken the request. `ct` (0 or 1): count
+ * one on the match entry's counter when the bytes are in host memory, or a failure if the target refuses. */
 NICETY_INLINE int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, unsigned options, uint32_t ct,
                                       ptl_process_t target_id, ptl_match_bits_t match_bits,
                                       ptl_size_t remote_offset) {
@@ -174,8 +173,8 @@ NICETY_INLINE int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, unsigne
     return nicety_command(NICETY_GET_TO_HOST, offset, len, (uint32_t)(uintptr_t)&get, options, 0);
 }
 
-/* Copies `len` bytes to host memory. The bytes are taken before the non-blocking form returns; the handle is done
- * when they have been handed to the bus. The blocking form returns when they have been handed to the bus. */
+/* Copies `len` bytes to host memory. The bytes are read before the non-blocking form returns. The handle is done when
+ * they have been handed to the bus. The blocking form returns when they have been handed to the bus. */
 NICETY_INLINE int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len, unsigned options,
                                         ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_TO_HOST, (uint32_t)(uintptr_t)local, offset, len, options,
@@ -185,8 +184,8 @@ NICETY_INLINE int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl
     return nicety_command(NICETY_DMA_TO_HOST, (uint32_t)(uintptr_t)local, offset, len, options, 0);
 }
 
-/* Copies `len` bytes from host memory. The non-blocking form writes `local` by the time the handle is done; the stack and
- * the packet of a handler that has ended are written no more. */
+/* Copies `len` bytes from host memory. The non-blocking form writes `local` by the time the handle is done. The stack
+ * and the packet of a handler that has ended are not written any more. */
 NICETY_INLINE int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len, unsigned options,
                                           ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_FROM_HOST, offset, (uint32_t)(uintptr_t)local, len, options,
@@ -196,7 +195,7 @@ NICETY_INLINE int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_siz
     return nicety_command(NICETY_DMA_FROM_HOST, offset, (uint32_t)(uintptr_t)local, len, options, 0);
 }
 
-/* 64-bit compare-and-swap in host memory; *cmpval becomes the value found. */
+/* 64-bit compare-and-swap in host memory. *cmpval becomes the value found. */
 NICETY_INLINE int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval, unsigned options,
                                      ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_CAS, offset, (uint32_t)(uintptr_t)cmpval, (uint32_t)(uintptr_t)&swapval,
@@ -207,7 +206,7 @@ NICETY_INLINE int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_
                           options, 0);
 }
 
-/* 64-bit fetch-and-add in host memory; *result becomes the value before. */
+/* 64-bit fetch-and-add in host memory. *result becomes the previous value. */
 NICETY_INLINE int PtlHandlerDMAFetchAddNB(ptl_size_t offset, uint64_t increment, uint64_t *result, unsigned options,
                                           ptl_dma_h *handle) {
     return nicety_command(NICETY_DMA_FETCH_ADD, offset, (uint32_t)(uintptr_t)result,
@@ -234,7 +233,7 @@ NICETY_INLINE int PtlHandlerCTSet(uint64_t value) {
     return nicety_command(NICETY_CT_SET, (uint32_t)value, (uint32_t)(value >> 32), 0, 0, 0);
 }
 
-/* Atomic operations on 64 bits of HPU memory, 8-byte aligned. CAS returns 1 where it swapped, 0 otherwise. */
+/* Atomic operations on 64 bits of HPU memory, 8-byte aligned. CAS returns 1 if it swapped, 0 otherwise. */
 NICETY_INLINE int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
     return nicety_command(NICETY_CAS, (uint32_t)(uintptr_t)value, (uint32_t)cmpval, (uint32_t)(cmpval >> 32),
                           (uint32_t)swapval, (uint32_t)(swapval >> 32));
@@ -244,9 +243,9 @@ NICETY_INLINE int PtlHandlerFAdd(uint64_t *value, uint64_t *before, uint64_t inc
                           (uint32_t)(increment >> 32), 0);
 }
 
-/* Lets other work that waits for this core go first: handlers that are ready by now and those that have yielded before.
- * Meanwhile the handler keeps its stack and its packet, its cycles stand still, and an LR is dropped. Returns at once
- * where nothing waits, or where the card cannot park one more handler on this core (hpu.parked). */
+/* Lets other work that waits for this core run first: handlers that are ready, and those that have yielded before.
+ * Meanwhile the handler keeps its stack and its packet, its cycles do not count, and an LR is dropped. Returns at once
+ * if nothing waits, or if the card cannot park another handler on this core (hpu.parked). */
 NICETY_INLINE int PtlHandlerYield(void) { return nicety_command(NICETY_YIELD, 0, 0, 0, 0, 0); }
 
 /* The core that runs the handler. */
@@ -256,8 +255,9 @@ NICETY_INLINE uint32_t PtlHandlerHPU(void) {
     return id;
 }
 
-/* Prints to the simulation's log, with time, node and HPU. Conversions: d i u x X o c s p and %, with flags, width,
- * precision and the lengths hh h l ll z; no floating point. A call costs hpu.cycles.printf and hpu.cycles.printf_byte. */
+/* Prints to the simulation's log, with time, node and HPU. Conversions: d i u x X o c s p and %. Flags, width,
+ * precision and the lengths hh h l ll z are supported, floating point is not. A call costs hpu.cycles.printf and
+ * hpu.cycles.printf_byte. */
 #ifdef NICETY_STDIO_H
 #define printf nicety_printf /* that of stdio.h is for bare programs */
 #endif

@@ -1,4 +1,4 @@
-/* pingpong.h: the state that `nicety bench` gives to ping-pong handlers. */
+/* pingpong.h: the state of the ping-pong handlers of `nicety bench`. */
 #ifndef NICETY_PINGPONG_H
 #define NICETY_PINGPONG_H
 
@@ -7,8 +7,8 @@
 typedef struct {
     ptl_match_bits_t match_bits; /* of the reply */
     ptl_process_t peer;          /* the reply's target */
-    ptl_size_t packet_bytes;     /* most payload that a packet carries on this card */
-    ptl_size_t length;           /* of the message in progress; for the handlers' own use, 0 at first */
+    ptl_size_t packet_bytes;     /* maximum payload of a packet on this card */
+    ptl_size_t length;           /* length of the message in progress; for the handlers' own use, 0 at first */
 } pingpong_t;
 
 #endif

@@ -1,10 +1,11 @@
-/* The processes of the channel benchmarks. Each registers `target`, moves `count` messages of `size` bytes, and returns how
- * the last one ended. Received bytes are stored, and sent ones are loaded, so that the host can check every byte. */
+/* The processes of the channel benchmarks. Each registers `target`, moves `count` messages of `size` bytes, and returns
+ * the result of the last one. Received bytes are stored, and sent ones are loaded, so that the host can check every
+ * byte. */
 #include <nfp.h>
 
 #define DIRECT_WORDS (CHANNEL_DIRECT / 4)
 
-/* Reads direct messages, and stores them one behind the other, NFP_TRANSFER bytes apart. */
+/* Reads direct messages, and stores them one after the other, NFP_TRANSFER bytes apart. */
 __process int32_t bench_read(uint32_t target, uint32_t size, uint32_t count, volatile uint8_t *stored) {
     uint32_t message[DIRECT_WORDS] = {0};
     int32_t result = channel_register(target);
@@ -28,7 +29,7 @@ __process int32_t bench_write(uint32_t target, uint32_t size, uint32_t count, co
     return result;
 }
 
-/* Reads indirect messages into a memory, each over the one before. */
+/* Reads indirect messages into a memory, each over the previous one. */
 __process int32_t bench_read_ind(uint32_t target, uint32_t size, uint32_t count, volatile uint8_t *memory) {
     int32_t result = channel_register(target);
     while (result == CHANNEL_OK && count-- > 0) result = channel_read_ind(target, memory, size);

@@ -1,23 +1,24 @@
-/* Messages from host to host: processes that take them from their host by channels, send them through the card's port, and
+/* Messages from host to host. Processes take them from their host by channels, send them through the card's port, and
  * hand them to the other host by channels.
  *
- * A message's envelope is one direct message of 56 bytes, whose first word is the target's rank on the transmit path,
- * and the source's rank on the receive path. The bytes that do not fit an envelope follow through a lane, in chunks, once
- * the receiving host has granted it: the host reserves a lane for them, so that nothing ever waits in here for a host
- * that does not come.
+ * A message's envelope is one direct message of 56 bytes. Its first word is the target's rank on the transmit path, and
+ * the source's rank on the receive path. The bytes that do not fit an envelope follow through a lane, in chunks, once
+ * the receiving host has granted it. The host reserves a lane for them, so that nothing here ever waits for an absent
+ * host.
  *
  *     host -> forward_out  -> frame -> forward_port -> forward_in  -> host      envelopes
  *     host -> forward_load -> forward_send -> frame -> forward_port -> forward_hand -> host     chunks, a lane each
  *                             forward_send <- forward_port <- frame <-                           a slot is free again
  *
- * forward_port never waits for its host. It has room for every envelope that may come, as the hosts count them, and for
- * every chunk, since a lane sends a chunk only into a slot that is free.
+ * forward_port never waits for its host. It has room for every envelope that may arrive, by the hosts' count. It has
+ * room for every chunk, since a lane sends a chunk only into a free slot.
  *
- * Frames from the network are accepted only where this card expects them: a chunk must be the next one of the lane that
- * its sender was given, and a slot is freed only by the rank it was filled for. All others are counted and dropped.
+ * Frames from the network are accepted only where this card expects them. A chunk must be the next one of the lane that
+ * its sender was given. Only the rank for which a slot was filled may free it. All others are counted and dropped.
  *
  * A transfer between host and card may fail, at both ends of its channel. Then the message is abandoned and its lane
- * goes on with the next: a sender tells the other card, which tells its host; a receiver takes the rest and discards it. */
+ * continues with the next. A sender notifies the other card, which notifies its host. A receiver takes the rest and
+ * discards it. */
 #include <nfp.h>
 
 #define LANES 8u
@@ -26,30 +27,32 @@
 #define ENVELOPE CHANNEL_DIRECT
 #define ENTRY 64u
 
-/* Arguments of every process: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM (LANES x
- * SLOTS chunks to receive, as many to send, a struct chunk for each, the ring of envelopes, and struct shared); entries
- * of the ring, a power of two; the first of four microengines: port, out and in; loaders; senders; those that hand over. */
+/* Arguments of every process: the first target (out, in, then 8 to send, then 8 to hand over); memory in EMEM; entries
+ * of the ring. Then the first of four microengines: port, out and in; loaders; senders; those that hand over. The
+ * number of entries is a power of two. The memory has LANES x SLOTS chunks to receive, as many to send, and a struct
+ * chunk for each. The ring of envelopes and struct shared follow. */
 #define PLAN_ARGUMENTS uint32_t targets, uint32_t memory, uint32_t entries, uint32_t first
 
-/* Signals: of a slot, that it has been filled, or may be filled again; that a slot of the other end's lane is free; that
- * an envelope has come. */
+/* Signals: a slot has been filled, or may be filled again; a slot of the other end's lane is free; an envelope has
+ * arrived. */
 #define SIGNAL_FREE 2u
 #define SIGNAL_ENVELOPE 4u
 
 enum { FRAME_ENVELOPE = 1, FRAME_CHUNK = 2, FRAME_FREE = 3, FRAME_ABANDONED = 4 };
 
-/* Words of an envelope: its kind, and in a CTS the lane (in a message, a part of its tag) and the length of the message. */
+/* Words of an envelope: its kind, in a CTS the lane (in a message, a part of its tag), and the length of the
+ * message. */
 enum { WORD_KIND = 1, WORD_BYTES = 3, WORD_LANE = 5, KIND_CTS = 3 };
 
-/* The head of every frame; an envelope has its bytes behind the first word. */
+/* The head of every frame. An envelope has its bytes after the first word. */
 struct head {
-    uint8_t kind, lane, back, slot; /* the lane at the receiver, that at the sender, and which slot of the lane */
-    uint32_t offset;                /* of a piece in its chunk */
+    uint8_t kind, lane, back, slot; /* the lane at the receiver, that at the sender, and the slot of the lane */
+    uint32_t offset;                /* offset of a piece in its chunk */
     uint32_t chunk;                 /* bytes of the chunk */
 };
 
-/* The description of a chunk: how many bytes, from or to which rank, the lane there, and whether it is the last of its
- * message, or its message is abandoned instead. */
+/* The description of a chunk: its number of bytes, its rank, and the lane there. A flag marks the last chunk of a
+ * message, or that the message is abandoned. */
 struct chunk {
     uint32_t bytes, rank, lane, last;
 };
@@ -74,7 +77,8 @@ NFP_INLINE volatile uint8_t *ring(uint32_t memory, uint32_t entry) {
     return (volatile uint8_t *)told(memory, 2 * LANES, 0) + entry * ENTRY;
 }
 
-/* State that the microengines share, zero at first: refused frames, and the rank that each lane sends to, plus one. */
+/* State that the microengines share, zero at first: the number of refused frames, and the rank to which each lane
+ * sends, plus one. */
 struct shared {
     uint32_t refused;
     uint32_t receiver[LANES];
@@ -83,11 +87,12 @@ NFP_INLINE volatile struct shared *shared(uint32_t memory, uint32_t entries) {
     return (volatile struct shared *)ring(memory, entries);
 }
 
-/* Envelopes that have come, and those of them that forward_in has taken. One for the microengine, which all three run on. */
+/* Number of envelopes that have arrived, and of those that forward_in has taken. One per microengine, on which all
+ * three run. */
 static uint32_t come, taken;
 
-/* The state of a receiving lane: from which rank, how many bytes of the message from the current chunk on, how many of
- * the chunk have come, and into which slot. */
+/* The state of a receiving lane: the source rank, and the remaining bytes of the message from the current chunk on. For
+ * the current chunk: the arrived bytes and the slot. */
 static struct {
     uint32_t rank, left, at, slot;
 } due[LANES];
@@ -165,7 +170,7 @@ __process int32_t forward_out(PLAN_ARGUMENTS) {
     }
 }
 
-/* Hands envelopes to the host, in the order in which they came. */
+/* Hands envelopes to the host in order of arrival. */
 __process int32_t forward_in(PLAN_ARGUMENTS) {
     (void)first;
     uint32_t envelope[ENVELOPE / 4];
@@ -182,7 +187,7 @@ __process int32_t forward_load(PLAN_ARGUMENTS, uint32_t lane) {
     (void)entries;
     uint32_t target = targets + 2 + lane, used = 0;
     for (uint32_t slot = 0;;) {
-        uint32_t order[4]; /* the target's rank, its lane, how many bytes */
+        uint32_t order[4]; /* the target's rank, its lane, number of bytes */
         int32_t result = channel_read(target, order, sizeof order);
         if (result == CHANNEL_CLOSED) return result;
         if (result != CHANNEL_OK) continue;
@@ -215,7 +220,7 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
         nfp_read(&chunk, loaded(memory, lane, slot), sizeof chunk);
         if (!begun) {
             begun = true;
-            /* Signals that the last message's receiver sent too often do not count for this one. */
+            /* Excess signals of the last message's receiver do not count for this one. */
             for (uint32_t other = 0; other < SLOTS; other++) nfp_signal(first + 2, lane, SIGNAL_FREE + other);
             nfp_wait_all(((1u << SLOTS) - 1) << SIGNAL_FREE);
             shared(memory, entries)->receiver[lane] = chunk.rank + 1;
@@ -241,7 +246,7 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
         nfp_signal(first + 1, lane, slot);
         head.slot ^= 1;
         if (chunk.last) {
-            /* The next message has another lane there, whose slots are all free. */
+            /* The next message has another lane there, with all slots free. */
             if (used) nfp_wait_all(used << SIGNAL_FREE);
             used = head.slot = 0;
             begun = false;
@@ -250,8 +255,8 @@ __process void forward_send(PLAN_ARGUMENTS, uint32_t lane) {
     }
 }
 
-/* Hands the chunks that come through a lane to the host. After one that failed it discards the others of its message, and
- * tells the host when there are no more. */
+/* Hands the chunks of a lane to the host. After a failed one it discards the others of its message, and notifies the
+ * host after the last one. */
 __process int32_t forward_hand(PLAN_ARGUMENTS, uint32_t lane) {
     (void)entries, (void)first;
     uint32_t target = targets + 2 + LANES + lane, word = 0;
@@ -269,7 +274,7 @@ __process int32_t forward_hand(PLAN_ARGUMENTS, uint32_t lane) {
             struct head head = {FRAME_FREE, 0, (uint8_t)chunk.lane, slot, 0, 0};
             nfp_eth_send_to(chunk.rank, NFP_ETH_MESSAGES, &head, sizeof head, 0, 0);
         } else if (!failed) {
-            /* The host waits for a chunk: it is told by a message of another kind. */
+            /* The host waits for a chunk: a message of another kind notifies it. */
             failed = true;
         }
         slot ^= 1;

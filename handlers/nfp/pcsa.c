@@ -1,35 +1,35 @@
 /* Counts distinct addresses. Probabilistic counting with stochastic averaging (Flajolet and Martin, 1985).
  *
- * Each island keeps SKETCHES words in its CLS. An address is hashed by a CRC-32; the low bits of the hash choose a
- * sketch, and the run of ones that the others end with sets a bit of it: bit 0 for every second address, bit 1 for
- * every fourth, and so on. With R the trailing ones of a sketch, about SKETCHES / 0.77351 x 2^(mean of R)
- * distinct addresses have set them. The card sends the sum of all R; the division is the host's.
+ * Each island keeps SKETCHES words in its CLS. An address is hashed by a CRC-32. The low bits of the hash select a
+ * sketch. The run of ones at the end of the other bits sets a bit of it. That is bit 0 for every second address, bit 1
+ * for every fourth, and so on. With R trailing ones in a sketch, about SKETCHES / 0.77351 x 2^(mean of R) distinct
+ * addresses have set them. The card sends the sum of all R, and the host divides.
  *
- * Any number of contexts count at the same time. Addresses come
- *   - out of packets: contexts take frames from the port, and find the source themselves (pcsa_packets);
- *   - from the host: on each island one context, the feeder, reads blocks of addresses by a channel, and has the others
- *     count them while the next block comes (pcsa_feeder, pcsa_worker);
- *   - out of a memory (pcsa_count), or out of local memory, shared by the contexts of a microengine (pcsa_share). */
+ * Any number of contexts count concurrently. Addresses come
+ *   - from packets: contexts take frames from the port, and find the source themselves (pcsa_packets);
+ *   - from the host: on each island one context, the feeder, reads blocks of addresses from a channel. The others count
+ *     them while the next block arrives (pcsa_feeder, pcsa_worker);
+ *   - from a memory (pcsa_count), or from local memory, shared by the contexts of a microengine (pcsa_share). */
 #include <nfp.h>
 
 #ifndef INDEX_BITS
-#define INDEX_BITS 11 /* of the hash, to choose a sketch: 4 at least, and as many as CLS has room for */
+#define INDEX_BITS 11 /* number of hash bits that select a sketch: at least 4, and at most those that fit CLS */
 #endif
 #define SKETCHES (1u << INDEX_BITS)
 
 #define sketches ((volatile uint32_t *)NFP_CLS)
 
-/* Counts one address: two references, the second only where the bit is new. A set bit stays set, so that a test
- * beforehand is safe, and the atomic operation loses no bit that another context sets in between. */
+/* Counts one address: two references, the second only if the bit is new. A set bit stays set, so a test beforehand is
+ * safe, and the atomic operation loses no bit that another context sets in between. */
 NFP_INLINE void update(uint32_t address) {
     uint32_t hash = nfp_crc32(0, address);
     volatile uint32_t *sketch = &sketches[hash & (SKETCHES - 1)];
     uint32_t rest = hash >> INDEX_BITS;
-    uint32_t bit = ~rest & (rest + 1); /* the lowest bit that is zero: behind the trailing ones */
+    uint32_t bit = ~rest & (rest + 1); /* the lowest zero bit, after the trailing ones */
     if (!(*sketch & bit)) nfp_fetch_set(sketch, bit);
 }
 
-/* Counts `count` addresses that lie in a memory from `addresses` on. */
+/* Counts `count` addresses in a memory at `addresses`. */
 __process void pcsa_count(const volatile uint32_t *addresses, uint32_t count) {
     uint32_t block[NFP_TRANSFER / 4];
     while (count > 0) {
@@ -41,8 +41,8 @@ __process void pcsa_count(const volatile uint32_t *addresses, uint32_t count) {
     }
 }
 
-/* Addresses in local memory, for the contexts of a microengine to share: how many they are, and the next one. Between a look
- * at it and the step to the next nothing gives up the core, so that no lock is needed. */
+/* Addresses in local memory, shared by the contexts of a microengine: their number, and the next one. Between reading
+ * the next one and advancing it, nothing gives up the core, so no lock is needed. */
 #define GIVEN 256
 uint32_t pcsa_given[GIVEN];
 static volatile uint32_t given, next;
@@ -58,7 +58,7 @@ static void share(void) {
 
 #define SHARE 3 /* the signal that addresses are given */
 
-/* Starts up, once for all contexts of the microengine: sets the others to work on `count` addresses, and joins in. */
+/* Starts up, once for all contexts of the microengine: starts the others on `count` addresses, and joins in. */
 __process void pcsa_share(uint32_t count, uint32_t contexts) {
     given = count;
     next = 0;
@@ -67,14 +67,14 @@ __process void pcsa_share(uint32_t count, uint32_t contexts) {
     share();
 }
 
-/* Another context, which waits for the start. */
+/* Runs another context, which waits for the start. */
 __process void pcsa_sharer(void) {
     nfp_wait_all(1 << SHARE);
     share();
 }
 
-/* Adds sketches of this island to those at `merged`, in a memory that all islands reach: every `workers`-th part, from
- * `worker` on. */
+/* Adds sketches of this island to those at `merged`, in a memory that all islands can access: every `workers`-th part,
+ * from `worker` on. */
 __process void pcsa_merge(volatile uint32_t *merged, uint32_t worker, uint32_t workers) {
     uint32_t block[NFP_TRANSFER / 4];
     for (uint32_t i = worker * (NFP_TRANSFER / 4); i < SKETCHES; i += workers * (NFP_TRANSFER / 4)) {
@@ -84,7 +84,7 @@ __process void pcsa_merge(volatile uint32_t *merged, uint32_t worker, uint32_t w
     }
 }
 
-/* The sum of the trailing ones of the sketches at `from`. */
+/* Returns the sum of the trailing ones of the sketches at `from`. */
 __process uint32_t pcsa_sum(const volatile uint32_t *from) {
     uint32_t block[NFP_TRANSFER / 4], sum = 0;
     for (uint32_t i = 0; i < SKETCHES; i += NFP_TRANSFER / 4) {
@@ -94,10 +94,10 @@ __process uint32_t pcsa_sum(const volatile uint32_t *from) {
     return sum;
 }
 
-/* Most addresses of a block: 24 pages of the host, which travel as four lists of six. */
+/* Maximum addresses of a block: 24 pages of the host, transferred as four lists of six. */
 #define BLOCK 24576u
 
-/* An island's CTM: the work at hand, and two blocks, one to count while the other is read. */
+/* An island's CTM: the present work, and two blocks, one to count while the other is read. */
 typedef struct {
     uint32_t taken;    /* addresses of the block that have been taken */
     uint32_t finished; /* workers that found no more */
@@ -130,8 +130,7 @@ __process void pcsa_worker(uint32_t feeder, uint32_t worker, uint32_t workers, v
     }
 }
 
-/* Starts the workers: all other contexts of the island's `members` microengines, the first of which is the
- * feeder's. */
+/* Starts the workers: all other contexts of the island's `members` microengines. The first of these is the feeder's. */
 static void start(uint32_t members, uint32_t contexts, uint32_t which, uint32_t count) {
     island->taken = 0;
     island->finished = 0;
@@ -143,7 +142,7 @@ static void start(uint32_t members, uint32_t contexts, uint32_t which, uint32_t 
             if (member > 0 || context > 0) nfp_signal(first + member, context, START);
 }
 
-/* Takes blocks from the host, each announced by its number of addresses, until one has none. Then the sketches of all
+/* Takes blocks from the host, each after its number of addresses, until a number is zero. Then the sketches of all
  * islands are merged, and the feeder on microengine 0 sends the sum of their trailing ones. */
 __process int32_t pcsa_feeder(uint32_t target, uint32_t members, uint32_t contexts, uint32_t islands,
                               volatile uint32_t *merged, volatile uint32_t *arrived) {
@@ -165,10 +164,10 @@ __process int32_t pcsa_feeder(uint32_t target, uint32_t members, uint32_t contex
     return channel_write(target, &sum, sizeof sum);
 }
 
-/* Packets of the port. Behind the merged sketches and `arrived` in IMEM are the counts by kind, and a word for the end
- * frame: how many packets before it the port has taken. */
+/* Packets of the port. The counts by kind follow the merged sketches and `arrived` in IMEM. Then there is a word for
+ * the end frame: the number of packets that the port took before it. */
 enum { IPV4, IPV6, OTHER, KINDS };
-#define ENDED 4 /* the signal to the first collector that that frame has come */
+#define ENDED 4 /* the signal to the first collector that the end frame has arrived */
 #define MERGE 5 /* to the other collectors, that all packets are counted */
 #define END_OF_REPLAY 0x88b5u /* an EtherType for experiments (IEEE 802) */
 
@@ -192,7 +191,7 @@ static uint32_t folded(const uint32_t *words) {
     return hash ^ hash >> 16;
 }
 
-/* Counts the source of a packet of which `have` bytes are in `head`: what kind it is. */
+/* Counts the source of a packet with `have` bytes in `head`, and returns its kind. */
 NFP_INLINE uint32_t count_source(const uint32_t *head, uint32_t have, uint32_t type) {
     uint32_t at = 0;
     while ((type == 0x8100 || type == 0x88a8 || type == 0x9100) && at + 4 <= have) {
@@ -232,8 +231,8 @@ __process int32_t pcsa_packets(volatile uint32_t *arrived) {
     }
 }
 
-/* An island's collector: when all packets are counted, adds the island's sketches to those of all. The first one tells the
- * others, and sends the sum of the trailing ones to the host, and with it how many packets of each kind there were. */
+/* An island's collector: when all packets are counted, adds the island's sketches to those of all. The first one
+ * notifies the others. It sends the sum of the trailing ones and the number of packets of each kind to the host. */
 __process int32_t pcsa_collector(uint32_t target, uint32_t islands, uint32_t island_size, volatile uint32_t *merged,
                                  volatile uint32_t *arrived) {
     uint32_t result[1 + KINDS];

@@ -1,17 +1,17 @@
 /* The travelling salesman, by 2-opt with random restarts: the best tour of many climbs.
  *
- * A climb shuffles the cities and then makes the 2-opt move that shortens the tour most, until none does. A move
- * takes two roads out of the tour, (i, i + 1) and (j, j + 1), and joins their ends the other way round.
+ * A climb shuffles the cities. Then it makes the 2-opt move that shortens the tour most, until none does. A move
+ * removes two roads from the tour, (i, i + 1) and (j, j + 1), and joins their ends the other way round.
  *
- * The manager reads jobs from the host, by a channel: coordinates, and how many climbs to make. Climbers take the numbers
- * of climbs from a counter in IMEM until there are none left; each has a place there for the shortest tour that it has
- * found. In the end the manager chooses from these, and sends the tour to the host. Of equally short tours it takes the one
- * with the lowest number, so that it does not matter which climber made it. One climber a microengine: its cities and
- * tour fill much of the local memory.
+ * The manager reads jobs from the host over a channel: coordinates, and the number of climbs. Climbers take the numbers
+ * of climbs from a counter in IMEM until none are left. Each has a place there for the shortest tour that it has found.
+ * At the end the manager selects one of these, and sends the tour to the host. Of equally short tours it takes the one
+ * with the lowest number, so that the result does not depend on the climber. There is one climber per microengine: its
+ * cities and tour fill much of the local memory.
  *
- * Distances are those of TSPLIB's EUC_2D, rounded to the nearest whole number. The processor has no square root:
- * either an exact integer root is computed each time, or it is looked up in a table of all pairs in CLS, which the
- * climbers of an island compute together at the start. */
+ * Distances are those of TSPLIB's EUC_2D, rounded to the nearest integer. The processor has no square root. Either an
+ * exact integer root is computed each time, or it is looked up in a table of all pairs in CLS. The climbers of an
+ * island compute the table together at the start. */
 #include "tsp.h"
 
 static uint32_t city[TSP_CITIES];
@@ -27,7 +27,8 @@ static uint32_t cities;
 #define FILLED 1    /* that the table is filled */
 #define FINISHED 2  /* to the manager, that all climbs are made */
 
-/* The square root, rounded to nearest. A bit at a time: root and rest always have root^2 + rest = square. */
+/* Returns the square root, rounded to nearest, one bit at a time: root and rest always satisfy root^2 + rest =
+ * square. */
 static uint32_t rounded_root(uint32_t square) {
     if (square == 0) return 0;
     uint32_t root = 0, rest = square;
@@ -53,7 +54,7 @@ NFP_INLINE uint32_t distance(uint32_t a, uint32_t b, bool by_table) {
 
 static uint32_t random_state;
 
-/* Below `bound`, evenly but for one part in 2^32 / bound. */
+/* Returns a number below `bound`, uniform up to one part in 2^32 / bound. */
 static uint32_t random_below(uint32_t bound) {
     uint32_t x = random_state;
     x ^= x << 13;
@@ -87,7 +88,7 @@ NFP_INLINE void measure(uint32_t from, uint32_t to, bool by_table) {
         road[k] = (uint16_t)distance(tour[k], tour[k + 1 < cities ? k + 1 : 0], by_table);
 }
 
-/* Climbs from a random tour to one that no 2-opt move shortens; its length. */
+/* Climbs from a random tour to one that no 2-opt move shortens. Returns its length. */
 NFP_INLINE uint32_t climb(bool by_table) {
     shuffle();
     measure(0, cities - 1, by_table);
@@ -116,8 +117,8 @@ NFP_INLINE uint32_t climb(bool by_table) {
     return length;
 }
 
-/* Computes every `members`-th row of the table from `member` on, and waits until the others of the island, which are
- * the microengines from `first` on, have computed theirs. */
+/* Computes every `members`-th row of the table from `member` on, and waits until the others of the island, on the
+ * microengines from `first` on, have computed theirs. */
 static void fill_table(uint32_t first, uint32_t member, uint32_t members) {
     for (uint32_t a = member; a < cities; a += members)
         for (uint32_t b = 0; b < cities; b++) distances[a * cities + b] = (uint16_t)computed(city[a], city[b]);
@@ -128,7 +129,7 @@ static void fill_table(uint32_t first, uint32_t member, uint32_t members) {
     nfp_wait_all(1 << FILLED);
 }
 
-/* Copies between local memory and a memory in as many references as it takes. */
+/* Copies between local memory and a memory in the necessary number of references. */
 static void read_all(void *local, const volatile void *memory, uint32_t bytes) {
     for (uint32_t at = 0; at < bytes; at += NFP_TRANSFER) {
         uint32_t left = bytes - at;
@@ -153,7 +154,7 @@ static void climb_all(volatile tsp_job_t *job, uint32_t climber, uint32_t first,
     if (by_table) fill_table(first, nfp_microengine() - first, members);
     for (;;) {
         uint32_t taken = nfp_fetch_add(&job->next, 1);
-        if (taken >= climbs) break; /* more climbers than climbs that are left */
+        if (taken >= climbs) break; /* more climbers than remaining climbs */
         uint32_t number = first_climb + taken;
         random_state = nfp_crc32(seed, number) | 1;
         uint32_t length = by_table ? climb(true) : climb(false);
@@ -166,7 +167,7 @@ static void climb_all(volatile tsp_job_t *job, uint32_t climber, uint32_t first,
     nfp_write(&job->found[climber], &found, sizeof found);
 }
 
-/* Climbs as number `climber`, for ever; one of `members` of the island, the first of which is on microengine `first`. */
+/* Climbs as number `climber`, for ever. It is one of `members` of the island, with the first on microengine `first`. */
 __process void tsp_climber(volatile tsp_job_t *job, uint32_t climber, uint32_t first, uint32_t members) {
     for (;;) {
         nfp_wait_all(1 << BEGIN);
@@ -175,7 +176,7 @@ __process void tsp_climber(volatile tsp_job_t *job, uint32_t climber, uint32_t f
     }
 }
 
-/* Whose tour is the shortest, and of equally short ones that with the lowest number. */
+/* Returns the climber with the shortest tour, and of equally short ones that with the lowest number. */
 static uint32_t choose(volatile tsp_job_t *job, uint32_t climbers, tsp_found_t *best) {
     uint32_t whose = 0;
     for (uint32_t climber = 0; climber < climbers; climber++) {
@@ -190,7 +191,7 @@ static uint32_t choose(volatile tsp_job_t *job, uint32_t climbers, tsp_found_t *
     return whose;
 }
 
-/* Takes jobs from the host for ever; returns why a channel has failed. */
+/* Takes jobs from the host for ever. Returns the error of a failed channel. */
 __process int32_t tsp_manager(volatile tsp_job_t *job, uint32_t target) {
     int32_t result = channel_register(target);
     while (result == CHANNEL_OK) {

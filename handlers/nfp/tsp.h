@@ -1,4 +1,4 @@
-/* tsp.h: a travelling salesman's job, as it lies in IMEM. */
+/* tsp.h: a travelling salesman's job in IMEM. */
 #ifndef TSP_H
 #define TSP_H
 
@@ -12,7 +12,7 @@
 /* The host's order: a bulk message. */
 typedef struct {
     uint32_t cities;      /* 5 at least */
-    uint32_t climbs;      /* to be made in all */
+    uint32_t climbs;      /* total number to be made */
     uint32_t first;       /* the number of the first one */
     uint32_t seed;
     uint32_t table;       /* distances: 0 computed, 1 looked up in a table in CLS */
@@ -21,10 +21,11 @@ typedef struct {
     uint32_t city[TSP_CITIES];   /* x + 65536 y, both below 32768 */
 } tsp_order_t;
 
-/* A tour that was found. The host gets that of the shortest, a direct message, and then its cities, a bulk message. */
+/* A tour that was found. The host gets that of the shortest tour, a direct message, and then its cities, a bulk
+ * message. */
 typedef struct {
     uint32_t length;      /* all ones: none yet */
-    uint32_t number;      /* of the climb that found it */
+    uint32_t number;      /* number of the climb that found it */
 } tsp_found_t;
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* empty.c: a handler that does nothing, for PsPIN: what a packet takes beside its handler. */
+/* empty.c: a handler that does nothing, for PsPIN: the time of a packet without its handler. */
 #include <handler.h>
 
 __handler__ void empty_ph(handler_args_t *args) { (void)args; }

@@ -1,8 +1,8 @@
 /* pingpong.c: sends a packet back from L1, for PsPIN, with the addresses of its IP header and the ports of its UDP header exchanged.
  *
- * It is what PsPIN's own ping-pong does, in assembly so that it has the instructions and cycles of the calibration run on PsPIN's
- * RTL, whatever the compiler: 26 instructions, 28 cycles. The exchange and the command take 25; one of the compiled code there is not
- * known, and is a nop here. */
+ * It does the same as PsPIN's own ping-pong, with 26 instructions and 28 cycles. It is in assembly, so that it has the
+ * instructions and cycles of the calibration run on PsPIN's RTL with any compiler. The exchange and the command take
+ * 25. One instruction of the compiled code there is unknown, and is a nop here. */
 #include <handler.h>
 
 __attribute__((naked)) __handler__ void pingpong_ph(handler_args_t *args) {

@@ -1,4 +1,4 @@
-/* saturate.c: handlers that keep an engine of PsPIN busy, one command or two for each packet. One of these is defined:
+/* saturate.c: handlers that keep an engine of PsPIN busy, with one or two commands per packet. One of these is defined:
  *
  *   WRITE           a word out of registers to the host
  *   TO_HOST         the packet to the host

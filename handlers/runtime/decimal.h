@@ -1,12 +1,12 @@
-/* decimal.h: a double as a decimal number, without an error: printf rounds it once. A digit is named by its place: 0 is
- * the units, 1 the first behind the point, -1 the tens. */
+/* decimal.h: a double as a decimal number, without error: printf rounds it once. A digit is named by its place: 0 is
+ * the units, 1 the first after the point, -1 the tens. */
 #ifndef NICETY_RUNTIME_DECIMAL_H
 #define NICETY_RUNTIME_DECIMAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Words of nine digits. 2^1024 has 309 before the point, and 2^-1074 has 1074 behind it. */
+/* Words of nine digits. 2^1024 has 309 before the point, and 2^-1074 has 1074 after it. */
 #define BASE 1000000000u
 #define DIGITS 9
 #define UNITS 36
@@ -15,12 +15,12 @@
 
 typedef struct {
     uint32_t words[WORDS];
-    int first, last; /* the words before and behind are zero */
+    int first, last; /* the words before and after are zero */
 } decimal;
 
 static const uint32_t powers_of_ten[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
 
-/* The word that has a digit, and the value of a one in its place. */
+/* The word that contains a digit, and the value of a one in its place. */
 static inline int word_of(int place) { return place > 0 ? UNITS + (place + DIGITS - 1) / DIGITS : UNITS - -place / DIGITS; }
 static inline uint32_t weight_of(int place) {
     return powers_of_ten[place > 0 ? (DIGITS - place % DIGITS) % DIGITS : -place % DIGITS];
@@ -75,13 +75,13 @@ static bool zero_behind(const decimal *number, int word) {
     return true;
 }
 
-/* Rounds to the nearest that has no digit behind `place`, of two to the even one; returns `place`. */
+/* Rounds to the nearest number without digits after `place`, ties to even. Returns `place`. */
 static int round_decimal(decimal *number, int place) {
     if (place > DIGITS_BEHIND_POINT) return place;
     int word = word_of(place);
     if (word > number->last) return place;
     uint32_t one = weight_of(place), rest, half;
-    bool exact; /* nothing behind the rest */
+    bool exact; /* nothing follows the rest */
     if (one > 1) {
         rest = number->words[word] % one;
         half = one / 2;
@@ -108,7 +108,7 @@ static int round_decimal(decimal *number, int place) {
     return place;
 }
 
-/* The place of the first digit that is not 0; that of the units where all are. */
+/* Returns the place of the first digit that is not 0, or that of the units if all are. */
 static int first_digit(const decimal *number) {
     for (int word = number->first; word <= number->last; word++) {
         if (!number->words[word]) continue;
@@ -121,7 +121,7 @@ static int first_digit(const decimal *number) {
     return 0;
 }
 
-/* The place of the last digit that is not 0; that of the units where all are. */
+/* Returns the place of the last digit that is not 0, or that of the units if all are. */
 static int last_digit(const decimal *number) {
     for (int word = number->last; word >= number->first; word--) {
         if (!number->words[word]) continue;

@@ -1,4 +1,5 @@
-/* exact.c: the functions of math.h whose result is exact, or rounded once. Linked into programs that call one. */
+/* exact.c: functions of math.h with an exact result, or one that is rounded once. Linked into programs that call
+ * one. */
 #include <math.h>
 #include <stdint.h>
 
@@ -88,8 +89,8 @@ double sqrt(double x) {
     if (exponent & 1) significand <<= 1;
     exponent >>= 1;
 
-    /* Two bits of the radicand make one of the root: 53 of the result, and one to round by. The radicand's point is
-     * behind its upper two bits, and zeros follow its lowest. Nothing is exactly half way. */
+    /* Two bits of the radicand make one of the root: 53 of the result, and one for rounding. The radicand's point is
+     * after its upper two bits, and zeros follow its lowest. There are no ties. */
     uint64_t root = 0, remainder = 0;
     significand <<= 10;
     for (int step = 0; step < FRACTION + 2; step++) {
@@ -112,7 +113,7 @@ float sqrtf(float x) {
     __asm__("fsqrt.s %0, %1" : "=f"(root) : "f"(x));
     return root;
 #else
-    /* A double's root rounded again is a float's: it has more than twice as many bits, and two. */
+    /* A double's root, rounded again, is a float's: it has more than twice the bits, plus two. */
     return (float)sqrt(x);
 #endif
 }
@@ -140,7 +141,7 @@ double round(double x) {
     return fabs(x - whole) >= 0.5 ? whole + copysign(1, x) : copysign(whole, x);
 }
 
-/* To the nearest, of two to the even one: there is no other mode. */
+/* To the nearest, ties to even: there is no other mode. */
 double rint(double x) {
     if (exponent_of((number){x}.bits) >= BIAS + FRACTION) return x;
     double above = copysign((double)HIDDEN, x);
@@ -171,7 +172,7 @@ double frexp(double x, int *exponent) {
     return ((number){.bits = (bits & ~((uint64_t)SPECIAL << FRACTION)) | (uint64_t)(BIAS - 1) << FRACTION}).value;
 }
 
-/* 2^exponent, for one of a normal number. */
+/* Returns 2^exponent, for a normal number. */
 static double power(int exponent) { return ((number){.bits = (uint64_t)(exponent + BIAS) << FRACTION}).value; }
 
 double ldexp(double x, int exponent) {
@@ -189,7 +190,7 @@ double fdim(double x, double y) { return x != x || y != y ? x + y : x > y ? x - 
 double fmax(double x, double y) { return x != x || y > x || (y == x && signbit(x)) ? y : x; }
 double fmin(double x, double y) { return x != x || y < x || (y == x && signbit(y)) ? y : x; }
 
-/* A float is a double, and each result that is exact is a float again. */
+/* A float is a double, and each exact result is a float again. */
 float truncf(float x) { return (float)trunc(x); }
 float floorf(float x) { return (float)floor(x); }
 float ceilf(float x) { return (float)ceil(x); }

@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     bool left, plus, space, alternate, zero;
     int width;
-    int precision; /* below zero where there is none */
+    int precision; /* below zero if there is none */
     int size;      /* bytes of an integer */
     bool wide;     /* long double */
 } conversion;
@@ -43,7 +43,7 @@ static void repeat(output *out, char character, int times) {
     }
 }
 
-/* Padding and sign in front of `length` characters; returns the padding to follow on the right. */
+/* Writes padding and sign in front of `length` characters. Returns the padding to follow on the right. */
 static int lead(output *out, const conversion *as, const char *sign, int length, bool zeros) {
     int padding = as->width - (int)strlen(sign) - length;
     if (!as->left && !zeros) repeat(out, ' ', padding);
@@ -58,7 +58,7 @@ static const char *sign_of(const conversion *as, bool negative) {
 
 static void put_integer(output *out, conversion *as, uint64_t value, unsigned base, bool capitals, const char *sign) {
     char digits[22], *first = digits + sizeof digits;
-    /* Half as many instructions where a word holds it. */
+    /* Half the instructions if the value fits a word. */
     for (; value > UINT32_MAX; value /= base) *--first = "0123456789abcdef"[value % base];
     for (uint32_t rest = (uint32_t)value; rest; rest /= base) *--first = "0123456789abcdef"[rest % base];
     int length = (int)(digits + sizeof digits - first);
@@ -80,7 +80,7 @@ static void put_text(output *out, const conversion *as, const char *text, size_t
     repeat(out, ' ', behind);
 }
 
-/* The digits at `first` to `last`, 0 being that of the units. */
+/* Writes the digits from `first` to `last`; 0 is that of the units. */
 static void put_digits(output *out, const decimal *number, int first, int last) {
     char digits[16];
     while (first <= last && !out->failed) {
@@ -109,7 +109,7 @@ static __attribute__((noinline)) void put_double(output *out, const conversion *
     if (style == 'f') {
         last = round_decimal(&number, precision);
     } else {
-        if (style == 'g' && precision > 0) precision--; /* digits behind the first */
+        if (style == 'g' && precision > 0) precision--; /* digits after the first */
         int first = first_digit(&number);
         round_decimal(&number, first > INT_MAX - precision ? INT_MAX : first + precision);
         first = first_digit(&number); /* 9.99 has become 10.0 */
@@ -161,7 +161,7 @@ typedef struct {
     va_list list;
 } argument_list;
 
-/* Flags, width, precision and length, up to the letter. */
+/* Reads flags, width, precision and length, up to the letter. */
 static const char *read_conversion(const char *at, conversion *as, argument_list *arguments) {
     *as = (conversion){.precision = -1, .size = 4};
     for (;; at++) {
@@ -227,7 +227,7 @@ static void put_signed(output *out, conversion *as, uint64_t value) {
     put_integer(out, as, value, 10, false, sign_of(as, negative));
 }
 
-/* One conversion; false where it is unknown. */
+/* Writes one conversion. Returns false if it is unknown. */
 static bool convert(output *out, conversion *as, char letter, argument_list *arguments) {
     uint64_t value;
     switch (letter) {
@@ -306,7 +306,7 @@ int nicety_format(nicety_put *taker, void *to, const char *format, va_list list)
 
 typedef struct {
     char *to;
-    size_t room; /* with the zero at the end */
+    size_t room; /* including the zero at the end */
 } memory;
 
 static _Bool put_in_memory(void *to, const char *text, size_t length) {

@@ -5,10 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* Takes text as it is produced; false ends it. */
+/* Takes text as it is produced. Returning false ends it. */
 typedef _Bool nicety_put(void *to, const char *text, size_t length);
 
-/* Writes a format with its arguments; returns how many characters that is, or -1 where `put` would not take them. */
+/* Writes a format with its arguments. Returns the number of characters, or -1 if `put` did not take them. */
 int nicety_format(nicety_put *put, void *to, const char *format, va_list arguments);
 
 #endif

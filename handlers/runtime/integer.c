@@ -1,9 +1,9 @@
-/* integer.c: the integer functions that a compiler calls where RV32 has no instruction: division and shifts of 64
- * bits, counting bits, and, where the card's isa lacks the M extension, multiplication and division of 32 bits.
- * The names and meanings are those of libgcc and compiler-rt. Division by zero gives what RISC-V's instructions
- * give: a quotient of all ones, and the dividend as remainder.
+/* integer.c: the integer functions that a compiler calls if RV32 has no instruction. They are division and shifts of 64
+ * bits, and bit counts. If the card's isa lacks the M extension, multiplication and division of 32 bits are included.
+ * The names and meanings are those of libgcc and compiler-rt. Division by zero gives the results of RISC-V's
+ * instructions: a quotient of all ones, and the dividend as remainder.
  *
- * Nothing here may use an operation that the compiler would turn into a call of the function it is in.
+ * No function here may use an operation that the compiler would turn into a call of the same function.
  */
 #include <stdint.h>
 
@@ -128,7 +128,7 @@ uint64_t __muldi3(uint64_t left, uint64_t right) {
 
 #ifndef __riscv_div
 
-/* Quotient and remainder, a bit at a time. */
+/* Quotient and remainder, one bit at a time. */
 static uint32_t divide(uint32_t dividend, uint32_t divisor, uint32_t *remainder) {
     uint32_t quotient = 0, left = 0;
     for (int bit = 31; bit >= 0; bit--) {
@@ -172,8 +172,8 @@ int32_t __modsi3(int32_t dividend, int32_t divisor) {
 
 #endif
 
-/* high:low / divisor for high < divisor, so that the quotient fits 32 bits: Knuth's algorithm D with two digits of
- * 16 bits (The Art of Computer Programming, volume 2, 4.3.1). */
+/* Returns high:low / divisor for high < divisor, so that the quotient fits 32 bits. Knuth's algorithm D with two digits
+ * of 16 bits (The Art of Computer Programming, volume 2, 4.3.1). */
 static uint32_t divide_two_by_one(uint32_t high, uint32_t low, uint32_t divisor, uint32_t *remainder) {
     const uint32_t base = 1u << 16;
     int shift = __clzsi2(divisor);
@@ -220,8 +220,8 @@ uint64_t __udivmoddi4(uint64_t dividend, uint64_t divisor, uint64_t *remainder) 
             quotient.low = divide_two_by_one(n.high % d.low, n.low, d.low, &left.low);
         }
     } else {
-        /* The quotient has less than 32 bits: take the top 32 bits of the divisor for an estimate from half the
-         * dividend, which is right or one too large, then correct it (Hacker's Delight, 9-5). */
+        /* The quotient has less than 32 bits. The top 32 bits of the divisor give an estimate from half the dividend,
+         * which is right or one too large. Then it is corrected (Hacker's Delight, 9-5). */
         int shift = __clzsi2(d.high);
         uint32_t top = shift ? d.high << shift | d.low >> (32 - shift) : d.high;
         uint32_t half_high = n.high >> 1, half_low = n.high << 31 | n.low >> 1, ignored;

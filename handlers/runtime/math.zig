@@ -1,5 +1,5 @@
-//! math.zig: those functions of math.h that Zig's standard library has and its support for compiled code has not.
-//! Linked into programs that call one of them, where the compiler is Zig.
+//! math.zig: functions of math.h that are in Zig's standard library, but not in its support for compiled code.
+//! Linked into programs that call one of them, if the compiler is Zig.
 
 const std = @import("std");
 const math = std.math;
@@ -30,7 +30,7 @@ fn Power(comptime T: type) type {
     };
 }
 
-/// Under this name; a program may bring its own instead.
+/// Exported under this name. A program may define its own instead.
 fn give(comptime function: anytype, comptime name: []const u8) void {
     @export(function, .{ .name = name, .linkage = .weak, .visibility = .hidden });
 }

@@ -1,8 +1,7 @@
 /* memory.c: memcpy and its family.
  *
- * Whole words where both addresses allow it and bytes where they do not: a card may trap on misaligned access, so
- * none is ever made. Compiled with -fno-builtin, so that the compiler does not turn the loop in memcpy back into a
- * call of memcpy.
+ * Copies whole words if both addresses allow it, and bytes otherwise: a card may trap on misaligned access, so there is
+ * none. Compiled with -fno-builtin, so that the compiler does not turn the loop in memcpy back into a call of memcpy.
  */
 #include <stdint.h>
 #include <string.h>
@@ -34,7 +33,7 @@ static void copy_up(unsigned char *to, const unsigned char *from, size_t length)
         for (; length >= 4 * WORD; length -= 4 * WORD) {
             const word *source = (const word *)from;
             word *target = (word *)to;
-            /* Four loads, then four stores: no load is used by the instruction behind it. */
+            /* Four loads, then four stores: no instruction uses the load directly before it. */
             word a = source[0], b = source[1], c = source[2], d = source[3];
             target[0] = a;
             target[1] = b;

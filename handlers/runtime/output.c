@@ -29,7 +29,7 @@ static size_t write_bytes(FILE *stream, const void *bytes, size_t count) {
     return a0 < 0 ? 0 : (size_t)a0;
 }
 
-/* Buffered text: one system call for a line, not one for each conversion. */
+/* Buffered text: one system call per line, not one per conversion. */
 typedef struct {
     FILE *stream;
     size_t held;

@@ -1,6 +1,6 @@
-/* pspin.S: how the runtime of PsPIN calls a handler. A run begins here, with the handler's arguments in a0, its address
- * in a1 and the address of the core's registers in s2, and ends with the doorbell. What is between the two cycle
- * counters is the duration of a handler: its call and its body. */
+/* pspin.S: the call of a handler by PsPIN's runtime. A run begins here, with the handler's arguments in a0, its address
+ * in a1 and the address of the core's registers in s2, and ends with the doorbell. The time between the two reads of
+ * the cycle counter is the duration of a handler: its call and its body. */
     .section .text.pspin_dispatch, "ax", @progbits
     .globl pspin_dispatch
     .type pspin_dispatch, @function

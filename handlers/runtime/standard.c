@@ -1,5 +1,5 @@
-/* standard.c: stdlib.h, errno.h and time.h, as far as a processor without files and without a heap has them. Linked into
- * programs that call one of these functions. */
+/* standard.c: the part of stdlib.h, errno.h and time.h that needs neither files nor a heap. Linked into programs that
+ * call one of these functions. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -47,7 +47,7 @@ static int digit_of(char character) {
     return INT_MAX;
 }
 
-/* Magnitude and sign of a number in a text; a magnitude above `most` is `most`. */
+/* Magnitude and sign of a number in a text. A magnitude above `most` becomes `most`. */
 static uint64_t read_number(const char *text, char **end, int base, uint64_t most, bool *negative, bool *fits) {
     const char *at = text;
     *negative = false;
@@ -75,7 +75,7 @@ static uint64_t read_number(const char *text, char **end, int base, uint64_t mos
 
 static int64_t read_signed(const char *text, char **end, int base, uint64_t most) {
     bool negative, fits;
-    /* One more below zero than above it. */
+    /* There is one more number below zero than above it. */
     uint64_t value = read_number(text, end, base, most + 1, &negative, &fits);
     if (negative) return (int64_t)-value;
     if (value > most) errno = ERANGE;
@@ -169,7 +169,7 @@ void abort(void) {
     __builtin_unreachable();
 }
 
-/* A counter's register, where the isa that the assembler was told has none. */
+/* A counter's register, if the assembler's isa has none. */
 #define COUNTER(name)                                                                                          \
     ({                                                                                                         \
         unsigned count;                                                                                        \

@@ -1,4 +1,4 @@
-/* text.c: strings, as the C standard has them. Linked into programs that call one of these functions. */
+/* text.c: the strings of the C standard. Linked into programs that call one of these functions. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ char *strncat(char *restrict to, const char *restrict from, size_t length) {
     return to;
 }
 
-/* In the C locale characters come in the order of their bytes. */
+/* In the C locale characters are ordered by their bytes. */
 int strcoll(const char *left, const char *right) { return strcmp(left, right); }
 
 size_t strxfrm(char *restrict to, const char *restrict from, size_t length) {

@@ -1,5 +1,5 @@
-/* Collective operations of MPI, each beside MPI's own, which PMPI_ names have: every wrong value ends the program. Its arguments are
- * tests. */
+/* Collective operations of MPI, compared with MPI's own under their PMPI_ names. Every wrong value ends the program.
+ * Its arguments are tests. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 static int rank, ranks;
 
-/* One clock for all; MPI_Wtime of Open MPI begins with each process's first call. */
+/* One clock for all: MPI_Wtime of Open MPI begins with each process's first call. */
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -38,7 +38,7 @@ static void bcast_of(size_t bytes, int root, int seed, MPI_Comm comm) {
     for (size_t i = 0; i < bytes; i++)
         WANT(buffer[i] == byte_of(i, seed));
     WANT(buffer[bytes] == 0x77);
-    /* What a root writes afterwards is not sent. */
+    /* Later writes of a root are not sent. */
     memset(buffer, 0x11, bytes);
     free(buffer);
 }
@@ -52,7 +52,7 @@ static void bcast(void) {
     bcast_of(0, 0, 1, MPI_COMM_WORLD);
 }
 
-/* A root that runs ahead of the others, of which the last comes late, and roots in turns. */
+/* A root that runs ahead of the others, the last of which comes late, and alternating roots. */
 static void ahead(void) {
     int values[400];
     double start = now();
@@ -141,7 +141,7 @@ static void allreduce(void) {
     int64(8192, 1);
 }
 
-/* One behind another, with other operations between. */
+/* One after another, with other operations between. */
 static void mixed(void) {
     for (int i = 0; i < 60; i++) {
         long mine[600], sum[600];
@@ -160,7 +160,7 @@ static void mixed(void) {
     }
 }
 
-/* No rank leaves a barrier before the last one comes. */
+/* No rank leaves a barrier before the last one arrives. */
 static void barrier(void) {
     for (int late = 0; late < ranks; late++) {
         MPI_Barrier(MPI_COMM_WORLD);
@@ -176,8 +176,8 @@ static void barrier(void) {
     }
 }
 
-/* Calls that are left to MPI: 2 of a part of the ranks, 1 of an operator, 1 of a type, 1 too long, 2 empty; and 1 of a
- * communicator that is like all, which is not. */
+/* Calls that are left to MPI: 2 of a part of the ranks, 1 of an operator, 1 of a type, 1 too long, 2 empty. And 1 of a
+ * communicator that resembles the world, but is another one. */
 static int twice_calls;
 static void twice(void *in, void *inout, int *count, MPI_Datatype *type) {
     (void)type, twice_calls++;
@@ -245,7 +245,7 @@ static void progress(void) {
     MPI_Win_free(&win);
 }
 
-/* A rank that looks at its memory for what another writes, while the others sleep. */
+/* A rank that polls its memory for another's write, while the others sleep. */
 static void window(void) {
     int *memory, found = 0;
     MPI_Win win;

@@ -1,4 +1,5 @@
-/* A host's program with Portals 4, of which rank 1 does as the argument says before it opens the network, and rank 0 waits for it then. */
+/* A host's program with Portals 4. Rank 1 does the argument's action before it opens the network, and rank 0 waits for
+ * it then. */
 #include <portals4.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A program of which a rank ends in one way or another behind its last words, or writes over what it shares with the simulator. */
+/* A program with a rank that ends in some way after its last words, or overwrites memory shared with the simulator. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Writes over all memory of this name that may be written, with one value or, below 0, with numbers that follow one another. */
+/* Overwrites all writable memory of this name with one value or, below 0, with consecutive numbers. */
 static void write_over(int value) {
     char line[512], rights[8];
     unsigned long start, end;

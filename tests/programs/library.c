@@ -1,5 +1,5 @@
-/* Asks the C library that is linked into programs what the standard says it answers; exits with 42, or with the number
- * of the first answer that is wrong. */
+/* Compares the C library that is linked into programs with the standard. Exits with 42, or with the number of the first
+ * wrong answer. */
 #include <assert.h>
 #include <ctype.h>
 #include <float.h>

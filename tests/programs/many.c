@@ -1,5 +1,5 @@
-/* More messages under way than a card has descriptors, entries or headers for: their number, their bytes, and in which order both ends post
- * them. */
+/* More messages in flight than a card has descriptors, entries or headers: their number, their bytes, and the order of
+ * posts at both ends. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What tells a library of Open MPI from others, and a program of it: as far as nicety looks. */
+/* The distinguishing features of an Open MPI library, and a program linked with it, as far as nicety checks them. */
 #include <stdio.h>
 
 #ifdef LIBRARY

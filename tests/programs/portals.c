@@ -108,7 +108,7 @@ static void events(void) {
         OK(PtlMDRelease(md));
         return;
     }
-    /* In a loop that looks, time goes on. */
+    /* In a polling loop, time advances. */
     while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY)
         ;
     WANT(event.type == PTL_EVENT_PUT && event.ni_fail_type == PTL_NI_OK && event.initiator.rank == 0);
@@ -117,7 +117,7 @@ static void events(void) {
     WANT(event.ptl_list == PTL_PRIORITY_LIST && !strcmp(in + 3, "forty-two"));
 }
 
-/* A message before its entry is in the overflow list's memory; a search finds it first. */
+/* A message that precedes its entry is in the overflow list's memory; a search finds it first. */
 static void overflow(void) {
     if (rank) {
         entry(in, 256, PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE | SILENT, 0, PTL_OVERFLOW_LIST);
@@ -180,7 +180,7 @@ static void atomics(void) {
     OK(nicety_exec_barrier());
 }
 
-/* Rank 1's card answers by itself: a triggered put when a put has come, and a chain of counters. */
+/* Rank 1's card answers by itself: a triggered put after the arrival of a put, and a chain of counters. */
 static void triggers(void) {
     ptl_ct_event_t value;
     ptl_handle_ct_t second, third;
@@ -203,7 +203,7 @@ static void triggers(void) {
         OK(PtlPut(md, 0, 64, PTL_NO_ACK_REQ, other, 1, 5, 0, NULL, 0));
         wait_for(1);
         WANT(in[0] == 2 && in[63] == 2);
-        /* A counter that stands still. */
+        /* A counter that does not change. */
         OK(PtlCTInc(second, (ptl_ct_event_t){.success = 3}));
         do
             OK(PtlCTGet(second, &value));
@@ -222,7 +222,7 @@ static void triggers(void) {
     WANT(value.success == 5);
 }
 
-/* Rank 1's card has handlers: a pong of theirs, from the state of the ping's packet or from host memory. */
+/* Rank 1's card has handlers, which send a pong from the state of the ping's packet or from host memory. */
 static void handlers(const char *program) {
     /* As in pingpong.h. */
     struct {
@@ -271,7 +271,7 @@ static void handlers(const char *program) {
     }
 }
 
-/* Rank 1's card multiplies complex numbers that come into those of its host. */
+/* Rank 1's card multiplies arriving complex numbers into those of its host. */
 static void accumulate(const char *program) {
     enum { NUMBERS = 1500 };
     float *there = (float *)in, *sent = (float *)out;
@@ -280,7 +280,7 @@ static void accumulate(const char *program) {
         sent[i] = (float)(i % 5);
     }
     if (!rank) {
-        /* Told by a counter alone, a full acknowledgement is a count. */
+        /* With a counter alone, a full acknowledgement is a count. */
         ptl_md_t of = {.start = out, .length = sizeof out, .options = PTL_MD_EVENT_CT_ACK, .eq_handle = PTL_EQ_NONE,
                        .ct_handle = ct};
         ptl_handle_md_t md;
@@ -309,7 +309,7 @@ static void accumulate(const char *program) {
     }
 }
 
-/* Arguments that cannot be, and their return codes. */
+/* Invalid arguments, and their return codes. */
 static void refusals(void) {
     ptl_handle_ni_t same;
     ptl_ni_limits_t limits;
@@ -376,7 +376,7 @@ static void refusals(void) {
     WANT(same == ni && PtlHandleIsEqual(ct, ct) && !PtlHandleIsEqual(ct, eq));
     OK(PtlAbort());
     WANT(PtlCTWait(ct, 1, &value) == PTL_ABORTED && PtlEQWait(eq, &event) == PTL_ABORTED);
-    /* A new interface has nothing of the old one. */
+    /* A new interface has no state of the old one. */
     OK(PtlNIFini(ni));
     WANT(PtlCTGet(ct, &value) == PTL_NO_INIT);
     OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &ni));
@@ -397,7 +397,7 @@ static uint64_t draw(uint64_t below) {
     return drawn % below;
 }
 
-/* A number that a careless program might give, or a good one. */
+/* Returns a careless program's number, or a valid one. */
 static uint64_t wild(uint64_t good) {
     static const uint64_t odd[] = {0, 1, 7, 4096, UINT32_MAX, 1ull << 40, 1ull << 63, UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2};
     switch (draw(4)) {
@@ -410,7 +410,7 @@ static uint64_t wild(uint64_t good) {
     }
 }
 
-/* Calls with arguments of all kinds, none of which may do more than be refused. */
+/* Calls with arguments of all kinds. None may do more than be refused. */
 static void wilds(const char *seed) {
     ptl_handle_any_t made[64];
     ptl_handle_eq_t queues[1] = {eq};

@@ -23,7 +23,7 @@ static uint64_t random64(void) {
     return state;
 }
 
-/* Values of all lengths, among them the ones at the edges. */
+/* Returns values of all lengths, including edge values. */
 static uint64_t random_value(void) {
     int by = (int)(random64() & 63);
     switch (random64() & 15) {

@@ -1,5 +1,5 @@
-/* traced.c: an MPI program with a tracer of its own, which writes the lines that liballprof writes: a call's name, when
- * it began, its arguments as MPI's C binding has them, when it ended. */
+/* traced.c: an MPI program with its own tracer, which writes liballprof's lines: a call's name, its begin, its
+ * arguments as in MPI's C binding, its end. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* One-sided operations of MPI in a window that MPI allocates; a process that finds a wrong value ends with 3. Words that are given: a rank to
- * leave before the end, and how. */
+/* One-sided operations of MPI in a window that MPI allocates. A process that finds a wrong value ends with 3.
+ * Arguments: a rank that leaves before the end, and the way it does. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

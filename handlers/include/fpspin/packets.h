@@ -1,4 +1,4 @@
-/* packets.h: headers of packets as FPsPIN has them: from Ethernet's on, in the byte order of the network. */
+/* packets.h: headers of packets in FPsPIN's form: from Ethernet's on, in network byte order. */
 #ifndef FPSPIN_PACKETS_H
 #define FPSPIN_PACKETS_H
 
@@ -13,7 +13,7 @@ typedef struct mac_addr {
 typedef struct eth_hdr {
     mac_addr_t dest;
     mac_addr_t src;
-    uint16_t length; /* or the type of what is inside */
+    uint16_t length; /* or the type of the contents */
 } __attribute__((packed)) eth_hdr_t;
 
 typedef struct ip_hdr {
@@ -37,8 +37,8 @@ typedef struct udp_hdr {
     uint16_t checksum;
 } __attribute__((packed)) udp_hdr_t;
 
-/* The header of a packet of sPIN's Lightweight Message Protocol, and flags of it: the message's last packet, one that asks for an
- * acknowledgement, an acknowledgement. */
+/* The header of a packet of sPIN's Lightweight Message Protocol, and its flags: the message's last packet, a request
+ * for an acknowledgement, an acknowledgement. */
 typedef struct slmp_hdr {
     uint16_t flags;
     uint32_t msg_id;
@@ -77,7 +77,7 @@ static inline __attribute__((unused)) uint32_t bswap_32(uint32_t v) {
 
 #define SLMP_PAYLOAD_LEN(hdrs) (ntohs(hdrs->udp_hdr.length) - sizeof(udp_hdr_t) - sizeof(slmp_hdr_t))
 
-/* The Internet's checksum (RFC 1071) of so many bytes, in the byte order of the network. */
+/* Returns the Internet checksum (RFC 1071) of `len` bytes, in network byte order. */
 static inline __attribute__((unused)) uint16_t ip_checksum(void *vdata, size_t length) {
     const uint8_t *data = vdata;
     uint32_t sum = 0xffff;

@@ -1,4 +1,4 @@
-/* pspin.h: PsPIN's, and what FPsPIN's handlers share with the host: counters, and the host's answers. */
+/* pspin.h: PsPIN's, and the data that FPsPIN's handlers share with the host: counters, and the host's answers. */
 #include_next <pspin.h>
 #ifndef FPSPIN_PSPIN_H
 #define FPSPIN_PSPIN_H
@@ -20,7 +20,7 @@ struct host_data {
 };
 extern volatile struct host_data __host_data;
 
-/* The core's cycle. It is a call of the runtime, which takes about 104 cycles on FPsPIN. */
+/* Returns the core's cycle. It is a call of the runtime, which takes about 104 cycles on FPsPIN. */
 PSPIN_INLINE uint32_t cycles(void) {
     uint32_t cycle;
     ecall_0(PSPIN_ECALL_CYCLES, cycle);

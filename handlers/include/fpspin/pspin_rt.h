@@ -9,7 +9,7 @@
 #define PULP_CSR_MCOUNTINHIBIT 0x320
 #define PULP_CSR_MTVAL 0x343
 
-/* The one call that there is: the cycle of the core. */
+/* The only call: the cycle of the core. */
 #define PSPIN_ECALL_CYCLES 0x1
 
 #define ecall(num, a0, a1, a2, a3, a4, a5, a6, ret)                                                    \

@@ -1,4 +1,4 @@
-/* handler.h: what a handler written for PsPIN is given, its commands and its locks, and how a program names its handlers.
+/* handler.h: the arguments of a PsPIN handler, its commands and its locks, and the way a program names its handlers.
  *
  *     __handler__ void packet(handler_args_t *args);
  *
@@ -7,10 +7,10 @@
  *         *handler_mem_ptr = NULL;
  *     }
  *
- * The header handler hh runs on the first packet of a message before any other handler of it, the packet handler ph on every
- * packet, and the tail handler th on the last one, after all others. *handler_mem_ptr names a variable of the program that
- * task->handler_mem points to; with NULL that is the state which the host has attached. These headers have the names and the
- * signatures of PsPIN's; nicety's own interface is nicety.h. */
+ * The header handler hh runs on the first packet of a message before any other handler of it. The packet handler ph
+ * runs on every packet, and the tail handler th on the last one, after all others. *handler_mem_ptr names a variable of
+ * the program to which task->handler_mem points. With NULL that is the state attached by the host. These headers have
+ * the names and the signatures of PsPIN's. nicety's own interface is nicety.h. */
 #ifndef PSPIN_HANDLER_H
 #define PSPIN_HANDLER_H
 
@@ -28,12 +28,12 @@
 
 enum { SPIN_DMA_LOC2EXT = 0, SPIN_DMA_EXT2LOC = 1 };
 
-/* Registers that a task has for the scratchpads of clusters. */
+/* Number of a task's registers for the scratchpads of clusters. */
 enum { PSPIN_TASK_CLUSTERS = 4 };
 _Static_assert(NB_CLUSTERS <= PSPIN_TASK_CLUSTERS, "a task has the scratchpads of 4 clusters: write NB_CLUSTERS of 4 or fewer");
 
-/* A task is in registers of words, so it is aligned, packed as it is. Its arrays end their unions: so the compiler
- * takes their length as open, and does not compare each index with it. */
+/* A task is in word registers, so it is aligned, although packed. Its arrays are at the end of their unions, so the
+ * compiler treats their length as open, and does not compare each index with it. */
 typedef struct task {
     void *handler_mem;           /* the program's handler memory, in L2 */
     size_t handler_mem_size;
@@ -47,7 +47,7 @@ typedef struct task {
         uint32_t pspin_scratchpad_sizes[PSPIN_TASK_CLUSTERS];
         size_t scratchpad_size[NB_CLUSTERS];
     };
-    uint32_t host_mem_high;      /* host memory of the message: where it begins, and its bytes */
+    uint32_t host_mem_high;      /* host memory of the message: its start, and its bytes */
     uint32_t host_mem_low;
     size_t host_mem_size;
     void *l2_pkt_mem;            /* the packet, in L2 */
@@ -66,8 +66,8 @@ typedef void (*handler_fn)(handler_args_t *);
 
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr);
 
-/* The payload of a UDP packet at `pkt`, behind a header of IP of `ihl` words, and its length by that of the IP packet
- * without options: as PsPIN has it. */
+/* The payload of a UDP packet at `pkt`, after an IP header of `ihl` words, and its length from the IP packet without
+ * options, as in PsPIN. */
 #define GET_IP_UDP_PLD(pkt, pld, len)                                                                  \
     {                                                                                                  \
         ip_hdr_t *pspin_header_ = (ip_hdr_t *)(pkt);                                                   \
@@ -75,7 +75,7 @@ void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handle
         (pld) = (uint8_t *)(pkt) + pspin_header_->ihl * 4 + sizeof(udp_hdr_t);                         \
     }
 
-/* Commands. The kinds, which the register CMD_INFO has times 2, with 1 more for an event at the host. */
+/* Commands. The register CMD_INFO has twice the kind, plus 1 for an event at the host. */
 typedef uint32_t spin_cmd_t;  /* a command in flight, 0 to 3 */
 
 enum { PSPIN_HOST_DMA = 0, PSPIN_NIC_SEND = 1, PSPIN_HOST_WRITE = 2 };
@@ -93,19 +93,19 @@ PSPIN_INLINE int pspin_issue(uint32_t word0, uint32_t word1, uint32_t word2, uin
     return SPIN_OK;
 }
 
-/* A packet out of the card, the bytes of which are taken at once: back to where the handler's message comes from. Here it is
- * a put with the match bits of that message, for the same offset. */
+/* Sends a packet back to the source of the handler's message. The bytes are read at once. Here it is a put with the
+ * match bits of that message, for the same offset. */
 PSPIN_INLINE int spin_send_packet(void *data, uint32_t length, spin_cmd_t *handle) {
     return pspin_issue(0, 0, (uint32_t)(uintptr_t)data, 0, length, PSPIN_NIC_SEND << 1, handle);
 }
 
-/* The same to a rank. */
+/* The same to a given rank. */
 PSPIN_INLINE int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *handle) {
     return pspin_issue(dest, 1, (uint32_t)(uintptr_t)data, 0, length, PSPIN_NIC_SEND << 1, handle);
 }
 
-/* Copies `length` bytes between the card's memory, at `nic_addr`, and host memory: that of the task, or the handlers' second
- * region. The bytes to the host are taken at once; those from it are in place when their command has been waited for.
+/* Copies `length` bytes between the card's memory, at `nic_addr`, and host memory: that of the task, or the handlers'
+ * second region. The bytes to the host are read at once. Those from it are in place after a wait for their command.
  * `generate_event`: count one on the counter of the match entry. */
 PSPIN_INLINE int spin_dma_to_host(uint64_t host_addr, uint32_t nic_addr, uint32_t length, bool generate_event,
                                   spin_cmd_t *xfer) {
@@ -125,7 +125,7 @@ PSPIN_INLINE int spin_write_to_host(uint64_t host_addr, uint64_t user_data, spin
 }
 #define spin_host_write spin_write_to_host
 
-/* Waits until a command is done, and whether it is. */
+/* Waits until a command is done, or tests whether it is. */
 PSPIN_INLINE int spin_cmd_wait(spin_cmd_t handle) {
     MMIO_WRITE(CMD_WAIT, handle);
     __asm__ volatile("" ::: "memory");
@@ -138,8 +138,9 @@ PSPIN_INLINE int spin_cmd_test(spin_cmd_t handle, bool *completed) {
     return SPIN_OK;
 }
 
-/* Copies on the card by the DMA engine of the core's cluster, which copies packets too. Direction and options are PsPIN's, which does not
- * look at them: addresses say where the bytes are. They are copied at once, and the copy is done in its time. */
+/* Copies on the card by the DMA engine of the core's cluster, which copies packets too. Direction and options are
+ * PsPIN's, which ignores them: addresses select the memories. The bytes are copied at once, and the copy is done after
+ * its time. */
 typedef dma_t spin_dma_t;  /* a copy in flight: its number */
 
 PSPIN_INLINE int spin_dma(void *source, void *dest, size_t size, int direction, int options, spin_dma_t *xfer) {
@@ -176,8 +177,8 @@ PSPIN_INLINE int spin_lock_unlock(spin_lock_t *lock) {
     return SPIN_OK;
 }
 
-/* Locks of readers or one writer. As PsPIN has them: the first reader takes the lock, and the last one gives it back. A reader that finds
- * another one counted does not wait for that one to have the lock. */
+/* Locks of readers or one writer, as in PsPIN: the first reader takes the lock, and the last one releases it. A reader
+ * that finds another one counted does not wait until that one has the lock. */
 typedef struct spin_rw_lock {
     spin_lock_t glock;
     volatile int32_t num_readers;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Whose value the runtime waits for: no handler loads it. */
+/* The runtime waits for its value. No handler loads it. */
 #define HWSCHED_HANDLER_FUN_ADDR 0x1B205000
 #define HWSCHED_HANDLER_FUN_SIZE 0x1B205004
 

@@ -1,5 +1,6 @@
-/* libaxidma.h: the registers of the DMA engine of a core's cluster. Loading the number of a transfer starts it; numbers go up by one from
- * transfer to transfer of the engine, which ends them in this order. Addresses are of 32 bits: their upper words are nothing. */
+/* libaxidma.h: the registers of the DMA engine of a core's cluster. A load of a transfer's number starts the transfer.
+ * Numbers increase by one with each transfer of the engine, and transfers end in this order. Addresses have 32 bits:
+ * their upper words are unused. */
 #ifndef PSPIN_LIBAXIDMA_H
 #define PSPIN_LIBAXIDMA_H
 
@@ -11,13 +12,13 @@ typedef struct {
     uint32_t dst_addr_low;
     uint32_t dst_addr_high;
     uint32_t num_bytes;
-    volatile uint32_t tf_id __attribute__((aligned(8)));   /* of the transfer that the load starts */
-    volatile uint32_t done_id __attribute__((aligned(8))); /* of the last one that has ended */
+    volatile uint32_t tf_id __attribute__((aligned(8)));   /* number of the transfer that the load starts */
+    volatile uint32_t done_id __attribute__((aligned(8))); /* number of the last transfer that has ended */
     volatile uint32_t config __attribute__((aligned(8)));
 } axidma__dma_conf_t;
 
 #define AXIDMA_INLINE static inline __attribute__((always_inline, unused))
-/* Stores in program order, each of them: they are to registers. */
+/* Stores in program order, none omitted: they are to registers. */
 #define AXIDMA_SET(field, value) (*(volatile uint32_t *)&axidma__dma_conf->field = (uint32_t)(uintptr_t)(value))
 
 AXIDMA_INLINE void axidma__set_seg_addr(axidma__dma_conf_t *axidma__dma_conf, void *src_seg_addr, void *dst_seg_addr) {

@@ -1,4 +1,4 @@
-/* pspin.h: atomic operations, futexes and pauses of a handler written for PsPIN. Commands and locks are in handler.h. */
+/* pspin.h: atomic operations, futexes and pauses of a PsPIN handler. Commands and locks are in handler.h. */
 #ifndef PSPIN_PSPIN_H
 #define PSPIN_PSPIN_H
 
@@ -18,9 +18,9 @@
 #define DMA_NULL 0
 
 typedef uint32_t dma_t;
-typedef volatile uint32_t futex_t; /* 0, or 1 where it is taken */
+typedef volatile uint32_t futex_t; /* 0, or 1 if it is taken */
 
-/* Passes about so many cycles: 4 for each turn of a loop of two instructions; none for 4 or fewer. */
+/* Waits for about `cycles` cycles: 4 per round of a loop of two instructions, and none for 4 or fewer. */
 PSPIN_INLINE void rt_time_wait_cycles(const unsigned cycles) {
     unsigned turns = cycles, least;
     __asm__ volatile("li %1, 4\n\t"
@@ -32,7 +32,7 @@ PSPIN_INLINE void rt_time_wait_cycles(const unsigned cycles) {
                      : "+r"(turns), "=&r"(least));
 }
 
-/* Keeps the compiler from moving accesses over it. */
+/* Keeps the compiler from moving accesses across it. */
 PSPIN_INLINE void asm_mem_fence(void) { __asm__ volatile("" ::: "memory"); }
 
 PSPIN_INLINE uint32_t load_reserved(volatile const uint32_t *const addr) {
@@ -41,19 +41,20 @@ PSPIN_INLINE uint32_t load_reserved(volatile const uint32_t *const addr) {
     return value;
 }
 
-/* 0 if it has stored, 1 if the reservation was lost. An address without memory, 2 or 3 on PsPIN, stops the handler. */
+/* Returns 0 if it has stored, 1 if the reservation was lost. An address without memory, 2 or 3 on PsPIN, stops the
+ * handler. */
 PSPIN_INLINE unsigned store_conditional(volatile uint32_t *const addr, const uint32_t val) {
     unsigned failed;
     __asm__ volatile("sc.w %0, %2, (%1)" : "=r"(failed) : "r"(addr), "r"(val) : "memory");
     return failed;
 }
 
-/* One attempt: 0 if it has swapped, -1 if another value was there, above 0 if the reservation was lost. */
+/* One attempt: returns 0 if it has swapped, -1 if another value was there, above 0 if the reservation was lost. */
 PSPIN_INLINE int compare_and_swap(volatile uint32_t *const addr, const uint32_t old, const uint32_t new) {
     return load_reserved(addr) == old ? (int)store_conditional(addr, new) : -1;
 }
 
-/* Atomic operations on words; each returns the value before. */
+/* Atomic operations on words. Each returns the previous value. */
 #define PSPIN_AMO(name, type, instruction)                                                              \
     PSPIN_INLINE type name(volatile type *const addr, const type val) {                                 \
         type before;                                                                                    \
@@ -77,7 +78,7 @@ PSPIN_INLINE void amo_store(volatile uint32_t *const addr, const uint32_t val) {
 PSPIN_INLINE void futex_init(futex_t *futex) { amo_store(futex, 0); }
 PSPIN_INLINE void futex_unlock(futex_t *futex) { futex_init(futex); }
 
-/* 1 if it was free, and is taken now; 0 if not. */
+/* Returns 1 if it was free, and is taken now; 0 if not. */
 PSPIN_INLINE int futex_try_lock(futex_t *futex) { return amo_or(futex, 1) == 0; }
 
 /* Both return 1 when they have it. The second one pauses between its attempts. */

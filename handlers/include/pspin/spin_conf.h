@@ -11,13 +11,13 @@
 #define CORE_COUNT (NB_CORES * NB_CLUSTERS)
 #define NUM_CLUSTER_HPUS (NB_CORES)
 
-/* Sizes that PsPIN's own programs are configured with. The card's are in its spec. */
+/* Default sizes of PsPIN's own programs. The card's are in its spec. */
 #ifndef PKT_SIZE
 #define PKT_SIZE 1024
 #endif
 #define PacketQueueLength (4 * (1 << 20) - 3 * 4)
 
-/* Further names of nicety's. They are no macros, because handlers of PsPIN define a macro NUM_CLUSTERS of their own. */
+/* Further names, from nicety. They are no macros, because handlers of PsPIN define their own macro NUM_CLUSTERS. */
 #ifndef NUM_CLUSTERS
 enum { NUM_CLUSTERS = NB_CLUSTERS };
 #endif

@@ -1,4 +1,5 @@
-/* spin_dma.h: where the DMA engines of clusters are, and copies by them; spin_dma and its like are in handler.h. */
+/* spin_dma.h: the places of the clusters' DMA engines, and copies by them; spin_dma and similar functions are in
+ * handler.h. */
 #ifndef PSPIN_SPIN_DMA_H
 #define PSPIN_SPIN_DMA_H
 
@@ -9,7 +10,7 @@
 #define DMA_OFFSET 0x1800
 /* The core's own cluster's engine. */
 #define PRIVATE_DMA_BASE (ARCHI_DEMUX_PERIPHERALS_ADDR + ARCHI_MCHAN_DEMUX_OFFSET)
-/* Those of all clusters; a handler that accesses them is stopped here. PsPIN writes it so. */
+/* Those of all clusters. A handler that accesses them is stopped here. The spelling is PsPIN's. */
 #define PUPLIC_DMA_BASE (CLUSTER_BASE + ARCHI_CLUSTER_PERIPHERALS_OFFSET + DMA_OFFSET)
 
 #define SPIN_PRIVATE_DMA ((axidma__dma_conf_t *)(PRIVATE_DMA_BASE))

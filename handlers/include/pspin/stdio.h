@@ -1,5 +1,6 @@
-/* stdio.h: that of nicety's runtime, with a printf that prints to the simulation's log, with time, node and core. Its conversions: d i u x
- * X o c s p and %, with flags, width, precision and the lengths hh h l ll z; no floating point. */
+/* stdio.h: that of nicety's runtime, with a printf that prints to the simulation's log, with time, node and core. Its
+ * conversions: d i u x X o c s p and %. Flags, width, precision and the lengths hh h l ll z are supported, floating
+ * point is not. */
 #include_next <stdio.h>
 #ifndef PSPIN_STDIO_H
 #define PSPIN_STDIO_H

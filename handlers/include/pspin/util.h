@@ -9,7 +9,7 @@
 #define MAX(a, b) (((a) > (b)) ? (a) : (b))
 #define AND(a, b) ((a) & (b))
 #define DIV_CEIL(a, b) (((a) + (b)-1) / (b))
-/* a modulo b, where b is a power of two, and a divided by a power of two, whose logarithm is given. */
+/* a modulo b for a power of two b, and a divided by a power of two with the given logarithm. */
 #define FAST_MOD(a, b) ((a) & ((b) - 1))
 #define FAST_DIV(a, log2_b) ((a) >> (log2_b))
 
@@ -27,7 +27,7 @@
 #define TRACING_DUMMY_INSTR()
 #endif
 
-/* Stops the handler here, with this text where the compiler can tell it. */
+/* Stops the handler here, with this text if the compiler can report it. */
 #if defined(__has_builtin) && __has_builtin(__builtin_verbose_trap)
 #define PSPIN_STOP(text) __builtin_verbose_trap("pspin", text)
 #else
@@ -37,7 +37,7 @@
 /* On PsPIN it ends the simulation. Here it stops the handler, so that the run fails and names the line. */
 #define TERMINATE { PSPIN_STOP("the program ends the simulation (TERMINATE)"); }
 
-/* With CHECK_ASSERTS a condition that does not hold is printed, and does as TERMINATE. */
+/* With CHECK_ASSERTS a condition that does not hold is printed, and acts like TERMINATE. */
 #ifdef CHECK_ASSERTS
 #define ASSERT(condition)                                                                              \
     if (!(condition)) {                                                                                \

@@ -1,4 +1,4 @@
-/* assert.h: an assertion that fails is a trap (ebreak), which names its line. Included anew, it follows NDEBUG. */
+/* assert.h: a failed assertion is a trap (ebreak), which names its line. When included again, it follows NDEBUG. */
 #undef assert
 #ifdef NDEBUG
 #define assert(holds) ((void)0)

@@ -1,4 +1,4 @@
-/* errno.h: of the library, strtol and its kin set errno. It is one for all that share the program's data. */
+/* errno.h: of the library, strtol and similar functions set errno. All users of the program's data share it. */
 #ifndef NICETY_ERRNO_H
 #define NICETY_ERRNO_H
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Which type 32 bits have is up to the compiler: clang says so, and gcc takes long. */
+/* The type of 32 bits depends on the compiler: clang reports it, and gcc takes long. */
 #ifdef __INT32_FMTd__
 #define NICETY_PRI32
 #else

@@ -1,5 +1,5 @@
-/* math.h: double is computed in software, and so is float where the card's isa has no F. Functions that are exact,
- * or rounded once, are nicety's own; the rest are the compiler's: Zig's standard library, or gcc's libm where it has one. */
+/* math.h: double is computed in software, and so is float if the card's isa has no F. Functions that are exact, or
+ * rounded once, are nicety's own. The rest are the compiler's: Zig's standard library, or gcc's libm if it has one. */
 #ifndef NICETY_MATH_H
 #define NICETY_MATH_H
 

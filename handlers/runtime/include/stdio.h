@@ -1,5 +1,5 @@
-/* stdio.h: text to stdout (`nicety hpu run`), which stderr is too, and text in memory. There are no files and no input.
- * Printing is for bare programs: handlers have the printf of nicety.h, and of this header only output to memory. */
+/* stdio.h: text to stdout (`nicety hpu run`), also for stderr, and text in memory. There are no files and no input.
+ * Printing is for bare programs. Handlers have the printf of nicety.h, and of this header only output to memory. */
 #ifndef NICETY_STDIO_H
 #define NICETY_STDIO_H
 
@@ -10,14 +10,15 @@
 #define BUFSIZ 128
 
 typedef struct nicety_stream FILE;
-/* The numbers that a bare program's system call has for them. */
+/* Their numbers in a bare program's system call. */
 #define stdout ((FILE *)1)
 #define stderr ((FILE *)2)
 
 #define NICETY_FORMAT(text, first) __attribute__((format(__printf__, text, first)))
 
-/* Conversions: d i u x X o c s p f F e E g G and %, with flags, width, precision and the lengths hh h l ll j z t; any
- * other conversion (%a, %n, long double) is printed as it stands. A double is rounded once, to the nearest decimal. */
+/* Conversions: d i u x X o c s p f F e E g G and %. Flags, width, precision and the lengths hh h l ll j z t are
+ * supported. Any other conversion (%a, %n, long double) is printed unchanged. A double is rounded once, to the nearest
+ * decimal. */
 int snprintf(char *restrict to, size_t size, const char *restrict format, ...) NICETY_FORMAT(3, 4);
 int vsnprintf(char *restrict to, size_t size, const char *restrict format, va_list arguments) NICETY_FORMAT(3, 0);
 int sprintf(char *restrict to, const char *restrict format, ...) NICETY_FORMAT(2, 3);
@@ -38,7 +39,7 @@ int fputs(const char *restrict text, FILE *restrict stream);
 size_t fwrite(const void *restrict from, size_t size, size_t count, FILE *restrict stream);
 /* No output stays buffered between calls: this does nothing. */
 int fflush(FILE *stream);
-/* `text`, a colon and the meaning of errno. */
+/* Prints `text`, a colon and the meaning of errno. */
 void perror(const char *text);
 
 #endif

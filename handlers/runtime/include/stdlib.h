@@ -25,7 +25,8 @@ div_t div(int dividend, int divisor);
 ldiv_t ldiv(long dividend, long divisor);
 lldiv_t lldiv(long long dividend, long long divisor);
 
-/* A number that does not fit is the nearest that does, and errno is ERANGE; a text without one is 0, and EINVAL. */
+/* A number out of range becomes the nearest that fits, and errno is ERANGE. A text without a number gives 0, and
+ * EINVAL. */
 int atoi(const char *text);
 long atol(const char *text);
 long long atoll(const char *text);
@@ -34,15 +35,15 @@ unsigned long strtoul(const char *restrict text, char **restrict end, int base);
 long long strtoll(const char *restrict text, char **restrict end, int base);
 unsigned long long strtoull(const char *restrict text, char **restrict end, int base);
 
-/* The state of rand is one for all that share the program's data. */
+/* All users of the program's data share the state of rand. */
 int rand(void);
 void srand(unsigned seed);
 
-/* Sorts in place, in at most n log n comparisons and a constant amount of stack; equal elements may change places. */
+/* Sorts in place, in at most n log n comparisons and a constant amount of stack. Equal elements may change places. */
 void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
 void *bsearch(const void *key, const void *base, size_t count, size_t size, int (*compare)(const void *, const void *));
 
-/* There is no heap, so these are for programs that define them, over an array of their own for example. */
+/* There is no heap, so these are for programs that define them, for example over their own array. */
 void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
 void *realloc(void *old, size_t size);

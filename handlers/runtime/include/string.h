@@ -1,5 +1,5 @@
-/* string.h: what nicety links into programs that call it. Freestanding compilers bring no string.h of their own, and
- * call the first four of these functions without being asked. */
+/* string.h: functions that nicety links into programs that call them. Freestanding compilers have no string.h of their
+ * own, and call the first four of these functions implicitly. */
 #ifndef NICETY_STRING_H
 #define NICETY_STRING_H
 

@@ -1,4 +1,4 @@
-/* time.h: the processor's clock. How long a cycle is depends on the card (hpu.clock), so a program that wants seconds
+/* time.h: the processor's clock. The length of a cycle depends on the card (hpu.clock), so a program that needs seconds
  * is compiled with, for example, -D CLOCKS_PER_SEC=2500000000u. There is no calendar. */
 #ifndef NICETY_TIME_H
 #define NICETY_TIME_H
@@ -8,7 +8,7 @@
 typedef unsigned long long clock_t;
 typedef long long time_t;
 
-/* Cycles that the program has taken. */
+/* Cycles of the program so far. */
 clock_t clock(void);
 /* -1: no calendar. */
 time_t time(time_t *now);

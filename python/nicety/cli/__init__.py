@@ -1,9 +1,9 @@
 """The command line, `nicety`.
 
-Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong; 130 Ctrl-C.
-SIGTERM and SIGHUP end a command like Ctrl-C, with 143 and 129. Messages go to stderr, and a user's mistake never prints
-a traceback. With `--json`, stdout has one JSON document and nothing else. If a run failed before its document was
-complete, it is `{"error": ...}`.
+Exit status: 0 success; 1 the run failed (a deadlock, a trap, a wrong byte); 2 the user's input is wrong. Ctrl-C ends a
+command with 130. SIGTERM and SIGHUP end a command like Ctrl-C, with 143 and 129. Messages go to stderr, and a user's
+mistake never prints a traceback. With `--json`, stdout has one JSON document and nothing else. If a run failed before
+its document was complete, it is `{"error": ...}`.
 """
 
 from __future__ import annotations

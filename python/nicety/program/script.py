@@ -9,8 +9,8 @@ A file has the program of its hosts: `main` for all of them, or `programs` for e
     topology = "pair"
     allow_failures = "fail"            # handlers that fail are part of the experiment
 
-The return value of a program becomes a row of the report: a dict of names to numbers or texts, one number, or a tuple
-of them.
+The return value of a program becomes a row of the report. It is a dict of names to numbers or texts, one number, or a
+tuple of them.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@
     async def main(host):
         return await host.gather(*(process(host, number) for number in range(1, 64)))
 
-The kernel is entered only for three purposes: to open and close an interface, to register a Buffer Pool, and to lock
-and translate a message's own memory.
+The kernel is entered only to open and close an interface, to register a Buffer Pool, and to lock and translate a
+message's own memory.
 """
 
 from __future__ import annotations

@@ -23,14 +23,14 @@ function show(value) {
   return String(Math.abs(value) < 100 ? Number(value.toPrecision(6)) : Number(value.toFixed(3)));
 }
 
-// A number at an axis: 4G for 4e9.
+// A number on an axis: 4G for 4e9.
 function short(value) {
   if (typeof value !== "number") return show(value);
   const [by, suffix] = [[1e12, "T"], [1e9, "G"], [1e6, "M"]].find(([each]) => Math.abs(value) >= each) ?? [1, ""];
   return (by === 1 ? show(value) : String(Number((value / by).toPrecision(5)))) + suffix;
 }
 
-// A tip beside the pointer, and a title for those who have none.
+// A tip beside the pointer, and a title for users without a pointer.
 function tell(node, text) {
   const tip = byId("tip");
   node.setAttribute("tabindex", "0");
@@ -46,7 +46,7 @@ function tell(node, text) {
   for (const name of ["mouseleave", "blur"]) node.addEventListener(name, () => { tip.hidden = true; });
 }
 
-// Values of x that are no numbers have places in their order.
+// Values of x that are no numbers have equidistant places, in order.
 function scale(values, log, begin, end) {
   if (values.some((value) => typeof value !== "number")) {
     const places = [...new Set(values)];
@@ -83,7 +83,7 @@ function legend(names, parent) {
   parent.append(box);
 }
 
-// Whether rows that are alike in one column are alike in another.
+// Whether rows that are equal in one column are equal in another.
 function decides(one, other) {
   const found = new Map();
   return rows.every((row) => {
@@ -93,7 +93,7 @@ function decides(one, other) {
   });
 }
 
-// Columns that tell rows apart, each of several that say the same once.
+// Columns that distinguish rows. Of several equivalent ones only the first.
 const apart = columns
   .filter((name) => (axes.includes(name) || ["nic", "mode", "size_bytes"].includes(name)) && varies(name))
   .filter((name, index, all) => !all.slice(0, index).some((other) => decides(other, name) && decides(name, other)));
@@ -140,7 +140,7 @@ function plot() {
 
 const stages = columns.filter((name) => /^stages_.*_ns$/.test(name));
 
-// A bar for each row that has stages.
+// A bar per row with stages.
 function bars() {
   const box = byId("bars"), own = rows.filter((row) => stages.some((name) => row[at[name]] > 0)).slice(0, 60);
   if (own.length === 0) return;
@@ -189,7 +189,7 @@ function table() {
   byId("table").replaceChildren(made);
 }
 
-// First what a benchmark is about, along the axis with the most values.
+// First the benchmark's main figure, along the axis with the most values.
 const FIRST = ["mean_ns", "latency_ns", "half_round_trip_ns", "bandwidth_bytes_per_s", "messages_per_s", "goodput_bits_per_s", "max_finish_ns", "value"];
 
 function begin() {
@@ -212,7 +212,7 @@ function begin() {
   table();
 }
 
-// Logarithms where values span more than a factor of 30.
+// Logarithmic if values span more than a factor of 30.
 function logs() {
   for (const axis of ["x", "y"]) {
     const found = cells(byId(axis).value).filter((cell) => typeof cell === "number");

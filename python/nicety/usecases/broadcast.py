@@ -2,9 +2,9 @@
 
 | mode | the bytes are forwarded by |
 |---|---|
-| `rdma` | the host's CPU: it notices the message and posts a put to each child, o each |
-| `portals4` | the card, by triggered puts that were set up beforehand, once the message is in host memory |
-| `spin-store` | handlers: from the card where the message is one packet, otherwise from host memory once it is whole |
+| `rdma` | the host's CPU: it notices the message and posts a put to each child, at o each |
+| `portals4` | the card, by triggered puts prepared beforehand, once the message is in host memory |
+| `spin-store` | handlers: from the card if the message is one packet, otherwise from host memory once it is complete |
 | `spin-stream` | handlers, packet by packet, from the card |
 
 The time is from the root's first post until the last process has noticed that it has every byte.

@@ -3,7 +3,7 @@
 | mode | the blocks are scattered by |
 |---|---|
 | `rdma` | the host's CPU, which copies block by block once the message is in host memory |
-| `spin` | payload handlers, which write every piece of a packet where it belongs |
+| `spin` | payload handlers, which write every piece of a packet to its place |
 
 The layouts are `vector`, blocks of one length that begin twice that length apart, and `list`, blocks of random lengths
 at random distances. A `list` is in HPU memory as a list of offsets. The time is from the sender's post until the
@@ -41,7 +41,7 @@ _UNTOUCHED = 0xA5
 """The bytes between the blocks, which must be unchanged afterwards."""
 _BLOCK_CYCLES = 8
 """Cycles of a CPU core per block besides its bytes. Assumed: the loop loads or computes an offset and a length, calls a
-copy, and ends on a branch, some 16 instructions at 2 per cycle.
+copy, and ends on a branch. These are some 16 instructions at 2 per cycle.
 """
 _COPIED_A_CYCLE = 16
 """Bytes that a core copies per cycle; assumed: a load and a store of 128 bits."""

@@ -2,14 +2,14 @@
 
 | mode | the table is kept by |
 |---|---|
-| `host` | the server's CPU: it notices a request, hashes the key, goes through buckets, and posts the reply |
-| `spin` | handlers: they do so from the card, by DMA, several requests at a time |
+| `host` | the server's CPU: it notices a request, hashes the key, probes buckets, and posts the reply |
+| `spin` | handlers: the same from the card, by DMA, several requests concurrently |
 
-| operation | what a client asks for |
+| operation | request of a client |
 |---|---|
 | `insert` | keys that are not in the table, each once |
-| `update` | other values for keys that it has inserted before, drawn with replacement |
-| `lookup` | keys, half of which were never inserted |
+| `update` | other values for keys inserted before, drawn with replacement |
+| `lookup` | keys; half of them were never inserted |
 
 A key is in the first bucket, from that of its hash on, that was free for it. Each client has one request in flight. All
 clients insert, and then all do the measured operation, if it is another one. The time is from a client's post until it

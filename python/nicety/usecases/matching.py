@@ -2,17 +2,18 @@
 
 | mode | messages are matched, and the gets of long ones posted, by |
 |---|---|
-| `host` | the receiving host's CPU, while its program waits; a short message is copied to where it belongs |
+| `host` | the receiving host's CPU, while its program waits; a short message is copied to its target |
 | `spin` | the card, and a header handler: the CPU may compute meanwhile |
 
 | arrival | |
 |---|---|
 | `expected` | the receive is posted before the message is sent |
-| `unexpected` | the message, or its request, comes before the receive is posted; then the CPU helps in both modes |
+| `unexpected` | the message, or its request, arrives before the receive is posted; then the CPU helps in both modes |
 
-The time is from the send, or from the post of the receive if that is later, until the receiver knows that it has every
-byte. The overlap is that of the OSU micro-benchmarks: between posting its receive and waiting for it, the receiver
-computes for the time of a lone transfer. The hidden share of the transfer's time is the part that does not add to this.
+The time begins with the send, or with the post of the receive if that is later. It ends when the receiver knows that it
+has every byte. The overlap is that of the OSU micro-benchmarks. Between posting its receive and waiting for it, the
+receiver computes for the time of a lone transfer. The hidden share of the transfer's time is the part that does not add
+to this.
 """
 
 from __future__ import annotations

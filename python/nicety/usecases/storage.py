@@ -9,11 +9,11 @@ notifies the client.
 | `host` | its CPU: it notices a message, XORs in memory, and posts the next message |
 | `spin` | handlers, packet by packet: read the old bytes, write the new ones, send the difference from the card |
 
-| operation | what is timed |
+| operation | timed period |
 |---|---|
 | `write` | from the client's post until it has noticed that the write is stored, and in the parity |
 | `read` | from the client's post until it has noticed the block |
-| `rebuild` | from the first post of a server that has lost its contents until it has them again, from all others |
+| `rebuild` | from the first post of a server that has lost its contents until it has them again from all others |
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EVENTS = 4 * _SOURCES
 _LARGEST = 256 << 20
 _MOST_REQUESTS = 10_000
 _XORED_A_CYCLE = 8
-"""Bytes that a CPU core XORs per cycle with everything in its cache; assumed: two loads of 128 bits for 16 bytes, and
+"""Bytes that a CPU core XORs per cycle with everything in its cache. Assumed: two loads of 128 bits for 16 bytes, and
 one load per cycle.
 """
 

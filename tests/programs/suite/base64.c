@@ -1,4 +1,4 @@
-/* Bytes as letters and back, lines of it, through functions of variable arguments. */
+/* Encodes lines of bytes as letters and decodes them, through functions of variable arguments. */
 #include "board.h"
 #include <stdarg.h>
 #include <stdio.h>

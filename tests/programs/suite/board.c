@@ -26,7 +26,7 @@ int main(void) {
     initialise_board();
     initialise();
     start_trigger();
-    /* What is volatile keeps the work from being moved out of its region. */
+    /* The volatile variable keeps the work from being moved out of its region. */
     volatile int result = work(ROUNDS);
     stop_trigger();
     if (!verify(result)) {

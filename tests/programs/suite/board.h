@@ -1,5 +1,5 @@
-/* board.h: what a program of this suite and its main have in common: a board that is made ready, a region of interest
- * between two triggers, and a result that the program itself judges. */
+/* board.h: shared by a program of this suite and its main: a board that is prepared, a region of interest between two
+ * triggers, and a result that the program itself checks. */
 #ifndef BOARD_H
 #define BOARD_H
 
@@ -12,7 +12,7 @@ void initialise_board(void);
 void start_trigger(void);
 void stop_trigger(void);
 
-/* Each program's own: input, the work itself, and whether its result is right. */
+/* Defined by each program: input, the work itself, and whether its result is right. */
 void initialise(void);
 int work(int rounds);
 bool verify(int result);

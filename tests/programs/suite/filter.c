@@ -1,4 +1,4 @@
-/* A filter of finite response over a tone, in floating point. */
+/* A finite impulse response filter over a tone, in floating point. */
 #include "board.h"
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* A code of variable length: made from counts with a heap in an array, used, and undone. */
+/* A variable-length code: made from counts with a heap in an array, used, and reversed. */
 #include "board.h"
 #include <assert.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void assign(int which, uint32_t code, unsigned length) {
 void initialise(void) {
     seed(11);
     for (int at = 0; at < LENGTH; at++) {
-        /* Small numbers more often. */
+        /* Small numbers are more frequent. */
         int most = next_number() % SYMBOLS;
         message[at] = (uint8_t)(next_number() % (most + 1));
     }

@@ -38,7 +38,7 @@ int work(int rounds) {
 }
 
 bool verify(int result) {
-    /* Rows of a product times ones are the left one's rows times the right one's. */
+    /* Rows of a product times ones are the left matrix's rows times the right one's. */
     for (int row = 0; row < SIZE; row++) {
         long long sum = 0, wanted = 0;
         for (int at = 0; at < SIZE; at++) {

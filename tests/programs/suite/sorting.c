@@ -1,4 +1,4 @@
-/* Words cut out of a text, sorted in two ways without a heap, counted and looked up. */
+/* Words of a text, sorted in two ways without a heap, counted and looked up. */
 #include "board.h"
 #include <assert.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ int work(int rounds) {
             if (place == found) words[found++] = (word){at, 0};
             words[place].count++;
         }
-        /* By insertion as well, to compare. */
+        /* By insertion as well, for comparison. */
         for (size_t end = 0; end < found; end++) {
             size_t place = end;
             for (; place > 0 && strcmp(again[place - 1], words[end].text) > 0; place--) again[place] = again[place - 1];

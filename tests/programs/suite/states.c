@@ -1,4 +1,4 @@
-/* A machine that tells words from whole and broken numbers, a character at a time. */
+/* A state machine that distinguishes words, integers and fractions, a character at a time. */
 #include "board.h"
 #include <ctype.h>
 #include <errno.h>

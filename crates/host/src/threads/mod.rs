@@ -5,14 +5,14 @@
 //! another CPU it takes a cross-call, and there a context switch. The data that the thread left in its core's caches
 //! must be fetched again.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
 //! | `spec` | the processor and the costs of its operating system |
-//! | `caches` | which lines of what threads touch, and of their code, are still there |
+//! | `caches` | the cached lines of threads' data and of their code |
 //! | `account` | CPU time, instructions and misses, by function group |
-//! | `cores` | instructions that the hardware threads of a core share |
-//! | `queues` | which thread runs where: run queues, idle CPUs, interrupts |
-//! | `thread` | a thread, as code has it that runs on it |
+//! | `cores` | the shares of a core's instructions among its hardware threads |
+//! | `queues` | the assignment of threads to CPUs: run queues, idle CPUs, interrupts |
+//! | `thread` | a thread, in the view of the code on it |
 //!
 //! These parts depend on no card and no protocol.
 

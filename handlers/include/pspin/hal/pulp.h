@@ -1,11 +1,12 @@
-/* hal/pulp.h: what PsPIN's headers use of PULP's: the numbers of core and cluster, and where a cluster's engines are. The rest of PULP's
- * layer drives parts of a chip that PsPIN does not have, or that handlers may not access. */
+/* hal/pulp.h: the part of PULP that PsPIN's headers use: the numbers of core and cluster, and the places of a
+ * cluster's engines. The rest of PULP's layer drives parts of a chip that PsPIN does not have, or that handlers may
+ * not access. */
 #ifndef PSPIN_HAL_PULP_H
 #define PSPIN_HAL_PULP_H
 
 #include <stdint.h>
 
-/* A cluster's addresses as its own cores have them, and what is at an offset in them. */
+/* A cluster's addresses in the view of its own cores, and offsets in them. */
 #define ARCHI_CLUSTER_ADDR 0x1B000000
 #define ARCHI_CLUSTER_SIZE 0x00400000
 #define ARCHI_CLUSTER_GLOBAL_ADDR(cid) (0x10000000 + (cid) * ARCHI_CLUSTER_SIZE)

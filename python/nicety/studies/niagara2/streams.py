@@ -46,7 +46,7 @@ def _stream(
     cpus: int = _CPUS,
     direction: StreamDirection = "receive",
 ) -> StreamRow:
-    """A stream with usual call, connections and CPUs, of which one may differ; quick ones are shorter."""
+    """A stream with usual call, connections and CPUs, except for one of them; quick streams are shorter."""
     given = StreamOptions(
         nics=options.card(role, _CARDS[role]),
         peer=options.card("peer", PEER),

@@ -18,8 +18,8 @@ PAPER = read_paper("nicety.studies.pspin")
 _PT, _BITS = 1, 5
 _PACKETS = 32
 _PACKETS_ALONE = 12
-"""The same for packets that are each alone: the only number for which one cold run gives both averages of the RTL, 6.3
-cycles and 33.3 of latency. So these follow from its other numbers, and predict nothing.
+"""The same for packets that are each alone. It is the only number for which one cold run gives both averages of the
+RTL, 6.3 cycles and 33.3 of latency. So these follow from its other numbers, and predict nothing.
 """
 _GAP = 20
 """Cycles of 1 ns from packet to packet."""

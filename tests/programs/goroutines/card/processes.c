@@ -1,7 +1,7 @@
 /* Processes for main.go. */
 #include <nfp.h>
 
-/* Makes capitals of what comes, and sends it back. */
+/* Converts arriving text to capitals, and sends it back. */
 __process int32_t shout(uint32_t target, uint32_t count) {
     char text[8];
     int32_t result = channel_register(target);
@@ -14,14 +14,14 @@ __process int32_t shout(uint32_t target, uint32_t count) {
     return result;
 }
 
-/* Writes its number after so many cycles. */
+/* Writes its number after `cycles` cycles. */
 __process int32_t late(uint32_t target, uint32_t cycles) {
     channel_register(target);
     for (uint32_t begun = nfp_cycle(); nfp_cycle() - begun < cycles;) nfp_yield();
     return channel_write(target, &target, sizeof target);
 }
 
-/* Writes words of a memory by an indirect message, after so many cycles. */
+/* Writes words of a memory by an indirect message, after `cycles` cycles. */
 __process int32_t bulk(uint32_t target, uint32_t cycles, uint32_t bytes) {
     channel_register(target);
     for (uint32_t begun = nfp_cycle(); nfp_cycle() - begun < cycles;) nfp_yield();
