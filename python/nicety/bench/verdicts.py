@@ -122,6 +122,12 @@ def _tried(row: LineRateRow) -> Iterator[str]:
     stopped = [run for run in row["tried"] if run["stopped"] is not None]
     for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
         yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
+    starved = [run for run in row["tried"] if run["starved_ns"] is not None]
+    for run in sorted(starved, key=lambda run: run["rate_fraction"])[:1]:
+        yield (
+            f"Unfair lock: at {fixed(run['rate_fraction'], 2)} x, behind a burst, a packet stayed in the card for "
+            f"{fixed((run['starved_ns'] or 0) / 1000, 1)} us, most of the run; a ticket lock takes handlers in order."
+        )
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
         yield (

@@ -1549,6 +1549,8 @@ class TriedRate(TypedDict):
             capacity by loads. None for a run that recovered from its burst.
         stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
             own rate does not have.
+        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run: handlers of later packets
+            took the lock before its handler each time.
     """
 
     rate_fraction: float
@@ -1560,6 +1562,7 @@ class TriedRate(TypedDict):
     limiting_part: str | None
     capacity_fraction: float | None
     stopped: str | None
+    starved_ns: float | None
 
 
 class Unmodelled(TypedDict):
@@ -2611,8 +2614,7 @@ class Traced(TypedDict):
 
 
 class CompareOptions(NetworkOptions, total=False):
-    """Run a schedule on several cards, and compare the finish times of ranks, and their shares of computation and
-    communication.
+    """Run a schedule on several cards, and compare finish times, computation and communication of ranks.
 
     Attributes:
         nics: Cards to compare: names of specs, or paths of spec files.

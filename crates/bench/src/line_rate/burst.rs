@@ -51,23 +51,17 @@ pub(super) struct Burst {
     pub(super) fraction: f64,
     /// The limiting part during the backlog.
     pub(super) part: String,
-    /// Where packets come through, and one stayed for most of the run, that: handlers that came later went ahead of it.
-    pub(super) starved: Option<String>,
+    /// The longest stay of a packet, in nanoseconds, if it stayed for most of the run: handlers of later packets starved its handler.
+    pub(super) starved_ns: Option<f64>,
 }
 
 /// The part of a run's time for which a packet stays in the card that is starved by handlers of later packets.
 const STARVED: f64 = 0.7;
 
-/// Says that a packet stayed in the card for most of a run that takes `run_ps`.
-fn starved(longest_ps: f64, run_ps: f64) -> Option<String> {
-    let us = |ps: f64| format!("{:.1} us", ps / 1e6);
-    (longest_ps > STARVED * run_ps).then(|| {
-        format!(
-            "a packet stayed in the card for {} of {}: handlers of later packets went ahead of its",
-            us(longest_ps),
-            us(run_ps)
-        )
-    })
+/// The longest stay in nanoseconds, if it is most of a run that takes `run_ps`.
+fn starved_ns(longest_ps: u64, run_ps: f64) -> Option<f64> {
+    let longest_ps = longest_ps as f64;
+    (longest_ps > STARVED * run_ps).then_some(longest_ps / 1000.0)
 }
 
 impl Burst {
@@ -98,7 +92,6 @@ impl Rig<'_> {
         let (later_fraction, stopped) = match self.send_burst(tested, expressions, first, 1.0) {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => (None, Some(what_stopped(&error))),
-            Ok(Some(Burst { starved: Some(starved), .. })) => (None, Some(starved)),
             Ok(burst) => (burst.map(|burst| if burst.is_behind() { burst.fraction } else { 1.0 }), None),
         };
         let packets = shares_of(first).iter().sum();
@@ -133,9 +126,9 @@ impl Rig<'_> {
                 offered => offered?,
             };
         let Behind { fraction, part, longest_stay_ps } = without_new(behind, failures, &first.failures)?;
-        let starved =
-            starved(longest_stay_ps as f64, packets as f64 * interval_ps).filter(|_| fraction >= ENOUGH);
-        Ok(Some(Burst { packets, at_once, fraction, part, starved }))
+        let starved_ns =
+            starved_ns(longest_stay_ps, packets as f64 * interval_ps).filter(|_| fraction >= ENOUGH);
+        Ok(Some(Burst { packets, at_once, fraction, part, starved_ns }))
     }
 }
 
@@ -176,10 +169,8 @@ mod tests {
 
     #[test]
     fn a_packet_that_stays_for_most_of_a_run_is_starved() {
-        assert_eq!(starved(6.9e6, 10e6), None);
-        let told =
-            "a packet stayed in the card for 7.1 us of 10.0 us: handlers of later packets went ahead of its";
-        assert_eq!(starved(7.1e6, 10e6).as_deref(), Some(told));
+        assert_eq!(starved_ns(6_900_000, 10e6), None);
+        assert_eq!(starved_ns(7_100_000, 10e6), Some(7_100.0));
     }
 
     #[test]

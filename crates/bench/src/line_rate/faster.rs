@@ -86,6 +86,9 @@ pub struct TriedRow {
     /// The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's own rate does not
     /// have.
     pub stopped: Option<String>,
+    /// The longest stay of a packet in the card, if it is over 70 % of the run: handlers of later packets took the lock before its
+    /// handler each time.
+    pub starved_ns: Option<f64>,
 }
 
 /// The runs of a search, and its result.
@@ -204,11 +207,6 @@ impl Runs<'_> {
             Ok(None) => {}
             Ok(Some(burst)) => {
                 let run = TriedRow { packets: burst.packets, at_once: burst.at_once, ..run.clone() };
-                if let Some(starved) = burst.starved {
-                    let limiting_part = Some(burst.part);
-                    self.rows.borrow_mut().push(TriedRow { stopped: Some(starved), limiting_part, ..run });
-                    return Ok(Outcome::Stopped);
-                }
                 if burst.is_behind() {
                     let through = times * burst.fraction;
                     self.rows.borrow_mut().push(TriedRow {
@@ -218,7 +216,8 @@ impl Runs<'_> {
                     });
                     return Ok(Outcome::Behind(through));
                 }
-                self.rows.borrow_mut().push(TriedRow { sustained: true, ..run });
+                let starved_ns = burst.starved_ns;
+                self.rows.borrow_mut().push(TriedRow { sustained: true, starved_ns, ..run });
             }
             Err(error) => return self.stopped(run, error),
         }
@@ -266,8 +265,7 @@ fn part(rows: &[TriedRow], found: Option<&Found>, first: &Row) -> Option<String>
     let waits = |row: &&TriedRow| matches!(row.limiting_part.as_deref(), Some("lock" | "contended word"));
     let of_word =
         rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.limiting_part.clone());
-    let waits_for_word = part == "handler processors" || nearest.stopped.is_some();
-    Some(of_word.filter(|_| waits_for_word).unwrap_or(part))
+    Some(of_word.filter(|_| part == "handler processors").unwrap_or(part))
 }
 
 impl Tries {
@@ -410,7 +408,7 @@ mod tests {
     /// Returns a burst, and the maximum departure rate behind it.
     fn burst(times: f64, sustained: f64) -> Burst {
         let (fraction, part) = ((sustained / times).min(1.0), "lock".to_owned());
-        Burst { packets: 1000, at_once: 250, fraction, part, starved: None }
+        Burst { packets: 1000, at_once: 250, fraction, part, starved_ns: None }
     }
 
     /// Runs the search with this first run, on a wire with this capacity.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The row of LogGOPS.
 const LOGGOPS: &str = "loggops";
 
-/// Run a schedule on several cards, and compare the finish times of ranks, and their shares of computation and communication.
+/// Run a schedule on several cards, and compare finish times, computation and communication of ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CompareOptions")]
