@@ -6,43 +6,56 @@ alone, so each source file becomes a Markdown file with its prose on the same li
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from pygments.lexer import Lexer
 from pygments.lexers import CLexer, GoLexer, PythonLexer, RustLexer
 from pygments.token import Comment, String, Whitespace
 
+Kind: TypeAlias = Literal["comment", "trailing", "message"]
 ROOT = Path(__file__).parent.parent
 LEXERS: dict[str, type[Lexer]] = {".rs": RustLexer, ".py": PythonLexer, ".go": GoLexer, ".c": CLexer, ".h": CLexer}
 NOT_OURS = ("third_party/", "/testdata/", "/tests/data/", "tests/programs/")
 # A shorter string is a key or a word of a table.
 _LEAST_WORDS = 5
-_MARKS = re.compile(r"^\s*(///|//!|//|/\*+|\*/|\*|#+!?)\s?|\s*\*/\s*$")
+_MARKS = re.compile(r"^\s*(///|//!|//|/\*+|\*/|\*|#+!?) ?|\s*\*/\s*$")
 _DIRECTIVE = re.compile(r"^\s*(?:#!|# (?:type|noqa|ruff|mypy|pragma)\b|//go:|//export)")
 _PLACE = re.compile(r"\{[^{}]*\}|%[-+#0-9.]*l*[a-z]|\\u\{[^}]*\}|\\[nrt]")
 
 
-def tokens(path: Path) -> Iterator[tuple[int, str, bool]]:
-    """The comments and strings of a source file: first line from 0, text, and whether it is a comment."""
-    line, began, text = 0, 0, ""
+def docstrings_of(path: Path) -> set[int]:
+    """The first lines of docstrings, from 0: Pygments takes other long strings for some."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {node.lineno - 1 for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+
+
+def tokens(path: Path) -> Iterator[tuple[int, str, Kind]]:
+    """The comments and strings of a source file: first line from 0, text, and kind."""
+    line, began, text, code = 0, 0, "", -1
+    docstrings = docstrings_of(path) if path.suffix == ".py" else None
     for kind, value in LEXERS[path.suffix](stripnl=False, ensurenl=False).get_tokens(path.read_text()):
-        is_prose = kind in Comment or kind in String.Doc
+        is_prose = kind in Comment and kind not in Comment.Preproc and kind not in Comment.PreprocFile
+        is_prose |= kind in String.Doc and (docstrings is None or line in docstrings)
         if kind in String and not is_prose:
             began, text = (began, text + value) if text else (line, value)
         else:
             if text and kind not in Whitespace:
-                yield began, text, False
+                yield began, text, "message"
                 text = ""
-            if is_prose and kind not in (Comment.Preproc, Comment.PreprocFile):
-                yield line, value, True
+            if is_prose:
+                yield line, value, "comment" if code < line else "trailing"
         line += value.count("\n")
+        if not is_prose and value.strip():
+            code = line
     if text:
-        yield began, text, False
+        yield began, text, "message"
 
 
 def prose(path: Path) -> str:
@@ -50,14 +63,17 @@ def prose(path: Path) -> str:
     lines = [""] * (path.read_text().count("\n") + 2)
     is_test = path.name.startswith("test_") or "/tests/" in str(path) or path.parent.name == "tests"
     tests = next((at for at, text in enumerate(path.read_text().splitlines()) if text == "#[cfg(test)]"), len(lines))
-    for first, text, is_comment in tokens(path):
-        if is_comment:
+    for first, text, kind in tokens(path):
+        if kind != "message":
             for at, part in enumerate(text.splitlines(), first):
                 if not _DIRECTIVE.match(part):
-                    lines[at] = _MARKS.sub("", part.replace('"""', ""))
+                    # Comments behind lines of code are no paragraph together.
+                    mark = "- " if kind == "trailing" and at == first else ""
+                    lines[at] = mark + _MARKS.sub("", part.replace('"""', ""))
         elif not is_test and first < tests:
             message = _PLACE.sub("X", re.sub(r"\\\n\s*", "", text)).strip("\"'rf# \n")
-            if len(re.findall(r"\b[A-Za-z]{2,}\b", message)) >= _LEAST_WORDS and "\n" not in message:
+            is_assembly = text.count("\\n") > 1 or "\n" in message
+            if not is_assembly and len(re.findall(r"\b[A-Za-z]{2,}\b", message)) >= _LEAST_WORDS:
                 lines[first] = f"- {message}"
     return "\n".join(lines) + "\n"
 

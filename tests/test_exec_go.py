@@ -236,7 +236,7 @@ def test_hosts_meet_and_goroutines_compute_side_by_side(programs: Programs) -> N
             ],
         ),
         ("stray", 1, ["takes no part in virtual time", "start it with nicety.Go", "main.stray"]),
-        ("stuck", 1, ["a goroutine whose turn it is waits for another one", "wait by Task.Wait", "main.stuck("]),
+        ("stuck", 1, ["the running goroutine waits for another one", "wait by Task.Wait", "main.stuck("]),
         ("gone", 1, ["the process of rank 0 ended with status 3 before it had closed the", "nicety.Main in Go"]),
         ("fails", 1, ["nicety: rank 0: nobody waited for this"]),
         ("input", 2, ["nicety: rank 0: invalid argument: this one"]),

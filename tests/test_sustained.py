@@ -1,7 +1,7 @@
 """The rate that a card is said to sustain, beside the rate of first loss that a scan finds.
 
-The scan sends a burst that nearly fills the packet buffer and then packets at equal distances, without credits, and
-looks for the lowest rate at which a packet is lost. It uses nothing of the search.
+The scan sends a burst that nearly fills the packet buffer, and then packets at equal distances, without credits. It
+looks for the lowest rate at which a packet is lost, and uses nothing of the search.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ TRAPS: dict[str, tuple[str, list[str]]] = {
             "one = 1ull << (one * 64);",
         ],
     ),
-    "an index outside an array whose length is in its type": (
+    "an index outside an array with its length in its type": (
         UNDEFINED + "an index outside its array",
         [
             "static volatile int t[4]; t[5] = 1;",
@@ -63,7 +63,7 @@ TRAPS: dict[str, tuple[str, list[str]]] = {
             "struct { volatile int a[4], b; } *q = state; q->a[one * 4] = 1;",
         ],
     ),
-    "an array whose length is computed, and is zero or negative": (
+    "an array with a computed length that is zero or negative": (
         UNDEFINED,
         ["volatile int t[zero]; t[0] = 1;", "volatile int t[minus]; t[0] = 1;"],
     ),
@@ -93,7 +93,7 @@ DEFINED: dict[str, list[tuple[str, int]]] = {
         ("int a = one; out = 0; for (int i = 2147483640; i > 0; i += a) out++;", 8),
     ],
 }
-NOT_COMPILED = "a function with a result whose end is reached without `return`"
+NOT_COMPILED = "a function with a result, if its end is reached without `return`"
 
 CODE = """#include <nicety.h>
 static volatile int zero = 0, one = 1, minus = -1;
@@ -159,7 +159,7 @@ def test_the_table_has_these_rows() -> None:
 
 def test_a_function_may_go_without(tmp_path: Path) -> None:
     source = write(tmp_path, "static volatile int t[8][4]; t[0][one * 4] = 1;")
-    assert TRAPS["an index outside an array whose length is in its type"][0] in fails(source)
+    assert TRAPS["an index outside an array with its length in its type"][0] in fails(source)
     text = source.read_text().replace("__handler int", '__handler __attribute__((no_sanitize("undefined"))) int')
     source.write_text(text)
     nicety.check_line_rate(source, nics="spin-discrete", packet_sizes=[64], messages=1)

@@ -262,8 +262,8 @@ func (g *goroutines) watch() {
 		stacks := make([]byte, 1<<20)
 		where := stuck(stacks[:runtime.Stack(stacks, true)], runs, own)
 		if where != "" && atomic.LoadUint64(&g.turns) == turns && atomic.LoadUint64(&g.runs) == runs {
-			fail("rank "+strconv.Itoa(int(g.rank)), errors.New("a goroutine whose turn it is waits for another one, whose turn does not "+
-				"come before it makes a call of nicety; wait by Task.Wait, or give channels of Go room for the value:\n"+where))
+			fail("rank "+strconv.Itoa(int(g.rank)), errors.New("the running goroutine waits for another one, which runs only after a call "+
+				"of nicety; wait by Task.Wait, or give channels of Go room for the value:\n"+where))
 		}
 	}
 }
