@@ -91,6 +91,13 @@ soak: setup ## the randomised tests, for long
 	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "not gpu"
 
+SECONDS ?= 60
+
+.PHONY: fuzz
+fuzz: check-tools ## change files at random and read them: make fuzz SECONDS=60, for each of nine formats
+	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(SECONDS)000 \
+	    $(CARGO) test --locked --package nicety-fuzz --test all
+
 MUTANTS := target/tools/bin/cargo-mutants
 FILE ?=
 SAMPLE ?= 200
