@@ -141,6 +141,31 @@ $(VALE):
 prose: $(VENV)/.tools $(VALE) ## check the words of pages, comments and messages: make prose FILES=docs/guide
 	$(BIN)/python tests/prose.py $(VALE) $(FILES)
 
+DENY := target/tools/bin/cargo-deny
+
+$(DENY):
+	$(CARGO) install --quiet --root target/tools --locked --version 0.20.2 cargo-deny
+
+.PHONY: deny
+deny: $(DENY) ## licences, sources and versions of crates; and advisories, whose list is fetched: make deny CHECKS=advisories
+	$(DENY) --locked check $(CHECKS)
+
+CHECKS ?= licenses bans sources
+
+SEMVER := target/tools/bin/cargo-semver-checks
+BASE ?=
+
+$(SEMVER):
+	$(CARGO) install --quiet --root target/tools --locked --version 0.49.0 cargo-semver-checks
+
+.PHONY: check-base
+check-base:
+	@[[ -n "$(BASE)" ]] || { echo "name the revision to compare with: make semver BASE=REV" >&2; exit 2; }
+
+.PHONY: semver
+semver: check-base $(SEMVER) ## see whether the crate nicety breaks its users since a revision: make semver BASE=v0.1.0
+	PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) semver-checks --package nicety --baseline-rev $(BASE)
+
 .PHONY: format
 format: $(VENV)/.tools ## format Rust, Python and Go
 	$(CARGO) fmt --all
