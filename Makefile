@@ -91,6 +91,13 @@ soak: setup ## the randomised tests, for long
 	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "not gpu"
 
+SECONDS ?= 60
+
+.PHONY: fuzz
+fuzz: check-tools ## change files at random and read them: make fuzz SECONDS=60, for each of nine formats
+	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(SECONDS)000 \
+	    $(CARGO) test --locked --package nicety-fuzz --test all
+
 MUTANTS := target/tools/bin/cargo-mutants
 FILE ?=
 SAMPLE ?= 200
@@ -133,6 +140,31 @@ $(VALE):
 .PHONY: prose
 prose: $(VENV)/.tools $(VALE) ## check the words of pages, comments and messages: make prose FILES=docs/guide
 	$(BIN)/python tests/prose.py $(VALE) $(FILES)
+
+DENY := target/tools/bin/cargo-deny
+
+$(DENY):
+	$(CARGO) install --quiet --root target/tools --locked --version 0.20.2 cargo-deny
+
+.PHONY: deny
+deny: $(DENY) ## licences, sources and versions of crates; and advisories, whose list is fetched: make deny CHECKS=advisories
+	$(DENY) --locked check $(CHECKS)
+
+CHECKS ?= licenses bans sources
+
+SEMVER := target/tools/bin/cargo-semver-checks
+BASE ?=
+
+$(SEMVER):
+	$(CARGO) install --quiet --root target/tools --locked --version 0.49.0 cargo-semver-checks
+
+.PHONY: check-base
+check-base:
+	@[[ -n "$(BASE)" ]] || { echo "name the revision to compare with: make semver BASE=REV" >&2; exit 2; }
+
+.PHONY: semver
+semver: check-base $(SEMVER) ## see whether the crate nicety breaks its users since a revision: make semver BASE=v0.1.0
+	PATH="$(abspath target/tools/bin):$$PATH" $(CARGO) semver-checks --package nicety --baseline-rev $(BASE)
 
 .PHONY: format
 format: $(VENV)/.tools ## format Rust, Python and Go

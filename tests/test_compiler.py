@@ -221,7 +221,7 @@ def test_flow_processor_programs_are_those_that_the_card_and_its_tests_run(
 def test_the_handlers_of_messages_are_those_that_schedules_are_tested_with() -> None:
     compiled = compile_handlers([library_source("matching.c")])
     assert code_of(compiled.elf) == code_of((CRATES / "goal/tests/data/matching.elf").read_bytes()), (
-        "handlers/matching.c has changed: nicety cc handlers/matching.c -o crates/goal/tests/data/matching.elf"
+        "handlers/matching.c has changed: make crates/goal/tests/data/matching.elf as the README.md beside it says"
     )
 
 

@@ -52,6 +52,15 @@ def test_scripts_of_the_release_suit_every_system_that_it_is_made_on() -> None:
     assert re.findall(r"[<>]\(", (ROOT / ".ci/wheel").read_text()) == []
 
 
+def test_no_file_names_a_folder_of_a_machine() -> None:
+    """Debug information does, where it is left in a program."""
+    kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.split(b"\0")
+    # Examples have the users `you` and `developer`.
+    folder = re.compile(rb"/[r]oot/|/[h]ome/(?!(?:you|developer)\b)[a-z]")
+    found = [name.decode() for name in kept if name and folder.search((ROOT / name.decode()).read_bytes())]
+    assert found == []
+
+
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source distribution, unpacked."""
