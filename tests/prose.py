@@ -60,7 +60,7 @@ def tokens(path: Path) -> Iterator[tuple[int, str, Kind]]:
 
 def prose(path: Path) -> str:
     """The prose of a source file as Markdown, each sentence on its own lines."""
-    lines = [""] * (path.read_text().count("\n") + 2)
+    lines = [""] * (path.read_text().count("\n") + 20)
     is_test = path.name.startswith("test_") or "/tests/" in str(path) or path.parent.name == "tests"
     tests = next((at for at, text in enumerate(path.read_text().splitlines()) if text == "#[cfg(test)]"), len(lines))
     for first, text, kind in tokens(path):
@@ -74,7 +74,9 @@ def prose(path: Path) -> str:
             message = _PLACE.sub("X", re.sub(r"\\\n\s*", "", text)).strip("\"'rf# \n")
             is_assembly = text.count("\\n") > 1 or "\n" in message
             if not is_assembly and len(re.findall(r"\b[A-Za-z]{2,}\b", message)) >= _LEAST_WORDS:
-                lines[first] = f"- {message}"
+                # A message has its problem, its place and its advice behind colons and semicolons.
+                for at, clause in enumerate(re.split(r"[;:] ", message), first):
+                    lines[at] = f"{lines[at]}\n- {clause}" if lines[at] else f"- {clause}"
     return "\n".join(lines) + "\n"
 
 

@@ -88,10 +88,10 @@ def test_cache_misses_are_what_limits(tmp_path: Path) -> None:
     (row,) = slow["rows"]
     assert (row["verdict"], row["limited_by"], row["limiting_part"]) == ("no", "cache misses", "cache misses")
     assert row["memory"]["levels"] == []
-    assert "no: what limits is cache misses of l2, for which the processors wait " in words(slow)
+    assert "no: bottleneck: cache misses of l2 (cores wait for them " in words(slow)
     # They are part of the processors' load, not another part with headroom.
     (headroom,) = words(slow).split("Headroom: ")[1:]
-    assert "cache misses" not in headroom.split("Nothing to do")[0]
+    assert "cache misses" not in headroom.split("Idle:")[0]
     assert "wait 1280.0 cycles for lines of data caches; with hits alone the processors would keep up" in words(slow)
     # They do with a cache that has room.
     (large,) = check(tmp_path, WALK, "hpu.cores=64", "memory.cache.size=2 KiB", *PRICES, lines=32)["rows"]

@@ -402,7 +402,7 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
         ([str(static)], "linked statically"),
         ([str(other)], "it is for ARM"),
         (["true"], "no process of it has opened an endpoint of libfabric"),
-        (["false"], "ended with exit status: 1, of which what it or its launcher printed may say why"),
+        (["false"], "ended with exit status: 1; its output, or the launcher's, may say why"),
     ]:
         command = [*NICETY, "exec", "-n", "2", "--nic", "qnix", "--launcher", "none", "--", *words]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

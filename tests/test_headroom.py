@@ -42,8 +42,8 @@ def check(source: Path, cycles: int, *overrides: str, sensitivity: bool = False)
     ("cycles", "verdict", "cell"),
     [
         (120, "yes", "yes"),
-        (121, "barely", "barely, handler processors"),
-        (134, "barely", "barely, handler processors"),
+        (121, "barely", "barely, handler cores"),
+        (134, "barely", "barely, handler cores"),
         (135, "no", "no"),
     ],
 )
@@ -62,9 +62,9 @@ def test_a_card_keeps_up_barely_between_90_and_100_percent(nops: Path, cycles: i
     text = line_rate_text(report)
     assert next(line for line in text.splitlines() if line.startswith("64 ")).endswith(f"  {cell}")
     joined = text.replace("\n# ", " ")
-    assert f"64 B: {verdict}: what " in joined
-    assert f"sustains {134 / cycles:.2f} x the wire's rate" in joined
-    assert "Nothing to do: link, bus to card, bus to host, send engine." in joined
+    assert f"64 B: {verdict}: bottleneck: " in joined
+    assert f"sustainable rate {134 / cycles:.2f} x line rate" in joined
+    assert "Idle: link, bus to card, bus to host, send engine." in joined
 
 
 def test_a_lock_and_a_bank_have_their_names(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_what_a_verdict_is_sensitive_to_is_what_runs_show(nops: Path, tmp_path: 
     assert told == [(done, total) for done in range(total + 1)]
     assert total > found["moved"]
     text = line_rate_text(report)
-    assert "2: no, 0.68 x, handler processors" in text
+    assert "2: no, 0.68 x, handler cores" in text
     both = found["moved"] - found["moved_one_way"]
     assert 0 < both < found["moved"]
     told_moved = f"{both} assumed values of the spec were halved and doubled, one at a time, and "

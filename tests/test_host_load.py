@@ -129,7 +129,7 @@ def test_frames_without_room_are_in_the_table_the_text_and_the_picture(tmp_path:
         ("10000", "5000", str(lost)),
     ]
     words = text.replace("\n# ", " ")
-    assert f"the host (CPU 5) would have {load(made['rows'][0]):.2f} times as much to do as it can" in words
+    assert f"the host (CPU 5) needs {load(made['rows'][0]):.2f} x its capacity" in words
     assert f"{lost} frames found no buffer in its rings, and were dropped." in words
     figure = line_rate_figure(made)
     figure.draw_without_rendering()

@@ -248,7 +248,7 @@ async def main(host):
     arguments = ("run", "server.py", "--nic", "niagara2-niu", "--traffic", "udp packets=3 to=1 start=200us rate=1Mpps")
     done = nicety(*arguments, "--trace", "t.pftrace", "--capture", "c.pcapng")
     assert done.status == 0, done.stderr
-    assert "# niagara2-niu: what became of the traffic, and latency through the card (ns)" in done.stdout
+    assert "# niagara2-niu: packet disposition, and latency through the card (ns)" in done.stdout
     lines = done.stdout.splitlines()
     assert lines[-2].split()[:8] == ["#", "Rank", "Offered", "Handled", "Passed", "Dropped", "Failed", "Overload"]
     assert lines[-1].split()[:7] == ["1", "3", "3", "3", "0", "0", "0"]

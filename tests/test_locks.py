@@ -324,8 +324,8 @@ def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic
     text = " ".join(line_rate_text(report).replace("\n#", "").split())
     assert f"each packet has loaded byte 0 of the state for {retries['changing_ns']:.3f} ns until it changes it" in text
     assert "processors would keep up" not in text
-    assert "Above 100% are also: " in text
-    assert f"handler processors {100 * full['loads']['hpus']:.1f}%" in text
+    assert "Also above 100%: " in text
+    assert f"handler cores {100 * full['loads']['hpus']:.1f}%" in text
     assert "Headroom: " in text
     assert " -" not in text.partition("Headroom: ")[2].partition(". ")[0]
     (few,) = nicety.check_line_rate(source, nics=nic, traffic=f"{udp} packets=5000 rate=1Mpps arrivals=poisson")["rows"]

@@ -183,7 +183,7 @@ def test_without_opencl_a_graphics_processor_is_refused(
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--climbers", "60"], "60 climbers on 60 microengines, one of which is the manager's; write 1 to 59"),
+        (["--climbers", "60"], "60 climbers on 60 microengines, one for the manager; write 1 to 59"),
         (["--set", "hpu.cores=1"], "59 climbers on 1 microengine, which is the manager's; a card takes 2 at least"),
         (["--distances", "guess"], "--distances is root or table, not guess"),
         (["--compare", "abacus"], "--compare abacus: cpu or gpu"),

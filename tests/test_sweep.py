@@ -293,7 +293,7 @@ def test_a_point_that_fails_is_told_and_the_others_are_done(nicety: Callable[...
         ("run = 'bench latncy'", "1: run: there is no command 'latncy'; write one of latency, "),
         ("run = 'bench'", "1: run: this names no command; write one of latency, "),
         ("run = 'bench \"'", "1: run: this is no command (No closing quotation)"),
-        ("run = 'cc x.c'", "1: run: this command has no report, of which a table could be made"),
+        ("run = 'cc x.c'", "1: run: this command has no report for a table"),
         ("run = 'sweep x.toml'", "1: run: there is no command 'sweep'"),
         ("run = 'bench latency --csv=x'", "1: run: --csv=x: a sweep keeps the report of each point"),
         ("@", "1: [grid] is empty: write an option and its values"),

@@ -390,7 +390,7 @@ def test_the_packet_buffer_of_clusters_is_written_a_beat_a_cycle(
     assert row["capacity_fraction"] == pytest.approx(1 / load, rel=2e-3)
     if load > 1:
         (text,) = shortfalls([row])
-        assert "at that rate the writer of the packet buffer would have 1.08 times as much to do as it can" in text
+        assert "at that rate the writer of the packet buffer needs 1.08 x its capacity" in text
 
 
 PUTS = """

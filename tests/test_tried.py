@@ -352,7 +352,7 @@ def test_many_times_a_rate_has_no_digits(nicety: Callable[..., Any], tmp_path: P
     table = tmp_path / "rows.csv"
     done = nicety(*command, "--csv", table)
     assert done.status == 0, done.stderr
-    assert "sustains more than 1000 x the traffic's rate" in " ".join(done.stdout.replace("\n#", "").split())
+    assert "sustainable rate more than 1000 x offered rate" in " ".join(done.stdout.replace("\n#", "").split())
     head, values = (line.split(",") for line in table.read_text().splitlines())
     assert float(values[head.index("tried_rate_fraction")]) > 1000
 

@@ -1,12 +1,12 @@
 """The exceptions that nicety raises. All of them derive from `Error`.
 
-  InputError        the user's input is wrong: a file, a key, a unit, a size; exit status 2
-    CompileError    the compiler refused a handler; its messages went to stderr
-  RunError          the run itself failed; exit status 1
-    TimedOut        the other end of a call did not arrive within the timeout
-    Deadlock        a program waits, and no event is left
-    HandlerTrap     a handler or process trapped, or used up its cycles
-      HandlerFailure  the run was completed, but a handler failed that may not
+- InputError        the user's input is wrong: a file, a key, a unit, a size; exit status 2
+  - CompileError    the compiler refused a handler; its messages went to stderr
+- RunError          the run itself failed; exit status 1
+  - TimedOut        the other end of a call did not arrive within the timeout
+  - Deadlock        a program waits, and no event is left
+  - HandlerTrap     a handler or process trapped, or used up its cycles
+    - HandlerFailure  the run was completed, but a handler failed that may not
                       (`nicety.HandlerFailure`, in `nicety.program.failures`)
 
 The message names the error, its place and the correction. If some points of a benchmark, or some cards of

@@ -263,7 +263,7 @@ def compare_tables(report: CompareReport) -> list[tuple[str, list[list[str]]]]:
     times = [[f"Time ({unit})", *(row["nic"] for row in rows)]]
     times += [[name, *cells] for name, *cells in zip([*names, "overlap"], *columns, strict=True)]
     paths = _paths(report)
-    return [("What ranks spend their time with", times)] + ([(_PATH, _path_rows(paths))] if paths else [])
+    return [("Time of ranks by activity", times)] + ([(_PATH, _path_rows(paths))] if paths else [])
 
 
 _PATH = "Critical path to the end of the last rank"

@@ -37,7 +37,7 @@ static void failed(const char *what) {
 static void find(void) {
     static int is_found;
     if (!is_found && !mpi_find()) {
-        fprintf(stderr, "nicety: --offload: the program has no MPI whose functions could be found\n");
+        fprintf(stderr, "nicety: --offload: no functions of MPI were found in the program\n");
         exit(126);
     }
     is_found = 1;

@@ -183,14 +183,14 @@ impl Turns {
         // A program that fails earlier, or a launcher that refuses to start anything, prints its own error.
         if let Some(status) = self.processes.ended().filter(|status| !status.success()) {
             return Error::Input(format!(
-                "the program ended with {status}, of which what it or its launcher printed may say why; {who} has opened an endpoint of \
+                "the program ended with {status}; its output, or the launcher's, may say why; {who} has opened an endpoint of \
                  libfabric"
             ));
         }
         Error::Input(format!(
             "the program ended without the network: {who} has opened an endpoint of libfabric; it has to use MPI over \
-             libfabric, libfabric itself, or Portals 4 (nicety cc --host), and be linked dynamically, or be in Go and use go/nicety; and it has to \
-             start as many processes as -n says"
+             libfabric, libfabric itself or Portals 4 (nicety cc --host), linked dynamically, or go/nicety; it has to start as many \
+             processes as -n says"
         ))
     }
 }

@@ -24,7 +24,7 @@ impl Places {
     pub(crate) fn new(ranks: u32, on_host: u32) -> Result<Places, Error> {
         if !(1..=MOST_ON_HOST).contains(&on_host) {
             return Err(Error::Input(format!(
-                "ranks_per_node {on_host}: a host has 1 to {MOST_ON_HOST} processes, whose numbers are in the tags of messages"
+                "ranks_per_node {on_host}: a host has 1 to {MOST_ON_HOST} processes; their numbers are in the tags of messages"
             )));
         }
         if on_host > ranks {

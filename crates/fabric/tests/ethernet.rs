@@ -239,8 +239,8 @@ fn with_the_computed_headroom_nothing_is_lost_and_with_less_the_switch_counts_it
     assert_eq!(
         refused(pausing(BYTES + headroom - 1, PauseSpec::default())).unwrap(),
         format!(
-            "flow control pfc: a buffer of {} B has no room for a packet of 4096 B beside a headroom of {headroom} B, what \
-             comes until a sender stops; write buffer={} or more, or a smaller headroom to see what is lost",
+            "flow control pfc: a buffer of {} B has no room for a packet of 4096 B beside a headroom of {headroom} B: the \
+             bytes until a sender stops; write buffer={} or more, or a smaller headroom to see what is lost",
             BYTES + headroom - 1,
             BYTES + headroom
         )

@@ -78,7 +78,7 @@ fn contradictions_are_told() {
         (with(block, &[3]), "byte 54: rank 0: 3 operations do not fit a block of 98 bytes"),
         (
             with(block + 4, &[3]),
-            "byte 54: rank 0: 2 operations, of which 3 wait for nothing; there are at most 1073741824",
+            "byte 54: rank 0: 2 operations, 3 of them without dependencies; there are at most 1073741824",
         ),
         (
             with(block + 8, &[1]),

@@ -1,12 +1,12 @@
 //! Options in the requests of all runs with a network: their documentation and their defaults.
 
 /// The documentation of `topology` in requests.
-pub const TOPOLOGY: &str = "How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in \
-    fat-tree:36, or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many \
-    hosts need.";
+pub const TOPOLOGY: &str = "Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in \
+    fat-tree:36, or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the number \
+    of hosts.";
 /// The documentation of `flow_control` in requests.
-pub const FLOW: &str = "What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop \
-    packets; or `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or \
+pub const FLOW: &str = "Flow control of switches: `credits`; `none`: switches drop \
+    packets; or `pfc`: they pause senders. Options as in none,buffer=1Mi,per=shared,alpha=1/2 or \
     pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.";
 /// The documentation of `noise` in requests.
 pub const NOISE: &str = "Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and \

@@ -66,7 +66,7 @@ impl Interface {
             State::Started { sent: true, answer: Answer::Awaited } => {}
             State::Started { answer: Answer::Arriving, .. } => {
                 return Err(Error::ArgInvalid(
-                    "an operation whose reply is arriving fails with `complete_reply`",
+                    "an operation with an arriving reply fails with `complete_reply`",
                 ));
             }
             _ => return Err(Error::ArgInvalid("an operation that is not sent yet fails with `sent`")),

@@ -465,10 +465,7 @@ impl<'t> Items<'t> {
             _ => match value.strip_prefix("burst:").and_then(scaled).filter(|n| (1..=1 << 32).contains(n)) {
                 Some(frames) => Arrivals::Bursts(frames),
                 None => {
-                    return self.wrong(
-                        at,
-                        "arrivals are paced, poisson, or bursts of so many frames as in burst:32",
-                    );
+                    return self.wrong(at, "arrivals are paced, poisson, or bursts of frames as in burst:32");
                 }
             },
         };

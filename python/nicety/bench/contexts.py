@@ -55,7 +55,7 @@ def context_text(report: ContextReport) -> str:
     lines = [
         f"# nicety PCSA Test v{report['version']}",
         f"# {rows[0]['updates']} updates in all on one microengine, in cycles;",
-        "# and updates a second of the whole card, with the Ethernet whose packets of 64 B they keep up with",
+        "# and updates a second of the whole card, with the Ethernet rate of 64 B packets that they sustain",
     ]
     lines += [f"# {note}" for note in circumstances(report["manifest"])]
     for title, (head, *body) in context_tables(report):

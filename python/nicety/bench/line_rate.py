@@ -137,7 +137,7 @@ def line_rate_html(report: LineRateReport) -> str:
     return text
 
 
-_FIGURES = ("Cycles", "p99", "Instr.", "p99", "Time", "Budget", "HPUs", "of", "GB/s", "Of wire", "Keeps up")
+_FIGURES = ("Cycles", "p99", "Instr.", "p99", "Time", "Budget", "HPUs", "of", "GB/s", "% of RATE", "Sustained")
 
 
 _LOAD_COLUMNS = (
@@ -146,7 +146,7 @@ _LOAD_COLUMNS = (
     "Dropped",
     "To host",
     "Failed",
-    "Sent on",
+    "Forwarded",
     "HPUs",
     "Matching",
     "Link",
@@ -331,11 +331,11 @@ def _retries(rows: list[LineRateRow]) -> list[str]:
 
 def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[str]]]]:
     """A card's figures as tables with titles; the first row has the columns' names."""
-    whose = offered(rows)
-    head = ["Packet", *(name if whose == "wire" else name.replace("wire", "rate") for name in _FIGURES)]
+    rate = offered(rows)
+    head = ["Packet", *(name.replace("RATE", rate) for name in _FIGURES)]
     tables = [(f"{nic}: payload handlers, and handler time a packet (ns)", [head, *map(_cells, rows)])]
     if figures := [row["traffic"] for row in rows if "traffic" in row]:
-        title = f"{nic}: what became of the traffic, and latency through the card (ns)"
+        title = f"{nic}: packet disposition, and latency through the card (ns)"
         tables.insert(0, (title, _traffic_table(figures)))
     if any(figures["handler"] != "payload" for row in rows for figures in row["handlers"]):
         cells = [
@@ -354,7 +354,7 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
             for figures in row["handlers"]
         ]
         tables.append((f"{nic}: each handler", [list(_HANDLER_COLUMNS), *cells]))
-    title = f"{nic}: what became of the packets, and the load of each part at the {whose}'s rate (%)"
+    title = f"{nic}: packet disposition, and resource utilisation at the {rate} (%)"
     loads = [list(_LOAD_COLUMNS), *map(_loads, rows)]
     if any(row["memory"]["levels"] for row in rows):
         banks = [fixed(100 * row["loads"]["memory_bank"], 1) for row in rows]
@@ -364,9 +364,7 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
         loads = [[*line, cell] for line, cell in zip(loads, ["Host", *hosts], strict=True)]
     tables.append((title, loads))
     if moved := sensitive(rows):
-        title = (
-            f"{nic}: the assumed values to which the verdict is most sensitive, with the sustained rate x the {whose}'s"
-        )
+        title = f"{nic}: the assumed values to which the verdict is most sensitive, with the sustainable rate / {rate}"
         tables.append((title, [list(SENSITIVE), *moved]))
     return tables
 

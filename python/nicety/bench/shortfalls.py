@@ -38,7 +38,7 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "memory bank":
         why = f"{comes} at that rate {_occupied(_busiest(row))}. {_at_most(row)}"
     elif limit == "packet buffer" and _lost(row):
-        why = f"{comes} no part of the card has too much to do in the mean, but packets come in bursts."
+        why = f"{comes} no part of the card is overloaded in the mean, but packets come in bursts."
     elif limit == "packet buffer":
         few = "1 place is" if row["buffer_packets"] == 1 else f"{row['buffer_packets']} places are"
         return (
@@ -66,7 +66,7 @@ def _too_much(row: LineRateRow) -> str:
     """In words, the overloaded part, or that it is overloaded in bursts."""
     limit = row["limited_by"] or ""
     if limit == "link" and row["loads"]["link"] <= 1:
-        return "no part of the card has too much to do in the mean, but frames leave by a port in bursts."
+        return "no part of the card is overloaded in the mean, but frames leave by a port in bursts."
     (part,) = [part for part in row["parts"] if part["part"] == limit]
     if limit in _PLACES:
         times = f"{fixed(part['load'], 2)} times as many {_PLACES[limit]} as there are"
@@ -77,7 +77,7 @@ def _too_much(row: LineRateRow) -> str:
         "cluster DMA": f"DMA engine of {part['name']}",
         "packet sender": "sender of handlers' packets",
     }.get(limit, limit)
-    why = f"at that rate the {name} would have {fixed(part['load'], 2)} times as much to do as it can."
+    why = f"at that rate the {name} needs {fixed(part['load'], 2)} x its capacity."
     if (
         row["message_packets"] == 1
         and limit == "matching unit"
@@ -104,9 +104,9 @@ def _idle(row: LineRateRow) -> str:
     """In words, that no utilisation explains the limit: none is too high, or one is and explains less."""
     most = max((part for part in row["parts"] if part["part"] != "packet buffer"), key=lambda part: part["load"])
     if most["load"] > 1:
-        times = f"{fixed(most['load'], 2)} times as much to do as there is time for, and yet not always work"
-        return f"at that rate {most['part']} would have {times}"
-    return "no part of the card has too much to do"
+        times = f"{fixed(most['load'], 2)} x its capacity, and yet is idle at times"
+        return f"at that rate {most['part']} needs {times}"
+    return "no part of the card is overloaded"
 
 
 def _of_host(row: LineRateRow) -> str:
@@ -116,16 +116,16 @@ def _of_host(row: LineRateRow) -> str:
     if part["load"] <= 1:
         few = f"{lost} frames" if lost else "some"
         return (
-            "no part of the card or of the host has too much to do in the mean, but frames come to the host in bursts, "
+            "no part of the card or of the host is overloaded in the mean, but frames come to the host in bursts, "
             f"and {few} found no buffer in its rings."
         )
     left = (
         f"{lost} frames found no buffer in its rings, and were dropped."
         if lost
-        else "What its rings do not hold is dropped."
+        else "Frames beyond its rings are dropped."
     )
     return (
-        f"at that rate the host ({part['name']}) would have {fixed(part['load'], 2)} times as much to do as it can, "
+        f"at that rate the host ({part['name']}) needs {fixed(part['load'], 2)} x its capacity, "
         f"with the frames that come to it. {left}"
     )
 

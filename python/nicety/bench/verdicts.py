@@ -20,7 +20,7 @@ def verdict(row: LineRateRow) -> str:
     """The verdict of a card and its bottleneck, in a few words."""
     found = [("drops", row["packet_fates"]["dropped"]), ("fails", row["packet_fates"]["failed"])]
     parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
-    barely = [row["limiting_part"]] if row["verdict"] == "barely" else []
+    barely = [part_name(row["limiting_part"])] if row["verdict"] == "barely" else []
     return ", ".join([row["verdict"], *barely, *parts])
 
 
@@ -35,33 +35,36 @@ def named(row: LineRateRow) -> str:
 
 
 def offered(rows: Sequence[LineRateRow]) -> str:
-    """The offered rate of a card: the wire's, or the traffic's."""
-    return "traffic" if "traffic" in rows[0] else "wire"
+    """The rate at which packets are offered: that of the traffic, or the line rate."""
+    return "offered rate" if "traffic" in rows[0] else "line rate"
+
+
+def part_name(part: str) -> str:
+    """The name of a part in texts and tables."""
+    return "handler cores" if part == "handler processors" else part
 
 
 def _headroom(row: LineRateRow) -> str:
     parts = row["parts"]
     most = [part for part in parts if part["part"] == row["limiting_part"]]
     others = [part for part in parts if part not in most]
-    load = row["limiting_part"]
+    load = part_name(row["limiting_part"])
     if most and load == "cache misses":
-        # They are part of the processors' utilisation, not of the headroom beside it.
-        waits = f"{fixed(100 * most[0]['load'], 1)}% of the time"
-        load = f"{load} of {most[0]['name']}, for which the processors wait {waits}"
+        # They are part of the cores' utilisation, not of the headroom beside it.
+        load = f"{load} of {most[0]['name']} (cores wait for them {fixed(100 * most[0]['load'], 1)}% of the time)"
     elif most:
-        load = f"{_called(most[0])}, at {fixed(100 * most[0]['load'], 1)}%"
-    limits = "what limits is" if row["sustains_line_rate"] is False else "what would limit first is"
-    sustains = f"{_times(row['capacity_fraction'])} the {offered([row])}'s rate{_by_runs(row)}"
-    text = f"{row['verdict']}: {_unmodelled(row)}{limits} {load}; the card sustains {sustains}."
+        load = f"{_called(most[0])}, {fixed(100 * most[0]['load'], 1)}% busy"
+    sustains = f"{_times(row['capacity_fraction'])} {offered([row])}{_by_runs(row)}"
+    text = f"{row['verdict']}: {_unmodelled(row)}bottleneck: {load}; sustainable rate {sustains}."
     text += "".join(f" {words}" for words in _tried(row))
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if 0 < part["load"] <= 1]
     more = [f"{_called(part)} {fixed(100 * part['load'], 1)}%" for part in others if part["load"] > 1]
-    idle = [part["part"] for part in others if not part["load"] > 0]
+    idle = [part_name(part["part"]) for part in others if not part["load"] > 0]
     if more:
-        text += f" Above 100% are also: {', '.join(more)}."
+        text += f" Also above 100%: {', '.join(more)}."
     if busy:
         text += f" Headroom: {', '.join(busy)}."
-    return f"{text} Nothing to do: {', '.join(idle)}." if idle else text
+    return f"{text} Idle: {', '.join(idle)}." if idle else text
 
 
 def _unmodelled(row: LineRateRow) -> str:
@@ -131,18 +134,19 @@ def _tried(row: LineRateRow) -> Iterator[str]:
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
         yield (
-            f"It kept up here, but after a burst, {burst['at_once']} packets as fast as the wire brings them, a run "
-            f"was stopped: {burst['stopped'].rstrip('.')}."
+            f"It kept up here. Behind a burst of {burst['at_once']} packets at the line rate, a run was stopped: "
+            f"{burst['stopped'].rstrip('.')}."
         )
     if (row["tried"] or burst) and row["verdict"] != "no" and row["capacity_fraction"] < _ALL:
         yield (
-            "It kept up here, but once packets wait it gets no more through than that, and does not recover: a burst, "
-            "or a longer run, is enough."
+            "It kept up here. With a backlog its rate falls to that, and it does not recover; a burst or a longer run "
+            "causes the backlog."
         )
 
 
 def _called(part: CardPart) -> str:
-    return f"{part['part']} ({part['name']})" if part["name"] else part["part"]
+    name = part_name(part["part"])
+    return f"{name} ({part['name']})" if part["name"] else name
 
 
 _VALUES = 3
@@ -164,7 +168,8 @@ def sensitive(rows: Sequence[LineRateRow]) -> list[list[str]]:
 def _moved(moved: MovedValue | None) -> str:
     if moved is None:
         return "-"
-    return f"{moved['value']}: {moved['verdict']}, {_times(moved['capacity_fraction'])}, {moved['limiting_part']}"
+    part = part_name(moved["limiting_part"])
+    return f"{moved['value']}: {moved['verdict']}, {_times(moved['capacity_fraction'])}, {part}"
 
 
 def rests(rows: Sequence[LineRateRow]) -> list[str]:
@@ -288,7 +293,7 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.set_yticks(range(len(found)), [_latencies(nic, figures) for nic, figures in found], fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("Packets (% of those offered)")
-    axes.set_title("What became of the traffic, and latency through the card", loc="left", fontsize=9)
+    axes.set_title("Packet disposition, and latency through the card", loc="left", fontsize=9)
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 

@@ -485,7 +485,7 @@ def _traffic_text(traffic: Sequence[Mapping[str, Any]]) -> list[str]:
             counts = [str(each[_FATES[name]]) for name in fates]
             times = [fixed(each[name]) for name in _LATENCIES.values()]
             table.append([str(each["rank"]), *counts, *times, each["traffic"]])
-        lines += ["", f"# {nic}: what became of the traffic, and latency through the card (ns)"]
+        lines += ["", f"# {nic}: packet disposition, and latency through the card (ns)"]
         lines += align(table, range(len(table[0]) - 1))
     return lines
 

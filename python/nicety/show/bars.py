@@ -172,7 +172,7 @@ def stages_figure(report: Mapping[str, Any]) -> Figure:
 def breakdown_figure(breakdown: Breakdown) -> Figure:
     """The time of messages: a bar per stage."""
     if not breakdown.messages:
-        raise InputError("plot(): the run had no message to its end whose time could be drawn")
+        raise InputError("plot(): the run had no completed message to draw")
     stages = breakdown.stages
     whole = breakdown.total_ns / max(breakdown.messages, 1)
     scale, unit = time_unit(whole)

@@ -370,9 +370,9 @@ fn check(request: &Request, contents: &Contents, damage: Option<&Damage>) -> Res
     let why = match packets {
         0 => "the capture has no packets".into(),
         _ => format!(
-            "none of its {packets} packets has an IP source address: {other_packets} are not of IP, of {cut_packets} \
-             too little was captured, {damaged_packets} were damaged on their link, and {unknown_link_packets} are of link types \
-             other than Ethernet, Linux cooked, raw IP and loopback"
+            "none of its {packets} packets has an IP source address: {other_packets} are not of IP, {cut_packets} were cut \
+             short, {damaged_packets} were damaged on their link; {unknown_link_packets} are of link types other than \
+             Ethernet, Linux cooked, raw IP and loopback"
         ),
     };
     Err(Error::Input(format!("{file}: {why}")))

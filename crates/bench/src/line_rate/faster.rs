@@ -86,8 +86,8 @@ pub struct TriedRow {
     /// The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's own rate does not
     /// have.
     pub stopped: Option<String>,
-    /// The longest stay of a packet in the card, if it is over 70 % of the run: handlers of later packets took the lock before its
-    /// handler each time.
+    /// The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets took the lock
+    /// before its handler each time.
     pub starved_ns: Option<f64>,
 }
 

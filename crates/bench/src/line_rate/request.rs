@@ -218,9 +218,9 @@ impl Request {
             let option = if self.lossy { "--lossy" } else { "--pfc" };
             let has_frames = |card| Tested::of(card).is_ok_and(|tested| tested.has_frames());
             let why = match cards.iter().all(|(_, card)| has_frames(card)) {
-                true => "it says what becomes of traffic that finds the packet buffer full; name the traffic",
+                true => "it is about traffic that finds the packet buffer full; name the traffic",
                 false => {
-                    "packets of one message depend on each other; name traffic, whose packets are messages of their own"
+                    "packets of one message depend on each other; name traffic, which has a message per packet"
                 }
             };
             return wrong(format!("{option}: {why}, as in --traffic 'udp size=64' {option}"));

@@ -224,7 +224,7 @@ impl Rig<'_> {
         if self.request.state_bytes.is_none() && lines.lines().any(state_may_be_short) {
             let bytes = self.request.state_bytes();
             lines += &format!(
-                "\n(the state has {bytes} bytes here; if that is too short for the handlers, give it as many as they need, as in --state-bytes 64Ki)"
+                "\n(the state has {bytes} bytes here; if the handlers need more, write for example --state-bytes 64Ki)"
             );
         }
         Err(Error::HandlerTrap(lines))

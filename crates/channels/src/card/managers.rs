@@ -304,7 +304,7 @@ impl Card {
         if mailbox.direction == Direction::ToCard {
             return self.met_reader(mailbox);
         }
-        let context = self.user(mailbox).expect("a writer whose message was offered stays");
+        let context = self.user(mailbox).expect("a writer of an offered message stays");
         let Call::Write { want, .. } = self.contexts[context.0 as usize].call else {
             unreachable!("a target's writer writes")
         };

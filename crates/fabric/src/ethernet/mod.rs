@@ -232,8 +232,8 @@ impl PauseSpec {
             };
             let of = if per == Per::Port { "" } else { &format!(" for each of {ports} ports") };
             return Err(format!(
-                "a buffer of {size} B has no room for a packet of {largest} B beside a headroom of {of_port} B{of}, what \
-                 comes until a sender stops; write buffer={all} or more, or a smaller headroom to see what is lost"
+                "a buffer of {size} B has no room for a packet of {largest} B beside a headroom of {of_port} B{of}: the \
+                 bytes until a sender stops; write buffer={all} or more, or a smaller headroom to see what is lost"
             ));
         }
         if per == Per::Shared && (xoff.is_some() || xon.is_some()) {

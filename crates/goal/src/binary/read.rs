@@ -118,7 +118,7 @@ impl<R: Read> Reader<'_, R> {
         let (ops, roots) = (self.u32()?, self.u32()?);
         if roots > ops || ops > MOST_OPERATIONS {
             return self.wrong(format!(
-                "{ops} operations, of which {roots} wait for nothing; there are at most {MOST_OPERATIONS}"
+                "{ops} operations, {roots} of them without dependencies; there are at most {MOST_OPERATIONS}"
             ));
         }
         let fixed = 8 + 4 * u64::from(roots) + NODE * u64::from(ops);

@@ -67,7 +67,7 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             "loan",
             1..=100,
             100,
-            "buffers of a ring whose frames the kernel may have, in percent; beyond, the driver copies them",
+            "share of a ring's buffers that the kernel may hold, in percent; beyond, the driver copies frames",
         ),
         transmit: instructions(s, "transmit", "a frame to send"),
         copy: s.size_or("copy", 0..=MOST_PACKET, "0 B", "longest frame to send that the driver copies; 0 B if none"),

@@ -108,7 +108,7 @@ impl fmt::Display for InstallError {
             ),
             InstallError::Behind { rule, offset, last } => write!(
                 f,
-                "rule '{rule}': offset {offset} is behind the end of every frame of the card, whose last word is at {last}; write a \
+                "rule '{rule}': offset {offset} is beyond every frame of the card; the last word is at {last}; write a \
                  smaller one, or raise frames.mtu"
             ),
             InstallError::Overlap { rule, other, words } => {

@@ -263,7 +263,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
             "lro_connections",
             1..=1024,
             16,
-            "connections of a channel of which frames wait so, at a time",
+            "connections of a channel with waiting frames, at a time",
         ) as usize,
     };
     if receive.lro > 0 && !frames.checksums {
@@ -315,7 +315,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
             "push",
             0..=1024,
             0,
-            "part of a receive buffer, one in so many, of which a reader is told without a push; with 0 of each frame",
+            "a reader is woken without a push after 1 / this of a receive buffer; with 0 after each frame",
         ),
         push_time: s.time_or("push_time", "50 ms", "how long a reader is not told of less"),
         wake_room: s.count(

@@ -176,7 +176,7 @@ impl fmt::Display for QnixError {
             ),
             E::PoolFull { bytes, free } => write!(
                 f,
-                "no room for {bytes} bytes in the Buffer Pool, of which {free} in one piece are free; wait for an \
+                "no room for {bytes} bytes in the Buffer Pool; the largest free piece has {free}; wait for an \
                  operation, or translate"
             ),
             E::CardMemory { wanted, left } => write!(

@@ -174,8 +174,9 @@ fn read_library(s: &Section<'_>) -> LibrarySpec {
 fn read_limits(s: &Section<'_>) -> LimitsSpec {
     LimitsSpec {
         vnis: s.count("vnis", 1..=4096, "virtual network interfaces: processes at a time") as u32,
-        sends: s.count("sends", 1..=4096, "sends of a process whose end it has not seen") as u32,
-        receives: s.count("receives", 1..=4096, "receives of a process whose end it has not seen") as u32,
+        sends: s.count("sends", 1..=4096, "sends of a process that it has not seen completed") as u32,
+        receives: s.count("receives", 1..=4096, "receives of a process that it has not seen completed")
+            as u32,
         message: s.size("message", 1..=1 << 30, "largest message"),
         pool: s.size("pool", 1..=1 << 30, "largest Buffer Pool"),
     }

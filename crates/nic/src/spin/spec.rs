@@ -179,7 +179,7 @@ pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
         features: Features::all(),
         ..Limits::default()
     };
-    let replies = limit("replies", "gets, fetch-and-atomics and swaps whose reply is not sent yet");
+    let replies = limit("replies", "gets, fetch-and-atomics and swaps that wait for their reply to be sent");
     let s = reader.section("atomic");
     let atomic =
         s.time("compute", "computing an atomic operation, between reading host memory and writing it");

@@ -255,7 +255,7 @@ fn rules_have_limits() {
     // The longest frame with 1500 bytes of IP has 1518 with a tag. Its last word is at 1512.
     assert_eq!(
         refused("udp or word@1516&ff=1"),
-        "rule 'udp or word@1516&ff=1': offset 1516 is behind the end of every frame of the card, whose last word is at 1512; \
+        "rule 'udp or word@1516&ff=1': offset 1516 is beyond every frame of the card; the last word is at 1512; \
          write a smaller one, or raise frames.mtu"
     );
     let longer = Rig::new(CARD, 2, &["frames.mtu=9000 B", "receive.buffer=16 KiB"]);

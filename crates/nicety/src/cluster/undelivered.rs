@@ -146,7 +146,7 @@ impl Causes {
             Cause::NoHeadroom(port) => {
                 format!("dropped by {to}, with no headroom at its port {port} from {from}")
             }
-            Cause::CardFull => format!("dropped by the card of {to}, whose buffer was full"),
+            Cause::CardFull => format!("dropped by the card of {to}: its buffer was full"),
             Cause::NodeDown(failure) => format!("{} is down from {} on", failure.node, failure.at),
             Cause::LinkDown(outage) => format!("the link {from} -> {to} is {outage}"),
         };

@@ -19,8 +19,8 @@ impl Host {
         let gpu = self.inner.gpu.clone().ok_or_else(|| {
             let design = self.inner.card.design().name();
             Error::Input(format!(
-                "the card of rank {}, of design {design}, reaches no memory of a graphics processor; name one whose spec \
-                 has a section [gpu], for example apenet-v5",
+                "the card of rank {}, of design {design}, reaches no memory of a graphics processor; name one with \
+                 a section [gpu] in its spec, for example apenet-v5",
                 self.rank()
             ))
         })?;

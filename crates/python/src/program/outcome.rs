@@ -71,7 +71,7 @@ pub fn python<'py>(
             let from = (from.ip().to_string(), from.port());
             Ok((PyBytes::new(py, &bytes), from).into_pyobject(py)?.into_any())
         }
-        Outcome::Ends(..) => unreachable!("of a set-up, whose caller reads it"),
+        Outcome::Ends(..) => unreachable!("of a set-up, and its caller reads it"),
         Outcome::Limits(limits) => Ok(limits_of(py, &limits)?.into_any()),
     }
 }

@@ -94,7 +94,7 @@ impl Section {
             self.big = match u32_of(&head[8..], true) {
                 0x1a2b_3c4d => true,
                 0x4d3c_2b1a => false,
-                _ => return Err("a section whose order of bytes is unknown".into()),
+                _ => return Err("a section with an unknown byte order".into()),
             };
             self.interfaces.clear();
         }
@@ -156,7 +156,7 @@ impl Section {
                 (IF_TSRESOL, value) => {
                     let [resolution] = sized("if_tsresol of an interface", value)?;
                     interface.tick = Tick::of(resolution).ok_or_else(|| {
-                        format!("an interface whose times have the unknown resolution {resolution}")
+                        format!("an interface with the unknown resolution of time {resolution}")
                     })?;
                 }
                 (IF_FCSLEN, value) => {
@@ -248,7 +248,7 @@ fn fcs_bytes(said: u8) -> Result<u64, String> {
     match said {
         bytes @ 0..8 => Ok(bytes.into()),
         bits if bits.is_multiple_of(8) => Ok(u64::from(bits) / 8),
-        bits => Err(format!("an interface whose frame check sequences have {bits} bits (if_fcslen)")),
+        bits => Err(format!("an interface with frame check sequences of {bits} bits (if_fcslen)")),
     }
 }
 

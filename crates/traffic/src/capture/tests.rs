@@ -501,7 +501,7 @@ fn what_is_not_read_is_named() {
         for (option, said) in [
             (an_option(9, &[], big), "if_tsresol of an interface has 0 bytes, and not 1"),
             (an_option(13, &[4, 0], big), "if_fcslen of an interface has 2 bytes, and not 1"),
-            (an_option(13, &[33], big), "an interface whose frame check sequences have 33 bits (if_fcslen)"),
+            (an_option(13, &[33], big), "an interface with frame check sequences of 33 bits (if_fcslen)"),
             (an_option(14, &[0; 4], big), "if_tsoffset of an interface has 4 bytes, and not 8"),
         ] {
             assert_eq!(of_interface(option), Err(said.to_owned()));

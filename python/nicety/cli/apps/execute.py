@@ -26,7 +26,7 @@ def _exec(
     program: Annotated[
         list[str], typer.Argument(metavar="PROGRAM [ARGS]...", help="The program, behind --, and its arguments.")
     ],
-    ranks: Annotated[int, typer.Option("-n", "--ranks", metavar="N", help="How many processes of it run.")] = 1,
+    ranks: Annotated[int, typer.Option("-n", "--ranks", metavar="N", help="Number of its processes.")] = 1,
     launcher: Annotated[
         str, typer.Option(metavar="auto|mpich|openmpi|none", help="What starts the processes.")
     ] = "auto",

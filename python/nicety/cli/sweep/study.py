@@ -175,7 +175,7 @@ class _Command:
             names = parameter.opts if _is_option(parameter) else [parameter.name]
             self._parameters |= {name.lstrip("-"): parameter for name in names}
         if "json" not in self._parameters:
-            raise _Wrong(["run"], "this command has no report, of which a table could be made")
+            raise _Wrong(["run"], "this command has no report for a table")
         if "--help" in rest:
             raise _Wrong(["run"], "--help: this runs nothing")
         for word in rest:

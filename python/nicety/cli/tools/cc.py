@@ -31,7 +31,7 @@ def _cc(
         str,
         typer.Option(
             metavar="NAME",
-            help="What handlers are written for, as a card's hpu.interface has it: nicety, pspin or fpspin.",
+            help="The interface of the handlers, as in a card's hpu.interface: nicety, pspin or fpspin.",
         ),
     ] = "nicety",
     cc: Compiler = None,

@@ -27,7 +27,7 @@ def _run(
     max_cycles: Annotated[
         int | None, typer.Option(min=1, max=U64, metavar="N", help="Stop with a trap after these. Default 1000000000.")
     ] = None,
-    spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card whose processor it runs on.")] = None,
+    spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card with the processor.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run a bare program to its end: ecall with a7 = 93 and the exit code in a0.

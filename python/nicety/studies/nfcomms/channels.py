@@ -197,7 +197,7 @@ def bulk_messages(options: Options) -> Measured:
         if row["processes"] == 8 and row["size_bytes"] < _RISES  # noqa: PLR2004, the paper's eight
     )
     memory = (
-        f"the card's memory holds it, whose width no source gives: with 4 to 16 bytes a cycle in place of 8 it is "
+        f"the card's memory limits it, and no source gives its width: with 4 to 16 bytes a cycle in place of 8 it is "
         f"{fixed(min(narrow), 1)} to {fixed(max(wide), 1)}"
     )
     ones = [(1, way) for way in _WAYS]

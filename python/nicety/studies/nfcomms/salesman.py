@@ -122,6 +122,6 @@ def salesman(options: Options) -> Measured:
                 "processor is not measured here (nicety tsp --compare gpu does)",
             )
         ],
-        figures={"tours": ("The best tour of so many climbs of kroA100", figure)},
+        figures={"tours": ("The best tour of kroA100 by number of climbs", figure)},
         data={"tours": {"rows": [{"climb": number, "length": length} for number, length in enumerate(lengths)]}},
     )

@@ -159,8 +159,8 @@ def _noise_table(delays: Mapping[str, Mapping[str, _Delay]]) -> Table:
                 for title, found in delays.items()
             ),
         ],
-        note="A host whose program waits for the last byte notices it late in every mode; what it does for others, and "
-        "to the data, is what moves to the card",
+        note="A host with a program that waits for the last byte notices it late in every mode; its work for "
+        "others, and on the data, moves to the card",
     )
 
 

@@ -78,8 +78,8 @@ def _line_rate(handler: Path, options: Options) -> Measured:
             "break-even": Ours(break_even),
             "any-size": Ours(any_size, why="8 x 6.7 ns are 53.6 ns; the paper cuts the decimals off"),
             "full-packets": Ours(
-                full, why="8 x 4096 B x 20 ps/B are 655.36 ns, of which whole cycles of 0.4 ns fit; the paper rounds"
+                full, why="8 x 4096 B x 20 ps/B are 655.36 ns, rounded down to cycles of 0.4 ns; the paper rounds"
             ),
         },
-        figures={"line-rate": ("How long handlers may take, with 8 handler processors", figure)},
+        figures={"line-rate": ("Time budget of handlers, with 8 handler processors", figure)},
     )

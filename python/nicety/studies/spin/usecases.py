@@ -198,7 +198,7 @@ def matching(options: Options) -> Measured:
             "applications": Ours(None, "not measured", "no trace of an application is replayed here"),
         },
         figures={
-            "matching": ("Messages whose receive is posted before", lambda: _figure(report)),
+            "matching": ("Messages with a receive posted before", lambda: _figure(report)),
             "overlap": (f"Share of a message that computing hides, up to {_size(last)}", lambda: _figure(overlap)),
         },
         data={"matching": report, "overlap": overlap},

@@ -97,7 +97,7 @@ impl TspJob {
         }
         if !(1..=most).contains(&climbers) {
             return wrong(format!(
-                "{climbers} climbers on {} microengines, one of which is the manager's; write 1 to {most}",
+                "{climbers} climbers on {} microengines, one for the manager; write 1 to {most}",
                 spec.cores
             ));
         }

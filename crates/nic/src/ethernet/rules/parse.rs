@@ -10,7 +10,7 @@ const LAST: u32 = 9600 + 18 - 4;
 /// Names of IP protocols.
 const PROTOCOLS: [(&str, u8); 3] = [("udp", 17), ("tcp", 6), ("icmp", 1)];
 
-const TERMS: &str = "a term is any, arp, ip, ip6, udp, tcp, icmp, vlan=5, ethertype=0x88b5, proto=17, src=10.0.0.0/8, dst=fd00::1, sport=1024-65535, \
+const TERMS: &str = "a term is any, arp, ip, ip6, udp, tcp, icmp, vlan=5, ethertype=0x88b5, proto=17; src=10.0.0.0/8, dst=fd00::1, sport=1024-65535, \
      dport=53 or word@36&ffff0000=00350000";
 
 /// Parses the alternatives of a rule, separated by `or`.
@@ -150,7 +150,7 @@ impl Terms {
         };
         let Some(at) = number(offset, u32::MAX) else { return wrong("no number of bytes:", offset) };
         if at > LAST {
-            let why = format!("offset {at} is behind the end of every frame, whose last word is at {LAST}");
+            let why = format!("offset {at} is beyond every frame; the last word is at {LAST}");
             return Err((why, "write a smaller one"));
         }
         if at % 4 != 0 {

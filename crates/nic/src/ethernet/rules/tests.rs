@@ -83,7 +83,7 @@ fn what_is_wrong_is_named() {
         ("src=10.0.0.1/8", "bits behind its prefix, which begins with 10.0.0.0"),
         ("any udp", "column 1: any matches every frame"),
         ("word@13=0", "column 1: offset 13 is no multiple of 4"),
-        ("word@9616=0", "offset 9616 is behind the end of every frame, whose last word is at 9614"),
+        ("word@9616=0", "offset 9616 is beyond every frame; the last word is at 9614"),
         ("word@12=zz", "no value of up to eight hexadecimal digits"),
         ("word@12=2..1", "the range 00000002..00000001 is empty"),
         ("word@12&ff=100", "column 1: the value 00000100 has bits that its mask 000000ff leaves out"),

@@ -109,7 +109,7 @@ impl fmt::Display for ProgramError {
             ProgramError::Stack { contexts, stack, data, local } => write!(
                 f,
                 "{data} bytes of data leave {stack} bytes of stack for each of {contexts} contexts in a local memory of \
-                 {local} bytes, and {LEAST_STACK} is the least; run fewer contexts or keep data in a memory"
+                 {local} bytes; {LEAST_STACK} is the least; run fewer contexts or keep data in a memory"
             ),
         }
     }

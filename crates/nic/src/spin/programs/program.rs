@@ -168,8 +168,8 @@ impl fmt::Display for HandlerError {
                 printable(name)
             ),
             HandlerError::NoInitHandlers => f.write_str(
-                "the program has no init_handlers: this card runs handlers written for PsPIN (hpu.interface), which include \
-                 handler.h, and whose init_handlers names them",
+                "the program has no init_handlers: this card runs handlers written for PsPIN (hpu.interface): they include \
+                 handler.h and have an init_handlers that names them",
             ),
             HandlerError::NamedByProgram => f.write_str(
                 "names of handlers were given, and a program written for PsPIN names them in its init_handlers; leave the names out",

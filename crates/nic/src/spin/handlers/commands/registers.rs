@@ -187,7 +187,7 @@ impl Card {
     ) -> Result<usize, Stop> {
         let call = if flow == 0 { "spin_send_packet" } else { "spin_rdma_put" };
         if high != 0 {
-            return Err(refused(call, "its bytes are in the card's memory, whose addresses have 32 bits"));
+            return Err(refused(call, "its bytes are in the card's memory; addresses there have 32 bits"));
         }
         // A raw send is one packet. A put becomes as many as it needs, each with a header.
         let most = match flow {

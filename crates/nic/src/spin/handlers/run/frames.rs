@@ -404,7 +404,7 @@ impl Commands for Rc<Frames> {
     }
 
     async fn register(&self, _running: &mut Running, _access: DeviceAccess) -> Result<Option<u32>, Stop> {
-        unreachable!("specs of Ethernet cards refuse the interface of PsPIN, whose cores have registers")
+        unreachable!("specs of Ethernet cards refuse PsPIN's interface and its registers")
     }
 
     fn ports(&self, _core: usize) -> Option<&Ports> {
