@@ -46,7 +46,7 @@ fn everywhere(spec: &NfpSpec, words: &[u32], contexts: usize) -> [u64; 2] {
 }
 
 fn main() {
-    let (card, _) = nicety_nic::read(&Spec::load("nfp-4000", &[], SHIPPED).unwrap()).unwrap();
+    let (card, _) = nicety::designs::read(&Spec::load("nfp-4000", &[], SHIPPED).unwrap()).unwrap();
     let spec = card.of::<NfpSpec>().unwrap().clone();
     let units = ["instructions_per_s", "references_per_s"];
 

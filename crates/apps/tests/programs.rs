@@ -15,7 +15,7 @@ const TSP: &[u8] = include_bytes!("data/tsp.elf");
 fn spec(overrides: &[&str]) -> NfpSpec {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&spec).unwrap();
+    let (card, _) = nicety::designs::read(&spec).unwrap();
     card.of::<NfpSpec>().unwrap().clone()
 }
 

@@ -1,9 +1,6 @@
-//! Counters of cards. Each design has its own, and exports plain data for other languages.
+//! Counters of cards. Each design has its own.
 
-use crate::{apenet, ethernet, nfp, qnix, spin};
 use nicety_host::KernelCounters;
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -14,32 +11,10 @@ pub trait Counters: Any + fmt::Debug + PartialEq + Send + Sync {
     fn kernel(&self) -> KernelCounters {
         KernelCounters::default()
     }
-
-    /// The counters as plain data; none if the design has no report.
-    fn counts(&self) -> Option<CardCounts> {
-        None
-    }
 }
 
 /// No counters.
 impl Counters for () {}
-
-/// Counters of a card, by design.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-pub enum CardCounts {
-    /// A card with Portals.
-    Portals(spin::PortalsReport),
-    /// A card with microengines.
-    Channels(nfp::Report),
-    /// A card with virtual network interfaces.
-    Vni(qnix::Statistics),
-    /// A card with RDMA.
-    Rdma(apenet::Report),
-    /// A card below the kernel's sockets.
-    Socket(ethernet::Report),
-}
 
 /// A card's counters, in the design's own type.
 #[derive(Clone, Debug)]
@@ -61,11 +36,6 @@ impl CardReport {
     pub fn kernel(&self) -> KernelCounters {
         self.0.kernel_entries()
     }
-
-    /// As [`Counters::counts`].
-    pub fn counts(&self) -> Option<CardCounts> {
-        self.0.plain()
-    }
 }
 
 impl PartialEq for CardReport {
@@ -79,17 +49,12 @@ impl Eq for CardReport {}
 /// [`Counters`] of any design.
 trait Counted: Any + fmt::Debug + Send + Sync {
     fn kernel_entries(&self) -> KernelCounters;
-    fn plain(&self) -> Option<CardCounts>;
     fn is_same(&self, other: &dyn Any) -> bool;
 }
 
 impl<R: Counters> Counted for R {
     fn kernel_entries(&self) -> KernelCounters {
         self.kernel()
-    }
-
-    fn plain(&self) -> Option<CardCounts> {
-        self.counts()
     }
 
     fn is_same(&self, other: &dyn Any) -> bool {
@@ -114,14 +79,9 @@ mod tests {
     fn a_design_says_what_its_reports_have() {
         let entries = KernelCounters { calls: 3, ..KernelCounters::default() };
         let own = CardReport::new(Own(entries));
-        assert_eq!((own.kernel(), own.counts().is_none()), (entries, true));
+        assert_eq!(own.kernel(), entries);
         assert_eq!(own.of::<Own>(), Some(&Own(entries)));
         assert_eq!(own, CardReport::new(Own(entries)));
         assert_ne!(own, CardReport::new(()));
-
-        let (kernel, interfaces) = (entries, qnix::Statistics::default());
-        let of_nicety = CardReport::new(qnix::Report { interfaces, kernel });
-        assert_eq!(of_nicety.kernel(), entries);
-        assert!(matches!(of_nicety.counts(), Some(CardCounts::Vni(found)) if found == interfaces));
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! A [`Design`] has a name, given in the specs of its cards, and reads those specs. The result, a [`CardSpec`],
 //! installs a [`Card`] on a node. Features of one design are available through [`dyn CardSpec::of`](CardSpec) and
-//! [`dyn Card::of`](Card), in the design's own types. The designs of this crate are always known. Another crate
-//! [registers](register) its own.
+//! [`dyn Card::of`](Card), in the design's own types. The crate that links designs has the list of them.
 
 use crate::NodeSpec;
 use crate::counters::CardReport;
@@ -21,7 +20,7 @@ use std::any::Any;
 use std::fmt;
 use std::future::ready;
 use std::rc::Rc;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 /// A design of cards.
 pub trait Design: Sync {
@@ -427,34 +426,6 @@ impl From<MemoryError> for CardError {
     }
 }
 
-/// The designs of this crate.
-static OWN: [&dyn Design; 5] = [
-    crate::spin::DESIGN,
-    crate::nfp::DESIGN,
-    crate::qnix::DESIGN,
-    crate::apenet::DESIGN,
-    crate::ethernet::DESIGN,
-];
-/// The registered designs.
-static REGISTERED: RwLock<Vec<&'static dyn Design>> = RwLock::new(Vec::new());
-
-/// Registers a design for all readers of specs from now on. It replaces a registered design of the same name.
-///
-/// # Panics
-/// When a design of this crate has the name.
-pub fn register(design: &'static dyn Design) {
-    assert!(!OWN.contains(&design), "design {} is a design of nicety's", design.name());
-    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    registered.retain(|known| *known != design);
-    registered.push(design);
-}
-
-/// All designs: those of this crate, then the registered ones.
-pub fn designs() -> Vec<&'static dyn Design> {
-    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
-    OWN.iter().chain(&*registered).copied().collect()
-}
-
 /// Returns the stages of messages with cards of these designs, in their usual order.
 pub fn stages(designs: impl IntoIterator<Item = &'static dyn Design>) -> Vec<Stage> {
     let mut stages = Stage::COMMON.to_vec();
@@ -464,12 +435,11 @@ pub fn stages(designs: impl IntoIterator<Item = &'static dyn Design>) -> Vec<Sta
     stages
 }
 
-/// Reads a card's specification.
+/// Reads a card's specification, of one of these designs.
 ///
 /// # Errors
 /// All errors in it, each with its place and a correction.
-pub fn read(spec: &Spec) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
-    let known = designs();
+pub fn read(spec: &Spec, known: &[&'static dyn Design]) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
     let names: Vec<&'static str> = known.iter().map(|design| design.name()).collect();
     let name = spec.design_among(&names)?;
     let reader = spec.reader();

@@ -23,11 +23,8 @@ mod sections;
 pub mod spin;
 mod text;
 
-pub use counters::{CardCounts, CardReport, Counters};
-pub use design::{
-    Card, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat, WrongDesign, designs, read, register,
-    stages,
-};
+pub use counters::{CardReport, Counters};
+pub use design::{Card, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat, WrongDesign, read, stages};
 pub use messages::{
     Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
 };

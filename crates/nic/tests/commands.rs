@@ -263,7 +263,7 @@ fn printing_costs_what_the_spec_says() {
     assert_eq!(waited(&run(&overrides, body.clone(), &state).state, 0), (60 + 5 * 20, 5));
     assert_eq!(waited(&run(&[], body, &state).state, 0), (0, 5));
     let shipped = Spec::load("spin-discrete", &[], SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&shipped).unwrap();
+    let (card, _) = nicety_nic::read(&shipped, &[nicety_nic::spin::DESIGN]).unwrap();
     let hpu = &card.of::<nicety_nic::SpinSpec>().unwrap().hpu;
     assert_eq!((hpu.printf, hpu.printf_byte), (60, 20), "assumed, as its source says");
 }

@@ -37,6 +37,7 @@ mod capture;
 pub mod cards;
 mod cluster;
 pub mod commands;
+pub mod designs;
 mod environment;
 mod error;
 pub mod faults;

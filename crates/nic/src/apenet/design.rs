@@ -4,7 +4,7 @@ use crate::apenet::hints::hints;
 use crate::apenet::messages::{Messenger, Receiving};
 use crate::apenet::spec::read_apenet;
 use crate::apenet::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
-use crate::counters::{CardCounts, CardReport, Counters};
+use crate::counters::{CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::{self, Early};
@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// RDMA between registered memories.
-pub(crate) const DESIGN: &dyn Design = &Rdma;
+pub const DESIGN: &dyn Design = &Rdma;
 
 struct Rdma;
 
@@ -50,10 +50,6 @@ pub struct Report {
 impl Counters for Report {
     fn kernel(&self) -> KernelCounters {
         self.kernel
-    }
-
-    fn counts(&self) -> Option<CardCounts> {
-        Some(CardCounts::Rdma(*self))
     }
 }
 

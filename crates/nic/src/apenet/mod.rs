@@ -53,7 +53,7 @@ mod translation;
 mod transmit;
 mod wire;
 
-pub(crate) use design::DESIGN;
+pub use design::DESIGN;
 pub use design::{Node, Report};
 pub use error::{ApenetError, Refusal};
 pub use event::{Event, EventKind};

@@ -9,7 +9,7 @@ use super::sockets::Sockets;
 use super::spec::{EthernetSpec, HEADERS, read_ethernet};
 use super::work::{ForHost, HostWork};
 use super::{stages, wire};
-use crate::counters::{CardCounts, CardReport, Counters};
+use crate::counters::{CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
 use crate::parts::{Due, Early, Offered};
@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Ethernet cards below TCP.
-pub(crate) const DESIGN: &dyn Design = &Ethernet;
+pub const DESIGN: &dyn Design = &Ethernet;
 
 struct Ethernet;
 
@@ -98,10 +98,6 @@ impl Counters for Report {
     fn kernel(&self) -> KernelCounters {
         let Report { system_calls: calls, interrupts, wakes, .. } = *self;
         KernelCounters { calls, interrupts, wakes, ..KernelCounters::default() }
-    }
-
-    fn counts(&self) -> Option<CardCounts> {
-        Some(CardCounts::Socket(self.clone()))
     }
 }
 

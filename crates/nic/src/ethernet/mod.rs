@@ -60,7 +60,7 @@ mod wire;
 mod work;
 
 pub use card::Statistics;
-pub(crate) use design::DESIGN;
+pub use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
 pub use handling::{Handling, InstallError, RuleReport, check_rule};
 pub use judged::Judged;

@@ -1,6 +1,6 @@
 //! The flow processor's implementation of the card design seam.
 
-use crate::counters::{CardCounts, CardReport, Counters};
+use crate::counters::{CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::nfp::spec::read_processor;
@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Long-running processes on microengines, and channels to them.
-pub(crate) const DESIGN: &dyn Design = &Processor;
+pub const DESIGN: &dyn Design = &Processor;
 
 struct Processor;
 
@@ -46,10 +46,6 @@ pub struct Report {
 impl Counters for Report {
     fn kernel(&self) -> KernelCounters {
         self.kernel
-    }
-
-    fn counts(&self) -> Option<CardCounts> {
-        Some(CardCounts::Channels(self.clone()))
     }
 }
 

@@ -28,7 +28,7 @@ mod wire;
 pub use card::{
     Card, ChannelCounters, ChannelError, Device, MESSAGE_QUEUE, PortCounters, QueueCounters, Selected,
 };
-pub(crate) use design::DESIGN;
+pub use design::DESIGN;
 pub use design::Report;
 pub use map::MemoryKind;
 pub use messenger::{Arrival, INLINE, MessageError, Messenger, MessengerCounters, Posted, WINDOW};

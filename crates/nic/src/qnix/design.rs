@@ -1,6 +1,6 @@
 //! The QNIX implementation of the card design seam, and the processes of its host.
 
-use crate::counters::{CardCounts, CardReport, Counters};
+use crate::counters::{CardReport, Counters};
 use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
 use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::{self, Early};
@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Virtual network interfaces for processes.
-pub(crate) const DESIGN: &dyn Design = &Interfaces;
+pub const DESIGN: &dyn Design = &Interfaces;
 
 struct Interfaces;
 
@@ -40,10 +40,6 @@ pub struct Report {
 impl Counters for Report {
     fn kernel(&self) -> KernelCounters {
         self.kernel
-    }
-
-    fn counts(&self) -> Option<CardCounts> {
-        Some(CardCounts::Vni(self.interfaces))
     }
 }
 

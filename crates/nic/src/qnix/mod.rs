@@ -69,7 +69,7 @@ pub use memory::CardMemory;
 pub use process::{How, Operation, Process, Receive, Send};
 pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSpec};
 
-pub(crate) use design::DESIGN;
+pub use design::DESIGN;
 pub use design::{Node, OWN_PROCESS, Report};
 
 use crate::parts::{Dma, LastUse};

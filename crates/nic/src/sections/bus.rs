@@ -180,7 +180,7 @@ mod tests {
             .map(|text| text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned())).unwrap())
             .collect();
         let spec = Spec::load(card, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
-        let (card, _) = crate::read(&spec).map_err(|errors| errors.to_string())?;
+        let (card, _) = crate::read(&spec, &[crate::spin::DESIGN]).map_err(|errors| errors.to_string())?;
         let spec = card.of::<SpinSpec>().expect("a card with a Portals interface").clone();
         Ok(spec.bus)
     }

@@ -38,7 +38,7 @@ mod watch;
 mod wire;
 
 pub use crate::parts::{Due, Offered, Pace};
-pub(crate) use design::DESIGN;
+pub use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
 pub use handlers::commands::printf::Printed;

@@ -18,7 +18,8 @@ use std::sync::Arc;
 pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("qnix", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
-    let (card, _) = nicety_nic::read(&spec).map_err(|errors| errors.to_string())?;
+    let (card, _) =
+        nicety_nic::read(&spec, &[nicety_nic::qnix::DESIGN]).map_err(|errors| errors.to_string())?;
     card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 

@@ -38,7 +38,7 @@ pub fn spec(overrides: &[&str]) -> SpinSpec {
     });
     let overrides: Vec<_> = free.chain(overrides).map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("spin-discrete", &overrides, SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&spec).unwrap();
+    let (card, _) = nicety_nic::read(&spec, &[nicety_nic::spin::DESIGN]).unwrap();
     card.of::<SpinSpec>().unwrap().clone()
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Runs a host that waits for connections and datagrams, and a forger. Returns the report.
 fn run(frames: Vec<Forged>) -> Report {
     let spec = Spec::load("niagara2-niu", &[], SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&spec).unwrap();
+    let (card, _) = nicety_nic::read(&spec, &[nicety_nic::ethernet::DESIGN]).unwrap();
     let node_spec = card.of::<EthernetSpec>().unwrap().node;
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(node_spec.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());

@@ -42,7 +42,9 @@ fn good(queue: u8, source: u8, bytes: &[u8]) -> Forged {
 fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64, MessageError>>) {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
-    let spec = Arc::new(nicety_nic::read(&spec).unwrap().0.of::<NfpSpec>().unwrap().clone());
+    let spec = Arc::new(
+        nicety_nic::read(&spec, &[nicety_nic::nfp::DESIGN]).unwrap().0.of::<NfpSpec>().unwrap().clone(),
+    );
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));

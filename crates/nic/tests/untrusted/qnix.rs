@@ -23,7 +23,9 @@ fn header((node, message, offset): (u32, u64, u64), [from, to, bytes, tag]: [u64
 fn run(packets: Vec<Forged>) -> Statistics {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("qnix", &overrides, SHIPPED).unwrap();
-    let spec = Arc::new(nicety_nic::read(&spec).unwrap().0.of::<QnixSpec>().unwrap().clone());
+    let spec = Arc::new(
+        nicety_nic::read(&spec, &[nicety_nic::qnix::DESIGN]).unwrap().0.of::<QnixSpec>().unwrap().clone(),
+    );
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
     let memory = Rc::new(Memory::new(spec.node.host.memory));

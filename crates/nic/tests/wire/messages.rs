@@ -5,10 +5,14 @@ use crate::support::host::Host;
 use crate::support::pattern;
 use nicety_fabric::{Network, NetworkSpec, Symbol};
 use nicety_kernel::World;
+use nicety_nic::{Design, apenet, ethernet, nfp, qnix, spin};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
+
+static DESIGNS: [&dyn Design; 5] =
+    [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN];
 
 /// Sizes of messages: eager, several packets, and rendezvous.
 const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
@@ -19,7 +23,7 @@ type Came = (u32, Time, u32, u64, bool);
 /// Returns two hosts, joined by a relay.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
-    let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();
+    let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap(), &DESIGNS).unwrap();
     let node = spec.node();
     let (world, ports, network) =
         relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch, router: node.router });

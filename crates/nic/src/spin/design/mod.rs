@@ -21,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Portals 4 with packet handlers.
-pub(crate) const DESIGN: &dyn Design = &Portals;
+pub const DESIGN: &dyn Design = &Portals;
 
 struct Portals;
 

@@ -1,6 +1,6 @@
 //! Counters of a Portals 4 card with packet handlers, and their form for other languages.
 
-use crate::counters::{CardCounts, Counters};
+use crate::counters::Counters;
 use crate::parts::transport::TransportStatistics;
 use crate::spin::{ApplicationReport, HandlerStatistics, Printed, Unusable};
 use nicety_portals::Statistics;
@@ -24,11 +24,7 @@ pub struct Report {
     pub unusable: Unusable,
 }
 
-impl Counters for Report {
-    fn counts(&self) -> Option<CardCounts> {
-        Some(CardCounts::Portals(PortalsReport::of(self)))
-    }
-}
+impl Counters for Report {}
 
 /// A card with Portals: messages, handlers, and its reliable transport.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -65,7 +61,8 @@ pub struct TransportReport {
 }
 
 impl PortalsReport {
-    fn of(counted: &Report) -> PortalsReport {
+    /// Returns the counters in this form.
+    pub fn of(counted: &Report) -> PortalsReport {
         PortalsReport {
             messages_matched: counted.portals.matched,
             messages_dropped: counted.portals.dropped_total(),
