@@ -43,7 +43,7 @@ mod stream;
 pub mod torus;
 
 pub use mode::Mode;
-use nicety_nic::SpinSpec;
+use nicety_nic::spin::SpinSpec;
 pub use pattern::Pattern;
 pub use points::FailedPoint;
 use points::Points;

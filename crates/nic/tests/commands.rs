@@ -4,7 +4,7 @@ use crate::support::code::{Code, echo, number, payload, program_for, put, result
 use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{CallError, Handlers, Printed};
-use nicety_nic::{LINES_KEPT, ProgramFailure, RefusedCommand};
+use nicety_nic_core::{LINES_KEPT, ProgramFailure, RefusedCommand};
 use nicety_portals::{EventKind, FailType, Me};
 use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;
@@ -263,8 +263,8 @@ fn printing_costs_what_the_spec_says() {
     assert_eq!(waited(&run(&overrides, body.clone(), &state).state, 0), (60 + 5 * 20, 5));
     assert_eq!(waited(&run(&[], body, &state).state, 0), (0, 5));
     let shipped = Spec::load("spin-discrete", &[], SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&shipped, &[nicety_nic::spin::DESIGN]).unwrap();
-    let hpu = &card.of::<nicety_nic::SpinSpec>().unwrap().hpu;
+    let (card, _) = nicety_nic_core::read(&shipped, &[nicety_nic::spin::DESIGN]).unwrap();
+    let hpu = &card.of::<nicety_nic::spin::SpinSpec>().unwrap().hpu;
     assert_eq!((hpu.printf, hpu.printf_byte), (60, 20), "assumed, as its source says");
 }
 

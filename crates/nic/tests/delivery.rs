@@ -6,7 +6,7 @@ use crate::support::code::{Code, echo, number, payload, program, put};
 use crate::support::*;
 use nicety_fabric::{FaultStatistics, Faults, LinkFaults, NetworkStatistics, Outage, Place, Rates};
 use nicety_kernel::Config;
-use nicety_nic::parts::transport::TransportStatistics;
+use nicety_nic_core::parts::transport::TransportStatistics;
 use nicety_portals::EventKind;
 use nicety_types::{Duration, Path, Time};
 use proptest::prelude::*;

@@ -3,9 +3,8 @@
 use crate::support::code::{Code, echo, number, payload, program, put, result, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic::ProgramFailure;
-use nicety_nic::spin::stages;
-use nicety_nic::spin::{CallError, Handlers, map};
+use nicety_nic::spin::{CallError, Handlers, map, stages};
+use nicety_nic_core::ProgramFailure;
 use nicety_portals::{Event, EventKind, FailType};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -371,7 +370,7 @@ fn cores_run_payload_handlers_at_once_and_the_lowest_idle_one_takes_the_next() {
     let rounds = |cores: usize| {
         let cores = format!("hpu.cores={cores}");
         let delivered = deliver(&[&cores, "host.post=0 ns"], &handlers, &pattern(4 * 4096, 9), 4 * 4096);
-        let print = |line: &nicety_nic::LogLine| (line.time.since(START).ps() - 1_600, line.hpu);
+        let print = |line: &nicety_nic_core::LogLine| (line.time.since(START).ps() - 1_600, line.hpu);
         delivered.rig.log().iter().map(print).collect::<Vec<_>>()
     };
     // Packets are whole at 250 + 33.4 + 81.92 k, and matched 30, then 2 later.

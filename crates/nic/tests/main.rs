@@ -3,6 +3,7 @@
 mod apenet;
 mod applications;
 mod bookkeeping;
+mod bus;
 mod calls;
 mod clusters;
 mod commands;
@@ -21,7 +22,6 @@ mod spec;
 mod support;
 mod timing;
 mod transport;
-mod transport_flow;
 mod untrusted;
 mod unwaited;
 mod visibility;

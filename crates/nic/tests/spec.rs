@@ -1,7 +1,7 @@
 //! Reading of specs: errors name the place and a correction.
 
-use nicety_nic::spin::DESIGN;
-use nicety_nic::{SpinSpec, read};
+use nicety_nic::spin::{DESIGN, SpinSpec};
+use nicety_nic_core::read;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::Duration;
 

@@ -4,8 +4,8 @@ use crate::support::*;
 use nicety_fabric::{Faults, LinkFaults, NodeFailure, Place, Rates};
 use nicety_host::Allocation;
 use nicety_kernel::{Config, RunError};
-use nicety_nic::parts::transport::TransportStatistics;
 use nicety_nic::spin::Unusable;
+use nicety_nic_core::parts::transport::TransportStatistics;
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, Datatype, EventKind, FailType, FetchRequest, GetRequest, Md, Me, MeOptions,
     Operand, PutRequest, Request,

@@ -1,7 +1,8 @@
-//! The designs of cards that nicety links: a line for each in [`OWN`], and one in [`CardCounts`]. Other crates
+//! The designs of cards that nicety links: a line for each in `OWN`, and one in [`CardCounts`]. Other crates
 //! [register](register()) theirs.
 
-use nicety_nic::{CardReport, CardSpec, Design, apenet, ethernet, nfp, qnix, spin};
+use nicety_nic::{apenet, ethernet, nfp, qnix, spin};
+use nicety_nic_core::{CardReport, CardSpec, Design};
 use nicety_spec::{Listing, Spec, SpecErrors};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,7 +35,7 @@ pub fn designs() -> Vec<&'static dyn Design> {
 /// # Errors
 /// All errors in it, each with its place and a correction.
 pub fn read(spec: &Spec) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
-    nicety_nic::read(spec, &designs())
+    nicety_nic_core::read(spec, &designs())
 }
 
 /// Counters of a card, by design.

@@ -74,14 +74,15 @@ pub use nicety_nic::nfp::{
     MicroengineReport, PortCounters, PortReport, Process, ProcessEnd, ProcessReport, Processes,
     QueueCounters, Start,
 };
-pub use nicety_nic::parts::transport::{TransportStatistics, Undelivered};
 pub use nicety_nic::spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, HandlerError, HandlerNames,
     Handlers, HpuMemoryId, Printed, State, Unusable,
 };
-pub use nicety_nic::{
+pub use nicety_nic::{apenet, ethernet, nfp, qnix, spin};
+pub use nicety_nic_core::parts::transport::{TransportStatistics, Undelivered};
+pub use nicety_nic_core::{
     CardReport, CardSpec, Design, FailureKind, LARGEST_TAG, LinkLayer, Log, LogLine, Logged, Pairs,
-    ProgramFailure, RefusedCommand, TAG_BITS, Tags, apenet, ethernet, nfp, qnix, spin,
+    ProgramFailure, RefusedCommand, TAG_BITS, Tags,
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};

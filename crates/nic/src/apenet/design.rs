@@ -4,13 +4,12 @@ use crate::apenet::hints::hints;
 use crate::apenet::messages::{Messenger, Receiving};
 use crate::apenet::spec::read_apenet;
 use crate::apenet::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
-use crate::counters::{CardReport, Counters};
-use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
-use crate::parts::{self, Early};
-use crate::programs::RefusedCommand;
-use crate::sections::NodeSpec;
 use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
+use nicety_nic_core::parts::{self, Early};
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign,
+    Outgoing, Pairs, PostedReceive, RefusedCommand, Seat, Tags, Wanted,
+};
 use nicety_spec::Reader;
 use nicety_types::Stage;
 use schemars::JsonSchema;
@@ -96,8 +95,8 @@ impl Design for Rdma {
         Arc::new(read_apenet(reader))
     }
 
-    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
-        let own = |(rank, card): &(u32, Rc<dyn design::Card>)| {
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
             let node = card.of::<Node>().ok()?;
             Some((*rank, node.card.clone(), node.messenger.clone()))
         };
@@ -139,7 +138,7 @@ impl CardSpec for ApenetSpec {
         Some(self.messages.eager)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
         let Seat { sim, nodes, ordered, memory, gpu, cpus, port, packet_payload, eager, recorder, .. } = seat;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
         let (packet, eager) = (packet_payload.unwrap_or(self.packet), eager.unwrap_or(self.messages.eager));
@@ -161,7 +160,7 @@ impl OfDesign for Node {
     const DESIGN: &'static dyn Design = DESIGN;
 }
 
-impl design::Card for Node {
+impl nicety_nic_core::Card for Node {
     fn design(&self) -> &'static dyn Design {
         DESIGN
     }

@@ -5,7 +5,7 @@ use crate::apenet::messages::Messenger;
 use crate::apenet::receive::Incoming;
 use crate::apenet::wire::Kind;
 use crate::apenet::{Card, LIBRARY};
-use crate::text::{HeldUp, LISTED, counted};
+use nicety_nic_core::{HeldUp, LISTED, counted};
 use std::rc::Rc;
 
 /// Returns all hints, as notes on a deadlock.

@@ -63,7 +63,7 @@ pub use spec::{
     TlbSpec,
 };
 
-use crate::parts::{Dma, Loopback};
+use nicety_nic_core::parts::{Dma, Loopback};
 
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Gpu, Kernel, Memory, is_of_gpu};

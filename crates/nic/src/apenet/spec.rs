@@ -1,7 +1,7 @@
 //! The spec of an APEnet+ card.
 
-use crate::sections::{NodeSpec, read_bus, read_kernel, read_node};
 use nicety_host::{BusSpec, GpuSpec, KernelSpec};
+use nicety_nic_core::{NodeSpec, read_bus, read_kernel, read_node};
 use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 

@@ -21,8 +21,8 @@
 
 use crate::apenet::Endpoint;
 use crate::apenet::error::Refusal;
-use crate::parts::transport::checksum;
 use nicety_fabric::HeaderBytes;
+use nicety_nic_core::parts::transport::checksum;
 use nicety_types::{MessageId, NodeId, Payload, Segment, View};
 
 /// Bytes of header and footer.

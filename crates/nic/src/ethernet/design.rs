@@ -9,19 +9,17 @@ use super::sockets::Sockets;
 use super::spec::{EthernetSpec, HEADERS, read_ethernet};
 use super::work::{ForHost, HostWork};
 use super::{stages, wire};
-use crate::counters::{CardReport, Counters};
-use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
-use crate::parts::{Due, Early, Offered};
-use crate::programs::{ProgramFailure, RefusedCommand};
-use crate::sections::NodeSpec;
 use crate::spin::{Busy, stages as handlers};
-use crate::text::LISTED;
 use nicety_fabric::Packet;
 use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
 use nicety_hpu::Core;
 use nicety_kernel::describe;
+use nicety_nic_core::parts::{Due, Early, Offered};
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
+    OfDesign, Outgoing, PostedReceive, ProgramFailure, RefusedCommand, Seat, Tags, Wanted,
+};
 use nicety_spec::Reader;
 use nicety_types::{Duration, NodeId, Stage};
 use schemars::JsonSchema;
@@ -239,9 +237,10 @@ impl Design for Ethernet {
         Arc::new(read_ethernet(reader))
     }
 
-    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
-        let own =
-            |(rank, card): &(u32, Rc<dyn design::Card>)| card.of::<Node>().ok().map(|node| (*rank, node));
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
+            card.of::<Node>().ok().map(|node| (*rank, node))
+        };
         let facts: Vec<(u32, String)> = cards
             .iter()
             .filter_map(own)
@@ -294,7 +293,7 @@ impl CardSpec for EthernetSpec {
         self.frames.mtu + HEADERS
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
         let Seat { sim, nodes, memory, port, log, recorder, .. } = seat;
         let card = Card::install(sim, self.clone(), memory, port, nodes, (log, recorder))?;
         let net = Net::start(sim, self, card)?;
@@ -308,7 +307,7 @@ impl OfDesign for Node {
     const DESIGN: &'static dyn Design = DESIGN;
 }
 
-impl design::Card for Node {
+impl nicety_nic_core::Card for Node {
     fn design(&self) -> &'static dyn Design {
         DESIGN
     }

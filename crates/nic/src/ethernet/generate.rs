@@ -2,7 +2,7 @@
 
 use super::card::Card;
 use super::wire;
-use crate::parts::{Due, Offered, Pace};
+use nicety_nic_core::parts::{Due, Offered, Pace};
 use nicety_types::{NodeId, Starter};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -6,12 +6,12 @@ use super::judged::Fate;
 use super::rules::{Rule, Word};
 use super::spec::HandlersSpec;
 use super::wire;
-use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use crate::spin::{
     Attachment, Busy, Frame, FrameFate, FrameLimits, FrameOwner, Frames, Handled, HandlerError, Handlers,
     HpuSpec, stages,
 };
 use nicety_kernel::{Channel, Needed, Sim};
+use nicety_nic_core::{Log, ProgramFailure, RefusedCommand};
 use nicety_types::{Buffer, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Starter, Time};
 use schemars::JsonSchema;
 use serde::Serialize;

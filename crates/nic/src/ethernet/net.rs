@@ -9,10 +9,10 @@ use super::spec::EthernetSpec;
 use super::transmit::Finish;
 use super::waiters::Waiters;
 use super::{stages, wire};
-use crate::design::CardError;
-use crate::parts::Early;
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
 use nicety_kernel::{Either, Signal, Sim, race};
+use nicety_nic_core::CardError;
+use nicety_nic_core::parts::Early;
 use nicety_stack::{
     Arrival, ConnectionId, DatagramId, Error, Event, LEAST_MTU_V6, ListenerId, Network, Source, Stack,
     StackSpec,

@@ -3,10 +3,10 @@
 use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
 use super::net::stack_spec;
 use super::rules::MOST_WORDS;
-use crate::sections::{NodeSpec, read_bus, read_node, read_ports, read_threads};
 use crate::spin::{HpuSpec, Scheduling, read_hpu};
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
+use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
 use nicety_spec::Reader;
 use nicety_stack::{CongestionControl, Stack};
 use nicety_types::{Duration, Gap, NodeId};

@@ -3,9 +3,9 @@
 
 use super::transmit::whole;
 use super::wire;
-use crate::parts::{Due, Offered, Pace};
 use nicety_fabric::{Channel, Label, Packet, Port};
 use nicety_kernel::{Signal, Sim, race};
+use nicety_nic_core::parts::{Due, Offered, Pace};
 use nicety_types::{Flight, MessageId, NodeId, Recorder, Starter, Time};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,20 +1,18 @@
 //! The flow processor's implementation of the card design seam.
 
-use crate::counters::{CardReport, Counters};
-use crate::design::{self, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::nfp::spec::read_processor;
 use crate::nfp::stages;
 use crate::nfp::wire::CHECKSUM;
 use crate::nfp::{
     Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
 };
-use crate::parts::Early;
-use crate::programs::ProgramFailure;
-use crate::sections::NodeSpec;
-use crate::text::{LISTED, counted};
 use nicety_host::KernelCounters;
 use nicety_hpu::Core;
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
+    OfDesign, Outgoing, Pairs, PostedReceive, ProgramFailure, Seat, Tags, Wanted, counted,
+};
 use nicety_spec::Reader;
 use nicety_types::Stage;
 use schemars::JsonSchema;
@@ -78,8 +76,8 @@ impl Design for Processor {
         Arc::new(read_processor(reader))
     }
 
-    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
-        let of_card = |(rank, card): &(u32, Rc<dyn design::Card>)| {
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let of_card = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
             let table = card.of::<ProcessTable>().ok();
             let doings = table.map(|table| [table.doings(), frames(&table.port())].concat());
             let rank = *rank;
@@ -156,7 +154,7 @@ impl CardSpec for NfpSpec {
         self.port.payload.max(self.port.least)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
         let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
         let linked = ((nodes > 1).then_some(port), nodes);
         let card = Card::install(sim, self, memory.clone(), cpus, linked, recorder);
@@ -168,7 +166,7 @@ impl OfDesign for ProcessTable {
     const DESIGN: &'static dyn Design = DESIGN;
 }
 
-impl design::Card for ProcessTable {
+impl nicety_nic_core::Card for ProcessTable {
     fn design(&self) -> &'static dyn Design {
         DESIGN
     }

@@ -1,14 +1,12 @@
 //! The processes on a node's microengines: loaded programs, started processes, and their outcomes.
 
-use crate::CardError;
-use crate::messages::Pairs;
 use crate::nfp::{
     Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
     PortCounters, Program, ProgramError, QueueCounters,
 };
-use crate::parts::Early;
-use crate::programs::{FailureKind, ProgramFailure};
 use nicety_kernel::Sim;
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{CardError, FailureKind, Pairs, ProgramFailure};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::cell::RefCell;

@@ -1,18 +1,18 @@
 //! The QNIX implementation of the card design seam, and the processes of its host.
 
-use crate::counters::{CardReport, Counters};
-use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
-use crate::parts::{self, Early};
 use crate::qnix::messages::{Messenger, Receiving};
 use crate::qnix::spec::read_qnix;
 use crate::qnix::stages;
 use crate::qnix::{
     Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
 };
-use crate::sections::NodeSpec;
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::{Pool, describe};
+use nicety_nic_core::parts::{self, Early};
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign,
+    Outgoing, Pairs, PostedReceive, Seat, Tags, Wanted,
+};
 use nicety_spec::Reader;
 use nicety_types::{NodeId, Stage};
 use std::cell::{OnceCell, RefCell};
@@ -200,7 +200,7 @@ impl CardSpec for QnixSpec {
         Some(self.packet)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
         let Seat { sim, nodes, memory, cpus, port, packet_payload, recorder, .. } = seat;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
         let spec = match packet_payload {
@@ -216,7 +216,7 @@ impl OfDesign for Node {
     const DESIGN: &'static dyn Design = DESIGN;
 }
 
-impl design::Card for Node {
+impl nicety_nic_core::Card for Node {
     fn design(&self) -> &'static dyn Design {
         DESIGN
     }

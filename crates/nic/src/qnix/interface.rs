@@ -1,11 +1,11 @@
 //! A virtual network interface on the card: its commands, its packets for the link, and its messages with and without
 //! receives.
 
-use crate::messages::Tags;
-use crate::parts::Matching;
 use crate::qnix::Endpoint;
 use crate::qnix::wire::Repr;
 use nicety_kernel::{Permit, Signal};
+use nicety_nic_core::Tags;
+use nicety_nic_core::parts::Matching;
 use nicety_types::{MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};

@@ -72,11 +72,11 @@ pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSp
 pub use design::DESIGN;
 pub use design::{Node, OWN_PROCESS, Report};
 
-use crate::parts::{Dma, LastUse};
 use interface::Interface;
 use nicety_fabric::Port;
 use nicety_host::{Kernel, Memory};
 use nicety_kernel::{Credits, Signal, Sim};
+use nicety_nic_core::parts::{Dma, LastUse};
 use nicety_types::{MessageId, NodeId, Path, Recorder};
 use schemars::JsonSchema;
 use serde::Serialize;

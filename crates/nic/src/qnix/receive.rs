@@ -1,11 +1,11 @@
 //! The receive path: from the link to a receive, or into the card's memory until there is one.
 
-use crate::parts::{Matching, Seen};
 use crate::qnix::interface::{Completed, Kept, ReceiveCommand, Receiving, Slot, Waiting};
 use crate::qnix::transfer::{Deposit, Doorbell, Transfer};
 use crate::qnix::wire::Repr;
 use crate::qnix::{Card, Endpoint};
 use nicety_fabric::Packet;
+use nicety_nic_core::parts::{Matching, Seen};
 use nicety_types::{MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};

@@ -1,8 +1,7 @@
 //! The spec of a QNIX card.
 
-use crate::sections::read_kernel;
-use crate::sections::{NodeSpec, read_node};
 use nicety_host::{BusSpec, KernelSpec};
+use nicety_nic_core::{NodeSpec, read_kernel, read_node};
 use nicety_spec::{Reader, Section};
 use nicety_types::{Duration, Frequency, Gap};
 
@@ -130,7 +129,7 @@ impl QnixSpec {
 
 /// Reads the spec of a QNIX card.
 pub(super) fn read_qnix(reader: &Reader<'_>) -> QnixSpec {
-    let bus = crate::sections::read_bus(reader);
+    let bus = nicety_nic_core::read_bus(reader);
     let node = read_node(reader);
     let kernel = read_kernel(reader);
     let library = read_library(&reader.section("library"));

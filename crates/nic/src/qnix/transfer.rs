@@ -1,10 +1,10 @@
 //! The DMA controller: the queue for its channels, and their transfers.
 
-use crate::parts::{self, Engine, Moving};
 use crate::qnix::Card;
 use crate::qnix::interface::{Completed, Kind, Progress, Receiving, Slot};
 use crate::qnix::stages;
 use nicety_kernel::{Permit, Sim};
+use nicety_nic_core::parts::{self, Engine, Moving};
 use nicety_types::{MessageId, Path, Payload, Recorder, Resource, Stage};
 use std::cell::RefCell;
 use std::collections::VecDeque;

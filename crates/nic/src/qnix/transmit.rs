@@ -1,12 +1,12 @@
 //! The transmit path: from a Send command to the link.
 
-use crate::parts::LastUse;
 use crate::qnix::interface::{Command, Completed, SendCommand, Slot, Source, Staged};
 use crate::qnix::transfer::{Doorbell, Fetch, Transfer};
 use crate::qnix::wire::Repr;
 use crate::qnix::{Card, Endpoint};
 use nicety_fabric::{Channel, Label, Packet};
 use nicety_kernel::Permit;
+use nicety_nic_core::parts::LastUse;
 use nicety_types::{Flight, MessageId, Path, Payload, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -1,10 +1,10 @@
 //! The messages in progress at the receiver, and the state of each.
 
 use super::Card;
-use crate::parts::transport;
 use crate::spin::programs::attachments::Attachment;
 use nicety_fabric::{Packet, Parcel};
 use nicety_kernel::Needed;
+use nicety_nic_core::parts::transport;
 use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
 use nicety_types::{MessageId, NodeId, Path, Payload, Time};
 use rustc_hash::FxHashMap;

@@ -37,7 +37,6 @@ mod transmit;
 mod watch;
 mod wire;
 
-pub use crate::parts::{Due, Offered, Pace};
 pub use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
@@ -51,6 +50,7 @@ pub use handlers::run::frames::{Frames, load_frame_handler};
 pub use host::CallError;
 pub use host::command::{Appending, Pending};
 pub use host::match_bits::MESSAGES;
+pub use nicety_nic_core::parts::{Due, Offered, Pace};
 pub use programs::application::HandlerStatistics;
 pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, State};
@@ -63,9 +63,6 @@ pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec,
 pub use transmit::generate::{Generated, Target};
 pub use watch::Watch;
 
-use crate::parts::Dma;
-use crate::parts::transport::{TransportStatistics, Undelivered, Wire};
-use crate::programs::{FailureKind, Log, ProgramFailure, RefusedCommand};
 use deposit::reply::Atomics;
 use handlers::clusters::packets::Scheduler;
 use handlers::contention::Contention;
@@ -78,6 +75,9 @@ use incoming::IncomingTable;
 use nicety_fabric::Port;
 use nicety_host::{Memory, Notice};
 use nicety_kernel::{Credits, Pool, Signal, Sim};
+use nicety_nic_core::parts::Dma;
+use nicety_nic_core::parts::transport::{TransportStatistics, Undelivered, Wire};
+use nicety_nic_core::{FailureKind, Log, ProgramFailure, RefusedCommand};
 use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
 use nicety_types::{Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Stage, Starter, Time};
 use programs::attachments::Attachments;

@@ -21,12 +21,11 @@ pub use memory::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, Piece};
 pub use packets::PacketsSpec;
 pub(in crate::spin) use timings::{Timings, own_cycles};
 
-use crate::parts::transport::TransportSpec;
-use crate::sections::{NodeSpec, read_node, read_ports};
-use crate::sections::{read_costs, read_isa, read_misaligned};
 use nicety_fabric::{LinkSpec, RouterSpec, SwitchSpec};
 use nicety_host::{BusSpec, HostSpec};
 use nicety_hpu::{Core, Isa, Misaligned};
+use nicety_nic_core::parts::transport::TransportSpec;
+use nicety_nic_core::{NodeSpec, read_costs, read_isa, read_misaligned, read_node, read_ports};
 use nicety_portals::{Features, Limits};
 use nicety_spec::Reader;
 use nicety_types::{Duration, Frequency};
@@ -146,7 +145,7 @@ pub struct MessagesSpec {
 }
 
 pub(super) fn read_spin(reader: &Reader<'_>) -> SpinSpec {
-    let bus = crate::sections::read_bus(reader);
+    let bus = nicety_nic_core::read_bus(reader);
     let transport = read_transport(reader);
     let NodeSpec { host, mut link, switch, router, barrier, .. } = read_node(reader);
     let ports = read_ports(reader);

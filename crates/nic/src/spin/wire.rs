@@ -186,5 +186,5 @@ mod tests {
     }
 
     /// The length of a first packet's header followed by a transport header.
-    const FRAMED: usize = FIRST + crate::parts::transport::FRAME_BYTES;
+    const FRAMED: usize = FIRST + nicety_nic_core::parts::transport::FRAME_BYTES;
 }

@@ -4,7 +4,7 @@ use super::support::{Rig, spec_of};
 use nicety_host::Memory;
 use nicety_kernel::{Config, World};
 use nicety_nic::apenet::EventKind;
-use nicety_nic::parts::Dma;
+use nicety_nic_core::parts::Dma;
 use nicety_types::{Duration, MessageId, Path, Recorder, Time};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use super::support::{Rig, User};
 use nicety_nic::apenet::EventKind;
-use nicety_nic::parts::stages::GPU;
+use nicety_nic_core::parts::stages::GPU;
 use nicety_types::{Path, Time};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -17,7 +17,7 @@ pub fn spec_of(name: &str, overrides: &[&str]) -> Result<ApenetSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
     let (card, _) =
-        nicety_nic::read(&spec, &[nicety_nic::apenet::DESIGN]).map_err(|errors| errors.to_string())?;
+        nicety_nic_core::read(&spec, &[nicety_nic::apenet::DESIGN]).map_err(|errors| errors.to_string())?;
     card.of::<ApenetSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 

@@ -3,7 +3,7 @@
 
 use super::support::{Rig, User};
 use nicety_nic::apenet::{EventKind, Notify, stages};
-use nicety_nic::parts::stages::DMA_SETUP;
+use nicety_nic_core::parts::stages::DMA_SETUP;
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;

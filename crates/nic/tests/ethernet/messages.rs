@@ -2,7 +2,7 @@
 
 use super::support::{Rig, User, at, pattern};
 use nicety_kernel::{Either, race};
-use nicety_nic::{Arrival, Caller, Card, CardError, Outgoing, Tags, Wanted};
+use nicety_nic_core::{Arrival, Caller, Card, CardError, Outgoing, Tags, Wanted};
 use nicety_types::{Duration, Path, Recorder};
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 /// Returns every parameter of a card as in its file, with its kind and source.
 fn parameters(name: &str) -> BTreeMap<String, (String, String, String)> {
     let (_, listing) =
-        nicety_nic::read(&Spec::load(name, &[], SHIPPED).unwrap(), &[nicety_nic::ethernet::DESIGN]).unwrap();
+        nicety_nic_core::read(&Spec::load(name, &[], SHIPPED).unwrap(), &[nicety_nic::ethernet::DESIGN])
+            .unwrap();
     let of = |p: &nicety_spec::Parameter| {
         (format!("{}.{}", p.section, p.key), (p.value.clone(), format!("{:?}", p.kind), p.source.clone()))
     };

@@ -5,7 +5,7 @@ use nicety_fabric::{Faults, NetworkSpec, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::ethernet::{EthernetSpec, Node, Report, Setting, SocketError, SocketKind, Sockets};
-use nicety_nic::{Card, CardSpec, Log, Seat};
+use nicety_nic_core::{Card, CardSpec, Log, Seat};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Path, Recorder};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ pub fn read(name: &str, overrides: &[&str]) -> Result<Arc<dyn CardSpec>, String>
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load(name, &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
     let (card, _) =
-        nicety_nic::read(&spec, &[nicety_nic::ethernet::DESIGN]).map_err(|errors| errors.to_string())?;
+        nicety_nic_core::read(&spec, &[nicety_nic::ethernet::DESIGN]).map_err(|errors| errors.to_string())?;
     card.of::<EthernetSpec>().map_err(|wrong| wrong.to_string())?;
     Ok(card)
 }

@@ -20,7 +20,7 @@ fn try_spec(overrides: &[&str]) -> Result<NfpSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
     let (card, _) =
-        nicety_nic::read(&spec, &[nicety_nic::nfp::DESIGN]).map_err(|errors| errors.to_string())?;
+        nicety_nic_core::read(&spec, &[nicety_nic::nfp::DESIGN]).map_err(|errors| errors.to_string())?;
     card.of::<NfpSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 

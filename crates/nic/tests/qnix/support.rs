@@ -4,10 +4,10 @@ use crate::support::PathCell;
 use nicety_fabric::{NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
-use nicety_nic::Tags;
 use nicety_nic::qnix::{
     Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send,
 };
+use nicety_nic_core::Tags;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Recorder};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("qnix", &overrides, SHIPPED).map_err(|errors| errors.to_string())?;
     let (card, _) =
-        nicety_nic::read(&spec, &[nicety_nic::qnix::DESIGN]).map_err(|errors| errors.to_string())?;
+        nicety_nic_core::read(&spec, &[nicety_nic::qnix::DESIGN]).map_err(|errors| errors.to_string())?;
     card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 

@@ -2,9 +2,9 @@
 //! 40 ns. Programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
 
 use super::support::{Rig, at};
-use nicety_nic::parts;
 use nicety_nic::qnix::How;
 use nicety_nic::qnix::stages;
+use nicety_nic_core::parts;
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;

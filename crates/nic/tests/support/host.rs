@@ -3,7 +3,7 @@
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::Sim;
-use nicety_nic::{Arrival, Caller, Card, CardError, CardSpec, Log, Outgoing, Seat, Tags, Wanted};
+use nicety_nic_core::{Arrival, Caller, Card, CardError, CardSpec, Log, Outgoing, Seat, Tags, Wanted};
 use nicety_types::{Path, Recorder};
 use std::cell::RefCell;
 use std::rc::Rc;

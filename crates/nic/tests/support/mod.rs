@@ -10,9 +10,8 @@ pub mod random;
 use nicety_fabric::{Faults, Network, NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
-use nicety_nic::SpinSpec;
-use nicety_nic::spin::{CallError, Card, Handlers};
-use nicety_nic::{LogLine, Logged, ProgramFailure};
+use nicety_nic::spin::{CallError, Card, Handlers, SpinSpec};
+use nicety_nic_core::{LogLine, Logged, ProgramFailure};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
     PutRequest, Request,
@@ -38,7 +37,7 @@ pub fn spec(overrides: &[&str]) -> SpinSpec {
     });
     let overrides: Vec<_> = free.chain(overrides).map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("spin-discrete", &overrides, SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&spec, &[nicety_nic::spin::DESIGN]).unwrap();
+    let (card, _) = nicety_nic_core::read(&spec, &[nicety_nic::spin::DESIGN]).unwrap();
     card.of::<SpinSpec>().unwrap().clone()
 }
 
@@ -112,7 +111,7 @@ impl Rig {
             let sim = world.sim(id);
             let memory = Rc::new(Memory::new(spec.host.memory));
             let lines = log.clone();
-            let log: nicety_nic::Log = Arc::new(move |logged: &Logged| match logged {
+            let log: nicety_nic_core::Log = Arc::new(move |logged: &Logged| match logged {
                 Logged::Line(line) => lines.lock().unwrap().push(line.clone()),
                 Logged::LeftOut { .. } => unreachable!("a cluster says that"),
             });

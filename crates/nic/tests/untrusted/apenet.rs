@@ -49,7 +49,12 @@ fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
     let overrides = ["buffer.packets=4", "limits.gets=2"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("apenet-v5", &overrides, SHIPPED).unwrap();
     let spec = Arc::new(
-        nicety_nic::read(&spec, &[nicety_nic::apenet::DESIGN]).unwrap().0.of::<ApenetSpec>().unwrap().clone(),
+        nicety_nic_core::read(&spec, &[nicety_nic::apenet::DESIGN])
+            .unwrap()
+            .0
+            .of::<ApenetSpec>()
+            .unwrap()
+            .clone(),
     );
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
@@ -306,7 +311,7 @@ fn to_library((node, number): (u32, u64), address: u64, data: u64) -> Forged {
 /// the counters of its card, and the number of its completed calls.
 fn library(packets: Vec<Forged>) -> (Statistics, u32) {
     let spec = Spec::load("apenet-v5", &[], SHIPPED).unwrap();
-    let (spec, _) = nicety_nic::read(&spec, &[nicety_nic::apenet::DESIGN]).unwrap();
+    let (spec, _) = nicety_nic_core::read(&spec, &[nicety_nic::apenet::DESIGN]).unwrap();
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node().link);
     let host = Host::install(&spec, world.sim(NodeId(0)), port, 3);
     let (out, into) = (host.room(16_384), host.room(16_384));

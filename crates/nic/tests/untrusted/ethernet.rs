@@ -5,7 +5,7 @@ use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
 use nicety_nic::ethernet::{EthernetSpec, Node, Report, SocketKind, Sockets};
-use nicety_nic::{Card, Log, Seat};
+use nicety_nic_core::{Card, Log, Seat};
 use nicety_spec::{SHIPPED, Spec};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Runs a host that waits for connections and datagrams, and a forger. Returns the report.
 fn run(frames: Vec<Forged>) -> Report {
     let spec = Spec::load("niagara2-niu", &[], SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&spec, &[nicety_nic::ethernet::DESIGN]).unwrap();
+    let (card, _) = nicety_nic_core::read(&spec, &[nicety_nic::ethernet::DESIGN]).unwrap();
     let node_spec = card.of::<EthernetSpec>().unwrap().node;
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(node_spec.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());

@@ -4,10 +4,10 @@ use super::forger::{self, Forged, forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
-use nicety_nic::Tags;
 use nicety_nic::nfp::{
     Card, MESSAGE_QUEUE, MessageError, Messenger, MessengerCounters, NfpSpec, PortCounters,
 };
+use nicety_nic_core::Tags;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
     let spec = Arc::new(
-        nicety_nic::read(&spec, &[nicety_nic::nfp::DESIGN]).unwrap().0.of::<NfpSpec>().unwrap().clone(),
+        nicety_nic_core::read(&spec, &[nicety_nic::nfp::DESIGN]).unwrap().0.of::<NfpSpec>().unwrap().clone(),
     );
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());

@@ -4,8 +4,8 @@ use super::forger::{self, Forged, forged, noise, number, origin};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
-use nicety_nic::Tags;
 use nicety_nic::qnix::{Card, Endpoint, How, Process, QnixSpec, Receive, Send, Statistics};
+use nicety_nic_core::Tags;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
@@ -24,7 +24,12 @@ fn run(packets: Vec<Forged>) -> Statistics {
     let overrides = ["buffer.packets=4"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("qnix", &overrides, SHIPPED).unwrap();
     let spec = Arc::new(
-        nicety_nic::read(&spec, &[nicety_nic::qnix::DESIGN]).unwrap().0.of::<QnixSpec>().unwrap().clone(),
+        nicety_nic_core::read(&spec, &[nicety_nic::qnix::DESIGN])
+            .unwrap()
+            .0
+            .of::<QnixSpec>()
+            .unwrap()
+            .clone(),
     );
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(spec.node.link);
     let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());

@@ -6,8 +6,8 @@ use crate::support::{Node, PT, PathCell, counted, entry, spec};
 use nicety_fabric::{HeaderBytes, Symbol};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
-use nicety_nic::parts::transport::{Frame, Kind, TransportStatistics};
 use nicety_nic::spin::{Card, Unusable};
+use nicety_nic_core::parts::transport::{Frame, Kind, TransportStatistics};
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, Datatype, FailType, GetRequest, Header, HeaderKind, List, MdOptions, Me,
     MeOptions, PutRequest,

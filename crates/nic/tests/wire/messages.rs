@@ -5,7 +5,8 @@ use crate::support::host::Host;
 use crate::support::pattern;
 use nicety_fabric::{Network, NetworkSpec, Symbol};
 use nicety_kernel::World;
-use nicety_nic::{Design, apenet, ethernet, nfp, qnix, spin};
+use nicety_nic::{apenet, ethernet, nfp, qnix, spin};
+use nicety_nic_core::Design;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
@@ -23,7 +24,7 @@ type Came = (u32, Time, u32, u64, bool);
 /// Returns two hosts, joined by a relay.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
-    let (spec, _) = nicety_nic::read(&Spec::load(nic, &overrides, SHIPPED).unwrap(), &DESIGNS).unwrap();
+    let (spec, _) = nicety_nic_core::read(&Spec::load(nic, &overrides, SHIPPED).unwrap(), &DESIGNS).unwrap();
     let node = spec.node();
     let (world, ports, network) =
         relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch, router: node.router });

@@ -226,6 +226,6 @@ impl Rdma {
 
 impl From<ApenetError> for Error {
     fn from(error: ApenetError) -> Error {
-        nicety_nic::CardError::from(error).into()
+        nicety_nic_core::CardError::from(error).into()
     }
 }

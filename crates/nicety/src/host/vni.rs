@@ -3,10 +3,10 @@
 use super::{Buffer, Host, PendingRecv};
 use crate::Error;
 use nicety_host::KernelCounters;
-use nicety_nic::Tags;
 use nicety_nic::qnix::{
     self, CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
 };
+use nicety_nic_core::Tags;
 use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
 

@@ -1,9 +1,8 @@
 //! The receiver's side of `recv`: delivery of messages to receives, and return of credits.
 
 use crate::apenet::messages::{BYTES, CREDIT, CTS, Came, Coming, How, Messenger, Receiving, data};
-use crate::design::CardError;
-use crate::messages::{Arrival, Tags, Wanted};
 use nicety_kernel::{Signal, describe, race};
+use nicety_nic_core::{Arrival, CardError, Tags, Wanted};
 use nicety_types::{Path, Stage};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -2,9 +2,8 @@
 
 use crate::apenet::messages::{Announced, BYTES, COPIES, EAGER, Messenger, RTS, data};
 use crate::apenet::{ApenetError, stages};
-use crate::design::CardError;
-use crate::messages::Outgoing;
 use nicety_kernel::{Either, Permit, Signal, describe, race};
+use nicety_nic_core::{CardError, Outgoing};
 use nicety_types::Path;
 use std::cell::RefCell;
 use std::rc::Rc;

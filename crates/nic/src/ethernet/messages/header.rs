@@ -1,6 +1,6 @@
 //! The header before each message of a connection.
 
-use crate::messages::check_tag;
+use nicety_nic_core::check_tag;
 use nicety_types::{MessageId, NodeId};
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Deadlock hints: messages that no receive has taken.
 
 use super::Messenger;
-use crate::text::counted;
+use nicety_nic_core::counted;
 
 impl Messenger {
     /// Messages that no receive has taken, in the form of sentence objects.

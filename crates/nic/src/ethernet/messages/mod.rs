@@ -18,13 +18,12 @@ mod send;
 
 use super::net::Net;
 use super::sockets::{Listening, Socket};
-use crate::design::CardError;
-use crate::messages::{Arrival, Wanted};
-use crate::parts::Matching;
 use header::Header;
 use nicety_host::Memory;
 use nicety_host::threads::{Group, Piece, Thread};
 use nicety_kernel::{Server, Signal};
+use nicety_nic_core::parts::Matching;
+use nicety_nic_core::{Arrival, CardError, Wanted};
 use nicety_stack::{Error, Options};
 use nicety_types::{Path, Payload, Stage};
 use std::cell::{Cell, RefCell};

@@ -2,13 +2,12 @@
 
 use super::header::Header;
 use super::{Incoming, Messenger, Posted, Reading, failed};
-use crate::design::CardError;
 use crate::ethernet::programs::{InCall, to_its_end};
 use crate::ethernet::sockets::Socket;
 use crate::ethernet::wire;
-use crate::messages::{Arrival, Tags, Wanted};
 use nicety_host::threads::{Group, Piece, Thread};
 use nicety_kernel::{Either, Guard, Signal, race};
+use nicety_nic_core::{Arrival, CardError, Tags, Wanted};
 use nicety_stack::Error;
 use nicety_types::{Path, Stage};
 use std::cell::RefCell;

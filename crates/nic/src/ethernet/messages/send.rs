@@ -2,13 +2,12 @@
 
 use super::header::Header;
 use super::{Messenger, PORT, Sender, failed};
-use crate::design::CardError;
 use crate::ethernet::programs::to_its_end;
 use crate::ethernet::sockets::Socket;
 use crate::ethernet::wire;
-use crate::messages::Outgoing;
 use nicety_host::threads::{Group, Piece, Thread};
 use nicety_kernel::{Server, describe};
+use nicety_nic_core::{CardError, Outgoing};
 use nicety_stack::{Error, Options};
 use nicety_types::{Buffer, NodeId, Path, Stage, Starter};
 use std::cell::RefCell;

@@ -35,7 +35,6 @@ pub use error::ChannelError;
 pub use ethernet::{MESSAGE_QUEUE, PortCounters, QueueCounters};
 
 use crate::nfp::{Nfp, NfpSpec};
-use crate::parts::Dma;
 use calls::{ContextCall, Processes};
 use driver::Thread;
 use ethernet::Ethernet;
@@ -45,6 +44,7 @@ use nicety_channels::{CardEffect, Direction, HostEffect, Mailbox};
 use nicety_fabric::Port;
 use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Vector};
 use nicety_kernel::{Rng, Signal, Sim, race};
+use nicety_nic_core::parts::Dma;
 use nicety_types::{MessageId, Path, Recorder, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The protocol unit between messengers: 56 bytes, sent in a channel's direct message and in a frame.
 
-use crate::messages::check_tag;
 use crate::nfp::messenger::error::Arrival;
+use nicety_nic_core::check_tag;
 use nicety_types::{MessageId, NodeId};
 
 /// The most bytes of an eager message.

@@ -1,10 +1,10 @@
 //! Matching of envelopes and receives. Envelopes from other hosts are validated; invalid ones are refused and
 //! counted.
 
-use crate::messages::Pairs;
 use crate::nfp::messenger::envelope::{Envelope, Kind};
 use crate::nfp::messenger::progress::Receive;
-use crate::parts::{Matching, Seen};
+use nicety_nic_core::Pairs;
+use nicety_nic_core::parts::{Matching, Seen};
 use nicety_types::Path;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -202,8 +202,8 @@ impl Mail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::{Tags, Wanted};
     use crate::nfp::messenger::envelope::NO_LANE;
+    use nicety_nic_core::{Tags, Wanted};
     use nicety_types::Time;
     use proptest::prelude::*;
 

@@ -49,15 +49,14 @@ pub use error::{Arrival, MessageError};
 pub use mail::WINDOW;
 pub use progress::Posted;
 
-use crate::messages::Pairs;
 use crate::nfp::ProgramError;
 use crate::nfp::card::{Card, ChannelError, Device};
-use crate::parts::Early;
-use crate::text::HeldUp;
 use here::Here;
 use mail::Mail;
 use network::Network;
 use nicety_kernel::{Credits, Pool, Signal, Sim};
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{HeldUp, Pairs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};

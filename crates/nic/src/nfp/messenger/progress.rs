@@ -1,8 +1,8 @@
 //! Sends and receives in progress.
 
-use crate::Wanted;
 use crate::nfp::messenger::envelope::Envelope;
 use crate::nfp::messenger::error::{Arrival, MessageError};
+use nicety_nic_core::Wanted;
 use nicety_types::{MessageId, Path};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

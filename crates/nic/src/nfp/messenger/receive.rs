@@ -1,6 +1,5 @@
 //! A receive, from its post to its bytes.
 
-use crate::messages::{Tags, Wanted};
 use crate::nfp::card::ChannelError;
 use crate::nfp::messenger::Messenger;
 use crate::nfp::messenger::envelope::{Envelope, Kind, NO_LANE};
@@ -10,6 +9,7 @@ use crate::nfp::messenger::progress::{Posted, Receive};
 use crate::nfp::stages;
 use nicety_channels::Failure;
 use nicety_kernel::describe;
+use nicety_nic_core::{Tags, Wanted};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
 

@@ -1,8 +1,8 @@
 //! The spec of the channels between host and processes.
 
-use crate::sections::read_kernel;
 use nicety_channels::{CardLimits, HostLimits};
 use nicety_host::KernelSpec;
+use nicety_nic_core::read_kernel;
 use nicety_spec::{Ratio, Reader};
 use nicety_types::Duration;
 

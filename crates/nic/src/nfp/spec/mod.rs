@@ -7,10 +7,9 @@ pub use channels::{ChannelSpec, DriverSpec, ManagerSpec};
 pub use port::PortSpec;
 
 use crate::nfp::map::{self, MemoryKind};
-use crate::sections::{NodeSpec, read_node};
-use crate::sections::{read_costs, read_isa, read_misaligned};
 use nicety_host::BusSpec;
 use nicety_hpu::{Core, Extension, Isa};
+use nicety_nic_core::{NodeSpec, read_costs, read_isa, read_misaligned, read_node};
 use nicety_spec::{Reader, Section};
 use nicety_types::Frequency;
 
@@ -128,7 +127,7 @@ pub(in crate::nfp) fn read_processor(reader: &Reader<'_>) -> NfpSpec {
         MemoryKind::ALL.map(|kind| read_memory(&reader.section(&format!("memory.{}", kind.key())), kind));
     NfpSpec {
         node: read_node(reader),
-        bus: crate::sections::read_bus(reader),
+        bus: nicety_nic_core::read_bus(reader),
         channels: channels::read(reader),
         port: port::read(reader),
         cores,

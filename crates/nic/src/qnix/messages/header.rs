@@ -1,6 +1,6 @@
 //! The header before a small message, as bytes.
 
-use crate::messages::check_tag;
+use nicety_nic_core::check_tag;
 
 /// Bytes of a header.
 pub(super) const HEADER: u64 = 32;
@@ -61,7 +61,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::LARGEST_TAG;
+    use nicety_nic_core::LARGEST_TAG;
     use proptest::prelude::*;
 
     proptest! {

@@ -26,13 +26,12 @@ mod header;
 mod receive;
 mod send;
 
-use crate::design::CardError;
-use crate::messages::{Arrival, Wanted};
-use crate::parts::{Early, Matching};
 use crate::qnix::process::Process;
 use crate::qnix::{Endpoint, QnixError};
 use header::{HEADER, Header};
 use nicety_kernel::{Credits, Pool, Signal};
+use nicety_nic_core::parts::{Early, Matching};
+use nicety_nic_core::{Arrival, CardError, Wanted};
 use nicety_types::{NodeId, Path};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

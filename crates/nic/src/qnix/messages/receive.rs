@@ -1,12 +1,11 @@
 //! The receiver's side: the library's thread, and the delivery of messages to receives.
 
-use crate::design::CardError;
-use crate::messages::{Arrival, Caller, Tags, Wanted};
 use crate::qnix::messages::header::{HEADER, Header, Kind};
 use crate::qnix::messages::{Came, KEPT, Messenger, Receiving, SMALL};
 use crate::qnix::process::{How, Operation, Receive};
 use crate::qnix::{Endpoint, stages};
 use nicety_kernel::{Signal, describe, race};
+use nicety_nic_core::{Arrival, Caller, CardError, Tags, Wanted};
 use nicety_types::{Duration, Path, Payload, Stage};
 use std::cell::RefCell;
 use std::collections::VecDeque;

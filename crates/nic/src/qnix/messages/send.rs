@@ -1,12 +1,11 @@
 //! The sender's side: small messages with their header, longer ones by RTS, CTS and bytes.
 
-use crate::design::CardError;
-use crate::messages::{Caller, Outgoing};
 use crate::qnix::QnixError;
 use crate::qnix::messages::header::{HEADER, Header, Kind};
 use crate::qnix::messages::{Cleared, Messenger, SMALL};
 use crate::qnix::process::{How, Send};
 use nicety_kernel::{Permit, describe};
+use nicety_nic_core::{Caller, CardError, Outgoing};
 use nicety_types::{Path, Payload};
 use std::rc::Rc;
 

@@ -5,12 +5,12 @@ mod holds;
 mod pool;
 mod registration;
 
-use crate::messages::Tags;
 use crate::qnix::interface::{Command, Completed, Kind, Progress, ReceiveCommand, SendCommand, Source};
 use crate::qnix::{Card, Endpoint, QnixError};
 use holds::{Begun, Ending, Piece};
 use nicety_host::Allocation;
 use nicety_kernel::describe;
+use nicety_nic_core::Tags;
 use nicety_types::{Duration, MessageId, Path, Payload, Stage, Starter, Time};
 use pool::BufferPool;
 use std::cell::{Cell, RefCell};

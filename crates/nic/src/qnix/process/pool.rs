@@ -1,7 +1,7 @@
 //! A process's Buffer Pool: host memory that is locked and translated once, and allocated in pieces.
 
-use crate::parts::FirstFit;
 use nicety_host::Allocation;
+use nicety_nic_core::parts::FirstFit;
 
 /// Pieces are aligned to the cache line of most hosts.
 const GRAIN: u64 = 64;

@@ -3,7 +3,7 @@
 
 use crate::spin::Card;
 use crate::spin::host::match_bits::tag_of;
-use crate::text::{LISTED, counted};
+use nicety_nic_core::{LISTED, counted};
 use std::rc::Rc;
 
 /// Returns all hints, as notes on a deadlock.

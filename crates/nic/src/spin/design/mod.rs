@@ -6,15 +6,14 @@ mod report;
 
 pub use report::{PortalsReport, Report, TransportReport};
 
-use crate::design::{self, CardError, CardSpec, Design, OfDesign, Seat};
-use crate::parts::transport;
-use crate::sections::NodeSpec;
 use crate::spin::design::hints::hints;
 use crate::spin::spec::read_spin;
 use crate::spin::stages;
 use crate::spin::{Card, Node, SpinSpec};
 use nicety_fabric::Packet;
 use nicety_hpu::Core;
+use nicety_nic_core::parts::transport;
+use nicety_nic_core::{CardError, CardSpec, Design, NodeSpec, OfDesign, Seat};
 use nicety_spec::Reader;
 use nicety_types::Stage;
 use std::rc::Rc;
@@ -54,8 +53,8 @@ impl Design for Portals {
         Arc::new(read_spin(reader))
     }
 
-    fn hints(&self, cards: &[(u32, Rc<dyn design::Card>)]) -> String {
-        let own = |(rank, card): &(u32, Rc<dyn design::Card>)| {
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
             Some((*rank, card.of::<Node>().ok()?.card().clone()))
         };
         hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
@@ -111,7 +110,7 @@ impl CardSpec for SpinSpec {
         Some(self.messages.eager)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn design::Card>, CardError> {
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
         let Seat { sim, nodes, memory, cpus, port, packet_payload, eager, uid, log, recorder, .. } = seat;
         let mut spec = self;
         if packet_payload.is_some_and(|least| least < spec.packet_payload)

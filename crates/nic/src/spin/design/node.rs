@@ -1,13 +1,13 @@
 //! A Portals 4 card on its node, behind the design seam; `send` and `recv` are in `messages.rs`.
 
-use crate::counters::CardReport;
-use crate::design::{self, CardError, Design, OfDesign};
-use crate::messages::{Arrival, Caller, Calling, Outgoing, PostedReceive, Tags, Wanted};
-use crate::parts::Early;
-use crate::parts::transport::Undelivered;
 use crate::spin::design::{DESIGN, Report};
 use crate::spin::{CallError, Card, ProgramFailure, RefusedCommand};
 use nicety_host::Cpus;
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::parts::transport::Undelivered;
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, Design, OfDesign, Outgoing, PostedReceive, Tags, Wanted,
+};
 use std::rc::Rc;
 
 /// A card on its node.
@@ -32,7 +32,7 @@ impl OfDesign for Node {
     const DESIGN: &'static dyn Design = DESIGN;
 }
 
-impl design::Card for Node {
+impl nicety_nic_core::Card for Node {
     fn design(&self) -> &'static dyn Design {
         DESIGN
     }

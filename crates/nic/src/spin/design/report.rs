@@ -1,8 +1,8 @@
 //! Counters of a Portals 4 card with packet handlers, and their form for other languages.
 
-use crate::counters::Counters;
-use crate::parts::transport::TransportStatistics;
 use crate::spin::{ApplicationReport, HandlerStatistics, Printed, Unusable};
+use nicety_nic_core::Counters;
+use nicety_nic_core::parts::transport::TransportStatistics;
 use nicety_portals::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;

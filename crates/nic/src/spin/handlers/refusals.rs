@@ -1,9 +1,9 @@
 //! Commands of handlers that the card has refused. A handler that ignores the return code continues without a trace.
 //! So the run's report lists refusals with their places.
 
-use crate::programs::RefusedCommand;
 use crate::spin::handlers::codes::{code, function};
 use nicety_hpu::Image;
+use nicety_nic_core::RefusedCommand;
 use std::cell::RefCell;
 
 /// Most distinct places. Refusals at other places are counted by command and code.

@@ -1,6 +1,6 @@
 //! The portal table entry and the match bits of `send` and `recv`: a bit for long messages, and the tag.
 
-use crate::messages::LARGEST_TAG;
+use nicety_nic_core::LARGEST_TAG;
 
 /// The portal table entry of `send` and `recv`.
 pub const MESSAGES: u32 = 0;

@@ -12,7 +12,6 @@
 //!
 //! `unexpected.rs` has the work of the host's CPUs for a late receive.
 
-use crate::messages::{Arrival, Caller, Outgoing, PostedReceive, Tags, Wanted};
 use crate::spin::host::command::Appending;
 use crate::spin::host::in_order::InOrder;
 use crate::spin::host::long::{LongMessage, LongNumbers};
@@ -22,6 +21,7 @@ use crate::spin::host::view::Seen;
 use crate::spin::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_kernel::{Signal, Sim, describe};
+use nicety_nic_core::{Arrival, Caller, Outgoing, PostedReceive, Tags, Wanted};
 use nicety_portals::{
     AckRequest, Effects, EqHandle, Event, EventKind, FailType, Interface, List, Md, MdOptions, Me, MeOptions,
     PutRequest, Request, SearchOp, Source, UnexpectedMessage,

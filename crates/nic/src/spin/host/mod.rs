@@ -13,11 +13,11 @@ pub(super) mod unexpected;
 pub(super) mod view;
 pub(super) mod wait;
 
-use crate::design::CardError;
 use crate::spin::host::long::LONG_MESSAGES;
 use crate::spin::programs::attachments::AttachError;
 use crate::spin::{Card, HandlerError};
 use nicety_host::Memory;
+use nicety_nic_core::CardError;
 use nicety_portals::{
     CtHandle, EqHandle, Error, FailType, FailedOperation, List, Md, MdHandle, Me, MeHandle, PtOptions,
 };
@@ -183,7 +183,7 @@ impl Card {
     }
 
     /// Returns the card's specification.
-    pub fn spec(&self) -> &crate::SpinSpec {
+    pub fn spec(&self) -> &crate::spin::SpinSpec {
         &self.spec
     }
 

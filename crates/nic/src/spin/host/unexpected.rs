@@ -8,8 +8,6 @@
 //! The library's set-up includes entries of the overflow list, the entry from which other ranks get long messages,
 //! and the memory of the buffers. These take no time, and are created when the first message needs them.
 
-use crate::messages::{Arrival, Wanted};
-use crate::parts::Early;
 use crate::spin::host::long::LongMessage;
 use crate::spin::host::match_bits::{LONG, MESSAGES, tag_of};
 use crate::spin::host::view::Seen;
@@ -17,6 +15,8 @@ use crate::spin::resources;
 use crate::spin::{CallError, Card, FailureKind};
 use nicety_host::Allocation;
 use nicety_kernel::{Pool, Sim};
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{Arrival, Wanted};
 use nicety_portals::{
     DropReason, Effects, EqHandle, Event, EventKind, GetRequest, Header, HeaderKind, Interface, List, Md,
     MdHandle, Me, MeOptions, OWN_PT, Request,

@@ -1,11 +1,11 @@
 //! A host's objects on its card: applications, their programs, pieces of HPU memory, and handlers attached to a
 //! state, to which match entries refer.
 
-use crate::parts::FirstFit;
 use crate::spin::programs::application::{Application, ApplicationConfig, ApplicationId, HandlerStatistics};
 use crate::spin::programs::memory::{Piece, Short, hpu_memory};
 use crate::spin::programs::program::{HandlerError, Handlers, Placed, map};
 use crate::spin::spec::{HpuSpec, pspin_map};
+use nicety_nic_core::parts::FirstFit;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! HPU memory of a card: allocation of pieces to applications.
 
-use crate::parts::FirstFit;
 use crate::spin::programs::application::Application;
+use nicety_nic_core::parts::FirstFit;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

@@ -4,10 +4,10 @@
 //! It is a laboratory's tester: it sends at full line rate, not limited by a host or a bus. Its packets use the port
 //! like any others, so the receiver's credits throttle it.
 
-use crate::parts::{Due, Offered, Pace};
 use crate::spin::Card;
 use crate::spin::wire::Repr;
 use nicety_fabric::{Channel, Label, Packet};
+use nicety_nic_core::parts::{Due, Offered, Pace};
 use nicety_portals::Header;
 use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! Timeouts of replies. If a card has given up a reply or an acknowledgement, or has failed before it could send one,
 //! the operation fails at the initiator.
 //!
-//! With reliable transport a card gives up after [`Wire::patience`](crate::parts::transport::Wire::patience). An
+//! With reliable transport a card gives up after [`Wire::patience`](nicety_nic_core::parts::transport::Wire::patience). An
 //! initiator that has waited that long without any reply probes the targets. The operations on a target that is gone,
 //! or has given up, have failed. A target that answers the probe may take its time. It is probed again after the same
 //! time, up to the number of tolerated timeouts in a row. If nothing at all happens in between, nothing ever will. So

@@ -3,7 +3,7 @@
 use super::messages::{Node, pair, pattern};
 use nicety_kernel::{Signal, timeout};
 use nicety_nic::nfp::{ChannelError, ChannelFailure, MessageError, WINDOW};
-use nicety_nic::{LARGEST_TAG, Tags};
+use nicety_nic_core::{LARGEST_TAG, Tags};
 use nicety_types::{Duration, Path, Time};
 use proptest::prelude::*;
 use std::cell::Cell;

@@ -3,9 +3,9 @@
 use super::messages::pair;
 use super::recording::rows;
 use super::{Host, from};
-use nicety_nic::Tags;
 use nicety_nic::nfp::stages;
 use nicety_nic::nfp::{Arrival, INLINE, MessageError, Messenger, WINDOW};
+use nicety_nic_core::Tags;
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;

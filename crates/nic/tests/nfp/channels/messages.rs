@@ -3,9 +3,9 @@
 use nicety_fabric::{NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, Sim, World};
-use nicety_nic::Tags;
 use nicety_nic::nfp::stages;
 use nicety_nic::nfp::{Arrival, Card, INLINE, MessageError, Messenger, NfpSpec, WINDOW, number};
+use nicety_nic_core::Tags;
 use nicety_types::{Duration, NodeId, Path, Recorder, Stage, Time};
 use proptest::prelude::*;
 use std::cell::Cell;

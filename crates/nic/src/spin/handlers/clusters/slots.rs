@@ -1,9 +1,9 @@
 //! Slots of packet buffers on a card with clusters. A packet takes consecutive whole slots, and waits until enough of
 //! them are free.
 
-use crate::parts::FirstFit;
 use crate::spin::handlers::clusters::rings::Rings;
 use crate::spin::handlers::fate::{Run, Slots};
+use nicety_nic_core::parts::FirstFit;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 

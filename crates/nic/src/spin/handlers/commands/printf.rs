@@ -1,9 +1,9 @@
 //! The handlers' `printf`: the card reads format and arguments from the handler's memory.
 
-use crate::programs::{LINES_KEPT, LogLine, Logged, lines};
 use crate::spin::Processors;
 use crate::spin::handlers::running::Running;
 use nicety_hpu::{AddressSpace, TrapKind};
+use nicety_nic_core::{LINES_KEPT, LogLine, Logged, lines};
 use schemars::JsonSchema;
 use serde::Serialize;
 

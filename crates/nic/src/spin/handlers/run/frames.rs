@@ -3,7 +3,6 @@
 //! A frame lies in a larger place of the packet buffer: headroom precedes it, and room up to the longest frame
 //! follows it. A handler reaches only the parts of these that it has added to the frame.
 
-use crate::programs::FailureKind;
 use crate::spin::Processors;
 use crate::spin::handlers::codes::{Stop, number};
 use crate::spin::handlers::fate::Run;
@@ -18,6 +17,7 @@ use crate::spin::spec::HpuSpec;
 use crate::spin::stages;
 use nicety_hpu::{DeviceAccess, Image};
 use nicety_kernel::Sim;
+use nicety_nic_core::FailureKind;
 use nicety_types::{Buffer, Duration, MessageId, Path, Recorder, Time};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::{Deref, Range};
@@ -172,7 +172,7 @@ impl Frames {
         sim: &Sim,
         hpu: Arc<HpuSpec>,
         limits: FrameLimits,
-        log: crate::programs::Log,
+        log: nicety_nic_core::Log,
         recorder: &Recorder,
     ) -> Rc<Frames> {
         Rc::new(Frames {

@@ -72,7 +72,7 @@ impl Frame {
 }
 
 /// Returns the CRC-32 of a header and a payload; of a phantom payload, its length.
-pub(crate) fn checksum(header: &[u8], payload: &Payload) -> u32 {
+pub fn checksum(header: &[u8], payload: &Payload) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(header);
     for segment in payload.segments() {

@@ -65,7 +65,7 @@ pub trait Design: Sync {
 
 impl dyn Design {
     /// The error for a command that its cards do not have.
-    pub(crate) fn lacks(&self, what: &str) -> CardError {
+    pub fn lacks(&self, what: &str) -> CardError {
         CardError::Input(format!("a card of design {} has no command that {what}", self.name()))
     }
 }

@@ -7,14 +7,14 @@ mod threads;
 
 pub use bus::read as read_bus;
 pub use node::{NodeSpec, read_node, read_ports};
-pub(crate) use threads::read_threads;
+pub use threads::read_threads;
 
 use nicety_host::KernelSpec;
 use nicety_hpu::{CycleCosts, Isa, Misaligned};
 use nicety_spec::{Reader, Section};
 
 /// Reads the host's operating system, for cards with software that enters it.
-pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
+pub fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
     let s = reader.section("kernel");
     let page = s.size_or("page", 64..=1 << 30, "4 KiB", "a page of host memory");
     if !page.is_power_of_two() {
@@ -33,7 +33,7 @@ pub(crate) fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
 }
 
 /// Cycle costs of a core's instructions.
-pub(crate) fn read_costs(s: &Section<'_>) -> CycleCosts {
+pub fn read_costs(s: &Section<'_>) -> CycleCosts {
     let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
     // For an extension that few cards have. The default is a pipelined FPU with a result that is used at once.
     let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
@@ -67,7 +67,7 @@ pub(crate) fn read_costs(s: &Section<'_>) -> CycleCosts {
 }
 
 /// Reads the instruction set of a core, as written and as parsed; `fallback` if it is invalid.
-pub(crate) fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
+pub fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
     let text = s.text("isa", "instruction set");
     let isa = text.parse::<Isa>().unwrap_or_else(|error| {
         s.refuse("isa", error.problem(), "write for example \"rv32imac_zicsr\"");
@@ -77,7 +77,7 @@ pub(crate) fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
 }
 
 /// The effect of a misaligned access.
-pub(crate) fn read_misaligned(s: &Section<'_>) -> Misaligned {
+pub fn read_misaligned(s: &Section<'_>) -> Misaligned {
     match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {
         "cost" => Misaligned::Costs,
         _ => Misaligned::Trap,

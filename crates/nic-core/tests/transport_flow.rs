@@ -1,7 +1,7 @@
 //! The two ends of a flow over an adversarial channel, without time. At any moment the accepted packets are the sent
 //! ones, each once and in order. Once the channel is reliable again, everything arrives.
 
-use nicety_nic::parts::transport::{Arrived, Expired, Receiving, Sending};
+use nicety_nic_core::parts::transport::{Arrived, Expired, Receiving, Sending};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 

@@ -77,7 +77,7 @@ impl fmt::Display for Logged {
 }
 
 /// The lines of a text, at least one.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_suffix('\n').unwrap_or(text).split('\n')
 }
 

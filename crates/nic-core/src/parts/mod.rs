@@ -29,7 +29,7 @@ pub use dma::Dma;
 pub use early::Early;
 pub use engine::{Engine, LastUse, Moving};
 pub use first_fit::FirstFit;
-pub(crate) use loopback::Loopback;
+pub use loopback::Loopback;
 pub use matching::Matching;
 pub use pace::{Due, Offered, Pace};
 pub use seen::Seen;

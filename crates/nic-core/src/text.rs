@@ -1,21 +1,23 @@
 //! Text helpers for the notes of several designs.
 
 /// The most items in a list of one kind.
-pub(crate) const LISTED: usize = 8;
+pub const LISTED: usize = 8;
 
 /// Sends to a rank without room for more messages of their sender.
-pub(crate) struct HeldUp {
-    pub(crate) to: u32,
+pub struct HeldUp {
+    /// The rank that they are for.
+    pub to: u32,
     /// The pair of processes, if hosts have several.
-    pub(crate) pair: Option<u32>,
-    pub(crate) sends: u64,
+    pub pair: Option<u32>,
+    /// Their number.
+    pub sends: u64,
     /// The window in messages.
-    pub(crate) window: u64,
+    pub window: u64,
 }
 
 impl HeldUp {
     /// A text that describes the wait, and the spec key of the window, if there is one.
-    pub(crate) fn text(&self, key: Option<&str>) -> String {
+    pub fn text(&self, key: Option<&str>) -> String {
         let HeldUp { to, pair, sends, window } = self;
         let (sends, verb) = (counted(*sends, "send"), if *sends == 1 { "waits" } else { "wait" });
         let pair = pair.map_or(String::new(), |pair| format!(", pair {pair},"));
@@ -27,6 +29,6 @@ impl HeldUp {
 }
 
 /// A count with its noun.
-pub(crate) fn counted(n: u64, what: &str) -> String {
+pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }

@@ -10,13 +10,13 @@ use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
 
 /// A packet's turn. Dropping it without a launch frees its slot.
-pub(crate) struct Turn {
+pub struct Turn {
     flight: Flight,
     place: Permit,
 }
 
 /// The path from a card's send engine to its packet buffer.
-pub(crate) struct Loopback {
+pub struct Loopback {
     sim: Sim,
     places: Credits,
     coming: Channel<Parcel>,
@@ -28,7 +28,7 @@ pub(crate) struct Loopback {
 
 impl Loopback {
     /// A path with this number of slots.
-    pub(crate) fn new(sim: &Sim, places: u32, recorder: &Recorder) -> Loopback {
+    pub fn new(sim: &Sim, places: u32, recorder: &Recorder) -> Loopback {
         Loopback {
             places: Credits::new(sim, u64::from(places)),
             coming: Channel::new(sim, places as usize),
@@ -40,18 +40,18 @@ impl Loopback {
     }
 
     /// Arrival of the last earlier packet.
-    pub(crate) fn free(&self) -> Time {
+    pub fn free(&self) -> Time {
         self.last.get()
     }
 
     /// Number of packets so far.
-    pub(crate) fn packets(&self) -> u64 {
+    pub fn packets(&self) -> u64 {
         self.packets.get()
     }
 
     /// Waits until a packet that arrives as in `flight` may start. One sender at a time. [`Loopback::launch`] follows
     /// at the same instant.
-    pub(crate) async fn turn(&self, mut flight: Flight) -> Turn {
+    pub async fn turn(&self, mut flight: Flight) -> Turn {
         let place = self.places.acquire(1).await;
         self.sim.until(flight.head.max(self.free())).await;
         let now = self.sim.now();
@@ -63,7 +63,7 @@ impl Loopback {
     }
 
     /// Launches a packet at its turn. Returns the path up to its last byte.
-    pub(crate) fn launch(&self, packet: impl Into<Parcel>, turn: Turn) -> Path {
+    pub fn launch(&self, packet: impl Into<Parcel>, turn: Turn) -> Path {
         let mut packet = packet.into();
         let Turn { flight, place } = turn;
         place.forget();
@@ -78,14 +78,14 @@ impl Loopback {
     }
 
     /// The next complete packet.
-    pub(crate) async fn receive(&self) -> Parcel {
+    pub async fn receive(&self) -> Parcel {
         let packet = self.coming.recv().await.expect("the way is never closed");
         self.sim.until(packet.path.at()).await;
         packet
     }
 
     /// Frees the slot of a packet that the card has processed.
-    pub(crate) fn free_slot(&self) {
+    pub fn free_slot(&self) {
         self.places.release(1);
     }
 }

@@ -35,7 +35,7 @@ mod wire;
 
 use flow::DOUBLINGS;
 pub use flow::{Arrived, Expired, Receiving, Sending};
-pub(crate) use frame::checksum;
+pub use frame::checksum;
 pub use frame::{FRAME_BYTES, Frame, Kind};
 pub use wire::{Launched, Turn, Undelivered, Wire};
 

@@ -11,11 +11,13 @@ pub struct Early {
 }
 
 impl Early {
-    pub(crate) fn new(sim: &Sim) -> Early {
+    /// No changes yet.
+    pub fn new(sim: &Sim) -> Early {
         Early { changes: Cell::new(0), more: Signal::new(sim) }
     }
 
-    pub(crate) fn note(&self) {
+    /// Counts a change, and wakes those who wait for one.
+    pub fn note(&self) {
         self.changes.set(self.changes.get() + 1);
         self.more.notify_all();
     }

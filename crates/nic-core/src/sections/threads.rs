@@ -6,7 +6,7 @@ use nicety_spec::Reader;
 
 /// Reads the section `threads`. The host's section has the cores, the clock, the memory latency, and the shared cache
 /// with its lines.
-pub(crate) fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
+pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
     let s = reader.section("threads");
     let instructions = |key, doc| s.count(key, 0..=10_000_000, doc);
     let code = s.has("first_code").then(|| CodeSpec {
