@@ -2,7 +2,6 @@
 
 use crate::levels::{both, outcome};
 use crate::support::code::{Code, payload};
-use crate::support::random;
 use nicety_hpu::asm::*;
 use nicety_nic::spin::{CacheCounts, map};
 use proptest::prelude::*;
@@ -202,7 +201,7 @@ fn naive(steps: &[Step], sets: u64, ways: usize, through: bool) -> [u64; 4] {
 }
 
 proptest! {
-    #![proptest_config(random::cases(40))]
+    #![proptest_config(nicety_nic_testing::cases(40))]
 
     #[test]
     fn hits_misses_and_atomic_operations_are_all_accesses(

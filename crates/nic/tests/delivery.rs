@@ -229,7 +229,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(96))]
+    #![proptest_config(nicety_nic_testing::cases(96))]
 
     #[test]
     fn nothing_is_lost_and_shards_do_not_matter(traffic in traffic()) {

@@ -346,7 +346,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(40))]
+    #![proptest_config(nicety_nic_testing::cases(40))]
 
     /// No access is lost, every bank is busy for its accesses, and cores wait only for banks. The same seed gives the
     /// same run.

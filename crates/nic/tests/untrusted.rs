@@ -3,7 +3,6 @@
 
 mod apenet;
 mod ethernet;
-mod forger;
 mod nfp;
 mod qnix;
 mod spin;

@@ -265,7 +265,7 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(64))]
+    #![proptest_config(nicety_nic_testing::cases(64))]
 
     // In any order of yields all handlers end, keep their stacks, and use the same cycles as without yields. A core
     // that always has work is done at the same time.

@@ -1,12 +1,12 @@
 //! Hosts with their cards, and processes on them.
 
-use crate::support::PathCell;
 use nicety_fabric::{Faults, LinkFaults, NetworkSpec, Place, Rates, Symbol, Topology};
 use nicety_host::{Cpus, Gpu, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::apenet::{
     ApenetError, ApenetSpec, Card, Endpoint, Event, Operation, Process, Region, Transfer,
 };
+use nicety_nic_testing::PathCell;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Recorder};
 use std::rc::Rc;

@@ -168,7 +168,7 @@ fn run(hosts: u32, overrides: &[&str], steps: &[Vec<Step>], shards: usize) -> (T
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(24))]
+    #![proptest_config(nicety_nic_testing::cases(24))]
 
     #[test]
     fn random_traffic_is_right_and_the_same_in_any_number_of_shards(

@@ -1,11 +1,11 @@
 //! Hosts with their cards, and programs that call sockets.
 
-use crate::support::PathCell;
 use nicety_fabric::{Faults, NetworkSpec, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic::ethernet::{EthernetSpec, Node, Report, Setting, SocketError, SocketKind, Sockets};
 use nicety_nic_core::{Card, CardSpec, Log, Seat};
+use nicety_nic_testing::PathCell;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Path, Recorder};
 use std::net::SocketAddr;

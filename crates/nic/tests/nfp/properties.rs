@@ -108,7 +108,7 @@ fn outcome(processes: &[Vec<Piece>], cores: usize, contexts: usize) -> (u64, Str
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(40))]
+    #![proptest_config(nicety_nic_testing::cases(40))]
 
     #[test]
     fn counters_add_up_and_results_do_not_depend_on_contexts(

@@ -1,10 +1,10 @@
 //! Calls that are dropped or fail midway. Their resources are free afterwards.
 
 use super::support::{Rig, User, at};
-use crate::support::PathCell;
 use nicety_host::Memory;
 use nicety_kernel::timeout;
 use nicety_nic::qnix::{How, Operation, QnixError};
+use nicety_nic_testing::PathCell;
 use nicety_types::Duration;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -104,7 +104,7 @@ async fn program(user: User, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(24))]
+    #![proptest_config(nicety_nic_testing::cases(24))]
 
     #[test]
     fn a_dropped_call_frees_its_resources(steps in steps()) {

@@ -1,6 +1,5 @@
 //! Hosts with their cards, and processes on them.
 
-use crate::support::PathCell;
 use nicety_fabric::{NetworkSpec, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
@@ -8,6 +7,7 @@ use nicety_nic::qnix::{
     Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send,
 };
 use nicety_nic_core::Tags;
+use nicety_nic_testing::PathCell;
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Recorder};
 use std::cell::Cell;

@@ -272,7 +272,7 @@ fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: us
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(48))]
+    #![proptest_config(nicety_nic_testing::cases(48))]
 
     /// Every message arrives once, in order and complete. The run is the same in two shards.
     #[test]

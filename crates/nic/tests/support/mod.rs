@@ -3,9 +3,6 @@
 #![allow(dead_code, reason = "each of the two test programs uses a part of it")]
 
 pub mod code;
-pub mod host;
-mod path;
-pub mod random;
 
 use nicety_fabric::{Faults, Network, NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
@@ -21,7 +18,7 @@ use nicety_types::{NodeId, Path, Recorder, Time};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-pub use path::PathCell;
+pub use nicety_nic_testing::{PathCell, pattern};
 
 /// The portal table entry that every test uses.
 pub const PT: u32 = 1;
@@ -316,11 +313,4 @@ pub fn parts(path: &Path) -> Vec<(&'static str, u64)> {
     let parts: Vec<_> = path.stages().map(|(stage, time)| (stage.name(), time.ps())).collect();
     assert_eq!(parts.iter().map(|(_, ps)| ps).sum::<u64>(), path.at().since(path.origin()).ps());
     parts
-}
-
-/// Returns bytes that differ by offset and by seed.
-pub fn pattern(len: usize, seed: u64) -> Vec<u8> {
-    (0..len as u64)
-        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed * 0x0101_4567)).to_le_bytes()[4])
-        .collect()
 }

@@ -1,11 +1,11 @@
 //! APEnet+: headers and footers of 64 bytes, with a CRC.
 
-use super::forger::{self, Forged, forged, noise, number, origin};
-use crate::support::host::Host;
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
 use nicety_nic::apenet::{ApenetSpec, Card, Endpoint, EventKind, Statistics, Transfer};
+use nicety_nic_testing::Host;
+use nicety_nic_testing::forger::{self, Forged, forged, noise, number, origin};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder};
 use proptest::prelude::*;
@@ -110,7 +110,7 @@ const REGION: u64 = FIRST + 1000;
 const FIRST: u64 = 0x10_0000 + 32_768 + 4096 + 524_288 + 4096;
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(64))]
+    #![proptest_config(nicety_nic_testing::cases(64))]
 
     #[test]
     fn forged_packets_write_nothing_outside_a_region(

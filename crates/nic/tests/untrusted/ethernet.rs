@@ -1,11 +1,11 @@
 //! Ethernet: frames with a check sequence of 4 bytes as their header.
 
-use super::forger::{self, Forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
 use nicety_nic::ethernet::{EthernetSpec, Node, Report, SocketKind, Sockets};
 use nicety_nic_core::{Card, Log, Seat};
+use nicety_nic_testing::forger::{self, Forged, noise, number};
 use nicety_spec::{SHIPPED, Spec};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn packet(protocol: u8, [from, to]: [u16; 2], flags: u8, rest: &[u8], filled: bo
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(64))]
+    #![proptest_config(nicety_nic_testing::cases(64))]
 
     #[test]
     fn forged_frames_are_dropped(

@@ -1,6 +1,5 @@
 //! The network flow processor: Ethernet frames, and the protocol of messages between hosts in them.
 
-use super::forger::{self, Forged, forged, noise, number};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
@@ -8,6 +7,7 @@ use nicety_nic::nfp::{
     Card, MESSAGE_QUEUE, MessageError, Messenger, MessengerCounters, NfpSpec, PortCounters,
 };
 use nicety_nic_core::Tags;
+use nicety_nic_testing::forger::{self, Forged, forged, noise, number};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
@@ -99,7 +99,7 @@ fn sealed() -> impl Strategy<Value = Forged> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(48))]
+    #![proptest_config(nicety_nic_testing::cases(48))]
 
     #[test]
     fn forged_frames_are_counted(

@@ -1,11 +1,11 @@
 //! QNIX: headers of 48 bytes.
 
-use super::forger::{self, Forged, forged, noise, number, origin};
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
 use nicety_nic::qnix::{Card, Endpoint, How, Process, QnixSpec, Receive, Send, Statistics};
 use nicety_nic_core::Tags;
+use nicety_nic_testing::forger::{self, Forged, forged, noise, number, origin};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
 use proptest::prelude::*;
@@ -80,7 +80,7 @@ fn run(packets: Vec<Forged>) -> Statistics {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(64))]
+    #![proptest_config(nicety_nic_testing::cases(64))]
 
     #[test]
     fn forged_packets_are_counted(

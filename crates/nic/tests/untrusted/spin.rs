@@ -1,6 +1,5 @@
 //! Portals: headers of 72 and 32 bytes, with and without reliable transport.
 
-use super::forger::{self, Forged, forged, noise, number, origin};
 use crate::support::code::{Code, payload, program};
 use crate::support::{Node, PT, PathCell, counted, entry, spec};
 use nicety_fabric::{HeaderBytes, Symbol};
@@ -8,6 +7,7 @@ use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
 use nicety_nic::spin::{Card, Unusable};
 use nicety_nic_core::parts::transport::{Frame, Kind, TransportStatistics};
+use nicety_nic_testing::forger::{self, Forged, forged, noise, number, origin};
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, Datatype, FailType, GetRequest, Header, HeaderKind, List, MdOptions, Me,
     MeOptions, PutRequest,
@@ -165,7 +165,7 @@ fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(96))]
+    #![proptest_config(nicety_nic_testing::cases(96))]
 
     #[test]
     fn forged_packets_are_counted(packets in packets()) {

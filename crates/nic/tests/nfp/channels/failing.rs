@@ -93,7 +93,7 @@ fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, 
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(12))]
+    #![proptest_config(nicety_nic_testing::cases(12))]
 
     #[test]
     fn messages_that_fail_or_are_dropped_hold_nothing(

@@ -458,7 +458,7 @@ fn exchange(messages: &[Sent], order: u64, shards: usize) -> Time {
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(24))]
+    #![proptest_config(nicety_nic_testing::cases(24))]
 
     #[test]
     fn every_message_arrives_once(

@@ -121,7 +121,7 @@ fn outcome(
 }
 
 proptest! {
-    #![proptest_config(crate::support::random::cases(48))]
+    #![proptest_config(nicety_nic_testing::cases(48))]
 
     #[test]
     fn every_byte_arrives(

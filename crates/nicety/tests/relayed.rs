@@ -1,19 +1,14 @@
-//! Messages between two hosts by `send` and `recv`, on cards of every design.
+//! A card reads only the bytes of a packet. A relay rebuilds packets from their bytes, with false labels and empty
+//! paths. On every design they are received like the original packets, at the same times.
 
-use super::relay::{self, Relay};
-use crate::support::host::Host;
-use crate::support::pattern;
 use nicety_fabric::{Network, NetworkSpec, Symbol};
 use nicety_kernel::World;
-use nicety_nic::{apenet, ethernet, nfp, qnix, spin};
-use nicety_nic_core::Design;
+use nicety_nic_testing::relay::{self, Relay};
+use nicety_nic_testing::{Host, pattern};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-static DESIGNS: [&dyn Design; 5] =
-    [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN];
 
 /// Sizes of messages: eager, several packets, and rendezvous.
 const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
@@ -24,7 +19,7 @@ type Came = (u32, Time, u32, u64, bool);
 /// Returns two hosts, joined by a relay.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
-    let (spec, _) = nicety_nic_core::read(&Spec::load(nic, &overrides, SHIPPED).unwrap(), &DESIGNS).unwrap();
+    let (spec, _) = nicety::designs::read(&Spec::load(nic, &overrides, SHIPPED).unwrap()).unwrap();
     let node = spec.node();
     let (world, ports, network) =
         relay::link(relay, &NetworkSpec { link: node.link, switch: node.switch, router: node.router });

@@ -9,10 +9,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// A host with its card.
 #[derive(Clone)]
 pub struct Host {
+    /// The card.
     pub card: Rc<dyn Card>,
+    /// Its memory.
     pub memory: Rc<Memory>,
+    /// Its part of the simulation.
     pub sim: Sim,
     cpus: Rc<Cpus>,
     recorder: Recorder,

@@ -7,14 +7,17 @@ use std::cell::RefCell;
 pub struct PathCell(RefCell<Path>);
 
 impl PathCell {
+    /// A place with a path.
     pub fn new(path: Path) -> PathCell {
         PathCell(RefCell::new(path))
     }
 
+    /// Returns the path.
     pub fn get(&self) -> Path {
         self.0.borrow().clone()
     }
 
+    /// Replaces the path.
     pub fn set(&self, path: Path) {
         self.0.replace(path);
     }

@@ -9,8 +9,11 @@ use std::rc::Rc;
 /// A packet to put on the link.
 #[derive(Clone, Debug)]
 pub struct Forged {
+    /// Its header.
     pub header: Vec<u8>,
+    /// Its payload.
     pub payload: Payload,
+    /// Whether it is on the control channel.
     pub control: bool,
     /// The node's pause before it, in nanoseconds.
     pub pause: u64,

@@ -1,9 +1,9 @@
-//! Portals operations, and handlers, between two cards.
+//! Portals operations, and handlers, between two cards, from the bytes of packets alone.
 
-use super::relay::{self, Relay};
 use crate::support::code::{Code, program};
 use crate::support::{Node, PT, Rig, entry, pattern, spec};
 use nicety_fabric::NetworkSpec;
+use nicety_nic_testing::relay::{self, Relay};
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, AtomicRequest, Datatype, Event, EventKind, GetRequest, MdOptions, Me,
     MeOptions, PutRequest,
