@@ -7,7 +7,7 @@ use nicety_apps::{pcsa, tsp::card as tsp};
 use nicety_hpu::Image;
 use nicety_hpu::asm::*;
 use nicety_kernel::{Config, World};
-use nicety_nic::nfp::{MemoryKind, Nfp, NfpSpec, Program, map};
+use nicety_nic_nfp::{MemoryKind, Nfp, NfpSpec, Program, map};
 use nicety_spec::{SHIPPED, Spec};
 use tsp::{Distances, TspJob};
 

@@ -3,7 +3,7 @@
 //! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the isa of the shipped spec.
 
 use nicety_apps::{pcsa, tsp::card as tsp};
-use nicety_nic::nfp::{NfpSpec, crc32};
+use nicety_nic_nfp::{NfpSpec, crc32};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use pcsa::{Counted, Frame};
 use tsp::{Best, Climber, Distances, TspJob};

@@ -1,8 +1,8 @@
 //! Cards by specification: those shipped with nicety, and the user's own.
 
 use crate::{Error, designs};
-use nicety_nic::nfp::NfpSpec;
 use nicety_nic_core::CardSpec;
+use nicety_nic_nfp::NfpSpec;
 use nicety_spec::{Listing, SHIPPED, Spec, parse_override};
 use std::sync::Arc;
 

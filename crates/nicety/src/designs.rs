@@ -1,12 +1,15 @@
 //! The designs of cards that nicety links: a line for each in `OWN`, and one in [`CardCounts`]. Other crates
 //! [register](register()) theirs.
 
-use nicety_nic::{apenet, ethernet, nfp, qnix, spin};
 use nicety_nic_core::{CardReport, CardSpec, Design};
 use nicety_spec::{Listing, Spec, SpecErrors};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::{Arc, PoisonError, RwLock};
+use {
+    nicety_nic_apenet as apenet, nicety_nic_ethernet as ethernet, nicety_nic_nfp as nfp,
+    nicety_nic_qnix as qnix, nicety_nic_spin as spin,
+};
 
 /// The designs of nicety.
 static OWN: [&dyn Design; 5] = [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN];

@@ -1,10 +1,10 @@
 //! Errors, by their origin.
 
 use nicety_fabric::{FaultsError, TopologyError};
-use nicety_nic::nfp::ChannelError;
-use nicety_nic::qnix::QnixError;
-use nicety_nic::spin::{CallError, HandlerError};
 use nicety_nic_core::{CardError, ProgramFailure};
+use nicety_nic_nfp::ChannelError;
+use nicety_nic_qnix::QnixError;
+use nicety_nic_spin::{CallError, HandlerError};
 use nicety_spec::SpecErrors;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -67,7 +67,7 @@ impl Error {
 
     /// Returns the error of a call on a channel.
     pub(crate) fn from_channel(what: &str, error: ChannelError) -> Error {
-        use nicety_nic::nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
+        use nicety_nic_nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
         let text = format!("{what}: {error}");
         match error {
             // The library detects it before the card is involved.

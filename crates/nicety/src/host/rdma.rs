@@ -3,7 +3,7 @@
 use super::{Buffer, Host};
 use crate::Error;
 use nicety_host::ProcessBytes;
-use nicety_nic::apenet::{
+use nicety_nic_apenet::{
     ApenetError, Busy, Endpoint, Event, Node, Notify, Operation, Process, Region, Statistics, Transfer,
 };
 use nicety_types::NodeId;
