@@ -31,11 +31,11 @@ NOT_SAMPLED = (
     "crates/channels/src/host/transfer.rs",
     "crates/fabric/src/switch.rs",
     "crates/hpu/src/decode.rs",
-    "crates/nic/src/qnix/transfer.rs",
-    "crates/nic/src/spin/complete.rs",
-    "crates/nic/src/spin/deposit/mod.rs",
-    "crates/nic/src/spin/incoming.rs",
-    "crates/nic/src/spin/receive/mod.rs",
+    "crates/nic-qnix/src/transfer.rs",
+    "crates/nic-spin/src/complete.rs",
+    "crates/nic-spin/src/deposit/mod.rs",
+    "crates/nic-spin/src/incoming.rs",
+    "crates/nic-spin/src/receive/mod.rs",
     "crates/portals/src/target.rs",
 )
 

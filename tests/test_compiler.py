@@ -210,7 +210,7 @@ def code_of(elf: bytes) -> bytes:
 def test_flow_processor_programs_are_those_that_the_card_and_its_tests_run(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder = {"forward": "nic/src/nfp", "channels": "nic/tests/data"}.get(name, "apps/tests/data")
+    folder = {"forward": "nic-nfp/src", "channels": "nic-nfp/tests/data"}.get(name, "apps/tests/data")
     compiled = compile_handlers([library_source(f"nfp/{name}.c")], isa=FLOW_ISA)
     assert capfd.readouterr().err == ""
     assert code_of(compiled.elf) == code_of((CRATES / folder / f"{name}.elf").read_bytes()), (

@@ -1,5 +1,5 @@
 """Rooms import only earlier ones. Rooms of the Python package have the order of ARCHITECTURE.md, those of the cards the
-order at the top of their `mod.rs`.
+order at the top of their `lib.rs` and `mod.rs`.
 """
 
 from __future__ import annotations
@@ -103,19 +103,27 @@ def test_an_import_along_the_order_is_none_against_it() -> None:
     )
 
 
-CARDS = ROOT / "crates/nic/src"
+def sources(card: str) -> Path:
+    """The sources of a card's crate."""
+    return ROOT / f"crates/nic-{card}/src"
+
+
+def face(room: Path) -> Path:
+    """The file of a card, or of one of its rooms, that has the table."""
+    return room / ("lib.rs" if room.name == "src" else "mod.rs")
 
 
 def card_order(room: Path) -> list[str]:
-    """The modules of a card, or of one of its rooms, in the order of the table at the top of its `mod.rs`."""
-    rows = re.findall(r"^//! \| (.*) \|$", (room / "mod.rs").read_text(), re.MULTILINE)
+    """The modules of a card, or of one of its rooms, in the order of the table at its top."""
+    rows = re.findall(r"^//! \| (.*) \|$", face(room).read_text(), re.MULTILINE)
     cells = (re.findall(r"(?:^|\| )((?:`\w+(?:\.rs)?`(?:, )?)+)(?=$| \|)", row) for row in rows)
     return [name for cell in cells for found in cell for name in re.findall(r"`(\w+)", found)]
 
 
 def card_rooms(card: str) -> list[Path]:
     """The card and its rooms with a table of their files."""
-    return [path.parent for path in sorted((CARDS / card).rglob("mod.rs")) if card_order(path.parent)]
+    rooms = [sources(card), *(path.parent for path in sorted(sources(card).rglob("mod.rs")))]
+    return [room for room in rooms if card_order(room)]
 
 
 def branches(tree: str) -> list[str]:
@@ -139,13 +147,13 @@ def at_home(card: str, path: str) -> tuple[str, ...]:
     """
     names, found = path.split("::"), list[str]()
     while names:
-        room = CARDS.joinpath(card, *found)
+        room = sources(card).joinpath(*found)
         if (room / f"{names[0]}.rs").is_file():
             return (*found, names[0])
         if (room / names[0]).is_dir():
             found.append(names.pop(0))
             continue
-        exports = re.findall(r"^pub(?:\([\w ]+(?:::\w+)*\))? use ([^;]*);", (room / "mod.rs").read_text(), re.MULTILINE)
+        exports = re.findall(r"^pub(?:\([\w ]+(?:::\w+)*\))? use ([^;]*);", face(room).read_text(), re.MULTILINE)
         homes = [each for tree in exports for each in branches(tree) if each.rpartition("::")[2] == names[0]]
         if not homes or homes[0].startswith("nicety_"):
             break
@@ -155,16 +163,16 @@ def at_home(card: str, path: str) -> tuple[str, ...]:
 
 def card_against(card: str, path: Path, source: str) -> list[str]:
     """The imports of a file of a card that violate the order, through re-exports."""
-    here = path.relative_to(CARDS / card).with_suffix("").parts
+    here = path.relative_to(sources(card)).with_suffix("").parts
     here = here[:-1] if here[-1] == "mod" else here
     code = re.sub(r"//.*", "", source)
     wrong = []
-    for tree in re.findall(rf"\bcrate::{card}::(\w+(?:::\w+)*(?:::\{{[^;]*\}})?|\{{[^;]*\}})", code):
+    for tree in re.findall(r"\bcrate::(\w+(?:::\w+)*(?:::\{[^;]*\})?|\{[^;]*\})", code):
         for name in branches(tree):
             there = at_home(card, name)
             level = next((at for at, (one, other) in enumerate(zip(here, there, strict=False)) if one != other), None)
             if level is not None:
-                order = card_order(CARDS.joinpath(card, *here[:level]))
+                order = card_order(sources(card).joinpath(*here[:level]))
                 if here[level] in order and there[level] in order:
                     later = order.index(there[level]) > order.index(here[level])
                     wrong += [f"{'/'.join(here)} imports {name}"] if later else []
@@ -177,20 +185,20 @@ ORDERED = ["spin", "qnix", "nfp", "apenet"]
 @pytest.mark.parametrize("card", ORDERED)
 def test_the_rooms_of_a_card_are_those_of_its_tables(card: str) -> None:
     for room in card_rooms(card):
-        shown = {path.stem for path in room.iterdir() if path.suffix == ".rs" or path.is_dir()} - {"mod"}
+        shown = {path.stem for path in room.iterdir() if path.suffix == ".rs" or path.is_dir()} - {"mod", "lib"}
         assert set(card_order(room)) == shown
         assert len(shown) <= MOST
 
 
 @pytest.mark.parametrize("card", ORDERED)
 def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> None:
-    root = CARDS / card / "mod.rs"
-    sources = {path: path.read_text() for path in sorted((CARDS / card).rglob("*.rs")) if path != root}
-    assert [wrong for path, source in sources.items() for wrong in card_against(card, path, source)] == []
+    root = face(sources(card))
+    found = {path: path.read_text() for path in sorted(sources(card).rglob("*.rs")) if path != root}
+    assert [wrong for path, source in found.items() for wrong in card_against(card, path, source)] == []
     # `super` would hide a room.
     assert [
         path.name
-        for path, source in sources.items()
+        for path, source in found.items()
         if re.search(r"^use super::(?:super|\{?[a-z])", source, re.MULTILINE)
     ] == []
 
@@ -198,28 +206,28 @@ def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> No
 @pytest.mark.parametrize(
     ("card", "file", "source", "count"),
     [
-        ("spin", "receive/intake.rs", "use crate::spin::complete::finish;", 1),
-        ("spin", "receive/intake.rs", "use crate::spin::{Card, CallError};", 1),
-        ("spin", "receive/intake.rs", "let x = crate::spin::incoming::outcome(fail);", 0),
-        ("spin", "handlers/codes.rs", "use crate::spin::handlers::run::{Slice, stopped};", 2),
-        ("spin", "handlers/run.rs", "use crate::spin::handlers::codes::code;", 0),
-        ("spin", "complete.rs", "use crate::spin::host::view::Seen;", 1),
-        ("nfp", "card/calls.rs", "use crate::nfp::card::driver::Ended;", 1),
-        ("nfp", "spec/mod.rs", "use crate::nfp::processor::{Memory, Reference};", 2),
-        ("nfp", "spec/port.rs", "use crate::nfp::{Card, NfpSpec, card::{Device, Selected}};", 3),
-        ("nfp", "processor/engine.rs", "use crate::nfp::Nfp;", 1),
-        ("nfp", "processor/engine.rs", "use crate::nfp::processor::{Place, Program, service::Served};", 2),
-        ("nfp", "messenger/envelope.rs", "use crate::nfp::messenger::{Arrival, Messenger, WINDOW};", 1),
-        ("nfp", "messenger/send.rs", "use crate::nfp::messenger::{INLINE, here::Here};", 0),
-        ("nfp", "card/calls.rs", "use crate::nfp::{Nfp, card::record::Taken};", 0),
-        ("qnix", "transmit.rs", "use crate::qnix::receive::Slot;", 1),
-        ("qnix", "transmit.rs", "use crate::qnix::{Card, Process};", 1),
-        ("qnix", "transmit.rs", "use crate::qnix::{Card, Completed};", 0),
-        ("apenet", "transmit/mod.rs", "use crate::apenet::receive::incoming::Incoming;", 1),
-        ("apenet", "hints.rs", "use crate::apenet::{Node, messages::Messenger};", 1),
-        ("apenet", "receive/streaming.rs", "use crate::apenet::receive::Incoming;", 1),
-        ("apenet", "receive/lost.rs", "use crate::apenet::{Process, receive::{Getting, refusals::x}};", 1),
+        ("spin", "receive/intake.rs", "use crate::complete::finish;", 1),
+        ("spin", "receive/intake.rs", "use crate::{Card, CallError};", 1),
+        ("spin", "receive/intake.rs", "let x = crate::incoming::outcome(fail);", 0),
+        ("spin", "handlers/codes.rs", "use crate::handlers::run::{Slice, stopped};", 2),
+        ("spin", "handlers/run.rs", "use crate::handlers::codes::code;", 0),
+        ("spin", "complete.rs", "use crate::host::view::Seen;", 1),
+        ("nfp", "card/calls.rs", "use crate::card::driver::Ended;", 1),
+        ("nfp", "spec/mod.rs", "use crate::processor::{Memory, Reference};", 2),
+        ("nfp", "spec/port.rs", "use crate::{Card, NfpSpec, card::{Device, Selected}};", 3),
+        ("nfp", "processor/engine.rs", "use crate::Nfp;", 1),
+        ("nfp", "processor/engine.rs", "use crate::processor::{Place, Program, service::Served};", 2),
+        ("nfp", "messenger/envelope.rs", "use crate::messenger::{Arrival, Messenger, WINDOW};", 1),
+        ("nfp", "messenger/send.rs", "use crate::messenger::{INLINE, here::Here};", 0),
+        ("nfp", "card/calls.rs", "use crate::{Nfp, card::record::Taken};", 0),
+        ("qnix", "transmit.rs", "use crate::receive::Slot;", 1),
+        ("qnix", "transmit.rs", "use crate::{Card, Process};", 1),
+        ("qnix", "transmit.rs", "use crate::{Card, Completed};", 0),
+        ("apenet", "transmit/mod.rs", "use crate::receive::incoming::Incoming;", 1),
+        ("apenet", "hints.rs", "use crate::{Node, messages::Messenger};", 1),
+        ("apenet", "receive/streaming.rs", "use crate::receive::Incoming;", 1),
+        ("apenet", "receive/lost.rs", "use crate::{Process, receive::{Getting, refusals::x}};", 1),
     ],
 )
 def test_an_import_of_a_card_against_the_order_is_found(card: str, file: str, source: str, count: int) -> None:
-    assert len(card_against(card, CARDS / card / file, source)) == count
+    assert len(card_against(card, sources(card) / file, source)) == count

@@ -7,7 +7,7 @@ use nicety_apps::{pcsa, tsp::card as tsp};
 use nicety_hpu::Image;
 use nicety_hpu::asm::*;
 use nicety_kernel::{Config, World};
-use nicety_nic::nfp::{MemoryKind, Nfp, NfpSpec, Program, map};
+use nicety_nic_nfp::{MemoryKind, Nfp, NfpSpec, Program, map};
 use nicety_spec::{SHIPPED, Spec};
 use tsp::{Distances, TspJob};
 
@@ -46,7 +46,7 @@ fn everywhere(spec: &NfpSpec, words: &[u32], contexts: usize) -> [u64; 2] {
 }
 
 fn main() {
-    let (card, _) = nicety_nic::read(&Spec::load("nfp-4000", &[], SHIPPED).unwrap()).unwrap();
+    let (card, _) = nicety::designs::read(&Spec::load("nfp-4000", &[], SHIPPED).unwrap()).unwrap();
     let spec = card.of::<NfpSpec>().unwrap().clone();
     let units = ["instructions_per_s", "references_per_s"];
 

@@ -5,7 +5,7 @@ use nicety_fabric::{Port, Symbol};
 use nicety_host::{Cpus, Memory, MemoryError};
 use nicety_hpu::LoadError;
 use nicety_kernel::{Config, Either, RunError, Sim, World, race};
-use nicety_nic::nfp::{Card, ChannelError, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError, Trapped};
+use nicety_nic_nfp::{Card, ChannelError, Nfp, NfpSpec, Outcome, Outside, Program, ProgramError, Trapped};
 use nicety_types::Recorder;
 use std::cell::RefCell;
 use std::fmt;

@@ -3,7 +3,7 @@
 //! `tests/data/*.elf` are `handlers/nfp/*.c`, compiled for the isa of the shipped spec.
 
 use nicety_apps::{pcsa, tsp::card as tsp};
-use nicety_nic::nfp::{NfpSpec, crc32};
+use nicety_nic_nfp::{NfpSpec, crc32};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use pcsa::{Counted, Frame};
 use tsp::{Best, Climber, Distances, TspJob};
@@ -15,7 +15,7 @@ const TSP: &[u8] = include_bytes!("data/tsp.elf");
 fn spec(overrides: &[&str]) -> NfpSpec {
     let overrides: Vec<_> = overrides.iter().map(|text| parse_override(text).unwrap()).collect();
     let spec = Spec::load("nfp-4000", &overrides, SHIPPED).unwrap();
-    let (card, _) = nicety_nic::read(&spec).unwrap();
+    let (card, _) = nicety::designs::read(&spec).unwrap();
     card.of::<NfpSpec>().unwrap().clone()
 }
 

@@ -6,7 +6,7 @@
 use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Manifest, Time, VERSION};
-use nicety_nic::qnix::{How, QnixSpec};
+use nicety_nic_qnix::{How, QnixSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -273,7 +273,7 @@ async fn send(host: Host, number: u32, size: u64, messages: u64, depth: u64) -> 
 /// A receiving process.
 struct Receiver {
     number: u32,
-    posted: VecDeque<(nicety_nic::qnix::Operation, nicety::Buffer)>,
+    posted: VecDeque<(nicety_nic_qnix::Operation, nicety::Buffer)>,
 }
 
 impl Receiver {

@@ -8,7 +8,7 @@ use super::{Benchmark, Meter, Mode, Pattern, Point, Row};
 use nicety::cards::Card;
 use nicety::{Buffer, Error, Host, PendingRecv, Time};
 use nicety_kernel::Rng;
-use nicety_nic::qnix::{How, Operation, QnixSpec};
+use nicety_nic_qnix::{How, Operation, QnixSpec};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;

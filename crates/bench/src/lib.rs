@@ -43,7 +43,7 @@ mod stream;
 pub mod torus;
 
 pub use mode::Mode;
-use nicety_nic::SpinSpec;
+use nicety_nic_spin::SpinSpec;
 pub use pattern::Pattern;
 pub use points::FailedPoint;
 use points::Points;
@@ -62,8 +62,8 @@ use nicety::{
     ProgramManifest, VERSION,
 };
 use nicety_host::{Memory, Traffic};
-use nicety_nic::apenet::ApenetSpec;
-use nicety_nic::qnix::QnixSpec;
+use nicety_nic_apenet::ApenetSpec;
+use nicety_nic_qnix::QnixSpec;
 use printed::Printed;
 use schemars::JsonSchema;
 use serde::Serialize;

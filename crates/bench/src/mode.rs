@@ -2,7 +2,7 @@
 
 use super::Benchmark;
 use nicety::{Design, Error};
-use nicety_nic::qnix::How;
+use nicety_nic_qnix::How;
 
 /// A mode of the cards of one design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
 use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_apps::pcsa;
-use nicety_nic::nfp::NfpSpec;
+use nicety_nic_nfp::NfpSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

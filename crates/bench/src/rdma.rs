@@ -14,7 +14,7 @@ use super::{Benchmark, Meter, Point, Row};
 use nicety::apenet::Notify;
 use nicety::{Buffer, Error, Host, Rdma};
 use nicety_kernel::Rng;
-use nicety_nic::apenet::ApenetSpec;
+use nicety_nic_apenet::ApenetSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;

@@ -5,8 +5,8 @@ use super::{Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
 pub(crate) use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::{Error, Faults, FlowControl, Noise, Topology, faults, flow};
-use nicety_nic::SpinSpec;
-use nicety_nic::apenet::ApenetSpec;
+use nicety_nic_apenet::ApenetSpec;
+use nicety_nic_spin::SpinSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,7 @@ const SPEC: &str = include_str!("own_design/two-rings.toml");
 fn file() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
-        nicety_nic::register(&Rings);
+        nicety::designs::register(&Rings);
         let path = std::env::temp_dir().join(format!("two-rings-{}.toml", std::process::id()));
         std::fs::write(&path, SPEC).unwrap();
         path

@@ -78,7 +78,7 @@ target!(goal_binary, [], |bytes| {
 target!(spec, ["../../specs/qnix.toml"], |bytes| {
     let text = String::from_utf8_lossy(bytes);
     match Spec::from_text("card.toml", &text, &[], SHIPPED) {
-        Ok(spec) => nicety_nic::read(&spec).is_ok(),
+        Ok(spec) => nicety::designs::read(&spec).is_ok(),
         Err(_) => false,
     }
 });

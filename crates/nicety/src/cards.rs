@@ -1,8 +1,8 @@
 //! Cards by specification: those shipped with nicety, and the user's own.
 
-use crate::Error;
-use nicety_nic::CardSpec;
-use nicety_nic::nfp::NfpSpec;
+use crate::{Error, designs};
+use nicety_nic_core::CardSpec;
+use nicety_nic_nfp::NfpSpec;
 use nicety_spec::{Listing, SHIPPED, Spec, parse_override};
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub fn shipped() -> Result<Vec<(String, String)>, Error> {
 pub fn load(name_or_path: &str, overrides: &[String]) -> Result<Card, Error> {
     let overrides = overrides.iter().map(|text| parse_override(text)).collect::<Result<Vec<_>, _>>()?;
     let spec = Spec::load(name_or_path, &overrides, SHIPPED)?;
-    let (spec, listing) = nicety_nic::read(&spec)?;
+    let (spec, listing) = designs::read(&spec)?;
     Ok(Card { spec, listing })
 }
 
@@ -162,6 +162,17 @@ mod tests {
                 }
             };
             assert!(errors.contains(expected), "{errors}");
+        }
+    }
+
+    #[test]
+    fn cards_with_programs_name_their_instruction_set() {
+        for (name, isa) in [
+            ("spin-discrete", Some("rv32imac_zicsr")),
+            ("nfp-4000", Some("rv32ia_zicsr_zmmul_zba_zbb")),
+            ("qnix", None),
+        ] {
+            assert_eq!(load(name, &[]).unwrap().spec.isa(), isa, "{name}");
         }
     }
 

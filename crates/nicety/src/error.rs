@@ -1,11 +1,10 @@
 //! Errors, by their origin.
 
 use nicety_fabric::{FaultsError, TopologyError};
-use nicety_nic::CardError;
-use nicety_nic::ProgramFailure;
-use nicety_nic::nfp::ChannelError;
-use nicety_nic::qnix::QnixError;
-use nicety_nic::spin::{CallError, HandlerError};
+use nicety_nic_core::{CardError, ProgramFailure};
+use nicety_nic_nfp::ChannelError;
+use nicety_nic_qnix::QnixError;
+use nicety_nic_spin::{CallError, HandlerError};
 use nicety_spec::SpecErrors;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -68,7 +67,7 @@ impl Error {
 
     /// Returns the error of a call on a channel.
     pub(crate) fn from_channel(what: &str, error: ChannelError) -> Error {
-        use nicety_nic::nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
+        use nicety_nic_nfp::{ChannelFailure as Failure, ChannelRefusal as Refusal};
         let text = format!("{what}: {error}");
         match error {
             // The library detects it before the card is involved.
@@ -140,8 +139,8 @@ impl From<FaultsError> for Error {
     }
 }
 
-impl From<nicety_nic::WrongDesign> for Error {
-    fn from(error: nicety_nic::WrongDesign) -> Error {
+impl From<nicety_nic_core::WrongDesign> for Error {
+    fn from(error: nicety_nic_core::WrongDesign) -> Error {
         Error::Input(error.to_string())
     }
 }
@@ -223,7 +222,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, Error
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicety_nic::FailureKind;
+    use nicety_nic_core::FailureKind;
     use nicety_types::{NodeId, Time};
 
     #[test]

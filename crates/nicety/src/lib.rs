@@ -37,6 +37,7 @@ mod capture;
 pub mod cards;
 mod cluster;
 pub mod commands;
+pub mod designs;
 mod environment;
 mod error;
 pub mod faults;
@@ -68,23 +69,27 @@ pub use nicety_host::{
     ProcessBytes, Regularity, Work,
 };
 pub use nicety_kernel::Interrupt;
-pub use nicety_nic::nfp::{
+pub use nicety_nic_core::parts::transport::{TransportStatistics, Undelivered};
+pub use nicety_nic_core::{
+    CardReport, CardSpec, Design, FailureKind, LARGEST_TAG, LinkLayer, Log, LogLine, Logged, Pairs,
+    ProgramFailure, RefusedCommand, TAG_BITS, Tags,
+};
+pub use nicety_nic_nfp::{
     CardMemory, ChannelCounters, ContextCounters, CoreCounters, MemoryKind, MessengerCounters,
     MicroengineReport, PortCounters, PortReport, Process, ProcessEnd, ProcessReport, Processes,
     QueueCounters, Start,
 };
-pub use nicety_nic::parts::transport::{TransportStatistics, Undelivered};
-pub use nicety_nic::spin::{
+pub use nicety_nic_spin::{
     ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, HandlerError, HandlerNames,
     Handlers, HpuMemoryId, Printed, State, Unusable,
-};
-pub use nicety_nic::{
-    CardReport, CardSpec, Design, FailureKind, LARGEST_TAG, LinkLayer, Log, LogLine, Logged, Pairs,
-    ProgramFailure, RefusedCommand, TAG_BITS, Tags, apenet, ethernet, nfp, qnix, spin,
 };
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};
 pub use peers::{Connected, Exchange, Outcome, Peers, Statuses};
+pub use {
+    nicety_nic_apenet as apenet, nicety_nic_ethernet as ethernet, nicety_nic_nfp as nfp,
+    nicety_nic_qnix as qnix, nicety_nic_spin as spin,
+};
 
 /// The version of nicety.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

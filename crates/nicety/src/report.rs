@@ -3,8 +3,8 @@
 //! The definitions of reported counters give their JSON names.
 
 use crate::cluster::{Failure, Run, TrafficReport, failures};
+use crate::designs::CardCounts;
 use crate::{FaultStatistics, KernelCounters, NetworkStatistics, QueueStatistics, RefusedCommand};
-use nicety_nic::CardCounts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,7 +113,7 @@ impl NodeCounts {
             kernel: node.card.kernel(),
             failures: failures(rank as u32, node),
             refused_commands: node.refused_commands.clone(),
-            card: node.card.counts(),
+            card: CardCounts::of(&node.card),
         }
     }
 }

@@ -13,4 +13,5 @@ mod peers;
 mod portals;
 mod rdma;
 mod recording;
+mod relayed;
 mod threads;

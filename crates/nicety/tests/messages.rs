@@ -111,7 +111,7 @@ async fn timed<T>(host: &Host, call: impl AsyncFnOnce() -> Result<T, Error>) -> 
 /// Returns the times for which messages waited for their receives.
 fn waits(ran: &Run) -> Vec<Slice> {
     let slices = ran.recording.resources.iter().map(|usage| usage.slice);
-    slices.filter(|slice| slice.resource == nicety_nic::spin::resources::UNEXPECTED).collect()
+    slices.filter(|slice| slice.resource == nicety_nic_spin::resources::UNEXPECTED).collect()
 }
 
 /// Checks the duration of a receive of this length that begins long after the message arrived.

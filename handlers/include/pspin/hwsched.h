@@ -1,4 +1,4 @@
-/* hwsched.h: the registers of a core: its task, the doorbell and the command unit. See crates/nic/src/spin/handlers/pspin/hardware.rs. */
+/* hwsched.h: the registers of a core: its task, the doorbell and the command unit. See crates/nic-spin/src/handlers/pspin/hardware.rs. */
 #ifndef PSPIN_HWSCHED_H
 #define PSPIN_HWSCHED_H
 

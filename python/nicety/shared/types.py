@@ -18,15 +18,15 @@ class NetworkOptions(TypedDict, total=False):
     Attributes:
         faults: Faults of the network: a TOML file, or a line such as
             loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
-        flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
-            `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or
+        flow_control: Flow control of switches: `credits`; `none`: switches drop packets; or `pfc`: they pause senders.
+            Options as in none,buffer=1Mi,per=shared,alpha=1/2 or
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         noise: Background noise on the hosts' CPUs, as in 1ms,25us; add ,fixed for a fixed period, and ,rank=N for one
             host; or a file with a trace of it.
         seed: Of every random stream: the same seed gives the same report to the last byte.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
-            `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
-            hosts need.
+        topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
+            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the
+            number of hosts.
     """
 
     faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
@@ -1549,7 +1549,7 @@ class TriedRate(TypedDict):
             capacity by loads. None for a run that recovered from its burst.
         stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
             own rate does not have.
-        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run: handlers of later packets
+        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets
             took the lock before its handler each time.
     """
 
@@ -2020,8 +2020,8 @@ class ExchangeOptions(TypedDict, total=False):
         duration: The measured time, such as 50ms.
         faults: Faults of the network: a TOML file, or a line such as
             loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
-        flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
-            `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or
+        flow_control: Flow control of switches: `credits`; `none`: switches drop packets; or `pfc`: they pause senders.
+            Options as in none,buffer=1Mi,per=shared,alpha=1/2 or
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
@@ -2030,9 +2030,9 @@ class ExchangeOptions(TypedDict, total=False):
         seed: Of every random stream: the same seed gives the same report to the last byte.
         size: Bytes of a request.
         think: A client's pause between a reply and its next request, such as 100us; none by default.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
-            `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
-            hosts need.
+        topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
+            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the
+            number of hosts.
         warmup: The time before the measured one, such as 10ms.
     """
 
@@ -2239,17 +2239,17 @@ class StreamOptions(TypedDict, total=False):
         duration: The measured time, such as 50ms.
         faults: Faults of the network: a TOML file, or a line such as
             loss=1e-3,corrupt=1e-4,duplicate=1e-3,reorder=1e-3:5us,burst=4,seed=7,fail=hosts.1@2ms.
-        flow_control: What keeps the buffers of switches from overflowing: `credits`; `none`: switches drop packets; or
-            `pfc`: they pause who sends. Behind that as in none,buffer=1Mi,per=shared,alpha=1/2 or
+        flow_control: Flow control of switches: `credits`; `none`: switches drop packets; or `pfc`: they pause senders.
+            Options as in none,buffer=1Mi,per=shared,alpha=1/2 or
             pfc,buffer=256Ki,xoff=128Ki,xon=120Ki,headroom=40Ki,quanta=65535. Default: credits.
         io_sizes: Bytes of a call that sends or receives: 64:64Ki doubles, commas list. Default: 64 KiB.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example
             interrupts.packets=1.
         peer: The card of the other host, if it differs; overrides do not change it.
         seed: Of every random stream: the same seed gives the same report to the last byte.
-        topology: How hosts are joined: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36, or
-            `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: what so many
-            hosts need.
+        topology: Topology of the network: `pair`; `star`: hosts around a switch; `fat-tree:PORTS`, as in fat-tree:36,
+            or `fat-tree:PORTS:LEVELS:ROUTING`; `torus:XxYxZ`, as in torus:4x4x4; or `ring:SWITCHES`. Default: by the
+            number of hosts.
         warmup: The time before the measured one, from the first byte on, such as 10ms.
     """
 

@@ -16,7 +16,7 @@ use crate::pcsa::{self, Counted, Replayed, Streamed};
 use addresses::{Addresses, Read, folded};
 use nicety::cards::{self, Card};
 use nicety::{Environment, Error, Manifest, VERSION};
-use nicety_nic::nfp::NfpSpec;
+use nicety_nic_nfp::NfpSpec;
 use nicety_traffic::capture::{Capture, Damage, reading};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@ pub use replay::{Counted, END_OF_REPLAY, Frame, Replayed, replay};
 pub use stream::{BLOCK, Streamed, check_sketches, stream};
 
 use crate::experiment::{self, ExperimentError, shares};
-use nicety_nic::nfp::{ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Place, Program, map};
+use nicety_nic_nfp::{ContextCounters, CoreCounters, MemoryKind, Nfp, NfpSpec, Place, Program, map};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -2,7 +2,7 @@
 
 use super::{Counter, SKETCHES};
 use crate::experiment::{self, ExperimentError};
-use nicety_nic::nfp::{NfpSpec, crc32};
+use nicety_nic_nfp::{NfpSpec, crc32};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -10,7 +10,7 @@ use super::stream::{check_sketches, check_workers};
 use crate::experiment::{self, Bench, ExperimentError};
 use nicety_fabric::{Channel, Label, Packet, Port};
 use nicety_kernel::Sim;
-use nicety_nic::nfp::{self, Address, NfpSpec, map};
+use nicety_nic_nfp::{self as nfp, Address, NfpSpec, map};
 use nicety_types::{Buffer, Duration, Flight, MessageId, NodeId, Path, Payload};
 use std::cell::Cell;
 use std::rc::Rc;

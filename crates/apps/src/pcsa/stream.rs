@@ -8,7 +8,7 @@ use crate::experiment::{self, Bench, ExperimentError};
 use nicety_channels::Channel;
 use nicety_host::Memory;
 use nicety_kernel::join_all;
-use nicety_nic::nfp::{Device, MemoryKind, NfpSpec, map};
+use nicety_nic_nfp::{Device, MemoryKind, NfpSpec, map};
 use nicety_types::{Duration, Path};
 use std::cell::RefCell;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ pub use file::{Instance, KRO_A100, parse, read};
 use card::{Best, Distances, TspJob};
 use nicety::cards::{self, Card};
 use nicety::{Environment, Error, Manifest, VERSION};
-use nicety_nic::nfp::NfpSpec;
+use nicety_nic_nfp::NfpSpec;
 use parts::{Part, Plan as Parts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use super::card::{self, Best, TspJob};
 use super::state::State;
 use nicety::{Environment, Error};
-use nicety_nic::nfp::NfpSpec;
+use nicety_nic_nfp::NfpSpec;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

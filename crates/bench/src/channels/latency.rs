@@ -5,7 +5,7 @@ use super::{Mode, Point, Row};
 use crate::StageRow;
 use crate::figures::Spread;
 use nicety::{Duration, Error, MemoryKind};
-use nicety_nic::nfp::NfpSpec;
+use nicety_nic_nfp::NfpSpec;
 use nicety_types::{Path, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;

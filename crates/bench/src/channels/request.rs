@@ -5,7 +5,7 @@ use super::rig::DIRECT;
 use crate::request::default_seed;
 use nicety::cards::Card;
 use nicety::{Error, Noise};
-use nicety_nic::nfp::NfpSpec;
+use nicety_nic_nfp::NfpSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use super::{Direction, Mode};
 use nicety::{Buffer, CardMemory, Channel, Device, Error, Host, MemoryKind, Process, Processes, Start};
-use nicety_nic::nfp::DIRECT_BYTES;
+use nicety_nic_nfp::DIRECT_BYTES;
 
 /// Maximum bytes of a direct message.
 pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;

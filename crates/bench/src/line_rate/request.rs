@@ -5,7 +5,7 @@ use super::tested::Tested;
 use crate::request::default_seed;
 use nicety::Error;
 use nicety::cards::Card;
-use nicety_nic::ethernet::{InstallError, Rule, check_rule};
+use nicety_nic_ethernet::{InstallError, Rule, check_rule};
 use nicety_traffic::{Traffic, TrafficError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -13,8 +13,7 @@ use nicety::{
     Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, Handlers, Interrupt, Run,
     failure_lines,
 };
-use nicety_nic::SpinSpec;
-use nicety_nic::spin::{Generated, Processors};
+use nicety_nic_spin::{Generated, Processors, SpinSpec};
 use nicety_portals::{List, Me, MeOptions};
 use nicety_traffic::{Form, core_order_header};
 use nicety_types::NodeId;

@@ -9,7 +9,7 @@ use super::meter::TrafficRow;
 use super::sensitivity::SensitivityRow;
 use super::unmodelled::UnmodelledRow;
 use super::verdict::{PartRow, Verdict};
-use nicety_nic::RefusedCommand;
+use nicety_nic_core::RefusedCommand;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use super::verdict::Verdict;
 use super::{PointFailure, handlers_of, point_name};
 use nicety::cards::{Card, load};
 use nicety::{Environment, Error, Failure, FailureKind};
-use nicety_nic::SpinSpec;
+use nicety_nic_spin::SpinSpec;
 use nicety_spec::{Kind, Move, Parameter};
 use schemars::JsonSchema;
 use serde::Serialize;

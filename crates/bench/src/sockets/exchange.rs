@@ -9,7 +9,7 @@ use crate::Points;
 use crate::figures::Spread;
 use nicety::report::NetworkPortReport;
 use nicety::{Environment, Error, Host, Sockets, VERSION};
-use nicety_nic::ethernet::EthernetSpec;
+use nicety_nic_ethernet::EthernetSpec;
 use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;

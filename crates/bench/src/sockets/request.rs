@@ -4,7 +4,7 @@ use crate::load_cards;
 use crate::request::{FAULTS, FLOW, SEED, TOPOLOGY, default_seed};
 use nicety::cards::{self, Card};
 use nicety::{Error, Faults, FlowControl, Topology, faults, flow};
-use nicety_nic::ethernet::EthernetSpec;
+use nicety_nic_ethernet::EthernetSpec;
 use nicety_spec::units::parse_time;
 use nicety_types::Duration;
 use schemars::JsonSchema;

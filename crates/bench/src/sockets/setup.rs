@@ -6,7 +6,7 @@ use super::{Manifest, PORT};
 use crate::{PeerManifest, cluster_of};
 use nicety::cards::{self, Card};
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Sockets};
-use nicety_nic::ethernet::{Report, Setting, SocketKind};
+use nicety_nic_ethernet::{Report, Setting, SocketKind};
 use nicety_types::{Duration, Time};
 use std::cell::RefCell;
 use std::net::SocketAddr;

@@ -7,7 +7,7 @@ use super::{Benchmark, Bytes, Report, failed, nothing_came};
 use crate::Points;
 use nicety::report::NetworkPortReport;
 use nicety::{Environment, Error, Host, VERSION};
-use nicety_nic::ethernet::EthernetSpec;
+use nicety_nic_ethernet::EthernetSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;

@@ -1,6 +1,6 @@
 //! The use of a host's CPUs in the measured time, per packet.
 
-use nicety_nic::ethernet::Report;
+use nicety_nic_ethernet::Report;
 use nicety_types::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -63,7 +63,7 @@ impl Usage {
         let (own, since) = (&after.own, &before.own);
         let each = |count: u64| count as f64 / packets.max(1) as f64;
         let groups = || own.groups.iter().zip(&since.groups);
-        let sum = |of: fn(&nicety_nic::ethernet::GroupReport) -> u64| {
+        let sum = |of: fn(&nicety_nic_ethernet::GroupReport) -> u64| {
             groups().map(|(now, then)| of(now) - of(then)).sum::<u64>()
         };
         let busy = sum(|group| group.busy_ps);

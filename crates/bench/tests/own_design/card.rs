@@ -3,8 +3,8 @@
 use nicety_fabric::{Channel, HeaderBytes, Label, Packet, Parcel, Port};
 use nicety_host::{Allocation, BusSpec};
 use nicety_kernel::{Credits, Permit, Signal, Sim};
-use nicety_nic::parts::Dma;
-use nicety_nic::{
+use nicety_nic_core::parts::Dma;
+use nicety_nic_core::{
     Arrival, Caller, Calling, Card, CardError, CardSpec, Design, NodeSpec, Outgoing, PostedReceive, Seat,
     Wanted, read_bus, read_node,
 };

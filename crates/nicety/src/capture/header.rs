@@ -27,7 +27,7 @@
 //! - 64: a pause frame in place of the card's header, not a packet
 
 use nicety_fabric::{Captured, Channel, Fate};
-use nicety_nic::LinkLayer;
+use nicety_nic_core::LinkLayer;
 
 /// Bytes of the header.
 const HEADER: usize = 40;

@@ -21,7 +21,7 @@ use crate::{Error, VERSION};
 use connections::{Connections, OfRun};
 use header::{bytes_of, link_type};
 use nicety_fabric::{Captured, CapturedLink, CardPort, Cause, Fate, Pause, Place};
-use nicety_nic::LinkLayer;
+use nicety_nic_core::LinkLayer;
 use nicety_types::Time;
 use std::collections::BTreeMap;
 use std::io::Write;

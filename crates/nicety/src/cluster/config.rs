@@ -5,7 +5,7 @@ use crate::capture::Capture;
 use crate::cards::Card as LoadedCard;
 use nicety_fabric::{Faults, FlowControl, Topology};
 use nicety_kernel::Interrupt;
-use nicety_nic::Log;
+use nicety_nic_core::Log;
 use nicety_types::Level;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::error::{END_OF_TIME, failure_lines};
 use crate::record::Recording;
 use nicety_host::Memory;
 use nicety_kernel::{RunError, Summary};
-use nicety_nic::{Card, Design, FailureKind, Logged, ProgramFailure};
+use nicety_nic_core::{Card, Design, FailureKind, Logged, ProgramFailure};
 use nicety_types::NodeId;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Cluster {
                     network: self.network.statistics(),
                     recording: Recording::of(
                         self.recording,
-                        nicety_nic::stages(self.cards.iter().map(|card| card.design())),
+                        nicety_nic_core::stages(self.cards.iter().map(|card| card.design())),
                         records,
                     ),
                 })

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::peers::{Outcome, Peers};
 use nicety_fabric::Symbol;
 use nicety_kernel::{Envelope, Threads};
-use nicety_nic::Logged;
+use nicety_nic_core::Logged;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::panic::resume_unwind;

@@ -1,6 +1,6 @@
 //! Notes on commands of handlers that cards refused.
 
-use nicety_nic::{Card, RefusedCommand};
+use nicety_nic_core::{Card, RefusedCommand};
 use std::rc::Rc;
 
 /// Maximum listed commands.

@@ -1,8 +1,8 @@
 //! Errors and notes about messages that a network did not deliver, because of faults or full buffers.
 
 use nicety_fabric::{Cause, FaultStatistics, LostData, LostPacket, Network, Place};
-use nicety_nic::parts::transport::Undelivered;
-use nicety_nic::{Card, FailureKind, ProgramFailure};
+use nicety_nic_core::parts::transport::Undelivered;
+use nicety_nic_core::{Card, FailureKind, ProgramFailure};
 use nicety_types::NodeId;
 use std::rc::Rc;
 

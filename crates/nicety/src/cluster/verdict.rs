@@ -3,7 +3,7 @@
 use super::NodeReport;
 use crate::Error;
 use crate::error::failure_lines;
-use nicety_nic::{FailureKind, ProgramFailure};
+use nicety_nic_core::{FailureKind, ProgramFailure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
-use nicety_nic::qnix::{How, Operation};
+use nicety_nic_qnix::{How, Operation};
 
 /// Commands that take no virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
 use nicety_host::Work;
-use nicety_nic::Tags;
+use nicety_nic_core::Tags;
 use nicety_types::Duration;
 use std::ops::Range;
 

@@ -34,8 +34,8 @@ use crate::{
     Buffer, Channel, Error, HandlerNames, Handlers, Host, PendingRecv, Process, Processes, Received,
 };
 use nicety_host::HostBytes;
-use nicety_nic::apenet::{self, Region};
-use nicety_nic::qnix::Completed;
+use nicety_nic_apenet::{self as apenet, Region};
+use nicety_nic_qnix::Completed;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event, Limits};
 use nicety_types::Time;
 use std::cell::RefCell;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::qnix::How;
-use nicety_nic::nfp::MemoryKind;
+use nicety_nic_nfp::MemoryKind;
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, Datatype, List, MdOptions, MeOptions, PtOptions, StatusRegister,
 };

@@ -2,7 +2,7 @@
 
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host, Rdma};
-use nicety_nic::apenet::{Notify, Operation, Region};
+use nicety_nic_apenet::{Notify, Operation, Region};
 
 /// Commands that take no virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

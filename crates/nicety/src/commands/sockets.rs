@@ -2,7 +2,7 @@
 
 use super::{Carried, Outcome, Program, nothing};
 use crate::{Error, Host};
-use nicety_nic::ethernet::{Setting, SocketKind};
+use nicety_nic_ethernet::{Setting, SocketKind};
 use std::net::SocketAddr;
 
 /// Commands that take no virtual time.

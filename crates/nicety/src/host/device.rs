@@ -2,7 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::nfp::{self, ChannelError, Guard};
+use nicety_nic_nfp::{self as nfp, ChannelError, Guard};
 use nicety_types::{Duration, Path};
 
 /// The device through which a host's threads reach the processes on its card. It belongs to the thread that opened it; another

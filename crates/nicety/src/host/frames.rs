@@ -2,8 +2,8 @@
 
 use super::Host;
 use crate::Error;
-use nicety_nic::ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
-use nicety_nic::spin::{Busy, Due, Handlers, Offered, Processors, load_frame_handler};
+use nicety_nic_ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
+use nicety_nic_spin::{Busy, Due, Handlers, Offered, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ impl Host {
 }
 
 impl FrameHandlers {
-    fn handling(&self) -> &nicety_nic::ethernet::Handling {
+    fn handling(&self) -> &nicety_nic_ethernet::Handling {
         self.node.handling().expect("seen when this was made")
     }
 

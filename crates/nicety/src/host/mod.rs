@@ -45,7 +45,7 @@ use crate::Error;
 use nicety_fabric::Barrier;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Pool, Rng, Signal, Sim, describe};
-use nicety_nic::{Caller, Card};
+use nicety_nic_core::{Caller, Card};
 use nicety_types::{Duration, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -162,7 +162,7 @@ impl Host {
 
     /// Allocates a length of host memory without bytes, for large timing runs; otherwise as [`Host::alloc`]. Messages from it
     /// have no bytes either, and the program cannot read it. It has bytes on a card with messages that [need
-    /// bytes](nicety_nic::Design::needs_bytes).
+    /// bytes](nicety_nic_core::Design::needs_bytes).
     ///
     /// # Errors
     /// When the host has no more memory.

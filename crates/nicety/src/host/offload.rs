@@ -3,7 +3,7 @@
 
 use super::Portals;
 use crate::Error;
-use nicety_nic::spin::{ApplicationConfig, ApplicationId, Attach, CallError, HpuMemoryId};
+use nicety_nic_spin::{ApplicationConfig, ApplicationId, Attach, CallError, HpuMemoryId};
 
 impl Portals {
     /// Creates an application on this host's card, with its own weight and limits.

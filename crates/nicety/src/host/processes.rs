@@ -3,7 +3,7 @@
 
 use super::{Buffer, Device, Host};
 use crate::Error;
-use nicety_nic::nfp::{CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable, Processes, Program, Start};
+use nicety_nic_nfp::{CardMemory, MESSAGE_QUEUE, NfpSpec, Process, ProcessTable, Processes, Program, Start};
 use std::rc::Rc;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::{Buffer, Host};
 use crate::Error;
 use nicety_host::ProcessBytes;
-use nicety_nic::apenet::{
+use nicety_nic_apenet::{
     ApenetError, Busy, Endpoint, Event, Node, Notify, Operation, Process, Region, Statistics, Transfer,
 };
 use nicety_types::NodeId;
@@ -226,6 +226,6 @@ impl Rdma {
 
 impl From<ApenetError> for Error {
     fn from(error: ApenetError) -> Error {
-        nicety_nic::CardError::from(error).into()
+        nicety_nic_core::CardError::from(error).into()
     }
 }

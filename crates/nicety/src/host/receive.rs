@@ -2,8 +2,8 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::parts::Early;
-use nicety_nic::{Arrival, Pairs, PostedReceive, Tags, check_tag};
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{Arrival, Pairs, PostedReceive, Tags, check_tag};
 use nicety_types::Time;
 
 /// A received message.

@@ -2,7 +2,7 @@
 
 use super::{Buffer, Host};
 use crate::Error;
-use nicety_nic::{CardError, Outgoing, Tags, Wanted, check_tag};
+use nicety_nic_core::{CardError, Outgoing, Tags, Wanted, check_tag};
 
 impl Host {
     /// Sends a buffer to the `recv` of a rank (possibly this one) with the same tag, of up to [`TAG_BITS`](crate::TAG_BITS) bits.

@@ -2,7 +2,7 @@
 
 use super::Host;
 use crate::Error;
-use nicety_nic::ethernet::{self, Node, Report, Setting, SocketError, SocketKind};
+use nicety_nic_ethernet::{self as ethernet, Node, Report, Setting, SocketError, SocketKind};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 

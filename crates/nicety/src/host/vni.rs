@@ -3,9 +3,9 @@
 use super::{Buffer, Host, PendingRecv};
 use crate::Error;
 use nicety_host::KernelCounters;
-use nicety_nic::Tags;
-use nicety_nic::qnix::{
-    self, CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
+use nicety_nic_core::Tags;
+use nicety_nic_qnix::{
+    self as qnix, CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
 };
 use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub struct VniProcess {
     host: Host,
-    process: Rc<nicety_nic::qnix::Process>,
+    process: Rc<nicety_nic_qnix::Process>,
 }
 
 /// The virtual network interfaces of a host's card, for one thread of the host's program. Cheap to clone.

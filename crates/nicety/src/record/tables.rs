@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn stages_have_columns() {
         assert_eq!(stage_column(Stage::LINK_QUEUED), "link_queued_ps");
-        assert_eq!(stage_column(nicety_nic::spin::stages::IN_ORDER), "completion_order_ps");
+        assert_eq!(stage_column(nicety_nic_spin::stages::IN_ORDER), "completion_order_ps");
         assert_eq!(stage_column(Stage::POST), "post_ps");
     }
 

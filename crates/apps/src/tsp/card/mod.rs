@@ -5,7 +5,7 @@ mod native;
 pub use native::{Best, Climber, distance};
 
 use crate::experiment::{self, Bench, ExperimentError};
-use nicety_nic::nfp::{ContextCounters, MemoryKind, Nfp, NfpSpec, map};
+use nicety_nic_nfp::{ContextCounters, MemoryKind, Nfp, NfpSpec, map};
 use nicety_types::{Duration, Path};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The climbs of `handlers/nfp/tsp.c`, in native code.
 
 use super::MOST_CITIES;
-use nicety_nic::nfp::crc32;
+use nicety_nic_nfp::crc32;
 
 /// Returns the distance of two cities, rounded to the nearest whole number (TSPLIB's EUC_2D).
 pub fn distance(a: (u16, u16), b: (u16, u16)) -> u32 {

@@ -7,6 +7,6 @@ use pyo3::prelude::*;
 
 #[pymodule]
 fn own_design(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    nicety_nic::register(&card::Rings);
+    nicety::designs::register(&card::Rings);
     native::stand_in(module.py())
 }

@@ -1,0 +1,279 @@
+//! The APEnet+ implementation of the card design seam.
+
+use crate::hints::hints;
+use crate::messages::{Messenger, Receiving};
+use crate::spec::read_apenet;
+use crate::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
+use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
+use nicety_nic_core::parts::{self, Early};
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign,
+    Outgoing, Pairs, PostedReceive, RefusedCommand, Seat, Tags, Wanted,
+};
+use nicety_spec::Reader;
+use nicety_types::Stage;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// RDMA between registered memories.
+pub const DESIGN: &dyn Design = &Rdma;
+
+struct Rdma;
+
+/// A card with RDMA: its counters, and the busy times of its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "RdmaReport")]
+pub struct Report {
+    /// Counters of the card.
+    #[serde(flatten)]
+    pub card: Statistics,
+    /// Busy time of all transmit engines, in picoseconds.
+    pub transmit_busy_ps: u64,
+    /// Busy time of all receive engines, in picoseconds.
+    pub receive_busy_ps: u64,
+    /// Busy time of the embedded processor, in picoseconds.
+    pub processor_busy_ps: u64,
+    /// Peak number of commands waiting for the embedded processor.
+    pub processor_queue: u64,
+    /// Regions registered at the end, including those of the library.
+    pub regions: u64,
+    /// Pages registered at the end.
+    pub pages: u64,
+    /// Entries into the host's kernel.
+    #[serde(skip)]
+    pub kernel: KernelCounters,
+}
+
+impl Counters for Report {
+    fn kernel(&self) -> KernelCounters {
+        self.kernel
+    }
+}
+
+/// An APEnet+ card, and its host's library.
+pub struct Node {
+    card: Rc<Card>,
+    messenger: Rc<Messenger>,
+}
+
+impl Node {
+    /// The card.
+    pub const fn card(&self) -> &Rc<Card> {
+        &self.card
+    }
+
+    /// The process of this number, with an event queue; none if the number is the library's own, `u32::MAX`.
+    pub fn process(&self, number: u32) -> Option<Process> {
+        (number != LIBRARY).then(|| Process::new(&self.card, number))
+    }
+}
+
+impl Design for Rdma {
+    fn name(&self) -> &'static str {
+        "apenet"
+    }
+
+    fn example(&self) -> &'static str {
+        "apenet-v5"
+    }
+
+    fn interface(&self) -> &'static str {
+        "RDMA"
+    }
+
+    fn modes(&self) -> &'static [&'static str] {
+        &["put"]
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        [stages::STAGES, parts::stages::ENGINE, parts::stages::GPU_MEMORY].concat()
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_apenet(reader))
+    }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
+            let node = card.of::<Node>().ok()?;
+            Some((*rank, node.card.clone(), node.messenger.clone()))
+        };
+        hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
+    }
+}
+
+impl OfDesign for ApenetSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for ApenetSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn node(&self) -> NodeSpec {
+        self.node
+    }
+
+    fn gpu(&self) -> Option<GpuSpec> {
+        self.gpu
+    }
+
+    fn registers(&self) -> Option<u64> {
+        Some(self.limits.pages * self.kernel.page)
+    }
+
+    fn protocol(&self) -> String {
+        // The library at the other end returns credits per window.
+        format!("APEnet+ packets, {} messages ahead", self.messages.window)
+    }
+
+    fn packet_payload(&self) -> Option<u64> {
+        Some(self.packet)
+    }
+
+    fn eager(&self) -> Option<u64> {
+        Some(self.messages.eager)
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let Seat { sim, nodes, ordered, memory, gpu, cpus, port, packet_payload, eager, recorder, .. } = seat;
+        let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
+        let (packet, eager) = (packet_payload.unwrap_or(self.packet), eager.unwrap_or(self.messages.eager));
+        let spec = match packet < self.packet || eager < self.messages.eager {
+            true => Arc::new(ApenetSpec {
+                packet: packet.min(self.packet),
+                messages: MessagesSpec { eager: eager.min(self.messages.eager), ..self.messages },
+                ..ApenetSpec::clone(&self)
+            }),
+            false => self,
+        };
+        let card = Card::install(sim, spec, (memory.clone(), gpu), kernel, port, (nodes, ordered), recorder)?;
+        let messenger = Messenger::new(&card);
+        Ok(Rc::new(Node { card, messenger }))
+    }
+}
+
+impl OfDesign for Node {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl nicety_nic_core::Card for Node {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn report(&self) -> CardReport {
+        let (busy, (regions, pages)) = (self.card.busy(), self.card.registered());
+        CardReport::new(Report {
+            card: self.card.statistics(),
+            transmit_busy_ps: busy.transmit.ps(),
+            receive_busy_ps: busy.receive.ps(),
+            processor_busy_ps: busy.processor.ps(),
+            processor_queue: self.card.longest_queue() as u64,
+            regions,
+            pages,
+            kernel: self.card.kernel().counters(),
+        })
+    }
+
+    /// Refusals that no program has taken, and lost events. Without them a program could continue without its bytes.
+    fn refused_commands(&self) -> Vec<RefusedCommand> {
+        let (refused, lost) = self.card.events.unnoticed();
+        let refused = refused.into_iter().map(|((why, node), times)| RefusedCommand {
+            command: "RDMA",
+            code: why.name(),
+            place: format!("by rank {}; no program has taken the event", node.0),
+            times,
+        });
+        let lost = lost.into_iter().map(|(process, times)| RefusedCommand {
+            command: "event",
+            code: "no room in its queue",
+            place: format!("lost to process {process}; raise events.entries or events.user"),
+            times,
+        });
+        refused.chain(lost).chain(self.messenger.unnoticed()).collect()
+    }
+
+    fn unusable(&self) -> u64 {
+        self.card.statistics().unusable
+    }
+
+    fn adopt(&self, allocation: &Allocation) {
+        self.messenger.leases.adopt(allocation.address(), allocation.len());
+    }
+
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        Box::pin(
+            async move { caller.timed("send", async |path| self.messenger.send(message, path).await).await },
+        )
+    }
+
+    fn post_receive<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        wanted: Wanted,
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        let posted = self.messenger.post(wanted, &caller.path.borrow());
+        Box::pin(std::future::ready(Ok(PostedReceive::new(posted))))
+    }
+
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        let receiving: Rc<Receiving> = posted.of();
+        Box::pin(
+            async move { caller.on_path(async |path| self.messenger.received(&receiving, path).await).await },
+        )
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            let look = async |path: &mut _| self.messenger.probe(source, tags, path).await;
+            caller.timed("look for a message", look).await
+        })
+    }
+
+    fn match_in_library(&self, pairs: Pairs) -> Result<(), CardError> {
+        self.messenger.have_pairs(pairs);
+        Ok(())
+    }
+
+    fn early(&self) -> Option<&Early> {
+        Some(&self.messenger.early)
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move {
+            let receiving: Rc<Receiving> = posted.look::<Rc<Receiving>>().clone();
+            let cancel = async |path: &mut _| self.messenger.cancel(&receiving, path).await;
+            Ok((!caller.timed("cancel a receive", cancel).await).then_some(posted))
+        })
+    }
+}
+
+impl From<ApenetError> for CardError {
+    fn from(error: ApenetError) -> CardError {
+        use ApenetError as E;
+        match error {
+            // Invalid at any time.
+            E::NoNode { .. } | E::Message { .. } | E::Address { .. } | E::Empty => {
+                CardError::Input(error.to_string())
+            }
+            _ => CardError::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The APEnet+ card: RDMA between registered memories, with a TLB on the card and DMA engines side by side.
+//!
+//! A module imports only from modules before it in this order:
+//!
+//! | module | contents |
+//! |---|---|
+//! | `stages`, `spec` | the stages of a message that only this card has; the card's part of a spec |
+//! | `error`, `event` | errors of calls and reasons of refusals; kinds of events |
+//! | `wire` | header and footer of a packet as bytes |
+//! | `translation` | the TLB, registered memory, the embedded processor |
+//! | `events` | completions in host memory, interrupts or polling, the queues of processes |
+//! | `transmit` | the transmit ring; descriptors, pages and replies through the transmit engines to the link |
+//! | `receive` | from the link through translation and the receive engines to memory; refusals, lost messages |
+//! | `driver` | the driver: descriptors in the transmit ring, the doorbell |
+//! | `library` | a process's calls: register, put, get, send, streaming buffers, events |
+//! | `messages` | `send` and `recv` over streaming buffers and puts, and the memory that they register |
+//! | `hints`, `design` | deadlock hints; the card behind the design seam |
+//!
+//! # The steps of a put
+//! 1. The library calls the driver. It writes a descriptor for each page of the buffer to a ring in host memory, and
+//!    their number to a register of the card.
+//! 2. The card fetches the descriptors, then the pages. Each packet takes a transmit engine: its set-up, then the read.
+//!    With two engines one is set up while the other waits for its bytes.
+//! 3. When all bytes have been read, the card writes an event to a queue in host memory.
+//! 4. Packets go over the link in order, and wait whole in the receiver's packet buffer for a receive engine.
+//! 5. The engine looks the page up in the TLB. On a miss the embedded processor translates it. Then the engine is set
+//!    up and writes the bytes.
+//! 6. The event of the receiver follows the last bytes of the message.
+//! 7. The driver polls for events, or an interrupt calls it. It copies them to the queue of their process.
+//!
+//! # Timing decisions that the sources leave open
+//! - A packet is complete in the transmit FIFO before it goes to the link, and complete in the packet buffer before an
+//!   engine takes it.
+//! - Engines transfer in parallel; the bus serialises their bytes.
+//! - A TLB miss takes the lookup and the embedded processor's time.
+//! - Virtual and physical addresses are equal numbers: a host has one address space. A physical address skips the TLB.
+//!   It must be in registered memory of the process, and this check takes no time.
+//! - The choice of a streaming buffer takes no time besides its translation.
+//! - A thread that waits for events takes no CPU until there is one.
+
+mod design;
+mod driver;
+mod error;
+mod event;
+mod events;
+mod hints;
+mod library;
+mod messages;
+mod receive;
+mod spec;
+pub mod stages;
+mod translation;
+mod transmit;
+mod wire;
+
+pub use design::DESIGN;
+pub use design::{Node, Report};
+pub use error::{ApenetError, Refusal};
+pub use event::{Event, EventKind};
+pub use library::{Process, Transfer};
+pub use spec::{
+    ApenetSpec, DmaSpec, DriverSpec, EventsSpec, LimitsSpec, MessagesSpec, Notify, ProcessorSpec, RingSpec,
+    TlbSpec,
+};
+
+use nicety_nic_core::parts::{Dma, Loopback};
+
+use nicety_fabric::Port;
+use nicety_host::{Allocation, Gpu, Kernel, Memory, is_of_gpu};
+use nicety_kernel::Sim;
+use nicety_types::{Duration, MessageId, NodeId, Recorder};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The process of `send` and `recv`.
+const LIBRARY: u32 = u32::MAX;
+
+/// A process of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    /// The node of its host.
+    pub node: NodeId,
+    /// Its number there.
+    pub process: u32,
+}
+
+/// A put, send or get of a node, identified by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Operation(pub u64);
+
+/// A registered region of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its number on its card.
+    pub number: u64,
+    /// The process.
+    pub process: u32,
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Counters of a card with RDMA.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Statistics {
+    /// Puts posted.
+    pub puts: u64,
+    /// Sends into streaming buffers posted.
+    pub sends: u64,
+    /// Gets posted.
+    pub gets: u64,
+    /// Gets of other nodes that arrived.
+    pub gets_served: u64,
+    /// Regions registered by system calls.
+    pub registrations: u64,
+    /// Writes to the doorbell register.
+    pub doorbells: u64,
+    /// Times that the transmit ring was full.
+    pub ring_full: u64,
+    /// Descriptors fetched.
+    pub descriptors: u64,
+    /// Reads that fetched them.
+    pub fetches: u64,
+    /// Packets sent, over the link and to this card.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Received packets that were dropped because the receive side was flushed.
+    pub flushed: u64,
+    /// TLB hits, in pages.
+    pub tlb_hits: u64,
+    /// TLB misses, in pages.
+    pub tlb_misses: u64,
+    /// Messages that this card refused.
+    pub refused: u64,
+    /// Messages of this card that other cards refused.
+    pub refused_elsewhere: u64,
+    /// Events written.
+    pub events: u64,
+    /// Events lost because a queue was full.
+    pub events_lost: u64,
+    /// Refused messages that were given up because one of their packets never arrived.
+    pub abandoned: u64,
+    /// Packets of replies to failed gets.
+    pub late: u64,
+    /// Invalid or damaged packets.
+    pub unusable: u64,
+}
+
+/// Busy times of parts of a card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// All transmit engines.
+    pub transmit: Duration,
+    /// All receive engines.
+    pub receive: Duration,
+    /// The embedded processor.
+    pub processor: Duration,
+}
+
+/// An APEnet+ card.
+pub struct Card {
+    sim: Sim,
+    node: NodeId,
+    nodes: u32,
+    ordered: bool,
+    spec: Arc<ApenetSpec>,
+    dma: Rc<Dma>,
+    gpu: Option<Gpu>,
+    kernel: Rc<Kernel>,
+    port: Port,
+    loopback: Loopback,
+    recorder: Recorder,
+    tx_ring: Allocation,
+    event_ring: Allocation,
+    ring: transmit::Ring,
+    transmit: transmit::Transmit,
+    receive: receive::Receive,
+    translation: translation::Translation,
+    events: events::Events,
+    /// Whether puts and gets name physical addresses.
+    physical: Cell<bool>,
+    messages: Cell<u64>,
+    statistics: Cell<Statistics>,
+}
+
+impl Card {
+    /// Installs a card on its bus and its link. `nodes` is the number of hosts. `ordered` is whether packets from one
+    /// host to another arrive in the order of sending.
+    ///
+    /// # Errors
+    /// When the host has no memory for the rings.
+    pub fn install(
+        sim: &Sim,
+        spec: Arc<ApenetSpec>,
+        (memory, gpu): (Rc<Memory>, Option<&Gpu>),
+        kernel: Rc<Kernel>,
+        mut port: Port,
+        (nodes, ordered): (u32, bool),
+        recorder: &Recorder,
+    ) -> Result<Rc<Card>, ApenetError> {
+        port.record(recorder);
+        let (tx, events) =
+            (spec.ring.entries * spec.ring.descriptor, spec.events.entries * spec.events.bytes);
+        let card = Rc::new(Card {
+            node: sim.node(),
+            nodes,
+            ordered,
+            tx_ring: memory.allocate(tx)?,
+            event_ring: memory.allocate(events)?,
+            dma: Dma::with_gpu(sim, spec.bus, memory, gpu, recorder),
+            gpu: gpu.cloned(),
+            loopback: Loopback::new(sim, port.buffer().max(1), recorder),
+            port,
+            recorder: recorder.clone(),
+            ring: transmit::Ring::new(sim, spec.ring.entries, spec.ring.fetch),
+            transmit: transmit::Transmit::new(sim, &spec, recorder),
+            receive: receive::Receive::new(sim, spec.dma.receive_engines, recorder),
+            translation: translation::Translation::new(sim, &spec),
+            events: events::Events::new(sim, spec.events.notify, kernel.vector()),
+            kernel,
+            physical: Cell::new(false),
+            messages: Cell::new(0),
+            statistics: Cell::default(),
+            sim: sim.clone(),
+            spec,
+        });
+        sim.spawn(card.clone().fetch_descriptors());
+        sim.spawn(card.clone().serve_transmit());
+        sim.spawn(card.clone().serve_link());
+        sim.spawn(card.clone().serve_refusals());
+        sim.spawn(card.clone().listen());
+        sim.spawn(card.clone().listen_here());
+        sim.spawn(card.clone().serve_receive());
+        sim.spawn(card.clone().serve_interrupts());
+        Ok(card)
+    }
+
+    /// Returns its spec.
+    pub fn spec(&self) -> &ApenetSpec {
+        &self.spec
+    }
+
+    /// Returns the operating system of its host.
+    pub fn kernel(&self) -> &Rc<Kernel> {
+        &self.kernel
+    }
+
+    /// Returns the memory of its host.
+    pub fn host_memory(&self) -> &Rc<Memory> {
+        self.dma.memory()
+    }
+
+    /// Returns the graphics processor of its host.
+    pub fn gpu(&self) -> Option<&Gpu> {
+        self.gpu.as_ref()
+    }
+
+    /// Returns a process of its host.
+    pub fn process_of(self: &Rc<Card>, number: u32) -> Process {
+        Process::new(self, number)
+    }
+
+    /// Returns its counters.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics.get()
+    }
+
+    /// Returns the busy times of its parts.
+    pub fn busy(&self) -> Busy {
+        let (transmit, receive) = (self.transmit.engine.busy(), self.receive.engine.busy());
+        Busy { transmit, receive, processor: self.translation.busy() }
+    }
+
+    /// Regions and pages registered at present.
+    pub fn registered(&self) -> (u64, u64) {
+        self.translation.regions.size()
+    }
+
+    /// Peak number of commands waiting for the embedded processor.
+    pub fn longest_queue(&self) -> usize {
+        self.translation.longest()
+    }
+
+    /// Makes puts and gets use physical addresses, which skip the TLB.
+    pub fn set_physical(&self, physical: bool) {
+        self.physical.set(physical);
+    }
+
+    /// Drops arriving packets without processing, for measurements of the transmit side.
+    pub fn set_flushed(&self, flushed: bool) {
+        self.receive.flushed.set(flushed);
+    }
+
+    /// Sets the notification of events from now on.
+    pub fn set_notify(&self, notify: Notify) {
+        self.events.set_notify(notify);
+    }
+
+    /// Returns the notification of events.
+    pub fn notify(&self) -> Notify {
+        self.events.notify()
+    }
+
+    fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.node, sequence }
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Statistics)) {
+        let mut statistics = self.statistics.get();
+        change(&mut statistics);
+        self.statistics.set(statistics);
+    }
+
+    /// Returns the size of the page at an address.
+    fn page(&self, address: u64) -> u64 {
+        self.gpu.as_ref().filter(|_| is_of_gpu(address)).map_or(self.spec.kernel.page, |gpu| gpu.spec.page)
+    }
+
+    /// Whether an address is in the memory of the graphics processor.
+    fn is_gpu(&self, address: u64) -> bool {
+        self.gpu.is_some() && is_of_gpu(address)
+    }
+}

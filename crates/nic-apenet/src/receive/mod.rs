@@ -1,0 +1,252 @@
+//! The receive path: packets from the link, translation, host memory, events.
+//!
+//! An engine takes a packet, has its address translated, and writes it. Several packets of a message may be written at
+//! a time. Its event follows the last of them.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `streaming.rs` | streaming buffers |
+//! | `incoming.rs` | messages in reception, and their events |
+//! | `refusals.rs` | refusals, reported at both ends |
+//! | `lost.rs` | messages with a lost packet |
+
+mod incoming;
+mod lost;
+mod refusals;
+mod streaming;
+
+pub(crate) use incoming::{Getting, Incoming};
+pub(crate) use streaming::Unused;
+
+use crate::Card;
+use crate::error::Refusal;
+use crate::translation::Range;
+use crate::wire::{Kind, Repr};
+use nicety_fabric::Packet;
+use nicety_kernel::{Permit, Signal, Sim};
+use nicety_nic_core::parts;
+use nicety_nic_core::parts::{Engine, Window};
+use nicety_types::{MessageId, NodeId, Path, Payload, Recorder, Resource, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use streaming::Reserve;
+
+/// Limit of a node's later messages that may arrive before one. Past it the message is dropped as a duplicate.
+const REMEMBERED: u64 = 4096;
+
+/// The place of a packet's slot.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    Link,
+    /// The card itself.
+    Here,
+}
+
+/// A packet waiting for an engine.
+struct Arrived {
+    header: Repr,
+    payload: Payload,
+    path: Path,
+    from: From,
+}
+
+/// The receive path.
+pub(crate) struct Receive {
+    pub(crate) engine: Engine,
+    arrived: RefCell<VecDeque<Arrived>>,
+    come: Signal,
+    pub(crate) open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
+    /// Puts and sends without a written event, by node, in the order of arrival.
+    order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
+    /// Sequence numbers of puts and of gets by node. Gets do not wait for engines, and overtake puts.
+    seen: RefCell<BTreeMap<(NodeId, Kind), Window<REMEMBERED>>>,
+    /// By the number of the get.
+    pub(crate) gets: RefCell<BTreeMap<u64, Getting>>,
+    /// The first refused message.
+    pub(crate) first_refused: RefCell<Option<(Repr, Refusal)>>,
+    /// Unused streaming buffers by process.
+    pub(crate) streaming: RefCell<BTreeMap<u32, Unused>>,
+    /// Further streaming buffers by process, allocated on use.
+    pub(crate) reserves: RefCell<BTreeMap<u32, Reserve>>,
+    /// Whether packets from the link are dropped on arrival.
+    pub(crate) flushed: Cell<bool>,
+}
+
+impl Receive {
+    pub(crate) fn new(sim: &Sim, engines: usize, recorder: &Recorder) -> Receive {
+        Receive {
+            engine: Engine::side_by_side(sim, engines, recorder),
+            arrived: RefCell::default(),
+            come: Signal::new(sim),
+            open: RefCell::default(),
+            order: RefCell::default(),
+            seen: RefCell::default(),
+            gets: RefCell::default(),
+            first_refused: RefCell::default(),
+            streaming: RefCell::default(),
+            reserves: RefCell::default(),
+            flushed: Cell::new(false),
+        }
+    }
+}
+
+impl Card {
+    /// Takes packets from the link.
+    pub(crate) async fn listen(self: Rc<Card>) {
+        loop {
+            self.refusals_left().await;
+            let packet = self.port.receive().await;
+            if packet.is_control() {
+                let Packet { header, payload, path, .. } = packet.open();
+                match Repr::parse(header.as_slice(), &payload)
+                    .filter(|header| self.is_for_us(header, From::Link))
+                {
+                    Some(header) if header.kind == Kind::Refusal => self.was_refused(&header, path),
+                    _ => self.count(|counted| counted.unusable += 1),
+                }
+            } else {
+                self.came(packet.open(), From::Link);
+            }
+        }
+    }
+
+    /// Takes packets from this card to itself.
+    pub(crate) async fn listen_here(self: Rc<Card>) {
+        loop {
+            self.refusals_left().await;
+            let packet = self.loopback.receive().await;
+            self.came(packet.open(), From::Here);
+        }
+    }
+
+    fn came(self: &Rc<Card>, packet: Packet, from: From) {
+        let Packet { header, payload, path, .. } = packet;
+        let parsed = Repr::parse(header.as_slice(), &payload).filter(|header| self.may_be(header, from));
+        let Some(header) = parsed else {
+            self.count(|counted| counted.unusable += 1);
+            return self.free_slot(from);
+        };
+        self.recorder.packet_arrived(header.message(), header.offset.into(), self.sim.now());
+        self.count(|counted| counted.packets_received += 1);
+        if self.receive.flushed.get() {
+            self.count(|counted| counted.flushed += 1);
+            return self.free_slot(from);
+        }
+        if header.kind == Kind::Get {
+            if self.note(&header) {
+                self.asked(header, path);
+            } else {
+                self.count(|counted| counted.unusable += 1);
+            }
+            return self.free_slot(from);
+        }
+        self.receive.arrived.borrow_mut().push_back(Arrived { header, payload, path, from });
+        self.receive.come.notify_one();
+    }
+
+    /// Whether a packet is for this card, and not from this card if it came by the link.
+    fn is_for_us(&self, header: &Repr, from: From) -> bool {
+        header.to.node == self.node
+            && header.from.node.0 < self.nodes
+            && (header.from.node == self.node) == (from == From::Here)
+    }
+
+    /// Whether a header is valid for a packet of a message to this card.
+    fn may_be(&self, header: &Repr, from: From) -> bool {
+        let (payload, bytes) = (u64::from(header.payload), u64::from(header.bytes));
+        let of_message = match header.kind {
+            Kind::Put | Kind::Reply => {
+                let end = u64::from(header.offset) + payload;
+                // Only an empty message has an empty packet.
+                payload <= self.spec.packet && end <= bytes && (payload > 0 || bytes == 0)
+            }
+            Kind::Get => payload == 0 && header.offset == 0,
+            Kind::Refusal => false,
+        };
+        of_message && self.is_for_us(header, from)
+    }
+
+    /// Frees a packet's slot.
+    fn free_slot(&self, from: From) {
+        match from {
+            From::Link => self.port.free_slot(),
+            From::Here => self.loopback.free_slot(),
+        }
+    }
+
+    /// Remembers a put or get. Returns whether it is new.
+    pub(crate) fn note(&self, header: &Repr) -> bool {
+        let of = (header.from.node, header.kind);
+        self.receive.seen.borrow_mut().entry(of).or_default().note(header.sequence)
+    }
+
+    /// Handles an arrived get.
+    fn asked(self: &Rc<Card>, request: Repr, path: Path) {
+        self.recorder.message_matched(request.message(), self.sim.now(), "get");
+        self.count(|counted| counted.gets_served += 1);
+        if !self.ask(request, path.clone()) {
+            self.refuse(&request, (request.address, false), Refusal::Busy, &path);
+        }
+    }
+
+    /// Gives packets to the engines, in the order of arrival.
+    pub(crate) async fn serve_receive(self: Rc<Card>) {
+        let Receive { engine, arrived, come, .. } = &self.receive;
+        loop {
+            come.wait_until(|| !arrived.borrow().is_empty()).await;
+            let Some(Arrived { header, payload, mut path, from }) = arrived.borrow_mut().pop_front() else {
+                continue;
+            };
+            let Some(incoming) = self.belongs(&header, &path) else {
+                self.free_slot(from);
+                continue;
+            };
+            let (message, offset) = (header.message(), u64::from(header.offset));
+            self.recorder.packet_matched(message, offset, self.sim.now());
+            if header.payload == 0 || incoming.refused.get() {
+                self.free_slot(from);
+                self.written(&incoming, header.payload.into(), &path);
+                continue;
+            }
+            let turn = engine.channel(message, &mut path).await;
+            path.advance(parts::stages::DMA_QUEUED, self.sim.now());
+            self.sim.spawn(self.clone().write(incoming, Arrived { header, payload, path, from }, turn));
+        }
+    }
+
+    /// Writes a packet to memory by an engine.
+    async fn write(self: Rc<Card>, incoming: Rc<Incoming>, packet: Arrived, engine: Permit) {
+        let Arrived { header, payload, mut path, from } = packet;
+        let (message, offset, bytes) =
+            (header.message(), u64::from(header.offset), u64::from(header.payload));
+        let physical = header.physical && header.kind == Kind::Put && !incoming.streaming;
+        let address = incoming.address.wrapping_add(offset);
+        let whole = (incoming.address, incoming.header.bytes.into());
+        let range = Range { process: incoming.process, address, bytes, message: whole, physical };
+        let region = match self.translate(range, &mut path).await {
+            Ok(region) if !incoming.refused.get() => region,
+            refused => {
+                drop(engine);
+                self.free_slot(from);
+                if let Err(why) = refused
+                    && !incoming.refused.replace(true)
+                {
+                    self.refuse_incoming(&incoming, why, &path);
+                }
+                return self.written(&incoming, bytes, &path);
+            }
+        };
+        let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
+        let moving = self.receive.engine.set_up(engine, set_up, message, &mut path).await;
+        let start = self.sim.now();
+        let handover = self.dma.deposit(message, address, bytes, payload, path).await;
+        self.recorder.slice(Resource::DMA, start, self.sim.now(), Some(message), Stage::DEPOSIT.name());
+        self.receive.engine.release(moving, message, &handover.path);
+        self.free_slot(from);
+        self.written(&incoming, bytes, &handover.path);
+        self.dma.landed(&handover).await;
+        self.recorder.packet_settled(message, offset, handover.landed);
+        drop(region);
+    }
+}

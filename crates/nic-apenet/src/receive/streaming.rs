@@ -1,0 +1,102 @@
+//! Streaming buffers: memory that a process gives its card for messages without an address.
+
+use crate::Card;
+use crate::error::Refusal;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The unused streaming buffers of a process. They do not overlap.
+#[derive(Default)]
+pub(crate) struct Unused {
+    /// Their first addresses, in the order of use.
+    order: VecDeque<u64>,
+    /// Their lengths by first address.
+    lengths: BTreeMap<u64, u64>,
+}
+
+impl Unused {
+    pub(crate) fn len(&self) -> u64 {
+        self.order.len() as u64
+    }
+
+    /// Adds a buffer after the others.
+    pub(crate) fn add(&mut self, address: u64, bytes: u64) {
+        self.order.push_back(address);
+        self.lengths.insert(address, bytes);
+    }
+
+    /// Returns the first address and length of a buffer that overlaps these bytes, at least one.
+    pub(crate) fn touching(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        let before = self.lengths.range(..=address.saturating_add(bytes - 1)).next_back();
+        before.map(|(&buffer, &len)| (buffer, len)).filter(|(buffer, len)| buffer + len > address)
+    }
+
+    fn first(&self) -> Option<(u64, u64)> {
+        let first = self.order.front()?;
+        Some((*first, self.lengths[first]))
+    }
+
+    fn remove_first(&mut self) {
+        if let Some(first) = self.order.pop_front() {
+            self.lengths.remove(&first);
+        }
+    }
+
+    /// Keeps the buffers for which `holds` is true of address and length.
+    fn keep(&mut self, holds: impl Fn(u64, u64) -> bool) {
+        self.lengths.retain(|&address, bytes| holds(address, *bytes));
+        self.order.retain(|address| self.lengths.contains_key(address));
+    }
+}
+
+/// Reserved streaming buffers of a process, not allocated before use.
+#[derive(Clone, Copy)]
+pub(crate) struct Reserve {
+    left: u64,
+    /// Number of buffers allocated together.
+    chunk: u64,
+    bytes: u64,
+}
+
+impl Card {
+    /// Reserves `left` streaming buffers of `bytes` bytes for a process: part of set-up. They are allocated at their
+    /// first use, `chunk` at a time.
+    pub(crate) fn reserve_streaming(&self, process: u32, left: u64, chunk: u64, bytes: u64) {
+        self.receive.reserves.borrow_mut().insert(process, Reserve { left, chunk, bytes });
+    }
+
+    /// Allocates buffers of a process's reserve, as far as the host has memory.
+    fn make_streaming(&self, process: u32) -> Option<()> {
+        let mut reserves = self.receive.reserves.borrow_mut();
+        let Reserve { left, chunk, bytes } = reserves.get_mut(&process).filter(|reserve| reserve.left > 0)?;
+        let count = (*chunk).min(*left);
+        let memory = self.dma.memory().allocate(count * *bytes).ok()?;
+        self.set_up_region(process, memory.address(), memory.len()).ok()?;
+        *left -= count;
+        let mut streaming = self.receive.streaming.borrow_mut();
+        let unused = streaming.entry(process).or_default();
+        (0..count).for_each(|number| unused.add(memory.address() + number * *bytes, *bytes));
+        Some(())
+    }
+
+    /// Removes the unused streaming buffers that a deregistration leaves without a region.
+    pub(crate) fn forget_streaming(&self, process: u32) {
+        if let Some(unused) = self.receive.streaming.borrow_mut().get_mut(&process) {
+            unused.keep(|address, bytes| self.translation.regions.hold(process, address, bytes).is_ok());
+        }
+    }
+
+    /// The first unused streaming buffer of a process.
+    pub(crate) fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
+        if self.receive.streaming.borrow().get(&process).is_none_or(|unused| unused.len() == 0) {
+            self.make_streaming(process);
+        }
+        let mut streaming = self.receive.streaming.borrow_mut();
+        let unused = streaming.get_mut(&process).ok_or(Refusal::NoBuffer)?;
+        let (address, room) = unused.first().ok_or(Refusal::NoBuffer)?;
+        if bytes > room {
+            return Err(Refusal::TooLong);
+        }
+        unused.remove_first();
+        Ok(address)
+    }
+}

@@ -1,0 +1,245 @@
+//! The spec of an APEnet+ card.
+
+use nicety_host::{BusSpec, GpuSpec, KernelSpec};
+use nicety_nic_core::{NodeSpec, read_bus, read_kernel, read_node};
+use nicety_spec::{Reader, Section};
+use nicety_types::Duration;
+
+/// An APEnet+ card.
+#[derive(Clone, Debug)]
+pub struct ApenetSpec {
+    /// The surroundings of the card: host and network.
+    pub node: NodeSpec,
+    /// The bus between host and card.
+    pub bus: BusSpec,
+    /// The graphics processor of the host, if it has one.
+    pub gpu: Option<GpuSpec>,
+    /// The host's operating system.
+    pub kernel: KernelSpec,
+    /// The driver.
+    pub driver: DriverSpec,
+    /// The transmit ring.
+    pub ring: RingSpec,
+    /// The DMA engines.
+    pub dma: DmaSpec,
+    /// The TLB.
+    pub tlb: TlbSpec,
+    /// The embedded processor.
+    pub processor: ProcessorSpec,
+    /// The event queue.
+    pub events: EventsSpec,
+    /// Limits of the card.
+    pub limits: LimitsSpec,
+    /// Messages of `send` and `recv`.
+    pub messages: MessagesSpec,
+    /// The most payload of a packet, in bytes.
+    pub packet: u64,
+}
+
+/// The driver's work on a CPU of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverSpec {
+    /// For a put or get, apart from its descriptors.
+    pub operation: Duration,
+    /// Per descriptor.
+    pub descriptor: Duration,
+    /// To copy an event to the queue of its process.
+    pub event: Duration,
+}
+
+/// The transmit ring in host memory.
+#[derive(Clone, Copy, Debug)]
+pub struct RingSpec {
+    /// Its descriptors.
+    pub entries: u64,
+    /// Bytes of a descriptor.
+    pub descriptor: u64,
+    /// Capacity in descriptors of the card, and the most per fetch.
+    pub fetch: u64,
+    /// Size of a register write, in bytes.
+    pub doorbell: u64,
+}
+
+/// The DMA engines.
+#[derive(Clone, Copy, Debug)]
+pub struct DmaSpec {
+    /// Number of engines that read.
+    pub transmit_engines: usize,
+    /// Number of engines that write.
+    pub receive_engines: usize,
+    /// Set-up time of an engine before a transfer uses the bus.
+    pub setup: Duration,
+    /// Capacity in packets of the transmit FIFO: packets being read, or waiting for the link.
+    pub fifo: u64,
+}
+
+/// The TLB.
+#[derive(Clone, Copy, Debug)]
+pub struct TlbSpec {
+    /// Number of entries, one per page.
+    pub entries: usize,
+    /// Time of a lookup.
+    pub lookup: Duration,
+}
+
+/// The embedded processor, which serves one command at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorSpec {
+    /// Time of a translation.
+    pub translation: Duration,
+    /// Time of a registration or deregistration, apart from its pages.
+    pub register: Duration,
+    /// Time per page of a registration.
+    pub page: Duration,
+}
+
+/// The notification of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notify {
+    /// The driver polls the memory of the next event.
+    Poll,
+    /// The card raises an interrupt.
+    Interrupt,
+}
+
+impl Notify {
+    /// Both ways.
+    pub const ALL: [Notify; 2] = [Notify::Poll, Notify::Interrupt];
+
+    /// Its name in specs and programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Notify::Poll => "poll",
+            Notify::Interrupt => "interrupt",
+        }
+    }
+}
+
+/// The event queue in host memory, and those of the processes.
+#[derive(Clone, Copy, Debug)]
+pub struct EventsSpec {
+    /// Events that the card's queue holds.
+    pub entries: u64,
+    /// Bytes of an event.
+    pub bytes: u64,
+    /// Events that the queue of a process holds.
+    pub user: u64,
+    /// The default notification of events.
+    pub notify: Notify,
+}
+
+/// Limits of the card.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitsSpec {
+    /// Registered regions.
+    pub regions: u64,
+    /// Registered pages.
+    pub pages: u64,
+    /// Unused streaming buffers of a process.
+    pub streaming: u64,
+    /// Gets of this card without a reply, and gets of others not yet answered.
+    pub gets: u64,
+    /// Bytes of the largest message.
+    pub message: u64,
+}
+
+/// Messages of `send` and `recv`.
+#[derive(Clone, Copy, Debug)]
+pub struct MessagesSpec {
+    /// The most bytes of a message into a streaming buffer. A longer one is put into its receive's buffer.
+    pub eager: u64,
+    /// The most messages to one host that no receive has taken.
+    pub window: u64,
+}
+
+/// Reads the spec of an APEnet+ card.
+pub(super) fn read_apenet(reader: &Reader<'_>) -> ApenetSpec {
+    let bus = read_bus(reader);
+    let node = read_node(reader);
+    let kernel = read_kernel(reader);
+    let gpu = reader.section("gpu");
+    let gpu = gpu.has("memory").then(|| read_gpu(&gpu));
+    let s = reader.section("driver");
+    let driver = DriverSpec {
+        operation: s.time("operation", "the driver's work for a put or get, beside its descriptors"),
+        descriptor: s.time("descriptor", "the driver's work for a descriptor"),
+        event: s.time("event", "to copy an event to the queue of its process"),
+    };
+    let ring = read_ring(&reader.section("ring"));
+    let s = reader.section("dma");
+    let dma = DmaSpec {
+        transmit_engines: s.count("transmit_engines", 1..=16, "DMA engines that read") as usize,
+        receive_engines: s.count("receive_engines", 1..=16, "DMA engines that write") as usize,
+        setup: s.time("setup", "an engine's time before a transfer uses the bus"),
+        fifo: s.count("fifo", 1..=4096, "packets that are being read, or wait for the link"),
+    };
+    let s = reader.section("tlb");
+    let tlb = TlbSpec {
+        entries: s.count("entries", 1..=1 << 20, "pages that the TLB holds, the least recently used replaced")
+            as usize,
+        lookup: s.time("lookup", "a lookup in the TLB"),
+    };
+    let s = reader.section("processor");
+    let processor = ProcessorSpec {
+        translation: s
+            .time("translation", "the embedded processor's time for an address that the TLB does not have"),
+        register: s.time("register", "its time for a registration or deregistration, beside the pages"),
+        page: s.time("page", "its time for each page of one"),
+    };
+    let events = read_events(&reader.section("events"));
+    let limits = read_limits(&reader.section("limits"));
+    let s = reader.section("packet");
+    let packet = s.size("payload", 64..=65_536, "most payload that a packet carries");
+    let s = reader.section("messages");
+    let messages = MessagesSpec {
+        eager: s.size("eager", 0..=1 << 20, "longest message of send that goes into a streaming buffer"),
+        window: s.count("window", 1..=1024, "messages to one host that no receive has taken"),
+    };
+    ApenetSpec { node, bus, gpu, kernel, driver, ring, dma, tlb, processor, events, limits, messages, packet }
+}
+
+fn read_gpu(s: &Section<'_>) -> GpuSpec {
+    let page = s.size("page", 4096..=1 << 30, "a page of its memory that a card registers");
+    if !page.is_power_of_two() {
+        s.refuse("page", "a page is a power of two", "write for example \"64 KiB\"");
+    }
+    GpuSpec {
+        memory: s.size("memory", 1 << 20..=1 << 44, "bytes of the graphics processor's memory"),
+        page,
+        read_latency: s.time("read_latency", "what a read takes longer than one of host memory"),
+        read_gap: s.gap("read_gap", "its rate of reads over the bus, peer to peer"),
+        write_latency: s.time("write_latency", "what a write takes longer than one to host memory"),
+        write_gap: s.gap("write_gap", "its rate of writes over the bus, peer to peer"),
+    }
+}
+
+fn read_ring(s: &Section<'_>) -> RingSpec {
+    RingSpec {
+        entries: s.count("entries", 1..=1 << 20, "descriptors of the transmit ring"),
+        descriptor: s.size("descriptor", 16..=4096, "a descriptor in the transmit ring"),
+        fetch: s.count("fetch", 1..=4096, "descriptors that the card holds, and fetches at a time"),
+        doorbell: s.size("doorbell", 1..=64, "a write to a register of the card"),
+    }
+}
+
+fn read_events(s: &Section<'_>) -> EventsSpec {
+    EventsSpec {
+        entries: s.count("entries", 1..=1 << 24, "events that the card's queue in host memory holds"),
+        bytes: s.size("bytes", 4..=4096, "an event in that queue"),
+        user: s.count("user", 1..=1 << 24, "events that the queue of a process holds"),
+        notify: match s.choice("notify", &["poll", "interrupt"], "how programs learn of events") {
+            "interrupt" => Notify::Interrupt,
+            _ => Notify::Poll,
+        },
+    }
+}
+
+fn read_limits(s: &Section<'_>) -> LimitsSpec {
+    LimitsSpec {
+        regions: s.count("regions", 1..=1 << 20, "registered regions"),
+        pages: s.count("pages", 1..=1 << 30, "registered pages"),
+        streaming: s.count("streaming", 1..=1 << 20, "unused streaming buffers of a process"),
+        gets: s.count("gets", 1..=1 << 16, "gets without a reply, and gets of others to reply to"),
+        message: s.size("message", 1..=(1 << 32) - 1, "largest message"),
+    }
+}

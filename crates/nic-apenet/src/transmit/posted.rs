@@ -1,0 +1,133 @@
+//! Operations with descriptors still in the transmit ring. A refusal is checked against them, and its event takes from
+//! them the fields that no packet carries.
+//!
+//! The ring is circular. An operation is known until its last descriptor is overwritten, one full ring of descriptors
+//! later.
+
+use crate::wire::{Kind, Repr};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+/// An operation.
+struct Posted {
+    /// Header of its first descriptor.
+    header: Repr,
+    /// First address of the bytes on this host.
+    local: u64,
+    /// Descriptors written up to and including its last one.
+    written: u64,
+    refused: bool,
+}
+
+/// The operations in a ring.
+pub(crate) struct Known {
+    entries: u64,
+    /// In the order of writing.
+    posted: RefCell<VecDeque<Posted>>,
+    /// Descriptors written so far.
+    written: Cell<u64>,
+    /// The highest number of a forgotten operation.
+    forgotten: Cell<Option<u64>>,
+}
+
+impl Known {
+    /// An empty record for a ring of this number of entries.
+    pub(crate) const fn new(entries: u64) -> Known {
+        let posted = RefCell::new(VecDeque::new());
+        Known { entries, posted, written: Cell::new(0), forgotten: Cell::new(None) }
+    }
+
+    /// Begins the descriptors of an operation.
+    pub(crate) fn begin(&self, header: Repr, local: u64) {
+        let written = self.written.get();
+        self.posted.borrow_mut().push_back(Posted { header, local, written, refused: false });
+    }
+
+    /// Records a descriptor of the last operation.
+    pub(crate) fn written(&self) {
+        let (mut posted, written) = (self.posted.borrow_mut(), self.written.get() + 1);
+        self.written.set(written);
+        if let Some(last) = posted.back_mut() {
+            last.written = written;
+        }
+        while let Some(first) = posted.front()
+            && first.written + self.entries <= written
+        {
+            self.forgotten.set(self.forgotten.get().max(Some(first.header.number)));
+            posted.pop_front();
+        }
+    }
+
+    /// Returns the address and the data of the put or send that a packet refuses, or zeros if it is forgotten. None if
+    /// there is no such operation, or it was refused before.
+    pub(crate) fn refused(&self, refusal: &Repr) -> Option<(u64, u64)> {
+        let mut posted = self.posted.borrow_mut();
+        let Some(own) = posted.iter_mut().find(|posted| posted.header.number == refusal.number) else {
+            return (Some(refusal.number) <= self.forgotten.get()).then_some((0, 0));
+        };
+        let Repr { kind, from, to, bytes, data, .. } = own.header;
+        let its = kind == Kind::Put && (to, from, bytes) == (refusal.from, refusal.to, refusal.bytes);
+        (its && !std::mem::replace(&mut own.refused, true)).then_some((own.local, data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Endpoint;
+    use crate::error::Refusal;
+    use nicety_types::NodeId;
+
+    fn operation(kind: Kind, number: u64) -> Repr {
+        let end = |node| Endpoint { node: NodeId(node), process: 3 };
+        let (from, to, address, data) = (end(0), end(1), 64, number + 1);
+        let (physical, payload, offset, bytes, sequence) = (false, 0, 0, 8, 0);
+        Repr { kind, physical, from, to, payload, address, number, offset, bytes, data, sequence }
+    }
+
+    fn refusal(number: u64) -> Repr {
+        operation(Kind::Put, number).refusal(Refusal::Foreign)
+    }
+
+    #[test]
+    fn a_refusal_is_that_of_a_put_to_its_sender_and_comes_once() {
+        let known = Known::new(8);
+        for (kind, number) in [(Kind::Put, 5), (Kind::Get, 6)] {
+            known.begin(operation(kind, number), 100 * number);
+            known.written();
+        }
+        let right = refusal(5);
+        let end = |node, process| Endpoint { node: NodeId(node), process };
+        for wrong in [
+            Repr { from: end(2, 3), ..right },
+            Repr { from: end(1, 4), ..right },
+            Repr { to: end(0, 4), ..right },
+            Repr { bytes: 9, ..right },
+            // A get does not match a put, and nothing was posted before or after these.
+            refusal(6),
+            refusal(4),
+            refusal(7),
+        ] {
+            assert_eq!(known.refused(&wrong), None, "{wrong:?}");
+        }
+        assert_eq!([known.refused(&right), known.refused(&right)], [Some((500, 6)), None]);
+    }
+
+    #[test]
+    fn an_operation_is_known_until_its_last_descriptor_is_written_over() {
+        let known = Known::new(3);
+        for (number, descriptors) in [(4, 2), (2, 1), (9, 2)] {
+            known.begin(operation(Kind::Put, number), 100 * number);
+            (0..descriptors).for_each(|_| known.written());
+        }
+        // The fifth descriptor overwrites the second.
+        let found = [4, 2, 9].map(|number| known.refused(&refusal(number)));
+        assert_eq!(found, [Some((0, 0)), Some((200, 3)), Some((900, 10))]);
+        // A forgotten operation can have any number up to the highest forgotten one.
+        assert_eq!([3, 5].map(|number| known.refused(&refusal(number))), [Some((0, 0)), None]);
+        // An operation longer than the ring is known.
+        known.begin(operation(Kind::Put, 10), 1000);
+        (0..7).for_each(|_| known.written());
+        assert_eq!(known.refused(&refusal(10)), Some((1000, 11)));
+    }
+}

@@ -1,0 +1,12 @@
+//! The APEnet+ card: times by hand, translation, protection, queues at their limits, and random traffic.
+
+mod figures;
+mod gpu;
+mod limits;
+mod lost;
+mod order;
+mod refusals;
+mod support;
+mod timing;
+mod traffic;
+mod untrusted;

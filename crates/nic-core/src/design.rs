@@ -1,0 +1,449 @@
+//! The seam for card designs: the interface between a design and everything outside it.
+//!
+//! A [`Design`] has a name, given in the specs of its cards, and reads those specs. The result, a [`CardSpec`],
+//! installs a [`Card`] on a node. Features of one design are available through [`dyn CardSpec::of`](CardSpec) and
+//! [`dyn Card::of`](Card), in the design's own types. The crate that links designs has the list of them.
+
+use crate::NodeSpec;
+use crate::counters::CardReport;
+use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
+use crate::parts::Early;
+use crate::parts::transport::Undelivered;
+use crate::programs::{Log, ProgramFailure, RefusedCommand};
+use nicety_fabric::{Packet, Port};
+use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory, MemoryError};
+use nicety_hpu::Core;
+use nicety_kernel::Sim;
+use nicety_spec::{Listing, Reader, Spec, SpecErrors};
+use nicety_types::{Recorder, Stage};
+use std::any::Any;
+use std::fmt;
+use std::future::ready;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A design of cards.
+pub trait Design: Sync {
+    /// Its name in specs.
+    fn name(&self) -> &'static str;
+
+    /// The name of a card of this design, for error texts.
+    fn example(&self) -> &'static str;
+
+    /// The interface of its cards to a host, with an article if English needs one.
+    fn interface(&self) -> &'static str;
+
+    /// The modes in which a benchmark may send between hosts, besides the card's natural mode.
+    fn modes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The mode that the card uses by default; none if it chooses for each message, or has no modes.
+    fn natural_mode(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether messages need real bytes, because something on their path reads them. Phantoms are then refused.
+    fn needs_bytes(&self) -> bool {
+        false
+    }
+
+    /// The stages that its cards declare, besides those of [every node](Stage::COMMON).
+    fn stages(&self) -> Vec<Stage> {
+        Vec::new()
+    }
+
+    /// Reads the card's sections. The reader reports all errors at once.
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec>;
+
+    /// Deadlock hints from all cards of this design, with their ranks: notes on possible reasons. Each begins with a
+    /// line break.
+    fn hints(&self, _cards: &[(u32, Rc<dyn Card>)]) -> String {
+        String::new()
+    }
+}
+
+impl dyn Design {
+    /// The error for a command that its cards do not have.
+    pub fn lacks(&self, what: &str) -> CardError {
+        CardError::Input(format!("a card of design {} has no command that {what}", self.name()))
+    }
+}
+
+impl fmt::Debug for dyn Design {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl PartialEq for dyn Design {
+    fn eq(&self, other: &dyn Design) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn Design {}
+
+/// The spec of a card, immutable and shared by all nodes.
+pub trait CardSpec: Any + fmt::Debug + Send + Sync {
+    /// Its design.
+    fn design(&self) -> &'static dyn Design;
+
+    /// The surroundings of the card: host and network.
+    fn node(&self) -> NodeSpec;
+
+    /// The kind of core for its programs, if it runs any.
+    fn core(&self) -> Option<&Core> {
+        None
+    }
+
+    /// The instruction set of its programs, if it runs any.
+    fn isa(&self) -> Option<&str> {
+        None
+    }
+
+    /// The interface of its handlers: `nicety`, or `pspin` or `fpspin` for the headers of those.
+    fn interface(&self) -> &'static str {
+        "nicety"
+    }
+
+    /// The most bytes of host memory registered for the card at a time; none if the card reaches all host memory.
+    fn registers(&self) -> Option<u64> {
+        None
+    }
+
+    /// The graphics processor of its host, if the card can access its memory.
+    fn gpu(&self) -> Option<GpuSpec> {
+        None
+    }
+
+    /// Its protocol on the link, as the object of 'sends'. All cards of a network must have the same.
+    fn protocol(&self) -> String {
+        format!("packets of design {}", self.design().name())
+    }
+
+    /// The format of its packets in a capture.
+    fn link_layer(&self) -> LinkLayer {
+        LinkLayer::Own
+    }
+
+    /// Whether a packet lost or damaged by the network is sent again, or carries no program data. A run that loses
+    /// another packet and completes has [lost](crate::FailureKind::Lost) data that perhaps no program has missed.
+    fn makes_up_for(&self, _packet: &Packet) -> bool {
+        false
+    }
+
+    /// The most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
+    fn packet_payload(&self) -> Option<u64> {
+        None
+    }
+
+    /// The most payload of a packet on its link, in bytes, from which buffers of switches are sized. By default that of
+    /// a jumbo frame, 9000.
+    fn largest_packet(&self) -> u64 {
+        self.packet_payload().unwrap_or(9000)
+    }
+
+    /// The longest message of `send` that leaves before its receive is known, in bytes; none if other cards need not
+    /// know.
+    fn eager(&self) -> Option<u64> {
+        None
+    }
+
+    /// Installs a card on a node.
+    ///
+    /// # Errors
+    /// When the spec does not fit this node.
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError>;
+}
+
+/// The format of packets on a card's link in a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLayer {
+    /// The design's own.
+    Own,
+    /// Ethernet frames, from the destination address on.
+    Ethernet {
+        /// Bytes of the frame checksum at the end of a packet's header, which a capture leaves out.
+        checksum: usize,
+    },
+}
+
+/// A type that belongs to one design.
+pub trait OfDesign: Any {
+    /// The design.
+    const DESIGN: &'static dyn Design;
+}
+
+impl dyn CardSpec {
+    /// Returns the spec in its design's own type.
+    ///
+    /// # Errors
+    /// When the card is of another design.
+    pub fn of<S: CardSpec + OfDesign>(&self) -> Result<&S, WrongDesign> {
+        let any: &dyn Any = self;
+        any.downcast_ref().ok_or(WrongDesign { found: self.design(), wanted: S::DESIGN })
+    }
+}
+
+/// The environment of a card on its node.
+pub struct Seat<'s> {
+    /// The node's part of the simulation.
+    pub sim: &'s Sim,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// Whether packets from one node to another arrive in the order of sending, unless a fault delays one.
+    pub ordered: bool,
+    /// The host's memory.
+    pub memory: &'s Rc<Memory>,
+    /// The host's graphics processor, where the spec [has one](CardSpec::gpu).
+    pub gpu: Option<&'s Gpu>,
+    /// The host's CPUs.
+    pub cpus: &'s Rc<Cpus>,
+    /// The link; unconnected on a single node.
+    pub port: Port,
+    /// The most payload of a packet that all cards of the network accept, in bytes, if they limit it.
+    pub packet_payload: Option<u64>,
+    /// The longest message that all cards of the network accept before its receive is known, in bytes, if they limit
+    /// it.
+    pub eager: Option<u64>,
+    /// The user of the host's operations.
+    pub uid: u32,
+    /// The output of programs on the card.
+    pub log: &'s Log,
+    /// Records the events on the node.
+    pub recorder: &'s Recorder,
+}
+
+/// A card on a node.
+pub trait Card: Any {
+    /// Its design.
+    fn design(&self) -> &'static dyn Design;
+
+    /// Its counters.
+    fn report(&self) -> CardReport {
+        CardReport::new(())
+    }
+
+    /// Failures of programs on it.
+    fn failures(&self) -> Vec<ProgramFailure> {
+        Vec::new()
+    }
+
+    /// Messages that it failed to deliver.
+    fn undelivered(&self) -> Vec<Undelivered> {
+        Vec::new()
+    }
+
+    /// Whether it resends packets that the network lost; none if its design never does.
+    fn is_reliable(&self) -> Option<bool> {
+        None
+    }
+
+    /// Number of unusable packets received.
+    fn unusable(&self) -> u64 {
+        0
+    }
+
+    /// Refused commands of programs on it.
+    fn refused_commands(&self) -> Vec<RefusedCommand> {
+        Vec::new()
+    }
+
+    /// Messages without cycles left in their application's budget: the application, and their number.
+    fn unserved(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+
+    /// Printed lines of programs that exceed the limit.
+    fn lines_left_out(&self) -> u64 {
+        0
+    }
+
+    /// Sends a message to the receive of a rank, possibly this one. Returns when the buffer may be reused.
+    ///
+    /// # Errors
+    /// When a limit of the card is reached.
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
+
+    /// Posts a receive without waiting for its message. If software matches messages only on demand, this takes no time
+    /// and just stores the request.
+    ///
+    /// # Errors
+    /// When a limit of the card is reached.
+    fn post_receive<'c>(
+        self: Rc<Self>,
+        _caller: Caller<'c>,
+        wanted: Wanted,
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        Box::pin(ready(Ok(PostedReceive::new(wanted))))
+    }
+
+    /// Waits for the message of a receive.
+    ///
+    /// # Errors
+    /// When the receive turns out to be invalid, or its message failed.
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>>;
+
+    /// Calls `then` with the receive once a message has arrived for it, so that [`Card::received`] need not wait. Many
+    /// receives may be posted with little memory for each.
+    ///
+    /// # Errors
+    /// The receive, if a message has arrived already, or the card cannot report the arrival.
+    fn when_received(
+        &self,
+        posted: PostedReceive,
+        _then: Box<dyn FnOnce(PostedReceive)>,
+    ) -> Result<(), PostedReceive> {
+        Err(posted)
+    }
+
+    /// Makes the library match the messages of `send` and `recv` on cards that match by themselves and keep their
+    /// receives. Any number of receives can then be posted, probed and cancelled. Libraries with room for a number of
+    /// messages per host get as much for each pair. Call it before the first message, on all cards and with the same
+    /// pairs. It has no effect if the library matches already, as at a second call.
+    ///
+    /// # Errors
+    /// When a limit of the card is reached.
+    fn match_in_library(&self, _pairs: Pairs) -> Result<(), CardError> {
+        Ok(())
+    }
+
+    /// Returns the oldest early message that a receive of this source and these tags would take. The message stays in
+    /// place. The arrival's room is its own length.
+    ///
+    /// # Errors
+    /// When the design does not support this, or a message was lost.
+    fn probe<'c>(
+        self: Rc<Self>,
+        _caller: Caller<'c>,
+        _source: Option<u32>,
+        _tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(ready(Err(self.design().lacks("looks for messages and takes none"))))
+    }
+
+    /// Signals when a probe for an early message may find more than the previous one. None before the first message, or
+    /// if the design does not support this.
+    fn early(&self) -> Option<&Early> {
+        None
+    }
+
+    /// Cancels a posted receive. Returns it if a message has arrived for it or is about to; it must then be received.
+    ///
+    /// # Errors
+    /// When the design cannot take back a posted receive.
+    fn cancel<'c>(
+        self: Rc<Self>,
+        _caller: Caller<'c>,
+        _posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(ready(Err(self.design().lacks("takes a posted receive back"))))
+    }
+
+    /// Ends the host's program: closes everything that it has left open, as an operating system does.
+    fn program_ended<'c>(self: Rc<Self>, _caller: Caller<'c>) -> Calling<'c, ()> {
+        Box::pin(ready(()))
+    }
+
+    /// Informs the card of host memory allocated for the program that uses `send` and `recv`.
+    fn adopt(&self, _allocation: &Allocation) {}
+}
+
+impl dyn Card {
+    /// Returns the card in its design's own type.
+    ///
+    /// # Errors
+    /// When it is of another design.
+    pub fn of<C: Card + OfDesign>(self: &Rc<Self>) -> Result<Rc<C>, WrongDesign> {
+        let any: Rc<dyn Any> = self.clone();
+        any.downcast().map_err(|_| WrongDesign { found: self.design(), wanted: C::DESIGN })
+    }
+}
+
+/// The error for a card of the wrong design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongDesign {
+    /// The card's design.
+    pub found: &'static dyn Design,
+    /// The needed design.
+    pub wanted: &'static dyn Design,
+}
+
+impl fmt::Display for WrongDesign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WrongDesign { found, wanted } = self;
+        let bare = |interface: &'static str| interface.trim_start_matches("a ").trim_start_matches("an ");
+        write!(
+            f,
+            "a card of design {} has no {}, but {}; name one of design {}, for example {}",
+            found.name(),
+            bare(wanted.interface()),
+            found.interface(),
+            wanted.name(),
+            wanted.example()
+        )
+    }
+}
+
+impl std::error::Error for WrongDesign {}
+
+/// The failure of a host's call on its card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CardError {
+    /// The arguments are invalid at any time.
+    Input(String),
+    /// It is impossible now, or failed.
+    Failed(String),
+    /// A program on the card trapped, and the call waited for its result.
+    Trapped(String),
+}
+
+impl CardError {
+    /// The error for a rank that does not exist.
+    pub fn no_rank(rank: u32, ranks: u32) -> CardError {
+        CardError::Input(format!("there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1))
+    }
+}
+
+impl fmt::Display for CardError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CardError::Input(text) | CardError::Failed(text) | CardError::Trapped(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for CardError {}
+
+impl From<MemoryError> for CardError {
+    fn from(error: MemoryError) -> CardError {
+        CardError::Failed(error.to_string())
+    }
+}
+
+/// Returns the stages of messages with cards of these designs, in their usual order.
+pub fn stages(designs: impl IntoIterator<Item = &'static dyn Design>) -> Vec<Stage> {
+    let mut stages = Stage::COMMON.to_vec();
+    stages.extend(designs.into_iter().flat_map(|design| design.stages()));
+    stages.sort();
+    stages.dedup();
+    stages
+}
+
+/// Reads a card's specification, of one of these designs.
+///
+/// # Errors
+/// All errors in it, each with its place and a correction.
+pub fn read(spec: &Spec, known: &[&'static dyn Design]) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
+    let names: Vec<&'static str> = known.iter().map(|design| design.name()).collect();
+    let name = spec.design_among(&names)?;
+    let reader = spec.reader();
+    let card = known.iter().find(|design| design.name() == name).map(|design| design.read(&reader));
+    let listing = reader.finish()?;
+    Ok((card.expect("one of those that were named"), listing))
+}

@@ -1,0 +1,29 @@
+//! The parts of cards, and the seam between a card's design and everything outside it.
+//!
+//! A [`CardSpec`] describes a card, and is read from a TOML file. One [`Design`] serves every card that arranges its
+//! parts. `design.rs` is the seam. Each design is a crate of its own, and this one names none of them.
+//!
+//! - [`parts`]: parts that several cards share.
+//! - `sections.rs`: keys of specs that several cards have.
+//! - `messages.rs`: messages between ranks.
+//! - `programs.rs`, `text.rs`: output and failures of programs, and texts of notes.
+
+mod counters;
+mod design;
+mod messages;
+pub mod parts;
+mod programs;
+mod sections;
+mod text;
+
+pub use counters::{CardReport, Counters};
+pub use design::{Card, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat, WrongDesign, read, stages};
+pub use messages::{
+    Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
+};
+pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand, lines};
+pub use sections::{
+    NodeSpec, read_bus, read_costs, read_isa, read_kernel, read_misaligned, read_node, read_ports,
+    read_threads,
+};
+pub use text::{HeldUp, LISTED, counted};

@@ -1,0 +1,85 @@
+//! Spec sections that several designs share: host, network and launcher in `node.rs`, the bus in `bus.rs`, the others
+//! here.
+
+mod bus;
+mod node;
+mod threads;
+
+pub use bus::read as read_bus;
+pub use node::{NodeSpec, read_node, read_ports};
+pub use threads::read_threads;
+
+use nicety_host::KernelSpec;
+use nicety_hpu::{CycleCosts, Isa, Misaligned};
+use nicety_spec::{Reader, Section};
+
+/// Reads the host's operating system, for cards with software that enters it.
+pub fn read_kernel(reader: &Reader<'_>) -> KernelSpec {
+    let s = reader.section("kernel");
+    let page = s.size_or("page", 64..=1 << 30, "4 KiB", "a page of host memory");
+    if !page.is_power_of_two() {
+        s.refuse("page", "a page is a power of two", "write for example \"4 KiB\"");
+    }
+    KernelSpec {
+        call: s.time("call", "a system call that does nothing: into the kernel and out of it"),
+        pin: s.time("pin", "locking and translating pages, the part for all of them together"),
+        pin_page: s.time("pin_page", "locking and translating, for each page"),
+        unpin: s.time("unpin", "giving pages free again, the part for all of them together"),
+        unpin_page: s.time("unpin_page", "giving pages free again, for each page"),
+        interrupt: s.time_or("interrupt", "0 ns", "the handler of an interrupt, where the card raises any"),
+        wake: s.time_or("wake", "0 ns", "from waking a thread in a wait queue to the thread running"),
+        page,
+    }
+}
+
+/// Cycle costs of a core's instructions.
+pub fn read_costs(s: &Section<'_>) -> CycleCosts {
+    let cost = |key, doc| s.count(key, 0..=10_000, doc) as u16;
+    // For an extension that few cards have. The default is a pipelined FPU with a result that is used at once.
+    let float = |key, default, doc| s.count_or(key, 0..=10_000, default, doc) as u16;
+    CycleCosts {
+        alu: cost("alu", "integer arithmetic, logic, shifts"),
+        mul: cost("mul", "mul"),
+        mul_high: cost("mul_high", "mulh, mulhu, mulhsu"),
+        // A core without these instructions needs no cost for them.
+        div: s.count_or("div", 0..=10_000, 20, "div, divu, rem, remu, where the isa has them") as u16,
+        load: cost("load", "a load from HPU memory"),
+        store: cost("store", "a store to HPU memory"),
+        load_use: cost("load_use", "added where the next instruction uses what a load brings"),
+        branch_not_taken: cost("branch_not_taken", "a branch that falls through"),
+        branch_taken: cost("branch_taken", "a branch that is taken"),
+        jump: cost("jump", "jal"),
+        jump_register: cost("jump_register", "jalr: calls through pointers, returns"),
+        float_add: float("float_add", 2, "fadd.s, fsub.s"),
+        float_mul: float("float_mul", 2, "fmul.s"),
+        float_fused: float("float_fused", 2, "fmadd.s and its kin"),
+        float_div: float("float_div", 19, "fdiv.s"),
+        float_sqrt: float("float_sqrt", 19, "fsqrt.s"),
+        float_convert: float("float_convert", 2, "between floats and integers"),
+        float_compare: float("float_compare", 2, "comparisons, minima, maxima, fclass.s of floats"),
+        float_move: float("float_move", 1, "fmv, fsgnj: moves, negations, absolute values of floats"),
+        csr: cost("csr", "an access to a control and status register"),
+        atomic: cost("atomic", "LR, SC or an AMO in HPU memory"),
+        fence: cost("fence", "fence, fence.i"),
+        ecall: cost("command", "issuing a command to the card"),
+        misaligned_extra: cost("misaligned_extra", "added to a misaligned access where one is allowed"),
+    }
+}
+
+/// Reads the instruction set of a core, as written and as parsed; `fallback` if it is invalid.
+pub fn read_isa(s: &Section<'_>, fallback: Isa) -> (String, Isa) {
+    let text = s.text("isa", "instruction set");
+    let isa = text.parse::<Isa>().unwrap_or_else(|error| {
+        s.refuse("isa", error.problem(), "write for example \"rv32imac_zicsr\"");
+        fallback
+    });
+    (text, isa)
+}
+
+/// The effect of a misaligned access.
+pub fn read_misaligned(s: &Section<'_>) -> Misaligned {
+    match s.choice("misaligned", &["trap", "cost"], "what a misaligned access does") {
+        "cost" => Misaligned::Costs,
+        _ => Misaligned::Trap,
+    }
+}

@@ -1,0 +1,51 @@
+//! The section of threads: hardware threads, their caches, and the costs of the operating system's scheduler.
+
+use nicety_host::HostSpec;
+use nicety_host::threads::{CachesSpec, CodeSpec, ThreadsSpec};
+use nicety_spec::Reader;
+
+/// Reads the section `threads`. The host's section has the cores, the clock, the memory latency, and the shared cache
+/// with its lines.
+pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
+    let s = reader.section("threads");
+    let instructions = |key, doc| s.count(key, 0..=10_000_000, doc);
+    let code = s.has("first_code").then(|| CodeSpec {
+        first: s.size(
+            "first_code",
+            0..=1 << 24,
+            "the first-level instruction cache of a core; 0 B where fetching instructions takes no time",
+        ),
+        line: s.size("code_line", 4..=1 << 12, "a line of it"),
+    });
+    let caches = CachesSpec {
+        line: host.line,
+        first: s.size("first_cache", 64..=1 << 24, "the first-level data cache of a core"),
+        second: host.cache,
+        second_latency: s
+            .time("second_latency", "a load that misses the first level and hits the shared cache"),
+        memory_latency: host.memory_latency,
+        code: code.filter(|code| code.first > 0),
+        overlap: s.count_or("overlap", 1..=64, 1, "misses that a hardware thread has in flight"),
+    };
+    ThreadsSpec {
+        cores: host.cores,
+        strands: s.count("strands", 1..=64, "hardware threads of a core") as usize,
+        issue: s.count("issue", 1..=16, "instructions that a core issues in a cycle"),
+        cycles_per_instruction: s.count_or(
+            "cycles_per_instruction",
+            1..=64,
+            1,
+            "cycles of an instruction alone; in all but one, other hardware threads of the core issue",
+        ),
+        clock: host.clock,
+        caches,
+        switch: instructions("switch", "instructions of a context switch"),
+        own_lines: s.count("own_lines", 0..=1 << 12, "lines of a thread's stack and structure"),
+        wake: instructions("wake", "instructions that wake a thread"),
+        cross_call: instructions("cross_call", "instructions that send a cross-call to another CPU"),
+        cross_call_latency: s.time("cross_call_latency", "from a cross-call's sending to its arrival"),
+        cross_call_taken: instructions("cross_call_taken", "instructions that take a cross-call"),
+        interrupt: instructions("interrupt", "instructions from an interrupt to its handler and back"),
+        quantum: s.time("quantum", "after which a thread gives its CPU to one that waits"),
+    }
+}

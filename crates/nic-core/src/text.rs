@@ -1,0 +1,34 @@
+//! Text helpers for the notes of several designs.
+
+/// The most items in a list of one kind.
+pub const LISTED: usize = 8;
+
+/// Sends to a rank without room for more messages of their sender.
+pub struct HeldUp {
+    /// The rank that they are for.
+    pub to: u32,
+    /// The pair of processes, if hosts have several.
+    pub pair: Option<u32>,
+    /// Their number.
+    pub sends: u64,
+    /// The window in messages.
+    pub window: u64,
+}
+
+impl HeldUp {
+    /// A text that describes the wait, and the spec key of the window, if there is one.
+    pub fn text(&self, key: Option<&str>) -> String {
+        let HeldUp { to, pair, sends, window } = self;
+        let (sends, verb) = (counted(*sends, "send"), if *sends == 1 { "waits" } else { "wait" });
+        let pair = pair.map_or(String::new(), |pair| format!(", pair {pair},"));
+        let key = key.map_or(String::new(), |key| format!(" ({key})"));
+        format!(
+            "{sends} to rank {to}{pair} {verb}: there are {window} messages from here, which is all that there is room for before receives take them{key}"
+        )
+    }
+}
+
+/// A count with its noun.
+pub fn counted(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}

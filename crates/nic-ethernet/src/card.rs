@@ -1,0 +1,151 @@
+//! The card: rings in host memory, DMA channels, and the link between them.
+
+use super::handling::Handling;
+use super::interrupts::Coalescing;
+use super::judged::Testers;
+use super::receive::ReceiveRing;
+use super::spec::{EthernetSpec, HEADERS};
+use super::transmit::{Leaving, TransmitRing};
+use nicety_fabric::Port;
+use nicety_host::Memory;
+use nicety_kernel::{Credits, Pool, Signal, Sim};
+use nicety_nic_core::Log;
+use nicety_nic_core::parts::Dma;
+use nicety_stack::Toeplitz;
+use nicety_types::{Duration, MessageId, NodeId, Recorder};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Counters of an Ethernet card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Statistics {
+    /// Frames sent.
+    pub frames_sent: u64,
+    /// Frames received into host memory.
+    pub frames_received: u64,
+    /// Frames dropped because their receive ring was full.
+    pub ring_full: u64,
+    /// Frames dropped because they are longer than a receive buffer.
+    pub too_long: u64,
+    /// Frames dropped because their frame check sequence was wrong.
+    pub check_errors: u64,
+    /// Frames sent to an address without a station, which nobody takes.
+    pub no_station: u64,
+    /// Reads that fetched descriptors.
+    pub fetches: u64,
+    /// Interrupts raised for received frames.
+    pub receive_interrupts: u64,
+    /// Interrupts raised for sent frames because the driver waited for them.
+    pub transmit_interrupts: u64,
+}
+
+/// An Ethernet card.
+pub struct Card {
+    pub(super) sim: Sim,
+    pub(super) spec: Arc<EthernetSpec>,
+    pub(super) node: NodeId,
+    pub(super) nodes: u32,
+    pub(super) dma: Rc<Dma>,
+    pub(super) port: Port,
+    pub(super) recorder: Recorder,
+    pub(super) rss: Toeplitz,
+    pub(super) transmit: Vec<TransmitRing>,
+    pub(super) announced: Signal,
+    pub(super) fifo: Credits,
+    pub(super) leaving: RefCell<VecDeque<Rc<Leaving>>>,
+    pub(super) fetched: Signal,
+    pub(super) receive: Vec<ReceiveRing>,
+    /// Rules and handlers, if the card has processors for them.
+    pub(super) handling: Option<Handling>,
+    /// The link's owner: frames of the rings and those of handlers alternate.
+    pub(super) link: Pool,
+    /// Whether the card generates frames, and drops those received.
+    pub(super) discards: Cell<bool>,
+    /// Stations with separate counters for their frames.
+    pub(super) testers: Testers,
+    /// Bus time of frames to the host, for frames with a buffer and for frames without.
+    pub(super) carried: Cell<Duration>,
+    pub(super) left_out: Cell<Duration>,
+    counters: Cell<Statistics>,
+    messages: Cell<u64>,
+}
+
+impl Card {
+    /// Installs a card, and starts its tasks.
+    pub(super) fn install(
+        sim: &Sim,
+        spec: Arc<EthernetSpec>,
+        memory: &Rc<Memory>,
+        port: Port,
+        nodes: u32,
+        (log, recorder): (&Log, &Recorder),
+    ) -> Result<Rc<Card>, nicety_host::MemoryError> {
+        let rings = (0..spec.transmit.channels).map(|_| TransmitRing::new(&spec, memory));
+        let transmit = rings.collect::<Result<Vec<_>, _>>()?;
+        let coalescing = |channel| Coalescing::new(sim, spec.interrupts, channel);
+        let rings = (0..spec.receive.channels).map(|i| ReceiveRing::new(&spec, memory, coalescing(i)));
+        let receive = rings.collect::<Result<Vec<_>, _>>()?;
+        let limits = (spec.frames.mtu + HEADERS, spec.receive.channels);
+        let handling = spec.handlers.as_ref().map(|own| Handling::new(sim, own, limits, log, recorder));
+        let card = Rc::new(Card {
+            dma: Dma::new(sim, spec.bus, memory.clone(), recorder),
+            node: sim.node(),
+            nodes,
+            port,
+            recorder: recorder.clone(),
+            rss: Toeplitz::default(),
+            transmit,
+            announced: Signal::new(sim),
+            fifo: Credits::new(sim, spec.transmit.fifo),
+            leaving: RefCell::default(),
+            fetched: Signal::new(sim),
+            receive,
+            handling,
+            link: Pool::new(sim, 1),
+            discards: Cell::new(false),
+            testers: Testers::default(),
+            carried: Cell::new(Duration::ZERO),
+            left_out: Cell::new(Duration::ZERO),
+            counters: Cell::default(),
+            messages: Cell::default(),
+            sim: sim.clone(),
+            spec,
+        });
+        if let Some(handling) = &card.handling {
+            let owner = Rc::downgrade(&card);
+            handling.frames().belong_to(owner);
+            sim.spawn(card.clone().serve_host());
+        }
+        sim.spawn(card.clone().fetch_descriptors());
+        sim.spawn(card.clone().serve_link());
+        sim.spawn(card.clone().serve_port());
+        Ok(card)
+    }
+
+    /// The counters so far.
+    pub fn statistics(&self) -> Statistics {
+        self.counters.get()
+    }
+
+    pub(super) fn count(&self, change: impl FnOnce(&mut Statistics)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    /// Returns the number of a new frame or message of this node.
+    pub(super) fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.node, sequence }
+    }
+
+    /// Returns the hash of a frame's addresses and ports, which selects its receive channel and its soft ring.
+    pub(super) fn hash(&self, frame: &[u8]) -> usize {
+        self.rss.frame(frame).unwrap_or(0) as usize
+    }
+}

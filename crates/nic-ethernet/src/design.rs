@@ -1,0 +1,400 @@
+//! The Ethernet implementation of the card design seam.
+
+use super::card::{Card, Statistics};
+use super::handling::{Handling, RuleReport};
+use super::judged::Judged;
+use super::messages::{Messenger, Posted};
+use super::net::Net;
+use super::sockets::Sockets;
+use super::spec::{EthernetSpec, HEADERS, read_ethernet};
+use super::work::{ForHost, HostWork};
+use super::{stages, wire};
+use nicety_fabric::Packet;
+use nicety_host::KernelCounters;
+use nicety_host::threads::{Account, Group};
+use nicety_hpu::Core;
+use nicety_kernel::describe;
+use nicety_nic_core::parts::{Due, Early, Offered};
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
+    OfDesign, Outgoing, PostedReceive, ProgramFailure, RefusedCommand, Seat, Tags, Wanted,
+};
+use nicety_nic_spin::{Busy, stages as handlers};
+use nicety_spec::Reader;
+use nicety_types::{Duration, NodeId, Stage};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Ethernet cards below TCP.
+pub const DESIGN: &dyn Design = &Ethernet;
+
+struct Ethernet;
+
+/// The cost of a function group of the kernel or of programs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "GroupReport")]
+pub struct GroupReport {
+    /// Its name.
+    pub group: String,
+    /// CPU time, in picoseconds.
+    pub busy_ps: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Loads that missed a core's first-level cache.
+    pub first_misses: u64,
+    /// Of these, loads that also missed the shared cache.
+    pub second_misses: u64,
+}
+
+/// A host's Ethernet card, its protocols and its threads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "EthernetReport")]
+pub struct Report {
+    /// Counters of the card.
+    #[serde(flatten)]
+    pub card: Statistics,
+    /// TCP segments sent again.
+    pub retransmissions: u64,
+    /// Frames that the protocols dropped.
+    pub dropped: u64,
+    /// Frames dropped because the backlog of a kernel thread was full.
+    pub backlog_full: u64,
+    /// Packets delivered to host memory: frames, or several frames that the card joined.
+    pub packets: u64,
+    /// Frames by receive channel.
+    pub channels: Vec<u64>,
+    /// Frames by soft ring.
+    pub soft_rings: Vec<u64>,
+    /// CPU time by function group.
+    pub groups: Vec<GroupReport>,
+    /// CPU time of all groups, in picoseconds.
+    pub busy_ps: u64,
+    /// Handled interrupts of receive channels.
+    pub handlers: u64,
+    /// CPU time of their handlers before they took frames, in picoseconds.
+    pub handler_busy_ps: u64,
+    /// System calls.
+    pub system_calls: u64,
+    /// Context switches of the host's CPUs.
+    pub context_switches: u64,
+    /// Wake-ups of sleeping threads.
+    pub wakes: u64,
+    /// Migrations of threads to another CPU.
+    pub migrations: u64,
+    /// Calls from one CPU of the host to another.
+    pub cross_calls: u64,
+    /// Interrupts of the host's CPUs.
+    pub interrupts: u64,
+    /// Disposition of the frames of each rule of handlers.
+    pub rules: Vec<RuleReport>,
+}
+
+impl Counters for Report {
+    fn kernel(&self) -> KernelCounters {
+        let Report { system_calls: calls, interrupts, wakes, .. } = *self;
+        KernelCounters { calls, interrupts, wakes, ..KernelCounters::default() }
+    }
+}
+
+/// An Ethernet card, and the network of its host.
+pub struct Node {
+    net: Rc<Net>,
+    messenger: Rc<Messenger>,
+    sockets: Rc<Sockets>,
+}
+
+impl Node {
+    /// Returns the sockets of the host's programs.
+    pub const fn sockets(&self) -> &Rc<Sockets> {
+        &self.sockets
+    }
+
+    /// Returns its rules and handlers, if it has processors for them.
+    pub fn handling(&self) -> Option<&Handling> {
+        self.net.card.handling.as_ref()
+    }
+
+    /// Sends frames to a station when they are due, or as soon after that as the receiver permits: a tester without a
+    /// host. `next` writes a frame, and returns when it is due; none at the end. The frame's Ethernet addresses become
+    /// those of this station and the other. Nothing is sent once `over` is true. From now on the card drops every
+    /// received frame.
+    ///
+    /// # Panics
+    /// When a frame is too short for its addresses.
+    pub async fn offer(
+        &self,
+        target: NodeId,
+        next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        over: &Cell<bool>,
+    ) -> Offered {
+        self.net.card.offer(target, next, over).await
+    }
+
+    /// Returns the time that a frame of this size occupies the card's link.
+    pub fn wire_interval(&self, bytes: u64) -> Duration {
+        self.net.card.port.serialisation(bytes)
+    }
+
+    /// Counts the frames of a tester separately from now on.
+    pub fn watch_tester(&self, tester: NodeId) {
+        self.net.card.testers.watch(tester, false);
+    }
+
+    /// The same for a generator, the only device at the end of its wire. Handlers' frames to missing stations leave by
+    /// the wire on which they arrived.
+    pub fn watch_generator(&self, generator: NodeId) {
+        self.net.card.testers.watch(generator, true);
+    }
+
+    /// The disposition of a tester's frames; none if they are not counted.
+    pub fn judged(&self, tester: NodeId) -> Option<Judged> {
+        self.net.card.testers.judged(tester)
+    }
+
+    /// Busy times of parts of the card so far.
+    pub fn busy(&self) -> Busy {
+        self.net.card.busy()
+    }
+
+    /// Work of each part of the host for frames so far.
+    pub fn host_work(&self) -> Vec<HostWork> {
+        self.net.work()
+    }
+
+    /// Bus time of frames for the host so far.
+    pub fn for_host(&self) -> ForHost {
+        let card = &self.net.card;
+        ForHost { carried: card.carried.get(), left_out: card.left_out.get() }
+    }
+
+    /// The counters so far.
+    pub fn report(&self) -> Report {
+        let net = &self.net;
+        let account: Account = net.threads.account();
+        let group = |group: Group| {
+            let used = account.group(group);
+            GroupReport {
+                group: group.name().to_owned(),
+                busy_ps: used.busy.ps(),
+                instructions: used.instructions,
+                first_misses: used.first_misses,
+                second_misses: used.second_misses,
+            }
+        };
+        let stack = net.stack.borrow();
+        Report {
+            card: net.card.statistics(),
+            retransmissions: stack.counters().retransmissions,
+            dropped: stack.counters().dropped.iter().sum(),
+            backlog_full: net.rings.iter().map(|ring| ring.dropped.get()).sum(),
+            packets: net.card.receive.iter().map(|ring| ring.packets.get()).sum(),
+            channels: net.card.receive.iter().map(|ring| ring.frames.get()).collect(),
+            soft_rings: net.rings.iter().map(|ring| ring.taken.get()).collect(),
+            groups: Group::ALL.map(group).to_vec(),
+            busy_ps: account.busy().ps(),
+            handlers: net.handlers.get().0,
+            handler_busy_ps: net.handlers.get().1.ps(),
+            system_calls: net.system_calls.get(),
+            context_switches: account.context_switches,
+            wakes: account.wakes,
+            migrations: account.migrations,
+            cross_calls: account.cross_calls,
+            interrupts: account.interrupts,
+            rules: self.handling().map(Handling::reports).unwrap_or_default(),
+        }
+    }
+}
+
+impl Design for Ethernet {
+    fn name(&self) -> &'static str {
+        "ethernet"
+    }
+
+    fn example(&self) -> &'static str {
+        "niagara2-niu"
+    }
+
+    fn interface(&self) -> &'static str {
+        "sockets"
+    }
+
+    /// TCP computes checksums and resends.
+    fn needs_bytes(&self) -> bool {
+        true
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        // The stages of handlers belong to the design that had them first.
+        let of_handlers =
+            [handlers::MATCH, handlers::MATCH_QUEUED, handlers::HANDLER, handlers::HANDLER_QUEUED];
+        [stages::STAGES, &of_handlers].concat()
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_ethernet(reader))
+    }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
+            card.of::<Node>().ok().map(|node| (*rank, node))
+        };
+        let facts: Vec<(u32, String)> = cards
+            .iter()
+            .filter_map(own)
+            .flat_map(|(rank, node)| node.messenger.unreceived().into_iter().map(move |fact| (rank, fact)))
+            .collect();
+        let line = |(rank, fact): &(u32, String)| format!("\n  note: at rank {rank}, {fact}");
+        let mut text: String = facts.iter().take(LISTED).map(line).collect();
+        if let more @ 1.. = facts.len().saturating_sub(LISTED) {
+            text += &format!("\n  note: and {more} more like that");
+        }
+        text
+    }
+}
+
+impl OfDesign for EthernetSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for EthernetSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn core(&self) -> Option<&Core> {
+        self.handlers.as_ref().map(|handlers| &handlers.hpu.core)
+    }
+
+    fn isa(&self) -> Option<&str> {
+        self.handlers.as_ref().map(|handlers| &*handlers.hpu.isa)
+    }
+
+    fn node(&self) -> NodeSpec {
+        self.node
+    }
+
+    fn protocol(&self) -> String {
+        "TCP over Ethernet".to_owned()
+    }
+
+    fn link_layer(&self) -> LinkLayer {
+        LinkLayer::Ethernet { checksum: wire::CHECK_SEQUENCE }
+    }
+
+    fn makes_up_for(&self, packet: &Packet) -> bool {
+        // TCP recovers its segments. Nothing recovers datagrams and other frames of programs.
+        packet.payload.pieces().next().is_none_or(|(_, frame)| wire::is_recovered(frame))
+    }
+
+    fn largest_packet(&self) -> u64 {
+        self.frames.mtu + HEADERS
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let Seat { sim, nodes, memory, port, log, recorder, .. } = seat;
+        let card = Card::install(sim, self.clone(), memory, port, nodes, (log, recorder))?;
+        let net = Net::start(sim, self, card)?;
+        let messenger = Messenger::start(&net, memory)?;
+        let sockets = Rc::new(Sockets::new(&net));
+        Ok(Rc::new(Node { net, messenger, sockets }))
+    }
+}
+
+impl OfDesign for Node {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl nicety_nic_core::Card for Node {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn report(&self) -> CardReport {
+        CardReport::new(Node::report(self))
+    }
+
+    fn failures(&self) -> Vec<ProgramFailure> {
+        self.handling().map(Handling::failures).unwrap_or_default()
+    }
+
+    fn refused_commands(&self) -> Vec<RefusedCommand> {
+        self.handling().map(Handling::refused_commands).unwrap_or_default()
+    }
+
+    fn lines_left_out(&self) -> u64 {
+        self.handling().map_or(0, |handling| handling.frames().printed().left_out)
+    }
+
+    fn unusable(&self) -> u64 {
+        self.net.card.statistics().check_errors
+    }
+
+    fn is_reliable(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        Box::pin(async move {
+            let send = async |path: &mut _| self.messenger.send(caller.thread, message, path).await;
+            caller.timed("send", send).await
+        })
+    }
+
+    fn program_ended<'c>(self: Rc<Self>, caller: Caller<'c>) -> Calling<'c, ()> {
+        Box::pin(async move {
+            caller.on_path(async |path| self.sockets.close_all(caller.thread, path).await).await;
+        })
+    }
+
+    fn post_receive<'c>(
+        self: Rc<Self>,
+        _caller: Caller<'c>,
+        wanted: Wanted,
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        Box::pin(async move { Ok(PostedReceive::new(self.messenger.post(wanted))) })
+    }
+
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        let posted: Rc<Posted> = posted.of();
+        Box::pin(async move {
+            let what = posted.what();
+            let wait = async |path: &mut _| self.messenger.received(caller.thread, &posted, path).await;
+            describe(move || what.clone(), caller.timed("wait for a receive", wait)).await
+        })
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            let look = async |path: &mut _| self.messenger.probe(caller.thread, source, tags, path).await;
+            caller.timed("look for a message", look).await
+        })
+    }
+
+    fn early(&self) -> Option<&Early> {
+        Some(&self.net.early)
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move {
+            let own: Rc<Posted> = posted.look::<Rc<Posted>>().clone();
+            let cancel = async |path: &mut _| self.messenger.cancel(caller.thread, &own, path).await;
+            Ok((!caller.timed("cancel a receive", cancel).await).then_some(posted))
+        })
+    }
+}

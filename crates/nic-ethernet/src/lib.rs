@@ -1,0 +1,75 @@
+//! Ethernet cards, and the kernel path behind them: drivers, soft rings, TCP, sockets.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
+//! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
+//! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
+//! | `rules/` | rules that select frames for handlers |
+//! | `handling.rs` | handlers on frames, and the destinations of frames after them |
+//! | `generate.rs`, `tester.rs` | generators of frames: a card, and a tester without a card |
+//! | `judged.rs` | disposition of a tester's frames |
+//! | `loans.rs` | receive buffers lent to the kernel |
+//! | `softrings.rs` | kernel threads that run the protocols for received frames |
+//! | `waiters.rs`, `programs.rs` | waiting threads, and threads of programs |
+//! | `net.rs` | the host's network: the stack, timers, waiting threads |
+//! | `holding.rs` | bytes held back from a reader |
+//! | `driver.rs` | interrupt handlers, descriptors, doorbells |
+//! | `work.rs` | work of each part of the host for frames |
+//! | `sockets/` | sockets, and the calls of programs on them |
+//! | `messages/` | `send` and `recv` over connections |
+//! | `design.rs` | the card behind the design seam |
+//!
+//! # The steps of a byte
+//! 1. A thread enters the kernel, and copies the bytes to its socket. TCP makes segments of them, each a frame. The
+//!    driver puts each frame into a buffer with a descriptor, and writes to a register of the card (the doorbell).
+//! 2. The card fetches descriptors, then the frame, and sends it with its check sequence.
+//! 3. The other card verifies it, and selects a receive channel by a hash of addresses and ports. It writes the frame
+//!    to the channel's next buffer, then a completion. Without a free buffer it drops the frame.
+//! 4. After a number of frames, or a time after the first, the channel interrupts its CPU. The handler reads registers
+//!    and takes all frames. It then hands them to the soft rings of their connections, and wakes their threads.
+//! 5. The thread of a soft ring runs TCP, sends acknowledgements, and wakes the thread that waits for the bytes.
+//! 6. That thread copies them and frees their frames. The buffers go back to the card.
+//!
+//! The protocols are in `crates/stack`. The costs and queues of each step are here. Threads are `nicety_host::threads`.
+
+mod card;
+mod design;
+mod driver;
+mod driver_spec;
+mod generate;
+mod handling;
+mod holding;
+mod interrupts;
+mod joining;
+mod judged;
+mod loans;
+mod messages;
+mod net;
+mod programs;
+mod receive;
+mod rules;
+mod sockets;
+mod softrings;
+mod spec;
+pub mod stages;
+mod tester;
+mod transmit;
+mod waiters;
+mod wire;
+mod work;
+
+pub use card::Statistics;
+pub use design::DESIGN;
+pub use design::{GroupReport, Node, Report};
+pub use handling::{Handling, InstallError, RuleReport, check_rule};
+pub use judged::Judged;
+pub use rules::{Rule, RuleError, Word};
+pub use sockets::{Setting, SocketError, SocketKind, Sockets};
+pub use spec::{
+    DriverSpec, EthernetSpec, FramesSpec, HandlersSpec, InterruptsSpec, MessagesSpec, ReceiveSpec,
+    RegistersSpec, SocketsSpec, StackCosts, TcpSpec, TransmitSpec,
+};
+pub use tester::Tester;
+pub use wire::{ipv4, ipv6};
+pub use work::{ForHost, HostWork};

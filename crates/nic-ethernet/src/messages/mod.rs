@@ -1,0 +1,202 @@
+//! `send` and `recv` over connections: one from each rank to each destination, with a header before each message.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `header.rs` | the header |
+//! | `send.rs` | connecting and writing |
+//! | `receive.rs` | reading |
+//! | `hints.rs` | deadlock hints |
+//!
+//! A program that waits for a message reads all arriving data, and hands each message to the oldest receive that takes
+//! it. Only one thread reads at a time. A message without a receive goes into the library's memory. If that is full,
+//! the message stays in the connection, and TCP's window slows down its sender.
+
+mod header;
+mod hints;
+mod receive;
+mod send;
+
+use super::net::Net;
+use super::sockets::{Listening, Socket};
+use header::Header;
+use nicety_host::Memory;
+use nicety_host::threads::{Group, Piece, Thread};
+use nicety_kernel::{Server, Signal};
+use nicety_nic_core::parts::Matching;
+use nicety_nic_core::{Arrival, CardError, Wanted};
+use nicety_stack::{Error, Options};
+use nicety_types::{Path, Payload, Stage};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The TCP port of messages on every host.
+pub(crate) const PORT: u16 = 1;
+
+/// A message that arrives before its receive.
+struct Unexpected {
+    header: Header,
+    bytes: RefCell<Vec<u8>>,
+    /// The path to its last byte, once that has arrived.
+    whole: RefCell<Option<Path>>,
+    /// Notifies the receive that has taken it.
+    taken: RefCell<Option<Signal>>,
+}
+
+/// A posted receive.
+pub(super) struct Posted {
+    wanted: Wanted,
+    /// Its message in the library's memory.
+    unexpected: RefCell<Option<Rc<Unexpected>>>,
+    /// The received message, and the path to it.
+    arrival: RefCell<Option<(Arrival, Path)>>,
+    changed: Signal,
+}
+
+impl Posted {
+    /// The object of 'waits for'.
+    pub(super) fn what(&self) -> String {
+        self.wanted.what()
+    }
+
+    /// Whether its message has arrived.
+    fn is_done(&self) -> bool {
+        let kept = self.unexpected.borrow();
+        self.arrival.borrow().is_some() || kept.as_ref().is_some_and(|kept| kept.whole.borrow().is_some())
+    }
+}
+
+/// The destination of a message's bytes.
+#[derive(Clone)]
+enum Target {
+    Receive(Rc<Posted>),
+    Memory(Rc<Unexpected>),
+}
+
+/// A connection to another rank.
+struct Sender {
+    socket: RefCell<Option<Socket>>,
+    /// Serialises messages.
+    turn: Server,
+}
+
+/// A connection from another rank.
+struct Incoming {
+    socket: Socket,
+    rank: u32,
+    state: RefCell<Reading>,
+}
+
+/// The state of reading a connection.
+#[derive(Default)]
+struct Reading {
+    header: Vec<u8>,
+    /// The message in progress: its header, its destination, and the bytes read.
+    message: Option<(Header, Option<Target>, u64)>,
+}
+
+/// The library of `send` and `recv`.
+pub(super) struct Messenger {
+    net: Rc<Net>,
+    memory: Rc<Memory>,
+    listener: Listening,
+    senders: RefCell<BTreeMap<u32, Rc<Sender>>>,
+    /// Held by the one waiting thread that reads.
+    turn: Server,
+    incoming: RefCell<Vec<Rc<Incoming>>>,
+    matching: RefCell<Matching<Rc<Posted>, Rc<Unexpected>>>,
+    /// Bytes of messages in the library's memory.
+    kept: Cell<u64>,
+}
+
+impl Messenger {
+    pub(super) fn start(net: &Rc<Net>, memory: &Rc<Memory>) -> Result<Rc<Messenger>, CardError> {
+        let options = Options { nodelay: true, ..Options::default() };
+        let listener = Listening::open(net, PORT, net.card.nodes as usize, &options);
+        let listener = listener.map_err(|error| failed("the port of messages", error))?;
+        listener.watch();
+        Ok(Rc::new(Messenger {
+            memory: memory.clone(),
+            listener,
+            senders: RefCell::default(),
+            turn: Server::new(&net.sim),
+            incoming: RefCell::default(),
+            matching: RefCell::default(),
+            kept: Cell::new(0),
+            net: net.clone(),
+        }))
+    }
+
+    /// Returns the destination of a message: the oldest receive that takes it, or the library's memory.
+    fn target(&self, header: Header) -> Target {
+        let mut matching = self.matching.borrow_mut();
+        let (posted, _) = matching.take_receive(|posted| posted.wanted.takes(header.source, header.tag));
+        let card = &self.net.card;
+        if let Some(posted) = posted {
+            card.recorder.message_matched(header.message(), self.net.sim.now(), "receiving");
+            return Target::Receive(posted);
+        }
+        card.recorder.message_matched(header.message(), self.net.sim.now(), "unexpected");
+        self.kept.set(self.kept.get() + header.bytes);
+        let (bytes, whole, taken) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let kept = Rc::new(Unexpected { header, bytes, whole, taken });
+        matching.keep(kept.clone());
+        self.net.early.note();
+        Target::Memory(kept)
+    }
+
+    /// Stores a part of a message.
+    fn put(&self, target: &Target, done: u64, bytes: &[u8]) {
+        match target {
+            Target::Receive(posted) => self.store(posted, done, bytes),
+            Target::Memory(kept) => kept.bytes.borrow_mut().extend_from_slice(bytes),
+        }
+    }
+
+    /// Stores a part of a message in its receive, as far as there is room.
+    fn store(&self, posted: &Posted, done: u64, bytes: &[u8]) {
+        let room = posted.wanted.room.saturating_sub(done).min(bytes.len() as u64);
+        if room > 0 {
+            let payload = Payload::copy_of(&bytes[..room as usize]);
+            let address = posted.wanted.address + done;
+            self.memory.deposit(address, room, &payload).expect("checked when it was posted");
+        }
+    }
+
+    /// Copies a message within the host, as the library does.
+    async fn copy(&self, thread: &Thread, bytes: usize, path: &mut Path) {
+        let lines = self.net.lines(bytes);
+        let copy = Piece::new(Group::Application, lines * self.net.spec.sockets.copy).streaming(lines);
+        thread.run(copy, Stage::COPY, path).await;
+    }
+
+    /// Completes a message after its last byte was stored.
+    fn complete(&self, target: &Target, header: Header, path: &Path) {
+        let recorder = &self.net.card.recorder;
+        match target {
+            Target::Receive(posted) => {
+                recorder.message_completed(header.message(), path, "received");
+                recorder.message_noticed(header.message(), self.net.sim.now());
+                let Header { source, tag, bytes, .. } = header;
+                let arrival = Arrival { source, tag, bytes, room: posted.wanted.room };
+                posted.arrival.replace(Some((arrival, path.clone())));
+                posted.changed.notify_all();
+            }
+            Target::Memory(kept) => {
+                kept.whole.replace(Some(path.clone()));
+                recorder.message_completed(header.message(), path, "unexpected");
+                if let Some(changed) = &*kept.taken.borrow() {
+                    changed.notify_all();
+                }
+            }
+        }
+    }
+
+    fn has_room(&self, bytes: u64) -> bool {
+        self.kept.get().checked_add(bytes).is_some_and(|all| all <= self.net.spec.messages.unexpected)
+    }
+}
+
+fn failed(what: &str, error: Error) -> CardError {
+    CardError::Failed(format!("{what}: {error}"))
+}

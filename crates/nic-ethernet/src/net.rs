@@ -1,0 +1,433 @@
+//! A host's network: the stack, the kernel threads that run it, and the threads that wait for sockets.
+
+use super::card::Card;
+use super::holding::{Held, Holding};
+use super::loans::Loans;
+use super::programs::Programs;
+use super::softrings::SoftRing;
+use super::spec::EthernetSpec;
+use super::transmit::Finish;
+use super::waiters::Waiters;
+use super::{stages, wire};
+use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
+use nicety_kernel::{Either, Signal, Sim, race};
+use nicety_nic_core::CardError;
+use nicety_nic_core::parts::Early;
+use nicety_stack::{
+    Arrival, ConnectionId, DatagramId, Error, Event, LEAST_MTU_V6, ListenerId, Network, Source, Stack,
+    StackSpec,
+};
+use nicety_types::{Duration, MessageId, NodeId, Path, Time};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The frame number of bus transfers that belong to no frame.
+pub(super) const NO_FRAME: u64 = u64::MAX;
+
+/// A connection's state in the kernel, besides the stack's own.
+pub(super) struct Connection {
+    /// Its cache lines.
+    pub(super) data: Data,
+    /// Buffers of unread frames.
+    pub(super) loans: Loans,
+    /// Bytes held back from readers.
+    pub(super) held: Held,
+    /// Threads that wait to read.
+    pub(super) readers: Waiters,
+    /// Threads that wait to write, or for the connection to be established.
+    pub(super) writers: Waiters,
+    /// Whether [`Net::watcher`] waits for it.
+    pub(super) watched: Cell<bool>,
+    /// The path up to the stack's work for the last frame.
+    pub(super) path: RefCell<Path>,
+    /// The path up to its last segment, received or sent. Its timers run from there.
+    last: RefCell<Path>,
+    /// Whether it is established.
+    pub(super) connected: Cell<bool>,
+    /// The reason for its failure.
+    pub(super) failed: Cell<Option<Error>>,
+}
+
+impl Connection {
+    /// Records a segment with `readable` bytes for a program. A reader may see them before its notification.
+    pub(super) fn came(&self, readable: usize, path: &Path) {
+        self.last.replace(path.clone());
+        if readable > 0 || !self.connected.get() {
+            self.path.replace(path.clone());
+        }
+    }
+
+    /// Returns the path of the stack's current work. If a timer triggered it, the path continues from the last segment.
+    fn timed(&self, path: &Path, now: Time) -> Path {
+        if !path.is_clock() {
+            return path.clone();
+        }
+        let mut timed = self.last.borrow().clone();
+        timed.advance(stages::TCP_TIMER, now);
+        timed
+    }
+}
+
+/// A listener's or a datagram socket's state in the kernel.
+#[derive(Default)]
+pub(super) struct Waited {
+    /// Threads that wait for a connection or a datagram.
+    pub(super) readers: Waiters,
+    /// Threads that wait for room.
+    pub(super) writers: Waiters,
+    /// Whether [`Net::watcher`] waits for it.
+    pub(super) watched: Cell<bool>,
+    /// The path up to the stack's work for its last frame.
+    pub(super) path: RefCell<Option<Path>>,
+}
+
+/// The network of a host.
+pub(super) struct Net {
+    pub(super) sim: Sim,
+    pub(super) spec: Arc<EthernetSpec>,
+    pub(super) card: Rc<Card>,
+    pub(super) threads: Threads,
+    pub(super) stack: RefCell<Stack>,
+    pub(super) rings: Vec<SoftRing>,
+    pub(super) programs: Rc<Programs>,
+    pub(super) holding: Holding,
+    connections: RefCell<FxHashMap<ConnectionId, Rc<Connection>>>,
+    pub(super) listeners: RefCell<FxHashMap<ListenerId, Rc<Waited>>>,
+    pub(super) datagrams: RefCell<FxHashMap<DatagramId, Rc<Waited>>>,
+    /// A thread that waits for any of several sockets.
+    pub(super) watcher: RefCell<Option<Thread>>,
+    /// Signals arrivals for the watcher's sockets.
+    pub(super) early: Early,
+    /// Ranks with stations known to the stack.
+    known: RefCell<FxHashSet<u32>>,
+    pub(super) system_calls: Cell<u64>,
+    /// Number of handled interrupts of receive channels, and the time of their handlers before they took frames.
+    pub(super) handlers: Cell<(u64, Duration)>,
+    /// The threads of interrupts, with their CPUs.
+    pub(super) interrupted: RefCell<Vec<(usize, Thread)>>,
+    /// The time at which the timer's thread runs next.
+    due: Cell<Option<Time>>,
+    due_sooner: Signal,
+}
+
+impl Net {
+    /// Starts the kernel's threads: for interrupts, soft rings and timers.
+    ///
+    /// # Errors
+    /// When no stack is possible with this spec.
+    pub(super) fn start(sim: &Sim, spec: Arc<EthernetSpec>, card: Rc<Card>) -> Result<Rc<Net>, CardError> {
+        let threads = Threads::new(sim, spec.threads, spec.cpus);
+        let node = card.node;
+        let stack = Stack::new(stack_spec(&spec, node, sim.rng("network stack").next_u64()));
+        let stack =
+            stack.map_err(|error| CardError::Input(format!("the protocols of this host: {error}")))?;
+        let rings =
+            (0..spec.stack.rings).map(|_| SoftRing::new(threads.thread(Placement::Anywhere))).collect();
+        let net = Rc::new(Net {
+            sim: sim.clone(),
+            card,
+            programs: Programs::start(sim, &threads),
+            holding: Holding::default(),
+            threads,
+            stack: RefCell::new(stack),
+            rings,
+            connections: RefCell::default(),
+            listeners: RefCell::default(),
+            datagrams: RefCell::default(),
+            watcher: RefCell::default(),
+            early: Early::new(sim),
+            known: RefCell::default(),
+            system_calls: Cell::new(0),
+            handlers: Cell::new((0, Duration::ZERO)),
+            interrupted: RefCell::default(),
+            due: Cell::new(None),
+            due_sooner: Signal::new(sim),
+            spec,
+        });
+        net.start_driver();
+        for number in 0..net.rings.len() {
+            sim.spawn(net.clone().serve_soft_ring(number));
+        }
+        let timer = net.threads.thread(Placement::Anywhere);
+        sim.spawn(net.clone().watch_time(timer.clone()));
+        sim.spawn(net.clone().serve_timer(timer));
+        Ok(net)
+    }
+
+    /// Calls `act` on the stack at this instant.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Stack, Time) -> T) -> T {
+        act(&mut self.stack.borrow_mut(), self.sim.now())
+    }
+
+    /// The message number of bus transfers that belong to no frame.
+    pub(super) fn no_frame(&self) -> MessageId {
+        MessageId { source: self.card.node, sequence: NO_FRAME }
+    }
+
+    /// Returns a connection of the stack.
+    pub(super) fn connection(&self, id: ConnectionId) -> Option<Rc<Connection>> {
+        if let Some(known) = self.connections.borrow().get(&id) {
+            return Some(known.clone());
+        }
+        let is_there = self.stack.borrow().ends(id).is_ok();
+        is_there.then(|| self.new_connection(id))
+    }
+
+    fn new_connection(&self, id: ConnectionId) -> Rc<Connection> {
+        let lines = self.spec.stack.lines;
+        let connection = Rc::new(Connection {
+            data: Data::new(lines),
+            loans: Loans::default(),
+            held: Held::default(),
+            readers: Waiters::default(),
+            writers: Waiters::default(),
+            watched: Cell::new(false),
+            path: RefCell::new(Path::from(Time::ZERO)),
+            last: RefCell::new(Path::from(Time::ZERO)),
+            connected: Cell::new(false),
+            failed: Cell::new(None),
+        });
+        self.connections.borrow_mut().insert(id, connection.clone());
+        connection
+    }
+
+    /// Handles the results of a step of the stack: wakes waiting threads, sends frames that are ready, and sets the
+    /// timer. All of it is work of `thread`.
+    pub(super) async fn follow(self: &Rc<Net>, thread: &Thread, path: &mut Path) {
+        loop {
+            let event = self.stack.borrow_mut().next_event();
+            let Some(event) = event else { break };
+            let woken = self.changed(event, path);
+            self.wake(thread, woken, path).await;
+        }
+        self.output(thread, path).await;
+        self.set_timer();
+    }
+
+    /// Wakes threads. The path continues without them.
+    pub(super) async fn wake(&self, thread: &Thread, woken: Vec<Thread>, path: &Path) {
+        for other in woken {
+            thread.wake(&other, &mut path.clone()).await;
+        }
+    }
+
+    /// Handles a change of a socket. Returns the threads to wake.
+    fn changed(&self, event: Event, path: &Path) -> Vec<Thread> {
+        match event {
+            Event::Incoming(listener) => {
+                let listener = self.listeners.borrow().get(&listener).cloned();
+                listener.map_or_else(Vec::new, |listener| self.readable(&listener, path))
+            }
+            Event::Connected(id) => self.over(id, path, |connection| connection.connected.set(true)),
+            Event::Finished(id) => self.over(id, path, |_| {}),
+            Event::Failed(id, error) => {
+                let woken = self.over(id, path, |connection| connection.failed.set(Some(error)));
+                self.connections.borrow_mut().remove(&id);
+                woken
+            }
+            Event::Closed(id) => {
+                let woken = self.over(id, path, |_| {});
+                self.connections.borrow_mut().remove(&id);
+                woken
+            }
+            Event::Undeliverable(..) => Vec::new(),
+        }
+    }
+
+    fn over(&self, id: ConnectionId, path: &Path, change: impl FnOnce(&Connection)) -> Vec<Thread> {
+        let connections = self.connections.borrow();
+        let Some(connection) = connections.get(&id) else { return Vec::new() };
+        change(connection);
+        connection.held.release();
+        connection.path.replace(connection.timed(path, self.sim.now()));
+        let mut threads = [connection.readers.all(), connection.writers.all()].concat();
+        threads.extend(self.came_for(&connection.watched));
+        threads
+    }
+
+    /// Records an arrival for a socket. Returns the thread that watches it, if any.
+    pub(super) fn came_for(&self, watched: &Cell<bool>) -> Option<Thread> {
+        if watched.get() {
+            self.early.note();
+        }
+        self.watcher.borrow().clone().filter(|_| watched.get())
+    }
+
+    /// Records an arrival for a listener or a datagram socket. Returns the threads to wake.
+    fn readable(&self, socket: &Waited, path: &Path) -> Vec<Thread> {
+        socket.path.replace(Some(path.clone()));
+        let mut threads = socket.readers.all();
+        threads.extend(self.came_for(&socket.watched));
+        threads
+    }
+
+    /// Sends the frames that the stack has ready.
+    async fn output(self: &Rc<Net>, thread: &Thread, path: &mut Path) {
+        let mut frame = Vec::new();
+        loop {
+            let source = self.stack.borrow_mut().next_ready();
+            let Some(source) = source else { return };
+            let state = match source {
+                Source::Connection(id) => self.connection(id),
+                Source::Host | Source::Datagram(_) => None,
+            };
+            let mut on = path.clone();
+            if let Some(connection) = &state {
+                on = connection.timed(path, self.sim.now());
+            }
+            loop {
+                let out = self.with(|stack, now| stack.transmit(now, source, &mut frame));
+                let Some(out) = out else { break };
+                let costs = &self.spec.stack;
+                let work = if out.payload > 0 { costs.transmit } else { costs.acknowledge };
+                let summed =
+                    if self.spec.frames.checksums { 0 } else { self.lines(frame.len()) * costs.checksum };
+                let data: Vec<&Data> = state.iter().map(|connection| &connection.data).collect();
+                let piece = Piece::new(Group::Stack, work + summed).touching(&data);
+                thread.run(piece, stages::STACK_OUT, &mut on).await;
+                thread.run(Piece::new(Group::Buffers, costs.buffer), stages::STACK_OUT, &mut on).await;
+                let finish = Finish { checksum: out.needs_checksum, segment: out.segment };
+                self.send(thread, &frame, finish, &mut on).await;
+                if let Some(connection) = &state {
+                    connection.last.replace(on.clone());
+                }
+            }
+            match path.is_clock() {
+                true => path.advance(stages::STACK_OUT, on.at()),
+                false => *path = on,
+            }
+            self.wake(thread, self.emptied(source), path).await;
+        }
+    }
+
+    /// Number of cache lines of `bytes` bytes.
+    pub(super) fn lines(&self, bytes: usize) -> u64 {
+        (bytes as u64).div_ceil(self.spec.threads.caches.line)
+    }
+
+    /// Handles departed datagrams. Returns the threads to wake.
+    fn emptied(&self, source: Source) -> Vec<Thread> {
+        let Source::Datagram(id) = source else { return Vec::new() };
+        self.datagrams.borrow().get(&id).map_or_else(Vec::new, |socket| socket.writers.all())
+    }
+
+    /// Sets the timer to the stack's next deadline.
+    pub(super) fn set_timer(&self) {
+        let stack = self.stack.borrow_mut().next_timer();
+        let next = stack.into_iter().chain(self.holding.next()).min();
+        let sooner = next.is_some_and(|next| self.due.get().is_none_or(|due| next < due));
+        if sooner {
+            self.due.set(next);
+            self.due_sooner.notify_one();
+        }
+    }
+
+    /// The clock of the kernel's timers: wakes their thread at a deadline.
+    async fn watch_time(self: Rc<Net>, timer: Thread) {
+        loop {
+            self.due_sooner.wait_until(|| self.due.get().is_some()).await;
+            let Some(due) = self.due.get() else { continue };
+            if let Either::Left(()) = race(self.sim.until(due), self.due_sooner.wait()).await {
+                self.due.set(None);
+                timer.interrupt();
+            }
+        }
+    }
+
+    /// The thread of the kernel's timers.
+    async fn serve_timer(self: Rc<Net>, thread: Thread) {
+        loop {
+            thread.sleep().await;
+            let mut path = Path::clock(self.sim.now());
+            let piece = Piece::new(Group::Kernel, self.spec.stack.acknowledge);
+            thread.run(piece, stages::STACK_OUT, &mut path).await;
+            self.with(|stack, now| stack.on_timer(now));
+            self.tell_late(&thread).await;
+            self.follow(&thread, &mut path).await;
+        }
+    }
+
+    /// Handles a socket's change by a frame. Returns the threads to wake: readers, and writers if there is enough room.
+    pub(super) fn arrived(&self, arrival: &Arrival, pushed: bool, path: &Path) -> Vec<Thread> {
+        match arrival.source {
+            Source::Connection(id) => {
+                let Some(connection) = self.connection(id) else { return Vec::new() };
+                let mut threads = Vec::new();
+                if arrival.readable > 0 && self.is_told(&connection, arrival, pushed) {
+                    threads = self.told(&connection, path);
+                }
+                if arrival.acknowledged > 0 && self.has_room(id) {
+                    threads.extend(connection.writers.all());
+                }
+                threads
+            }
+            Source::Datagram(id) => {
+                let socket = self.datagrams.borrow().get(&id).cloned();
+                socket.map_or_else(Vec::new, |socket| self.readable(&socket, path))
+            }
+            Source::Host => Vec::new(),
+        }
+    }
+
+    /// Whether a connection's send buffer has enough room to wake a thread that waits for it.
+    pub(super) fn has_room(&self, id: ConnectionId) -> bool {
+        let stack = self.stack.borrow();
+        let (room, used) = (stack.writable(id).unwrap_or(0), stack.unacknowledged(id).unwrap_or(0));
+        room as u64 * 100 >= (room + used) as u64 * self.spec.sockets.wake_room
+    }
+
+    /// Removes a connection with a returned handle. Returns the threads that waited for it.
+    pub(super) fn forget(&self, id: ConnectionId) -> Vec<Thread> {
+        let known = self.connections.borrow_mut().remove(&id);
+        known.map_or_else(Vec::new, |state| [state.readers.all(), state.writers.all()].concat())
+    }
+
+    /// Makes a rank's station known, like an administrator's static entry.
+    pub(super) fn know(&self, rank: u32) {
+        if rank >= self.card.nodes || rank == self.card.node.0 || !self.known.borrow_mut().insert(rank) {
+            return;
+        }
+        let mac = wire::station(NodeId(rank));
+        let mut stack = self.stack.borrow_mut();
+        stack.add_neighbour(wire::ipv4(rank).into(), mac);
+        stack.add_neighbour(wire::ipv6(rank).into(), mac);
+    }
+}
+
+/// The spec for a node's stack.
+pub(super) fn stack_spec(spec: &EthernetSpec, node: NodeId, seed: u64) -> StackSpec {
+    let EthernetSpec { frames, sockets, tcp, .. } = spec;
+    StackSpec {
+        mac: wire::station(node),
+        ipv4: Some(Network { address: wire::ipv4(node.0), prefix: 8, gateway: None }),
+        // Like operating systems, the host has no IPv6 if its MTU is too small for it.
+        ipv6: (frames.mtu as usize >= LEAST_MTU_V6).then_some(Network {
+            address: wire::ipv6(node.0),
+            prefix: 64,
+            gateway: None,
+        }),
+        mtu: frames.mtu as usize,
+        initial_rto: tcp.initial_rto,
+        min_rto: tcp.min_rto,
+        max_rto: tcp.max_rto,
+        delayed_ack: Some(tcp.delayed_ack),
+        ack_segments: tcp.ack_segments,
+        timeout: tcp.timeout,
+        connect_timeout: tcp.connect_timeout,
+        time_wait: tcp.time_wait,
+        initial_window: tcp.initial_window,
+        congestion: tcp.congestion,
+        sack: tcp.sack,
+        loss_probe: tcp.sack,
+        send_buffer: sockets.send_buffer as usize,
+        receive_buffer: sockets.receive_buffer as usize,
+        connections: sockets.connections as usize,
+        memory: sockets.memory as usize,
+        checksum_offload: frames.checksums,
+        tso: (frames.tso > 0).then_some(frames.tso.min(u16::MAX.into()) as usize),
+        seed,
+        ..StackSpec::default()
+    }
+}

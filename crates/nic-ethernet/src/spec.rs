@@ -1,0 +1,413 @@
+//! The spec of an Ethernet card and of its host's kernel path.
+
+use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
+use super::net::stack_spec;
+use super::rules::MOST_WORDS;
+use nicety_host::BusSpec;
+use nicety_host::threads::ThreadsSpec;
+use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
+use nicety_nic_spin::{HpuSpec, Scheduling, read_hpu};
+use nicety_spec::Reader;
+use nicety_stack::{CongestionControl, Stack};
+use nicety_types::{Duration, Gap, NodeId};
+use std::sync::Arc;
+
+pub use super::driver_spec::{DriverSpec, InterruptsSpec};
+
+/// An Ethernet card.
+#[derive(Clone, Debug)]
+pub struct EthernetSpec {
+    /// The surroundings of the card: host and network.
+    pub node: NodeSpec,
+    /// The bus between host and card.
+    pub bus: BusSpec,
+    /// The host's threads.
+    pub threads: ThreadsSpec,
+    /// CPUs that the operating system uses.
+    pub cpus: usize,
+    /// The card's registers.
+    pub registers: RegistersSpec,
+    /// Frames.
+    pub frames: FramesSpec,
+    /// The transmit rings.
+    pub transmit: TransmitSpec,
+    /// The receive rings.
+    pub receive: ReceiveSpec,
+    /// Interrupts.
+    pub interrupts: InterruptsSpec,
+    /// The driver.
+    pub driver: DriverSpec,
+    /// The protocols.
+    pub stack: StackCosts,
+    /// Sockets.
+    pub sockets: SocketsSpec,
+    /// TCP.
+    pub tcp: TcpSpec,
+    /// Messages of `send` and `recv`.
+    pub messages: MessagesSpec,
+    /// Handlers on frames, if the card has processors for them.
+    pub handlers: Option<HandlersSpec>,
+}
+
+/// Handlers on frames.
+#[derive(Clone, Debug)]
+pub struct HandlersSpec {
+    /// The handler processors.
+    pub hpu: Arc<HpuSpec>,
+    /// Capacity of the table of rules.
+    pub rules: usize,
+    /// The most words of a frame that a rule compares.
+    pub words: usize,
+    /// Time to compare a frame with all rules.
+    pub match_: Duration,
+    /// Bytes before a frame for headers that handlers add.
+    pub headroom: u64,
+}
+
+/// The card's registers, over the bus.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistersSpec {
+    /// Bytes of a register.
+    pub bytes: u64,
+    /// From the arrival of a read at the card to its answer.
+    pub latency: Duration,
+}
+
+/// Frames, and the card's part in their checksums.
+#[derive(Clone, Copy, Debug)]
+pub struct FramesSpec {
+    /// The longest IP packet in a frame, in bytes.
+    pub mtu: u64,
+    /// Whether the card writes checksums of TCP and UDP, and verifies them.
+    pub checksums: bool,
+    /// The longest IP packet that the card splits into frames (TSO), in bytes; 0 without TSO.
+    pub tso: u64,
+}
+
+/// The transmit rings in host memory.
+#[derive(Clone, Copy, Debug)]
+pub struct TransmitSpec {
+    /// Number of DMA channels, each with a ring.
+    pub channels: usize,
+    /// Descriptors per ring.
+    pub entries: u64,
+    /// Bytes of a descriptor.
+    pub descriptor: u64,
+    /// The most descriptors per fetch.
+    pub fetch: u64,
+    /// The most frames, of all channels, that are being read or wait for the link.
+    pub fifo: u64,
+}
+
+/// The receive rings in host memory.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiveSpec {
+    /// Number of DMA channels, each with a ring. A hash distributes frames to them.
+    pub channels: usize,
+    /// Buffers per ring.
+    pub entries: u64,
+    /// Size of a buffer in bytes.
+    pub buffer: u64,
+    /// Size of a completion in bytes.
+    pub completion: u64,
+    /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 without LRO.
+    pub lro: u64,
+    /// The time that a frame waits to be joined with others.
+    pub lro_time: Duration,
+    /// The most connections of a channel with waiting frames.
+    pub lro_connections: usize,
+}
+
+/// The protocols' work, in instructions unless stated otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct StackCosts {
+    /// Number of kernel threads that take frames from the interrupts' CPUs. A hash distributes connections to them.
+    /// With none the interrupt handlers run the protocols.
+    pub rings: usize,
+    /// The most frames waiting for one of them.
+    pub backlog: usize,
+    /// A frame with payload.
+    pub receive: u64,
+    /// A frame without payload: an acknowledgement, in or out.
+    pub acknowledge: u64,
+    /// A frame with payload to send.
+    pub transmit: u64,
+    /// The checksum of a cache line of a frame, if the card does not compute it.
+    pub checksum: u64,
+    /// Cache lines of a connection's state.
+    pub lines: u64,
+    /// The allocation or release of a packet buffer.
+    pub buffer: u64,
+}
+
+/// Sockets: the work of their calls, in instructions, and their limits.
+#[derive(Clone, Copy, Debug)]
+pub struct SocketsSpec {
+    /// A system call without work.
+    pub call: u64,
+    /// The socket's part of a call.
+    pub socket: u64,
+    /// The copy of a cache line between kernel and user.
+    pub copy: u64,
+    /// Size of a socket's send buffer in bytes.
+    pub send_buffer: u64,
+    /// Size of a socket's receive buffer in bytes.
+    pub receive_buffer: u64,
+    /// A reader is notified without a push when 1/`push` of a receive buffer is full; 0 for a notification per frame.
+    pub push: u64,
+    /// The time for which less than that is held back from a reader.
+    pub push_time: Duration,
+    /// Free room of a send buffer at which a waiting thread is woken, in percent of the buffer.
+    pub wake_room: u64,
+    /// The most connections of a host.
+    pub connections: u64,
+    /// The most bytes of all connections' buffers.
+    pub memory: u64,
+}
+
+/// TCP's times.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpSpec {
+    /// The retransmission timeout before a round trip is measured.
+    pub initial_rto: Duration,
+    /// The least retransmission timeout.
+    pub min_rto: Duration,
+    /// The greatest retransmission timeout.
+    pub max_rto: Duration,
+    /// The time that the acknowledgement of a single segment waits for another segment.
+    pub delayed_ack: Duration,
+    /// The most segments per acknowledgement.
+    pub ack_segments: u8,
+    /// The time for which a connection continues without a sign of its peer.
+    pub timeout: Duration,
+    /// The same for a connection that is being established.
+    pub connect_timeout: Duration,
+    /// The time that the end that closed first waits for late segments.
+    pub time_wait: Duration,
+    /// The initial window of a connection in segments.
+    pub initial_window: u32,
+    /// The algorithm of the congestion window.
+    pub congestion: CongestionControl,
+    /// Whether selective acknowledgements are offered and used.
+    pub sack: bool,
+}
+
+/// Messages of `send` and `recv`.
+#[derive(Clone, Copy, Debug)]
+pub struct MessagesSpec {
+    /// The most bytes of messages without a receive in the library's memory.
+    pub unexpected: u64,
+    /// The library's work for a message at either end, in instructions.
+    pub match_: u64,
+}
+
+/// Reads the spec of an Ethernet card.
+pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
+    let bus = read_bus(reader);
+    let node = NodeSpec { ports: read_ports(reader), ..read_node(reader) };
+    if node.link.gap == Gap::ZERO {
+        let s = reader.section("link");
+        s.refuse("gap", "a frame takes a wire some time", "write a gap above zero, for example \"80 ps/B\"");
+    }
+    let threads = read_threads(reader, &node.host);
+    let s = reader.section("threads");
+    let all = threads.cpus() as u64;
+    let cpus =
+        s.count_or("cpus", 1..=all, all, "CPUs that the operating system uses, from the first core on");
+    let s = reader.section("registers");
+    let registers = RegistersSpec {
+        bytes: s.size("bytes", 1..=64, "a register of the card"),
+        latency: s.time("latency", "from a read's arrival at the card to its answer"),
+    };
+    let s = reader.section("frames");
+    let frames = FramesSpec {
+        mtu: s.size("mtu", 576..=9600, "longest IP packet in a frame"),
+        checksums: s.choice("checksums", &["card", "host"], "who computes checksums of TCP and UDP")
+            == "card",
+        tso: s.size_or(
+            "tso",
+            0..=MOST_PACKET,
+            "0 B",
+            "longest packet that the card cuts into frames; 0 B without TSO",
+        ),
+    };
+    if frames.tso > 0 && !frames.checksums {
+        let help = "write checksums = \"card\", or leave tso out";
+        s.refuse("tso", "a card that cuts packets computes the checksums of their parts", help);
+    }
+    if frames.tso > 0 && frames.tso < frames.mtu {
+        s.refuse("tso", "packets to be cut are longer than frames.mtu", "write \"64 KiB\"");
+    }
+    let s = reader.section("transmit");
+    let transmit = TransmitSpec {
+        channels: s.count("channels", 1..=256, "transmit DMA channels") as usize,
+        entries: s.count("entries", 2..=1 << 16, "descriptors of a transmit ring"),
+        descriptor: s.size("descriptor", 8..=256, "a descriptor in host memory"),
+        fetch: s.count("fetch", 1..=256, "descriptors that the card fetches at a time"),
+        fifo: s.count("fifo", 1..=4096, "frames that are being read, or wait for the link"),
+    };
+    let s = reader.section("receive");
+    let receive = ReceiveSpec {
+        channels: s.count("channels", 1..=256, "receive DMA channels") as usize,
+        entries: s.count("entries", 2..=1 << 16, "buffers of a receive ring"),
+        buffer: s.size("buffer", 64..=16 << 10, "a receive buffer"),
+        completion: s.size("completion", 4..=256, "what the card writes behind a frame"),
+        lro: s.size_or(
+            "lro",
+            0..=MOST_PACKET,
+            "0 B",
+            "longest packet that the card joins from frames; 0 B without LRO",
+        ),
+        lro_time: s.time_or("lro_time", "0 s", "how long a frame waits for others to be joined with"),
+        lro_connections: s.count_or(
+            "lro_connections",
+            1..=1024,
+            16,
+            "connections of a channel with waiting frames, at a time",
+        ) as usize,
+    };
+    if receive.lro > 0 && !frames.checksums {
+        let help = "write frames.checksums = \"card\", or leave lro out";
+        s.refuse("lro", "a card that joins frames verifies their checksums", help);
+    }
+    if receive.lro + HEADERS > receive.buffer * receive.entries {
+        s.refuse("lro", "a ring has no room for such a packet", "raise receive.entries");
+    }
+    if receive.buffer < frames.mtu + HEADERS {
+        let longest = frames.mtu + HEADERS;
+        let message = format!(
+            "a frame of {longest} bytes, with {} of frames.mtu, does not fit into a receive buffer of {} bytes (receive.buffer)",
+            frames.mtu, receive.buffer
+        );
+        // If a longer MTU was requested, the buffer has to grow with it.
+        match reader.section("frames") {
+            of if of.change("mtu") > s.change("buffer") => {
+                of.refuse("mtu", &message, &format!("write receive.buffer = \"{longest} B\" or more, too"));
+            }
+            _ => s.refuse("buffer", &message, &s.example("buffer", &format!("{longest} B"))),
+        }
+    }
+    let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
+    let driver = read_driver(&reader.section("driver"));
+    let s = reader.section("stack");
+    let stack = StackCosts {
+        rings: s.count(
+            "rings",
+            0..=1024,
+            "kernel threads that run the protocols, connections hashed among them; with 0 the interrupts' handlers do",
+        ) as usize,
+        backlog: s.count("backlog", 1..=1 << 20, "frames that wait for one of these threads") as usize,
+        receive: instructions(&s, "receive", "a received frame with payload"),
+        acknowledge: instructions(&s, "acknowledge", "a frame without payload, in or out"),
+        transmit: instructions(&s, "transmit", "a frame with payload to send"),
+        checksum: instructions(&s, "checksum", "the checksum of a line of a frame, without the card's help"),
+        lines: s.count("lines", 0..=1 << 16, "lines of a connection's state"),
+        buffer: instructions(&s, "buffer", "allocating or freeing a packet buffer"),
+    };
+    let s = reader.section("sockets");
+    let sockets = SocketsSpec {
+        call: instructions(&s, "call", "a system call that does nothing"),
+        socket: instructions(&s, "socket", "the socket's part of a call"),
+        copy: instructions(&s, "copy", "copying a line between kernel and user"),
+        send_buffer: s.size("send_buffer", 1 << 10..=1 << 28, "a socket's send buffer"),
+        receive_buffer: s.size("receive_buffer", 1 << 10..=1 << 28, "a socket's receive buffer"),
+        push: s.count_or(
+            "push",
+            0..=1024,
+            0,
+            "a reader is woken without a push after 1 / this of a receive buffer; with 0 after each frame",
+        ),
+        push_time: s.time_or("push_time", "50 ms", "how long a reader is not told of less"),
+        wake_room: s.count(
+            "wake_room",
+            1..=100,
+            "room in a send buffer that wakes a thread that waits for it, in percent",
+        ),
+        connections: s.count("connections", 1..=1 << 20, "connections of a host"),
+        memory: s.size("memory", 1 << 20..=1 << 40, "buffers of all connections of a host"),
+    };
+    let s = reader.section("tcp");
+    let tcp = TcpSpec {
+        initial_rto: s.time("initial_rto", "retransmission timeout before a round trip was measured"),
+        min_rto: s.time("min_rto", "least retransmission timeout"),
+        max_rto: s.time("max_rto", "longest retransmission timeout"),
+        delayed_ack: s.time("delayed_ack", "how long the acknowledgement of a single segment waits"),
+        ack_segments: s.count_or(
+            "ack_segments",
+            2..=16,
+            2,
+            "segments that an acknowledgement waits for, at most",
+        ) as u8,
+        timeout: s.time("timeout", "how long a connection goes on without a sign of its peer"),
+        connect_timeout: s.time("connect_timeout", "how long a connection is tried to be established"),
+        time_wait: s.time("time_wait", "how long the end that closed first waits for late segments"),
+        initial_window: s.count("initial_window", 1..=1000, "segments that a connection begins with") as u32,
+        congestion: match s.choice(
+            "congestion",
+            &["reno", "cubic"],
+            "how the congestion window grows and shrinks",
+        ) {
+            "cubic" => CongestionControl::Cubic,
+            _ => CongestionControl::Reno,
+        },
+        sack: s.flag("sack", "whether selective acknowledgements are offered and used"),
+    };
+    let s = reader.section("messages");
+    let messages = MessagesSpec {
+        unexpected: s.size(
+            "unexpected",
+            0..=1 << 34,
+            "messages that came before their receives, in the library's memory",
+        ),
+        match_: instructions(&s, "match", "the library's work for a message, at either end"),
+    };
+    let handlers = reader.section("hpu").has("cores").then(|| read_handlers(reader));
+    let spec = EthernetSpec {
+        node,
+        bus,
+        threads,
+        cpus: cpus as usize,
+        registers,
+        frames,
+        transmit,
+        receive,
+        interrupts,
+        driver,
+        stack,
+        sockets,
+        tcp,
+        messages,
+        handlers,
+    };
+    if let Err(error) = Stack::new(stack_spec(&spec, NodeId(0), 0)) {
+        let text = error.to_string();
+        let key = text.split(':').next().unwrap_or_default();
+        reader.section("tcp").refuse(key, &text, "see docs/parts/stack.md");
+    }
+    spec
+}
+
+fn read_handlers(reader: &Reader<'_>) -> HandlersSpec {
+    let s = reader.section("hpu");
+    let hpu = read_hpu(reader);
+    if hpu.pspin.is_some() {
+        s.refuse("interface", "handlers of frames are not written for PsPIN", "leave hpu.interface out");
+    }
+    if hpu.scheduling == Scheduling::HomeCluster {
+        s.refuse(
+            "scheduling",
+            "frames belong to no messages, which have the home clusters",
+            "write hpu.scheduling = \"first-come\"",
+        );
+    }
+    HandlersSpec {
+        rules: s.count("rules", 1..=1024, "rules that choose handlers for frames") as usize,
+        words: s.count("words", 1..=MOST_WORDS as u64, "words of a frame that a rule compares") as usize,
+        match_: s.time("match", "comparing a frame with all rules"),
+        headroom: s.size("headroom", 0..=1024, "bytes before a frame, for headers that handlers put there"),
+        hpu: Arc::new(hpu),
+    }
+}
+
+/// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
+pub(super) const HEADERS: u64 = 18;

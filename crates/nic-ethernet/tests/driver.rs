@@ -1,0 +1,143 @@
+//! Work of a driver and its kernel: once for several frames, and once for each.
+
+use super::support::{Rig, at, pattern};
+use nicety_nic_ethernet::{Report, SocketKind};
+use nicety_types::{Duration, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Returns the CPU time of a node's driver, in nanoseconds.
+fn driver(report: &Report) -> u64 {
+    report.groups.iter().find(|group| group.group == "driver").unwrap().busy_ps / 1000
+}
+
+/// Sends `number` datagrams of 10 bytes, one after another. Returns the reports of sender and receiver.
+fn datagrams(number: u8, overrides: &[&str]) -> [Report; 2] {
+    let mut rig = Rig::new("niagara2-neptune", 2, &[&["interrupts.time=2 ms"][..], overrides].concat());
+    rig.program(0, async move |user| {
+        let socket = user.open(SocketKind::Datagram);
+        for n in 0..number {
+            user.send_to(socket, &[n; 10], at(1, 9)).await.unwrap();
+        }
+    });
+    rig.program(1, async move |user| {
+        let socket = user.open(SocketKind::Datagram);
+        user.bind(socket, 9).await.unwrap();
+        for n in 0..number {
+            assert_eq!(user.recv_from(socket, 100).await.unwrap().0, [n; 10]);
+        }
+    });
+    rig.run();
+    [0, 1].map(|node| rig.report(node))
+}
+
+#[test]
+fn a_soft_ring_is_woken_once_for_the_frames_of_an_interrupt() {
+    // Its thread would finish a frame before the driver has the next.
+    let costs = ["stack.receive=1", "stack.buffer=0", "driver.receive=20000", "stack.lines=0"];
+    let [_, receiver] = datagrams(20, &costs);
+    assert_eq!((receiver.handlers, receiver.card.frames_received), (1, 20));
+    // The soft ring's thread once. The program's thread, which starts, sleeps, and is woken.
+    assert!((2..=3).contains(&receiver.context_switches), "{receiver:?}");
+}
+
+#[test]
+fn a_handler_that_reads_how_many_frames_there_are_leaves_those_that_come_meanwhile() {
+    // A frame takes the handler longer than the arrival of the next.
+    let base = ["interrupts.packets=4", "driver.receive=20000"];
+    let [_, reads] = datagrams(20, &[&base[..], &["driver.interrupt_reads=2"]].concat());
+    let [_, looks] = datagrams(20, &[&base[..], &["driver.interrupt_reads=0"]].concat());
+    assert_eq!(looks.handlers, 1);
+    // Frames that have arrived meanwhile interrupt at once, because they are at least four.
+    assert!((2..=4).contains(&reads.handlers), "{}", reads.handlers);
+}
+
+#[test]
+fn each_frames_buffer_is_posted_by_itself_with_a_register() {
+    let base = ["sockets.copy=0", "driver.interrupt_writes=2"];
+    let [_, at_once] = datagrams(20, &[&base[..], &["driver.post=0"]].concat());
+    let [_, singly] = datagrams(20, &[&base[..], &["driver.post=1000"]].concat());
+    // 1000 instructions of 7 cycles at 1.2 GHz, plus two lines of the ring and a register.
+    let more = (driver(&singly) - driver(&at_once)) / 20;
+    assert!((5833..6300).contains(&more), "{more} ns");
+    let [_, writes] = datagrams(20, &["sockets.copy=0", "driver.interrupt_writes=12", "driver.post=0"]);
+    // 32 bytes on PCI Express for each register of 8.
+    let more = driver(&writes) - driver(&at_once);
+    assert_eq!((more, writes.handlers), (10 * 16, 1));
+}
+
+#[test]
+fn buffers_are_the_kernels_until_their_bytes_are_read() {
+    let small = ["receive.channels=1", "receive.entries=20", "interrupts.time=10 us", "stack.rings=1"];
+    let run = |overrides: &[&str]| {
+        let mut rig = Rig::new("niagara2-niu", 2, &[&small[..], overrides].concat());
+        rig.program(0, async move |user| {
+            let socket = user.connected(1, 80).await;
+            user.send(socket, &pattern(60_000, 5)).await.unwrap();
+            user.close(socket).await.unwrap();
+        });
+        rig.program(1, async move |user| {
+            let listening = user.listening(80).await;
+            let socket = user.accept(listening).await.unwrap();
+            // Longer than the retransmission timeout.
+            user.sim.delay(Duration::from_us(500_000)).await;
+            assert!(user.recv_all(socket, 1 << 16).await.unwrap() == pattern(60_000, 5));
+        });
+        rig.run();
+        rig.report(1)
+    };
+    // A window of 48 KiB is 33 frames, and the ring has 20 buffers.
+    assert!(run(&["driver.loan=100"]).card.ring_full > 0);
+    let copies = run(&["driver.loan=50"]);
+    assert_eq!(copies.card.ring_full, 0);
+    // Beyond 20 frames, 24 lines each are copied, with 16 instructions of 5.8 ns per line.
+    let free = run(&["driver.loan=50", "sockets.copy=0"]);
+    assert!(driver(&copies) > driver(&free) + 20 * 24 * 16 * 5, "{} {}", driver(&copies), driver(&free));
+}
+
+#[test]
+fn one_who_sends_reads_which_descriptors_are_free() {
+    // A ring of one channel: at the 4th frame, and at each third one after that, if the earlier frames have left.
+    let base = ["transmit.channels=1", "sockets.call=50000"];
+    let [none, _] = datagrams(10, &[&base[..], &["driver.reclaim=0"]].concat());
+    let [three, _] = datagrams(10, &[&base[..], &["driver.reclaim=3"]].concat());
+    let [nine, _] = datagrams(10, &[&base[..], &["driver.reclaim=9"]].concat());
+    // 100 in the card, 12 and 14 on the wires, two crossings of 400.
+    let read = 100 + 12 + 14 + 800;
+    assert_eq!(driver(&three) - driver(&none), 3 * read);
+    assert_eq!(driver(&nine) - driver(&none), read);
+}
+
+#[test]
+fn a_reader_is_told_of_a_part_of_its_buffer_or_of_a_push_or_late() {
+    /// Returns the time at which the first call has bytes, in microseconds, and their number.
+    fn first(overrides: &[&str]) -> (u64, usize) {
+        let one_by_one = ["interrupts.packets=1", "interrupts.time=0 s", "sockets.send_buffer=256 KiB"];
+        let mut rig = Rig::new("niagara2-niu", 2, &[&one_by_one[..], overrides].concat());
+        rig.program(0, async move |user| {
+            let socket = user.connected(1, 80).await;
+            user.send(socket, &pattern(200_000, 5)).await.unwrap();
+            user.close(socket).await.unwrap();
+        });
+        let seen = Rc::new(RefCell::new(None));
+        let store = seen.clone();
+        rig.program(1, async move |user| {
+            let listening = user.listening(80).await;
+            let socket = user.accept(listening).await.unwrap();
+            let bytes = user.recv(socket, 1 << 16).await.unwrap();
+            store.replace(Some((user.sim.now().since(Time::ZERO).ps() / 1_000_000, bytes.len())));
+            assert!(user.recv_all(socket, 1 << 16).await.unwrap() == pattern(200_000, 5)[bytes.len()..]);
+        });
+        rig.run();
+        seen.take().unwrap()
+    }
+    let (soon, bytes) = first(&["sockets.push=0"]);
+    assert_eq!(bytes, 1460);
+    // The fifth segment reaches an eighth of 48 KiB.
+    let (later, bytes) = first(&["sockets.push=8"]);
+    assert!(bytes >= 5 * 1460 && later > soon, "{bytes}");
+    // The sender waits for an acknowledgement of its first segment. That waits for a second segment.
+    let alone = ["sockets.push_time=20 ms", "tcp.initial_window=1", "tcp.delayed_ack=100 ms"];
+    let (late, bytes) = first(&[&["sockets.push=8"][..], &alone].concat());
+    assert!((20_000..21_000).contains(&(late - soon)) && bytes == 1460, "{late} us, {bytes}");
+}

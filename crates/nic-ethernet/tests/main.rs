@@ -1,0 +1,17 @@
+//! Ethernet cards below TCP.
+
+mod bytes;
+mod channels;
+mod driver;
+mod errors;
+mod handlers;
+mod limits;
+mod messages;
+mod offload;
+mod specs;
+mod support;
+mod timing;
+mod untrusted;
+
+#[path = "../../nic-spin/tests/support/mod.rs"]
+mod spin;

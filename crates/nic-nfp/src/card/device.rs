@@ -1,0 +1,224 @@
+//! The calls of a host's programs: channels to the processes of the card.
+
+use crate::card::driver::{Ended, Request};
+use crate::card::{Card, ChannelError};
+use nicety_channels::{Buffer, Channel, Completion, Error, Guard, Payload, TargetId, Want};
+use nicety_kernel::describe;
+use nicety_types::{Duration, Path, Stage};
+use std::fmt;
+use std::rc::Rc;
+
+/// The result of a selection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Index of the guard taken.
+    pub index: usize,
+    /// The result of its receive.
+    pub result: Result<Completion, ChannelError>,
+}
+
+/// An open device. Cheap to clone; a clone is the same device.
+///
+/// Any number of threads may be in calls at a time, up to the spec's `limits.threads`. `path` accounts for the time up
+/// to now, when the call begins, and then for the call until the thread returns. A dropped call completes by itself,
+/// like that of a thread that is never joined.
+///
+/// A timeout bounds the wait for the other end. Without one the wait is unbounded.
+#[derive(Clone)]
+pub struct Device {
+    card: Rc<Card>,
+    /// Whether a call waits for a free thread instead of failing.
+    patient: bool,
+}
+
+impl Device {
+    pub(super) fn new(card: &Rc<Card>) -> Device {
+        Device { card: card.clone(), patient: false }
+    }
+
+    /// The same device, with calls that wait for a free thread.
+    pub(crate) fn patient(self) -> Device {
+        Device { patient: true, ..self }
+    }
+
+    /// Returns its card.
+    pub fn card(&self) -> &Rc<Card> {
+        &self.card
+    }
+
+    /// Subscribes to a target: a channel to the process that registered it.
+    ///
+    /// # Errors
+    /// When no process has registered it, another channel is subscribed, or all channels are open.
+    pub async fn subscribe(&self, path: &mut Path, target: u32) -> Result<Channel, ChannelError> {
+        let what = move || format!("the card to answer its subscription to target {target}");
+        let (ended, opened) = self.call(path, Request::Subscribe(TargetId(target)), None, what).await?;
+        ended.1?;
+        let channel = opened.expect("a subscription that ended well has opened a channel");
+        let (mut targets, index) = (self.card.targets.borrow_mut(), usize::from(channel.index()));
+        if targets.len() <= index {
+            targets.resize(index + 1, 0);
+        }
+        targets[index] = target;
+        Ok(channel)
+    }
+
+    /// Closes a channel. A process waiting at its end receives an error.
+    ///
+    /// # Errors
+    /// When the channel is not open, or a thread is in a call on it.
+    pub async fn close(&self, path: &mut Path, channel: Channel) -> Result<(), ChannelError> {
+        let what = move || format!("the card to let go of target {}", self.target(channel));
+        let (ended, _) = self.call(path, Request::Close(channel), None, what).await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it.
+    ///
+    /// # Errors
+    /// When there are no bytes or too many, another thread is sending here, or the channel is not open. Also when the
+    /// process expects another size or kind, or did not read in time.
+    pub async fn send(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        bytes: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<(), ChannelError> {
+        let payload = Payload::new(bytes).ok_or(Error::DirectTooLong(bytes.len() as u64))?;
+        let what =
+            move || format!("the process at target {} to read {}", self.target(channel), payload.len());
+        let request = Request::Send(channel, payload);
+        let (ended, _) = self.call(path, request, timeout, move || what() + " bytes").await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Receives a direct message of exactly `bytes` bytes.
+    ///
+    /// # Errors
+    /// As [`Device::send`].
+    pub async fn receive(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        bytes: u32,
+        timeout: Option<Duration>,
+    ) -> Result<Payload, ChannelError> {
+        let what = move || format!("the process at target {} to write {bytes} bytes", self.target(channel));
+        let (ended, _) = self.call(path, Request::Receive(channel, bytes), timeout, what).await?;
+        Ok(ended.1?.payload)
+    }
+
+    /// Sends `bytes` bytes of host memory from `address` on. Returns when the process has them and the pages are
+    /// unlocked.
+    ///
+    /// # Errors
+    /// As [`Device::send`]; when memory is not the host's, or DMA fails too often.
+    pub async fn send_indirect(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        address: u64,
+        bytes: u32,
+        timeout: Option<Duration>,
+    ) -> Result<(), ChannelError> {
+        let what = move || format!("the process at target {} to read {bytes} bytes", self.target(channel));
+        let request = Request::SendIndirect(channel, Buffer { address, bytes });
+        let (ended, _) = self.call(path, request, timeout, what).await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when they have arrived and the pages
+    /// are unlocked.
+    ///
+    /// # Errors
+    /// As [`Device::send_indirect`].
+    pub async fn receive_indirect(
+        &self,
+        path: &mut Path,
+        channel: Channel,
+        address: u64,
+        bytes: u32,
+        timeout: Option<Duration>,
+    ) -> Result<(), ChannelError> {
+        let what = move || format!("the process at target {} to write {bytes} bytes", self.target(channel));
+        let request = Request::ReceiveIndirect(channel, Buffer { address, bytes });
+        let (ended, _) = self.call(path, request, timeout, what).await?;
+        ended.1?;
+        Ok(())
+    }
+
+    /// Receives from the first of several channels with a writing process. If several processes have written, receives
+    /// from the first in the order of the guards.
+    ///
+    /// # Errors
+    /// When there are no guards, one of them is invalid, or no process wrote in time. The result of the guard that was
+    /// taken is inside the value.
+    pub async fn select(
+        &self,
+        path: &mut Path,
+        guards: &[Guard<Channel>],
+        timeout: Option<Duration>,
+    ) -> Result<Selected, ChannelError> {
+        let numbers: Vec<_> = guards.iter().map(|guard| self.target(guard.from).to_string()).collect();
+        let what = move || format!("a process at one of the targets {} to write", numbers.join(", "));
+        let (ended, _) = self.call(path, Request::Select(guards.to_vec()), timeout, what).await?;
+        match ended {
+            (_, Err(failure @ nicety_channels::Failure::Timeout)) => Err(failure.into()),
+            (guard, result) => {
+                Ok(Selected { index: usize::from(guard), result: result.map_err(ChannelError::from) })
+            }
+        }
+    }
+
+    /// A guard for [`Device::select`]: a direct message of `bytes` bytes.
+    pub const fn direct(channel: Channel, bytes: u32) -> Guard<Channel> {
+        Guard { from: channel, want: Want::Direct(bytes) }
+    }
+
+    /// A guard for [`Device::select`]: an indirect message into host memory.
+    pub const fn indirect(channel: Channel, address: u64, bytes: u32) -> Guard<Channel> {
+        Guard { from: channel, want: Want::Indirect(Buffer { address, bytes }) }
+    }
+
+    /// The target of a channel; 0 if this device did not open it.
+    fn target(&self, channel: Channel) -> u32 {
+        self.card.targets.borrow().get(usize::from(channel.index())).copied().unwrap_or(0)
+    }
+
+    async fn call(
+        &self,
+        path: &mut Path,
+        request: Request,
+        timeout: Option<Duration>,
+        what: impl Fn() -> String,
+    ) -> Result<(Ended, Option<Channel>), ChannelError> {
+        let card = &self.card;
+        let deadline = timeout.map(|timeout| (card.sim.now() + timeout).ps());
+        let caller = loop {
+            match card.take_thread() {
+                Err(Error::NoSpace { .. }) if self.patient => card.thread_freed.wait().await,
+                taken => break taken?,
+            }
+        };
+        path.advance(Stage::SEND_QUEUED, card.sim.now());
+        let call = card.clone().call(caller.thread.clone(), caller.id, request, deadline, path.clone());
+        card.sim.spawn(call);
+        describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;
+        let outcome = caller.outcome().expect("a call that is done has an outcome");
+        *path = outcome.path;
+        if let Some(message) = outcome.received {
+            card.recorder.message_noticed(message, card.sim.now());
+        }
+        Ok((outcome.result?, outcome.opened))
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({:?})", self.card)
+    }
+}

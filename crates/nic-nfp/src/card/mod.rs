@@ -1,0 +1,286 @@
+//! The card around the processor: channels between the host's threads and the processes, in simulated time.
+//!
+//! A file imports only from files before it in this order:
+//!
+//! | file | contents |
+//! |---|---|
+//! | `error.rs` | [`ChannelError`] |
+//! | `record.rs` | the recording of messages on channels |
+//! | `ethernet.rs` | the port: frames of processes |
+//! | `calls.rs` | the `channel_*` calls of processes |
+//! | `managers.rs` | the managers: mailboxes over the bus, transfer registers, DMA |
+//! | `driver.rs` | the host's driver: threads, the shared interrupt, pinned pages |
+//! | `device.rs` | [`Device`]: the calls of a host's programs |
+//! | `setup.rs` | channels connected before the run |
+//!
+//! The state machines of the two ends are in the `channels` crate, without time. Here each of their effects takes time:
+//! on the host's CPUs, on the bus, on the clock of the microengines.
+//!
+//! # Accounting for time
+//! Every mailbox has a path that accounts for the time of its message. A message in a mailbox waits for its
+//! [receiver](crate::stages::RECEIVER). A receiver that waited takes over the path of the message that released
+//! it.
+
+mod calls;
+mod device;
+mod driver;
+mod error;
+mod ethernet;
+mod managers;
+mod record;
+mod setup;
+
+pub use device::{Device, Selected};
+pub use error::ChannelError;
+pub use ethernet::{MESSAGE_QUEUE, PortCounters, QueueCounters};
+
+use crate::{Nfp, NfpSpec};
+use calls::{ContextCall, Processes};
+use driver::Thread;
+use ethernet::Ethernet;
+use managers::Lane;
+use nicety_channels as channels;
+use nicety_channels::{CardEffect, Direction, HostEffect, Mailbox};
+use nicety_fabric::Port;
+use nicety_host::{Cpus, Kernel, KernelCounters, Memory, Vector};
+use nicety_kernel::{Rng, Signal, Sim, race};
+use nicety_nic_core::parts::Dma;
+use nicety_types::{MessageId, Path, Recorder, Stage};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Counters of a card's channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChannelCounters {
+    /// Mailboxes that the host posted.
+    pub posted: u64,
+    /// Mailboxes that the card pushed, an interrupt each.
+    pub pushed: u64,
+    /// DMA transfers of indirect messages, one a page.
+    pub transfers: u64,
+    /// Bytes of the successful transfers.
+    #[serde(rename = "transferred_bytes")]
+    pub bytes: u64,
+    /// DMA transfers that failed.
+    #[serde(rename = "dma_errors")]
+    pub errors: u64,
+    /// Resent page lists.
+    pub retries: u64,
+    /// Invalid mailboxes, which were ignored.
+    pub dropped: u64,
+    /// Pages of the host pinned now.
+    #[serde(rename = "pages_pinned")]
+    pub pinned: u64,
+}
+
+/// A card: processor, managers, host path.
+pub struct Card {
+    sim: Sim,
+    spec: Arc<NfpSpec>,
+    nfp: Rc<Nfp>,
+    dma: Rc<Dma>,
+    kernel: Kernel,
+    /// The interrupt that all channels share.
+    vector: Vector,
+    card: RefCell<channels::Card>,
+    card_effects: RefCell<Vec<CardEffect>>,
+    host: RefCell<channels::Host>,
+    host_effects: RefCell<Vec<HostEffect>>,
+    lanes: RefCell<Vec<[Lane; 2]>>,
+    /// The last subscribed target of each channel, for error texts.
+    targets: RefCell<Vec<u32>>,
+    contexts: RefCell<Vec<ContextCall>>,
+    threads: RefCell<Vec<Rc<Thread>>>,
+    /// Notified when a thread is free.
+    thread_freed: Signal,
+    /// The deadline of the sleeping timer task, and a signal of its change.
+    armed: Cell<Option<u64>>,
+    deadlines: Signal,
+    /// Draws the DMA transfers that fail.
+    faults: RefCell<Rng>,
+    messages: Cell<u64>,
+    counters: Cell<ChannelCounters>,
+    ethernet: Ethernet,
+    recorder: Recorder,
+}
+
+impl Card {
+    /// Installs a card at its host and starts its tasks. A linked card among `nodes` nodes has a port.
+    pub fn install(
+        sim: &Sim,
+        spec: Arc<NfpSpec>,
+        memory: Rc<Memory>,
+        cpus: &Rc<Cpus>,
+        (port, nodes): (Option<Port>, u32),
+        recorder: &Recorder,
+    ) -> Rc<Card> {
+        let channels = &spec.channels;
+        let nfp = Nfp::new(sim, &spec);
+        let kernel = Kernel::new(sim, cpus, channels.kernel);
+        let port = port.map(|mut port| {
+            port.record(recorder);
+            port
+        });
+        let linked = port.is_some();
+        let machine = channels::Card::new(channels.card_limits(spec.hardware_contexts()));
+        let card = Rc::new(Card {
+            vector: kernel.vector(),
+            card: RefCell::new(machine.expect("the spec's limits are those that a card can have")),
+            host: RefCell::new(channels::Host::new(channels.host_limits())),
+            card_effects: RefCell::default(),
+            host_effects: RefCell::default(),
+            lanes: RefCell::default(),
+            targets: RefCell::default(),
+            contexts: RefCell::default(),
+            threads: RefCell::default(),
+            thread_freed: Signal::new(sim),
+            armed: Cell::default(),
+            deadlines: Signal::new(sim),
+            faults: RefCell::new(sim.rng("dma errors")),
+            messages: Cell::default(),
+            counters: Cell::default(),
+            ethernet: Ethernet::new(sim, port, nodes, &spec.port),
+            recorder: recorder.clone(),
+            sim: sim.clone(),
+            nfp,
+            dma: Dma::new(sim, spec.bus, memory, recorder),
+            kernel,
+            spec,
+        });
+        card.nfp.offer(Processes::of(&card));
+        sim.spawn(card.clone().keep_time());
+        if linked {
+            sim.spawn(card.clone().listen());
+        }
+        card
+    }
+
+    /// Returns the processor, to load programs and start processes.
+    pub fn processor(&self) -> &Rc<Nfp> {
+        &self.nfp
+    }
+
+    /// Returns its spec.
+    pub fn spec(&self) -> &Arc<NfpSpec> {
+        &self.spec
+    }
+
+    /// Returns the host's memory.
+    pub fn memory(&self) -> &Memory {
+        self.dma.memory()
+    }
+
+    /// Opens the device for the host's programs. It takes no time.
+    pub fn open(self: &Rc<Card>) -> Device {
+        Device::new(self)
+    }
+
+    /// Counters of the channels.
+    pub fn channel_counters(&self) -> ChannelCounters {
+        self.counters.get()
+    }
+
+    /// Returns the operating system of its host.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Kernel entries on the host.
+    pub fn kernel_counters(&self) -> KernelCounters {
+        self.kernel.counters()
+    }
+
+    /// Number of idle managers of a direction.
+    pub fn idle_managers(&self, direction: Direction) -> usize {
+        self.card.borrow().idle_managers(direction)
+    }
+
+    fn count(&self, change: impl FnOnce(&mut ChannelCounters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    /// The recorder of messages.
+    pub(super) const fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    pub(super) fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.sim.node(), sequence }
+    }
+
+    /// Acts on the state of a mailbox.
+    fn lane<R>(&self, mailbox: Mailbox, act: impl FnOnce(&mut Lane) -> R) -> R {
+        let mut lanes = self.lanes.borrow_mut();
+        let channel = usize::from(mailbox.channel);
+        if lanes.len() <= channel {
+            lanes.resize_with(channel + 1, Default::default);
+        }
+        act(&mut lanes[channel][mailbox.direction as usize])
+    }
+
+    /// Runs a step of the card's state machine, and begins its effects. `step` is the step that a manager has just
+    /// done: its mailbox, and that mailbox's path.
+    fn on_card<R>(
+        self: &Rc<Card>,
+        step: Option<(Mailbox, Path)>,
+        act: impl FnOnce(&mut channels::Card, &mut Vec<CardEffect>) -> R,
+    ) -> R {
+        if let Some((mailbox, path)) = &step {
+            self.lane(*mailbox, |lane| lane.path.clone_from(path));
+        }
+        let mut effects = self.card_effects.take();
+        let result = act(&mut self.card.borrow_mut(), &mut effects);
+        for effect in effects.drain(..) {
+            self.begin(effect, step.clone());
+        }
+        self.card_effects.replace(effects);
+        self.arm();
+        result
+    }
+
+    /// Updates the timer after the earliest deadline may have changed.
+    fn arm(&self) {
+        let (card, host) = (self.card.borrow().next_deadline(), self.host.borrow().next_deadline());
+        let next = card.into_iter().chain(host).min();
+        if next != self.armed.replace(next) {
+            self.deadlines.notify_all();
+        }
+    }
+
+    /// Notifies both state machines of passed deadlines.
+    async fn keep_time(self: Rc<Card>) {
+        loop {
+            match self.armed.get() {
+                None => self.deadlines.wait().await,
+                Some(at) if at > self.sim.now().ps() => {
+                    let at = self.sim.until(nicety_types::Time::from_ps(at));
+                    race(at, self.deadlines.wait()).await;
+                }
+                Some(_) => {
+                    let now = self.sim.now();
+                    self.on_card(None, |card, effects| card.tick(now.ps(), effects));
+                    self.on_host(None, None, |host, effects| host.tick(now.ps(), effects));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Card {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Card({:?}, {:?})", self.nfp, self.counters.get())
+    }
+}
+
+/// Charges a wait, up to now, to a stage.
+fn waited(path: &mut Path, stage: Stage, sim: &Sim) {
+    path.advance(stage, sim.now());
+}

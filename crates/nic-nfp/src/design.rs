@@ -1,0 +1,281 @@
+//! The flow processor's implementation of the card design seam.
+
+use crate::spec::read_processor;
+use crate::stages;
+use crate::wire::CHECKSUM;
+use crate::{
+    Card, ChannelCounters, MessageError, MicroengineReport, NfpSpec, PortReport, ProcessTable, QueueCounters,
+};
+use nicety_host::KernelCounters;
+use nicety_hpu::Core;
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
+    OfDesign, Outgoing, Pairs, PostedReceive, ProgramFailure, Seat, Tags, Wanted, counted,
+};
+use nicety_spec::Reader;
+use nicety_types::Stage;
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Long-running processes on microengines, and channels to them.
+pub const DESIGN: &dyn Design = &Processor;
+
+struct Processor;
+
+/// A card with microengines: its channels, its port, and its microengines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ChannelReport")]
+pub struct Report {
+    /// Counters of the channels to processes.
+    #[serde(flatten)]
+    pub channels: ChannelCounters,
+    /// Counters of the card's Ethernet port.
+    pub port: PortReport,
+    /// The microengines with a program.
+    pub microengines: Vec<MicroengineReport>,
+    /// Entries into the host's kernel.
+    #[serde(skip)]
+    pub kernel: KernelCounters,
+}
+
+impl Counters for Report {
+    fn kernel(&self) -> KernelCounters {
+        self.kernel
+    }
+}
+
+impl Design for Processor {
+    fn name(&self) -> &'static str {
+        "nfp"
+    }
+
+    fn example(&self) -> &'static str {
+        "nfp-4000"
+    }
+
+    fn interface(&self) -> &'static str {
+        "processes and channels"
+    }
+
+    fn modes(&self) -> &'static [&'static str] {
+        &["channels"]
+    }
+
+    fn natural_mode(&self) -> Option<&'static str> {
+        Some("channels")
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        stages::STAGES.to_vec()
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_processor(reader))
+    }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let of_card = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
+            let table = card.of::<ProcessTable>().ok();
+            let doings = table.map(|table| [table.doings(), frames(&table.port())].concat());
+            let rank = *rank;
+            doings.unwrap_or_default().into_iter().map(move |doing| (rank, doing))
+        };
+        let found: Vec<(u32, String)> = cards.iter().flat_map(of_card).collect();
+        let mut text: String = found
+            .iter()
+            .take(LISTED)
+            .map(|(rank, doing)| format!("\n  note: on the card of rank {rank}, {doing}"))
+            .collect();
+        if let others @ 1.. = found.len().saturating_sub(LISTED) {
+            let processes = if others == 1 { "process" } else { "processes" };
+            text += &format!("\n  note: and there are {others} more {processes} on the cards");
+        }
+        let tables = cards.iter().filter_map(|(rank, card)| Some((*rank, card.of::<ProcessTable>().ok()?)));
+        let held_up =
+            tables.flat_map(|(rank, table)| table.held_up().into_iter().map(move |fact| (rank, fact)));
+        held_up.take(LISTED).for_each(|(rank, fact)| text += &format!("\n  note: at rank {rank}, {fact}"));
+        text
+    }
+}
+
+/// Frames that a card's port still holds or has dropped.
+fn frames(port: &PortReport) -> Vec<String> {
+    let of = |queue: &QueueCounters| {
+        let QueueCounters { queue, unclaimed, waiting, .. } = *queue;
+        let waits = format!("{} of queue {queue} for a process to receive", counted(waiting, "frame"));
+        let dropped =
+            format!("{} for queue {queue}, which no process had opened", counted(unclaimed, "frame"));
+        let waits = (waiting > 0).then(|| format!("the port keeps {waits}"));
+        waits.into_iter().chain((unclaimed > 0).then(|| format!("the port dropped {dropped}")))
+    };
+    port.queues.iter().flat_map(of).collect()
+}
+
+impl OfDesign for NfpSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for NfpSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn node(&self) -> NodeSpec {
+        self.node
+    }
+
+    fn core(&self) -> Option<&Core> {
+        Some(&self.core)
+    }
+
+    fn isa(&self) -> Option<&str> {
+        Some(&self.isa)
+    }
+
+    fn registers(&self) -> Option<u64> {
+        Some(self.node.host.memory / 4)
+    }
+
+    fn link_layer(&self) -> LinkLayer {
+        LinkLayer::Ethernet { checksum: CHECKSUM }
+    }
+
+    fn protocol(&self) -> String {
+        // Its processes split messages into frames, which the receiving card must accept. Its rank table limits the
+        // peers.
+        let (frame, message) = (self.port.payload, self.channels.message);
+        format!("Ethernet frames of up to {frame} B, in messages of up to {message} B")
+    }
+
+    fn largest_packet(&self) -> u64 {
+        self.port.payload.max(self.port.least)
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
+        let linked = ((nodes > 1).then_some(port), nodes);
+        let card = Card::install(sim, self, memory.clone(), cpus, linked, recorder);
+        Ok(Rc::new(ProcessTable::new(sim, card, nodes)))
+    }
+}
+
+impl OfDesign for ProcessTable {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl nicety_nic_core::Card for ProcessTable {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn report(&self) -> CardReport {
+        CardReport::new(Report {
+            microengines: self.microengines(),
+            channels: self.card().channel_counters(),
+            port: self.port(),
+            kernel: self.card().kernel_counters(),
+        })
+    }
+
+    fn failures(&self) -> Vec<ProgramFailure> {
+        ProcessTable::failures(self)
+    }
+
+    fn unusable(&self) -> u64 {
+        self.port().unusable()
+    }
+
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        let Outgoing { to, tag, address, bytes } = message;
+        Box::pin(async move {
+            let (start, messenger) = (caller.sim.now(), self.messenger(Some(to))?);
+            let sent = caller.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await;
+            caller.called("send", start);
+            match sent {
+                // A receive that is too short has taken it, and its program gets the error.
+                Err(MessageError::Refused { .. }) => Ok(()),
+                sent => Ok(sent?),
+            }
+        })
+    }
+
+    fn post_receive<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        wanted: Wanted,
+    ) -> Calling<'c, Result<PostedReceive, CardError>> {
+        let Wanted { source, tags, address, room } = wanted;
+        Box::pin(async move {
+            let (messenger, path) = (self.messenger(source)?, caller.path.borrow().clone());
+            let posted = messenger.post(&path, source, tags, address, room)?;
+            Ok(PostedReceive::new(posted))
+        })
+    }
+
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        Box::pin(async move {
+            let messenger = self.messenger(Some(caller.sim.node().0))?;
+            let received = caller.on_path(async |path| messenger.received(path, posted.of()).await).await;
+            let (super::Arrival { source, tag, bytes }, room) = match received {
+                // If it fits its envelope, the first bytes have arrived; otherwise none.
+                Err(MessageError::NoRoom { message, room }) => (message, room),
+                received => received.map(|arrival| (arrival, arrival.bytes))?,
+            };
+            Ok(Arrival { source, tag, bytes, room })
+        })
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            let messenger = self.messenger(source)?;
+            let look = async |path: &mut _| messenger.probe(path, source, tags).await;
+            let found = caller.timed("look for a message", look).await?;
+            Ok(found.map(|super::Arrival { source, tag, bytes }| Arrival { source, tag, bytes, room: bytes }))
+        })
+    }
+
+    fn match_in_library(&self, pairs: Pairs) -> Result<(), CardError> {
+        self.have_pairs(pairs)
+    }
+
+    fn early(&self) -> Option<&Early> {
+        Some(self.early_messages())
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
+        Box::pin(async move {
+            let messenger = self.messenger(Some(caller.sim.node().0))?;
+            let cancel = async |path: &mut _| messenger.cancel(path, posted.of()).await;
+            Ok(caller.timed("cancel a receive", cancel).await.map(PostedReceive::new))
+        })
+    }
+}
+
+impl From<MessageError> for CardError {
+    fn from(error: MessageError) -> CardError {
+        let text = error.to_string();
+        match error {
+            // Detected before the card is involved.
+            MessageError::Rank { .. } | MessageError::TooLong { .. } | MessageError::Microengine { .. } => {
+                CardError::Input(text)
+            }
+            _ => CardError::Failed(text),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A network flow processor, as in the NFComms paper: microengines with processes, and channels from programs of the
+//! host.
+//!
+//! A module imports only from modules before it in this order:
+//!
+//! | module | contents |
+//! |---|---|
+//! | `stages` | the stages of a message that only this card has |
+//! | `map` | the memories that a microengine refers to, and their addresses |
+//! | `wire` | [`Frame`]: the header of an Ethernet frame as bytes |
+//! | `spec` | [`NfpSpec`], and its spec keys |
+//! | `processor` | [`Nfp`]: microengines, their programs, the memories |
+//! | `card` | [`Card`]: the processor, its channels to the host, and the host's driver |
+//! | `messenger` | [`Messenger`]: messages between hosts, forwarded by processes on the card |
+//! | `processes` | [`ProcessTable`]: the processes started by the host, and their outcomes |
+//! | `design` | the card behind the design seam, with its deadlock hints |
+
+mod card;
+mod design;
+pub mod map;
+mod messenger;
+mod processes;
+mod processor;
+mod spec;
+pub mod stages;
+mod wire;
+
+pub use card::{
+    Card, ChannelCounters, ChannelError, Device, MESSAGE_QUEUE, PortCounters, QueueCounters, Selected,
+};
+pub use design::DESIGN;
+pub use design::Report;
+pub use map::MemoryKind;
+pub use messenger::{Arrival, INLINE, MessageError, Messenger, MessengerCounters, Posted, WINDOW};
+pub use nicety_channels::{
+    Channel, Completion, Direction, Error as ChannelRefusal, Failure as ChannelFailure, Guard,
+    PAYLOAD_BYTES as DIRECT_BYTES, Payload, Want,
+};
+pub use processes::{
+    CardMemory, MicroengineReport, PortReport, Process, ProcessEnd, ProcessReport, ProcessTable, Processes,
+    Start,
+};
+pub use processor::{
+    ContextCounters, CoreCounters, LEAST_STACK, Memory, MemoryCounters, Nfp, Outcome, Outside, Place,
+    Program, ProgramError, SIGNALS, Trapped, crc32, number,
+};
+pub use spec::{ChannelSpec, DriverSpec, ManagerSpec, MemorySpec, NfpSpec, PortSpec};
+pub use wire::{Address, Frame};

@@ -1,0 +1,115 @@
+//! A received message's envelope, and the errors of messages.
+
+use crate::card::ChannelError;
+use nicety_host::MemoryError;
+use std::fmt;
+
+/// The envelope of a received message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The rank that sent it.
+    pub source: u32,
+    /// Its tag.
+    pub tag: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+/// The failure of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageError {
+    /// There is no such rank.
+    Rank {
+        /// The given rank.
+        rank: u32,
+        /// The number of ranks.
+        ranks: u32,
+    },
+    /// More bytes than the spec's `limits.message`.
+    TooLong {
+        /// Its length.
+        bytes: u64,
+        /// The limit.
+        limit: u32,
+    },
+    /// A message longer than the buffer of its receive.
+    NoRoom {
+        /// The message.
+        message: Arrival,
+        /// Bytes of the buffer.
+        room: u64,
+    },
+    /// The receiver's buffer is too small for the message.
+    Refused {
+        /// The receiver.
+        rank: u32,
+        /// The message's bytes.
+        bytes: u64,
+    },
+    /// The sender has failed after a part of the message.
+    Abandoned {
+        /// The message.
+        message: Arrival,
+    },
+    /// A microengine needed for messages runs another process.
+    Microengine {
+        /// The microengine.
+        number: usize,
+        /// The first of the microengines for messages.
+        first: usize,
+        /// The last of them.
+        last: usize,
+    },
+    /// Memory that is not the host's.
+    Memory(MemoryError),
+    /// A channel to the card failed.
+    Channel(ChannelError),
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MessageError::Rank { rank, ranks } => {
+                write!(f, "there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1)
+            }
+            MessageError::TooLong { bytes, limit } => {
+                write!(f, "a message of {bytes} bytes; the card takes at most {limit} (limits.message)")
+            }
+            MessageError::NoRoom { message: Arrival { source, tag, bytes }, room } => write!(
+                f,
+                "a message of {bytes} bytes from rank {source}, tag {tag}, does not fit a buffer of {room} bytes"
+            ),
+            MessageError::Refused { rank, bytes } => {
+                write!(
+                    f,
+                    "rank {rank} has no room for a message of {bytes} bytes in the buffer of its receive"
+                )
+            }
+            MessageError::Abandoned { message: Arrival { source, tag, bytes } } => write!(
+                f,
+                "rank {source} has given up its message of {bytes} bytes, tag {tag}, before all of it had come"
+            ),
+            MessageError::Microengine { number, first, last } => write!(
+                f,
+                "messages between hosts need microengines {first} to {last}, and a process runs on microengine \
+                 {number}; start it on another one"
+            ),
+            MessageError::Memory(error) => error.fmt(f),
+            MessageError::Channel(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MessageError {}
+
+impl From<ChannelError> for MessageError {
+    fn from(error: ChannelError) -> MessageError {
+        MessageError::Channel(error)
+    }
+}
+
+impl From<MemoryError> for MessageError {
+    fn from(error: MemoryError) -> MessageError {
+        MessageError::Memory(error)
+    }
+}

@@ -1,0 +1,124 @@
+//! Messages of a host to itself. Its library copies them from thread to thread, without the card.
+//!
+//! If the receive is posted, the sender copies the message into its buffer. If not, a short message is copied into its
+//! envelope, and out of it by the receiver. For a longer one the sender sleeps until its receiver has copied it. Memory
+//! is thus bounded, and a program that waits for itself is a deadlock, as with any other host.
+//!
+//! Each end's library call takes `library.call`, each copy the time of a CPU copy, and the kernel wakes a thread that
+//! slept during the copy.
+
+use crate::messenger::Messenger;
+use crate::messenger::envelope::{Envelope, Kind};
+use crate::messenger::error::{Arrival, MessageError};
+use crate::messenger::progress::{Receive, Sending};
+use nicety_kernel::{Permit, describe};
+use nicety_types::{Buffer, Path, Payload, Stage};
+use std::rc::Rc;
+
+/// A message to this host.
+pub(super) struct Here {
+    /// Address of its bytes in host memory; none if they are in its envelope.
+    from: Option<u64>,
+    /// Whether its receive was posted first, so that the sender copies.
+    met: bool,
+    sending: Rc<Sending>,
+}
+
+impl Messenger {
+    /// Sends to this host. The message has a credit of this host's own window.
+    pub(super) async fn send_here(
+        &self,
+        path: &mut Path,
+        mut envelope: Envelope,
+        address: u64,
+        window: Permit,
+    ) -> Result<(), MessageError> {
+        let card = self.device.card();
+        let (memory, cpus) = (card.memory(), card.kernel().cpus());
+        let (bytes, tag, rank) = (u64::from(envelope.bytes), envelope.tag, self.own);
+        let turn = self.turn_here.acquire().await;
+        path.advance(Stage::SEND_QUEUED, self.sim.now());
+        cpus.spend(card.spec().channels.library, Stage::LIBRARY, path).await;
+        let mut from = Some(address);
+        if envelope.kind == Kind::Eager && !self.mail.borrow().awaits(&envelope) {
+            cpus.copy(memory, Some(address), None, bytes, Stage::COPY, path).await?;
+            if let Ok(inside) = memory.peek(address, bytes)?.into_buffer() {
+                envelope.inside[..inside.len()].copy_from_slice(&inside);
+            }
+            from = None;
+        }
+        // From here on the receiver returns the credit.
+        window.forget();
+        let sending = Rc::new(Sending::default());
+        let met = self.mail.borrow_mut().hand(envelope, path.clone());
+        drop(turn);
+        self.here.borrow_mut().insert(envelope.id, Here { from, met, sending: sending.clone() });
+        card.recorder().message_matched(envelope.message(), self.sim.now(), "not received");
+        self.changed.notify_all();
+        self.early.note();
+        if !met && envelope.kind == Kind::Eager {
+            return Ok(());
+        }
+        let what = move || format!("rank {rank}, itself, to receive its message of {bytes} bytes, tag {tag}");
+        describe(what, self.changed.wait_until(|| sending.done.borrow().is_some())).await;
+        let (result, until) = sending.done.take().expect("just seen");
+        path.follow(&until);
+        if !met {
+            card.kernel().wake(path).await;
+        }
+        result
+    }
+
+    /// Receives a message of this host to itself.
+    pub(super) async fn take_here(
+        &self,
+        receive: &Receive,
+        envelope: &Envelope,
+        path: &mut Path,
+        (address, room): (u64, u64),
+    ) -> Result<Arrival, MessageError> {
+        let here = self.here.borrow_mut().remove(&envelope.id);
+        let Here { from, met, sending } = here.expect("a message to this host is taken once");
+        receive.filled_by_sender.set(met);
+        if !met {
+            let library = self.device.card().spec().channels.library;
+            self.device.card().kernel().cpus().spend(library, Stage::LIBRARY, path).await;
+        }
+        let result = self.copy_here(envelope, from, path, (address, room)).await;
+        let (rank, bytes) = (self.own, u64::from(envelope.bytes));
+        let told = match (&result, envelope.kind) {
+            (Err(_), Kind::Rts) => Err(MessageError::Refused { rank, bytes }),
+            _ => Ok(()),
+        };
+        sending.done.replace(Some((told, path.clone())));
+        self.changed.notify_all();
+        result
+    }
+
+    async fn copy_here(
+        &self,
+        envelope: &Envelope,
+        from: Option<u64>,
+        path: &mut Path,
+        (address, room): (u64, u64),
+    ) -> Result<Arrival, MessageError> {
+        let (arrival, card) = (envelope.arrival(), self.device.card());
+        if arrival.bytes > room {
+            if from.is_none() {
+                card.memory().write(address, &envelope.inside[..room as usize])?;
+            }
+            return Err(MessageError::NoRoom { message: arrival, room });
+        }
+        let (memory, cpus) = (card.memory(), card.kernel().cpus());
+        cpus.copy(memory, from, Some(address), arrival.bytes, Stage::COPY, path).await?;
+        match from {
+            Some(from) => memory.poke(address, &memory.peek(from, arrival.bytes)?)?,
+            None => {
+                let inside = &envelope.inside[..arrival.bytes as usize];
+                let bytes = Buffer::filled_by(inside.len(), |into| into.copy_from_slice(inside));
+                memory.poke(address, &Payload::real(bytes))?;
+            }
+        }
+        Ok(arrival)
+    }
+}

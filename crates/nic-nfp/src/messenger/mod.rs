@@ -1,0 +1,173 @@
+//! Messages between hosts over channels and the cards' ports: the host's side of `handlers/nfp/forward.c`.
+//!
+//! A file imports only from files before it in this order:
+//!
+//! | file | contents |
+//! |---|---|
+//! | `error.rs` | errors of messages |
+//! | `envelope.rs` | the protocol unit: eager, RTS, CTS, credit |
+//! | `lanes.rs` | the channels for bulk data |
+//! | `progress.rs` | sends and receives in progress |
+//! | `mail.rs` | matching of envelopes and receives; validation of envelopes |
+//! | `network.rs` | the card's forwarding processes, and the channels to them |
+//! | `serve.rs` | the start of a messenger, and the thread that receives envelopes |
+//! | `here.rs` | messages of a host to itself |
+//! | `send.rs` | a send: its envelope, then its bytes |
+//! | `receive.rs` | a receive, from its post to its bytes |
+//!
+//! The processes start with the first message: when the host sends or receives one, or one arrives. Until then the
+//! microengines are free for other processes.
+//!
+//! Eager and rendezvous: a message of at most [`INLINE`] bytes is inside its envelope. A longer one sends an RTS. Once
+//! the receive is posted, the receiver replies with a CTS that names a lane. The sender then gives the bytes to its
+//! card in chunks.
+//!
+//! A message to the host itself does not use the card (`here.rs`), so a single host has a messenger, too.
+//!
+//! # Bounds
+//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken. If processes share the
+//! library, the limit holds for each pair of processes. Past the limit `send` waits. Bytes move only after a receive
+//! has been posted. A host that does not receive thus stalls only its own senders, and its card always has room.
+//!
+//! # Failures
+//! A DMA transfer that fails too often ends its message, at both hosts, and nothing else. A send that is dropped before
+//! it has a credit has no effect. A later one completes by itself. Guards free the resources it holds.
+
+mod envelope;
+mod error;
+mod here;
+mod lanes;
+mod mail;
+mod network;
+mod progress;
+mod receive;
+mod send;
+mod serve;
+
+pub use envelope::INLINE;
+pub use error::{Arrival, MessageError};
+pub use mail::WINDOW;
+pub use progress::Posted;
+
+use crate::ProgramError;
+use crate::card::{Card, ChannelError, Device};
+use here::Here;
+use mail::Mail;
+use network::Network;
+use nicety_kernel::{Credits, Pool, Signal, Sim};
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{HeldUp, Pairs};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+/// Invalid frames and envelopes of messages between hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MessengerCounters {
+    /// Invalid frames of messages between hosts, which were dropped.
+    #[serde(rename = "frames_refused")]
+    pub frames: u64,
+    /// Invalid envelopes of messages between hosts, which were dropped.
+    #[serde(rename = "envelopes_refused")]
+    pub envelopes: u64,
+}
+
+/// The host's end of messages between hosts, and of its messages to itself.
+pub struct Messenger {
+    sim: Sim,
+    /// The host's rank.
+    own: u32,
+    device: Device,
+    /// The channels to the card's processes; none without other hosts.
+    network: Option<Network>,
+    ranks: u32,
+    pairs: Cell<Pairs>,
+    /// By rank and pair.
+    windows: RefCell<Vec<Credits>>,
+    mail: RefCell<Mail>,
+    pub(crate) early: Early,
+    /// Messages to this host are handed over in the order of sending, copied or not.
+    turn_here: Pool,
+    /// Unfinished messages of this host to itself, by number.
+    here: RefCell<BTreeMap<u32, Here>>,
+    changed: Signal,
+    refused: Cell<u64>,
+    /// The first failure of a task without a waiting call.
+    failed: Cell<Option<ChannelError>>,
+}
+
+impl Messenger {
+    /// Sends that wait until their receivers take others.
+    pub(crate) fn held_up(&self) -> Vec<HeldUp> {
+        let pairs = self.pairs.get();
+        let waiting = |(place, window): (u32, &Credits)| {
+            let (to, pair) = (place / pairs.count(), place % pairs.count());
+            let pair = (pairs.bits > 0).then_some(pair);
+            HeldUp { to, pair, sends: window.waiting() as u64, window: WINDOW }
+        };
+        (0..).zip(&*self.windows.borrow()).map(waiting).filter(|held_up| held_up.sends > 0).collect()
+    }
+
+    /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.
+    ///
+    /// # Errors
+    /// When the card's memory is too small.
+    pub(crate) fn have_pairs(&self, pairs: Pairs) -> Result<(), ProgramError> {
+        if self.pairs.replace(pairs) != pairs {
+            if let Some(network) = &self.network {
+                network.have_room(self.device.card(), self.ranks * pairs.count())?;
+            }
+            self.windows.replace(windows(&self.sim, self.ranks * pairs.count()));
+            self.mail.replace(Mail::new(self.own, self.ranks, pairs));
+        }
+        Ok(())
+    }
+
+    /// Returns the window of a message at its receiver.
+    fn window(&self, rank: u32, pair: u32) -> Credits {
+        self.windows.borrow()[(rank * self.pairs.get().count() + pair) as usize].clone()
+    }
+
+    /// A messenger among `ranks` hosts, without a network to the others.
+    pub fn local(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Rc<Messenger> {
+        Rc::new(Messenger::new(sim, card, ranks, None))
+    }
+
+    fn new(sim: &Sim, card: &Rc<Card>, ranks: u32, network: Option<Network>) -> Messenger {
+        let own = sim.node().0;
+        Messenger {
+            sim: sim.clone(),
+            own,
+            device: card.open().patient(),
+            network,
+            ranks,
+            pairs: Cell::new(Pairs::ONE),
+            windows: RefCell::new(windows(sim, ranks)),
+            mail: RefCell::new(Mail::new(own, ranks, Pairs::ONE)),
+            early: Early::new(sim),
+            turn_here: Pool::new(sim, 1),
+            here: RefCell::default(),
+            changed: Signal::new(sim),
+            refused: Cell::new(0),
+            failed: Cell::new(None),
+        }
+    }
+
+    /// Returns the channels to the card's processes, if there are other hosts.
+    fn network(&self) -> &Network {
+        self.network.as_ref().expect("a messenger between hosts has a network")
+    }
+}
+
+fn windows(sim: &Sim, count: u32) -> Vec<Credits> {
+    (0..count).map(|_| Credits::new(sim, WINDOW)).collect()
+}
+
+impl fmt::Debug for Messenger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Messenger({} ranks)", self.ranks)
+    }
+}

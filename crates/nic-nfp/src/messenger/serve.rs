@@ -1,0 +1,106 @@
+//! The start of a messenger, and the thread that receives its envelopes.
+
+use crate::card::{Card, ChannelError};
+use crate::messenger::envelope::Envelope;
+use crate::messenger::error::MessageError;
+use crate::messenger::mail::Came;
+use crate::messenger::network::{Network, microengines};
+use crate::messenger::{Messenger, MessengerCounters};
+use crate::{ProgramError, stages};
+use nicety_kernel::Sim;
+use nicety_types::Path;
+use std::ops::Range;
+use std::rc::Rc;
+
+impl Messenger {
+    /// The microengines of its processes: the last four.
+    pub fn microengines(cores: usize) -> Range<usize> {
+        microengines(cores)
+    }
+
+    /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. Takes no
+    /// time, and nothing runs before the first message.
+    ///
+    /// # Errors
+    /// When a resource of the card is too small, such as microengines.
+    ///
+    /// # Panics
+    /// When channels were opened before.
+    pub fn install(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Result<Rc<Messenger>, ProgramError> {
+        if ranks < 2 {
+            return Ok(Messenger::local(sim, card, ranks));
+        }
+        let network = Network::prepare(sim, card, ranks)?;
+        let messenger = Rc::new(Messenger::new(sim, card, ranks, Some(network)));
+        let weak = Rc::downgrade(&messenger);
+        card.on_message(move || {
+            // If another process occupies the microengine, no process takes the frame.
+            let _ = weak.upgrade().map(|messenger| messenger.start());
+        });
+        Ok(messenger)
+    }
+
+    /// Whether its processes run.
+    pub fn is_started(&self) -> bool {
+        self.network.as_ref().is_some_and(Network::is_started)
+    }
+
+    /// Starts its processes, unless they run or there are no other hosts. Takes no time.
+    ///
+    /// # Errors
+    /// When another process runs on their microengines.
+    pub fn start(self: &Rc<Messenger>) -> Result<(), MessageError> {
+        if let Some(network) = self.network.as_ref().filter(|network| !network.is_started()) {
+            network.start(self.device.card())?;
+            self.sim.spawn(self.clone().serve());
+        }
+        Ok(())
+    }
+
+    /// Counters of invalid frames and envelopes.
+    pub fn counters(&self) -> MessengerCounters {
+        let frames = self.network.as_ref().map_or(0, |network| network.refused(self.device.card()));
+        MessengerCounters { frames, envelopes: self.refused.get() }
+    }
+
+    /// The thread that receives envelopes; never returns.
+    async fn serve(self: Rc<Messenger>) {
+        let mut path = Path::from(self.sim.now());
+        loop {
+            let payload = match self.device.receive(&mut path, self.network().come, 56, None).await {
+                Ok(payload) => payload,
+                Err(error) => return self.fail(error),
+            };
+            // An envelope that arrived while a process or the thread was busy has waited.
+            let mut its = path.clone();
+            if let Some(came) = self.device.card().envelope_path(&payload)
+                && came.at() <= path.at()
+                && came.continued(&came, &path).is_none()
+            {
+                its = came;
+                its.advance(stages::RECEIVER, path.at());
+            }
+            let envelope = Envelope::decode(&payload);
+            let came = envelope.map(|envelope| self.mail.borrow_mut().arrived(envelope, its));
+            match (envelope, came) {
+                (Some(envelope), Some(Came::Message)) => {
+                    let recorder = self.device.card().recorder();
+                    recorder.message_matched(envelope.message(), self.sim.now(), "not received");
+                    self.early.note();
+                }
+                (_, Some(Came::Answer)) => {}
+                (Some(envelope), Some(Came::Room(more))) => {
+                    self.window(envelope.rank, envelope.lane).release(more);
+                }
+                _ => self.refused.set(self.refused.get() + 1),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn fail(&self, error: ChannelError) {
+        self.failed.set(Some(error));
+        self.changed.notify_all();
+        self.early.note();
+    }
+}

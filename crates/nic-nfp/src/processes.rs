@@ -1,0 +1,476 @@
+//! The processes on a node's microengines: loaded programs, started processes, and their outcomes.
+
+use crate::{
+    Card, ContextCounters, CoreCounters, MemoryKind, Messenger, MessengerCounters, Nfp, NfpSpec, Outcome,
+    PortCounters, Program, ProgramError, QueueCounters,
+};
+use nicety_kernel::Sim;
+use nicety_nic_core::parts::Early;
+use nicety_nic_core::{CardError, FailureKind, Pairs, ProgramFailure};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A compiled program of processes that fits the card's microengines. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Processes(pub Rc<Program>);
+
+/// The place and the arguments of a process to be started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start<'s> {
+    /// The name of its C function.
+    pub name: &'s str,
+    /// The microengine.
+    pub microengine: usize,
+    /// The context.
+    pub context: usize,
+    /// The number of contexts to prepare, if the microengine has another program or none. Their stacks share the local
+    /// memory beside the program's data. By default all contexts of the microengine.
+    pub contexts: Option<usize>,
+    /// Arguments of the function, at most eight words.
+    pub arguments: &'s [u32],
+}
+
+/// A started process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its microengine.
+    pub microengine: usize,
+    /// Its context.
+    pub context: usize,
+    /// The number of earlier processes on the card.
+    number: usize,
+}
+
+/// The outcome of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// Its function returned this value.
+    Returned(u32),
+    /// It trapped: the reason, and the place in the source.
+    Trapped(String),
+}
+
+/// A process on a context of a microengine. Its cycles count from the card's beginning, each with one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ProcessReport {
+    /// The number of its context.
+    pub context: usize,
+    /// The last function started there.
+    pub name: String,
+    /// Its outcome; none while it runs.
+    #[serde(flatten, serialize_with = "ending")]
+    #[schemars(with = "Ending")]
+    pub end: Option<ProcessEnd>,
+    /// The context's cycles by cause, since the card's beginning.
+    #[serde(flatten)]
+    pub counters: ContextCounters,
+}
+
+/// The end of a process in its report.
+#[derive(Serialize, JsonSchema)]
+struct Ending<'e> {
+    /// The result of its function; none while it runs, or if it was stopped.
+    returned: Option<u32>,
+    /// The reason and line of a stop; none if it was not stopped.
+    trapped: Option<&'e str>,
+}
+
+fn ending<S: Serializer>(end: &Option<ProcessEnd>, to: S) -> Result<S::Ok, S::Error> {
+    let (returned, trapped) = match end {
+        None => (None, None),
+        Some(ProcessEnd::Returned(value)) => (Some(*value), None),
+        Some(ProcessEnd::Trapped(why)) => (None, Some(why.as_str())),
+    };
+    Ending { returned, trapped }.serialize(to)
+}
+
+/// A microengine with a program. Its cycles count from the card's beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MicroengineReport {
+    /// Its number.
+    pub microengine: usize,
+    /// Its cycles by cause, since the card's beginning.
+    #[serde(flatten)]
+    pub counters: CoreCounters,
+    /// The contexts with a started process.
+    pub processes: Vec<ProcessReport>,
+}
+
+/// The port of a card, through which processes send frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PortReport {
+    /// Over all queues.
+    #[serde(flatten)]
+    pub counters: PortCounters,
+    /// Invalid frames and envelopes of messages between hosts.
+    #[serde(flatten)]
+    pub refused: MessengerCounters,
+    /// The queues with traffic, by number.
+    pub queues: Vec<QueueCounters>,
+}
+
+impl PortReport {
+    /// Number of unusable frames and messages received.
+    pub const fn unusable(&self) -> u64 {
+        self.counters.damaged + self.refused.frames + self.refused.envelopes
+    }
+}
+
+/// A part of a memory of the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardMemory {
+    /// The memory.
+    pub kind: MemoryKind,
+    /// The island, if each has its own.
+    pub island: usize,
+    /// First byte.
+    pub offset: u32,
+    /// Bytes.
+    pub bytes: u32,
+}
+
+impl CardMemory {
+    /// Its address for processes.
+    pub fn address(&self) -> u32 {
+        self.kind.base() + self.offset
+    }
+}
+
+/// The set-up of a microengine.
+struct Loaded {
+    program: Rc<Program>,
+    contexts: usize,
+}
+
+/// The last process started on a context.
+struct Started {
+    name: String,
+    number: usize,
+}
+
+/// The microengines of a card, and the processes the host started on them.
+pub struct ProcessTable {
+    sim: Sim,
+    card: Rc<Card>,
+    messenger: Rc<Messenger>,
+    /// The reason why messages to and from other ranks are unavailable.
+    unfit: Option<CardError>,
+    nfp: Rc<Nfp>,
+    loaded: RefCell<Vec<Option<Loaded>>>,
+    /// By microengine and context.
+    started: RefCell<Vec<Vec<Option<Started>>>>,
+    count: RefCell<usize>,
+    failures: Rc<RefCell<Vec<ProgramFailure>>>,
+}
+
+/// The error for messages between hosts.
+fn unfit(error: &ProgramError) -> CardError {
+    CardError::Input(format!("messages between hosts do not fit the card: {error}"))
+}
+
+impl ProcessTable {
+    /// A card without processes. Those that forward messages between ranks start with the first message.
+    pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
+        let (messenger, unfit) = match Messenger::install(sim, &card, ranks) {
+            Ok(messenger) => (messenger, None),
+            Err(error) => (Messenger::local(sim, &card, ranks), Some(unfit(&error))),
+        };
+        let nfp = card.processor().clone();
+        let NfpSpec { cores, contexts, .. } = *nfp.spec();
+        ProcessTable {
+            sim: sim.clone(),
+            messenger,
+            unfit,
+            loaded: RefCell::new((0..cores).map(|_| None).collect()),
+            started: RefCell::new((0..cores).map(|_| (0..contexts).map(|_| None).collect()).collect()),
+            count: RefCell::new(0),
+            failures: Rc::default(),
+            nfp,
+            card,
+        }
+    }
+
+    /// Returns the messenger for a rank, or for any rank.
+    ///
+    /// # Errors
+    /// When messages between ranks do not fit the card. A rank's messages to itself always do.
+    pub fn messenger(&self, peer: Option<u32>) -> Result<&Rc<Messenger>, CardError> {
+        match &self.unfit {
+            Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
+            _ => Ok(&self.messenger),
+        }
+    }
+
+    /// Makes room for the messages of each pair of processes.
+    ///
+    /// # Errors
+    /// When the card's memory is too small.
+    pub(crate) fn have_pairs(&self, pairs: Pairs) -> Result<(), CardError> {
+        self.messenger.have_pairs(pairs).map_err(|error| unfit(&error))
+    }
+
+    /// Sends that wait for room at their receivers, for deadlock hints.
+    pub fn held_up(&self) -> Vec<String> {
+        self.messenger.held_up().iter().map(|held_up| held_up.text(None)).collect()
+    }
+
+    /// Signals messages that no receive has taken.
+    pub(crate) fn early_messages(&self) -> &Early {
+        &self.messenger.early
+    }
+
+    /// Counters of the port.
+    pub fn port(&self) -> PortReport {
+        PortReport {
+            counters: self.card.port_counters(),
+            queues: self.card.queue_counters(),
+            refused: self.messenger.counters(),
+        }
+    }
+
+    /// Returns the card with its channels.
+    pub fn card(&self) -> &Rc<Card> {
+        &self.card
+    }
+
+    /// Returns its spec.
+    pub fn spec(&self) -> &NfpSpec {
+        self.nfp.spec()
+    }
+
+    /// Starts a process. Loads the program first if its microengine has another one.
+    pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, CardError> {
+        let Start { name, microengine, context, contexts, arguments } = *start;
+        let spec = self.nfp.spec();
+        let wrong = |text: String| Err(CardError::Input(text));
+        below(microengine, spec.cores, "microengine", "hpu.cores")?;
+        below(context, spec.contexts, "context", "hpu.contexts")?;
+        if arguments.len() > ARGUMENTS {
+            return wrong(format!(
+                "{name}: a process has {ARGUMENTS} arguments at most, not {}; put more into a memory of the card",
+                arguments.len()
+            ));
+        }
+        if self.messenger.is_started() && Messenger::microengines(spec.cores).contains(&microengine) {
+            return wrong(format!(
+                "{name}: microengines {} to {} forward messages between the ranks of a cluster, which has begun; take \
+                 another one",
+                Messenger::microengines(spec.cores).start,
+                spec.cores - 1
+            ));
+        }
+        let entry = processes.0.image().require(name).map_err(|error| CardError::Input(error.to_string()))?;
+        self.set_up(processes, microengine, contexts)?;
+        let set_up = self.loaded.borrow()[microengine].as_ref().map_or(0, |loaded| loaded.contexts);
+        if context >= set_up {
+            return wrong(format!(
+                "{name}: microengine {microengine} is set up for {set_up} contexts, and there is no context {context} \
+                 among them; start its first process with contexts = {}",
+                context + 1
+            ));
+        }
+        if self.runs(microengine, context) {
+            let running = self.name(microengine, context);
+            return wrong(format!(
+                "{name}: context {context} of microengine {microengine} runs {running}; there are {} contexts on {} \
+                 microengines",
+                spec.contexts, spec.cores
+            ));
+        }
+        self.nfp.start(microengine, context, entry, arguments);
+        let number = self.count.replace_with(|count| *count + 1);
+        self.started.borrow_mut()[microengine][context] = Some(Started { name: name.to_owned(), number });
+        self.watch(microengine, context, name);
+        Ok(Process { microengine, context, number })
+    }
+
+    fn set_up(
+        &self,
+        processes: &Processes,
+        microengine: usize,
+        contexts: Option<usize>,
+    ) -> Result<(), CardError> {
+        let program = &processes.0;
+        let input = |error: ProgramError| CardError::Input(error.to_string());
+        if let Some(loaded) = &self.loaded.borrow()[microengine] {
+            let same = Rc::ptr_eq(&loaded.program, program);
+            if same && contexts.is_none_or(|contexts| contexts == loaded.contexts) {
+                return Ok(());
+            }
+            if let Some(context) = (0..loaded.contexts).find(|&context| self.runs(microengine, context)) {
+                let what = if same { "for as many contexts as it is" } else { "with the program it has" };
+                return Err(CardError::Input(format!(
+                    "microengine {microengine} stays set up {what} while {} runs on its context {context}; start \
+                     this on another microengine",
+                    self.name(microengine, context)
+                )));
+            }
+        }
+        let contexts = contexts.unwrap_or(self.nfp.spec().contexts);
+        self.nfp.load(microengine, program, contexts).map_err(input)?;
+        self.loaded.borrow_mut()[microengine] = Some(Loaded { program: program.clone(), contexts });
+        self.started.borrow_mut()[microengine].iter_mut().for_each(|started| *started = None);
+        Ok(())
+    }
+
+    fn runs(&self, microengine: usize, context: usize) -> bool {
+        self.started.borrow()[microengine][context].is_some()
+            && self.nfp.outcome(microengine, context).is_none()
+    }
+
+    fn name(&self, microengine: usize, context: usize) -> String {
+        self.started.borrow()[microengine][context].as_ref().map(|s| s.name.clone()).unwrap_or_default()
+    }
+
+    /// Reports a process that traps.
+    fn watch(&self, microengine: usize, context: usize, name: &str) {
+        let (sim, nfp, failures) = (self.sim.clone(), self.nfp.clone(), self.failures.clone());
+        let name = name.to_owned();
+        self.sim.spawn(async move {
+            if let Err(failure) = nfp.finished(microengine, context).await {
+                failures.borrow_mut().push(ProgramFailure {
+                    kind: FailureKind::Trap,
+                    time: sim.now(),
+                    node: sim.node(),
+                    hpu: None,
+                    text: trapped(&name, microengine, context, &failure.trap.to_string()),
+                    times: 1,
+                });
+            }
+        });
+    }
+
+    /// Waits until a process has ended, and returns its value.
+    pub async fn finished(&self, process: &Process) -> Result<u32, CardError> {
+        let Process { microengine, context, number } = *process;
+        let name = {
+            let started = self.started.borrow();
+            match &started[microengine][context] {
+                Some(started) if started.number == number => started.name.clone(),
+                _ => {
+                    return Err(CardError::Failed(format!(
+                        "another process was started on context {context} of microengine {microengine} since; wait for \
+                         the end of a process before"
+                    )));
+                }
+            }
+        };
+        match self.nfp.finished(microengine, context).await {
+            Ok(value) => Ok(value),
+            Err(failure) => {
+                let text = trapped(&name, microengine, context, &failure.trap.to_string());
+                Err(CardError::Trapped(text))
+            }
+        }
+    }
+
+    /// Checks a part of a memory.
+    pub fn check(&self, part: &CardMemory) -> Result<(), CardError> {
+        let spec = self.nfp.spec();
+        if part.kind.of_island() {
+            below(part.island, spec.islands(), "island", "hpu.cores and hpu.island")?;
+        } else if part.island != 0 {
+            let name = part.kind.name();
+            return Err(CardError::Input(format!("{name} is one for all islands; leave the island out")));
+        }
+        let (end, size) = (u64::from(part.offset) + u64::from(part.bytes), spec.memory(part.kind).size);
+        if end > u64::from(size) {
+            let CardMemory { kind, offset, bytes, .. } = part;
+            return Err(CardError::Input(format!(
+                "{bytes} bytes at offset {offset} reach over the end of {}, which has {size} bytes (memory.{}.size)",
+                kind.name(),
+                kind.key()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads a part of a memory. Takes no time.
+    ///
+    /// # Errors
+    /// When the part reaches beyond the memory.
+    pub fn read(&self, part: &CardMemory, bytes: &mut [u8]) -> Result<(), CardError> {
+        let memory = self.nfp.memory(part.kind, part.island);
+        memory.peek(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
+    }
+
+    /// Writes a part of a memory. Takes no time.
+    ///
+    /// # Errors
+    /// When the part reaches beyond the memory.
+    pub fn write(&self, part: &CardMemory, bytes: &[u8]) -> Result<(), CardError> {
+        let memory = self.nfp.memory(part.kind, part.island);
+        memory.poke(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
+    }
+
+    /// Processes that trapped.
+    pub fn failures(&self) -> Vec<ProgramFailure> {
+        self.failures.borrow().clone()
+    }
+
+    /// The state of each process that was started last on its context, for deadlock hints.
+    pub fn doings(&self) -> Vec<String> {
+        let started = self.started.borrow();
+        let mut found = Vec::new();
+        for (microengine, contexts) in started.iter().enumerate() {
+            for (context, started) in contexts.iter().enumerate() {
+                let Some(Started { name, .. }) = started else { continue };
+                let what = match self.nfp.outcome(microengine, context) {
+                    None => self.nfp.doing(microengine, context),
+                    Some(Outcome::Returned(value)) => format!("has returned {}", value as i32),
+                    // Traps are reported elsewhere, and earlier.
+                    Some(Outcome::Trapped(_)) => continue,
+                };
+                found.push(format!("process {name} on microengine {microengine}, context {context}, {what}"));
+            }
+        }
+        found
+    }
+
+    /// The microengines prepared for a program.
+    pub fn microengines(&self) -> Vec<MicroengineReport> {
+        let loaded = self.loaded.borrow();
+        let used = (0..loaded.len()).filter(|&microengine| loaded[microengine].is_some());
+        let report = |microengine| MicroengineReport {
+            microengine,
+            counters: self.nfp.core_counters(microengine),
+            processes: self.processes(microengine),
+        };
+        used.map(report).collect()
+    }
+
+    fn processes(&self, microengine: usize) -> Vec<ProcessReport> {
+        let started = self.started.borrow();
+        let of = |(context, started): (usize, &Option<Started>)| {
+            started.as_ref().map(|started| ProcessReport {
+                context,
+                name: started.name.clone(),
+                end: self.nfp.outcome(microengine, context).map(|outcome| match outcome {
+                    Outcome::Returned(value) => ProcessEnd::Returned(value),
+                    Outcome::Trapped(trap) => ProcessEnd::Trapped(trap.to_string()),
+                }),
+                counters: self.nfp.context_counters(microengine, context),
+            })
+        };
+        started[microengine].iter().enumerate().filter_map(of).collect()
+    }
+}
+
+/// The most arguments of a process: the registers in which C passes them.
+const ARGUMENTS: usize = 8;
+
+fn trapped(name: &str, microengine: usize, context: usize, trap: &str) -> String {
+    format!("process {name} on microengine {microengine}, context {context}: {trap}")
+}
+
+fn below(number: usize, count: usize, what: &str, key: &str) -> Result<(), CardError> {
+    if number < count {
+        return Ok(());
+    }
+    Err(CardError::Input(format!(
+        "there is no {what} {number}; the card has {what}s 0 to {} ({key})",
+        count - 1
+    )))
+}

@@ -1,0 +1,50 @@
+//! The processor: microengines with contexts that hide the latency of memories.
+//!
+//! A file imports only from files before it in this order:
+//!
+//! | file | contents |
+//! |---|---|
+//! | `account.rs` | the counters of cycles by cause |
+//! | `intrinsics.rs` | the core's own calls |
+//! | `memory.rs` | [`Memory`]: CLS, CTM, IMEM, EMEM, each with a queue |
+//! | `program.rs` | [`Program`]: compiled C, checked against code store and local memory |
+//! | `engine.rs` | a microengine: its contexts and the choice of the next |
+//! | `service.rs` | the interface for calls that the card serves |
+//! | `nfp.rs` | [`Nfp`]: all microengines and memories, and calls of the card |
+//! | `execute.rs` | the task that runs a microengine, cycle by cycle: references, atomics, signals |
+//!
+//! # Timing
+//! A context computes until it refers to a memory outside the core, waits for a signal or yields. The instruction
+//! itself counts as computing. From its end the context sleeps until the memory is done, then waits until the core is
+//! free. The core takes the next ready context round-robin and pays `hpu.cycles.switch` if that is another context than
+//! before. Code is in the core, so a fetch costs nothing. Constants are read from the code store as from local memory.
+//!
+//! All cores, the memories on the chip and the counters share one clock. Its cycle 0 is simulated time 0.
+
+mod account;
+mod engine;
+mod execute;
+mod intrinsics;
+mod memory;
+mod nfp;
+mod program;
+mod service;
+
+pub use account::{ContextCounters, CoreCounters};
+pub use engine::{Outcome, SIGNALS};
+pub use intrinsics::crc32;
+pub(crate) use memory::Reference;
+pub use memory::{Memory, MemoryCounters, Outside};
+pub use nfp::{Nfp, Trapped};
+pub use program::{LEAST_STACK, Program, ProgramError};
+pub use service::Place;
+pub(crate) use service::{Served, Services};
+
+/// The numbers of the calls, in a7.
+pub mod number {
+    pub use super::intrinsics::{
+        CHANNEL_READ, CHANNEL_READ_IND, CHANNEL_REGISTER, CHANNEL_SELECT, CHANNEL_WRITE, CHANNEL_WRITE_IND,
+        CRC32, ETH_MOVE, ETH_OPEN, ETH_RECEIVE, ETH_RECEIVE_FROM, ETH_SEND, ETH_SEND_TO, ETH_TYPE, NODE,
+        READ, SIGNAL, WAIT_ALL, WAIT_ANY, WRITE, YIELD,
+    };
+}

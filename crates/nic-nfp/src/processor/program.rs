@@ -1,0 +1,198 @@
+//! A program for microengines, checked against their capacity.
+
+use crate::map;
+use crate::spec::NfpSpec;
+use nicety_hpu::{Image, LoadError, Segment};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The least stack of a context, in bytes.
+pub const LEAST_STACK: u32 = 64;
+
+/// A program that fits a microengine. Several microengines share its code.
+pub struct Program {
+    pub(super) image: Arc<Image>,
+    /// Code and constants as at [`map::CODE`].
+    pub(super) code: Vec<u8>,
+    /// Bytes of data at the bottom of local memory.
+    pub(super) data: u32,
+    local: u32,
+}
+
+/// The reason why a program cannot run here, and a correction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramError {
+    /// The file is not a program for these cores.
+    Image(LoadError),
+    /// The code store is too small.
+    Code {
+        /// Bytes of code and constants.
+        size: u64,
+        /// Capacity of the code store in bytes.
+        room: u32,
+    },
+    /// Local memory is too small for the data.
+    Data {
+        /// Bytes of data.
+        size: u64,
+        /// Bytes of local memory.
+        room: u32,
+    },
+    /// A part is neither in the code store nor in local memory.
+    Place {
+        /// Its contents.
+        contents: &'static str,
+        /// Its address.
+        address: u32,
+    },
+    /// More contexts than a microengine has, or none.
+    Contexts {
+        /// The requested number.
+        asked: usize,
+        /// The available number.
+        contexts: usize,
+    },
+    /// A resource of the card is too small for the program.
+    Room {
+        /// The resource.
+        what: &'static str,
+        /// The spec key that sets its amount.
+        key: &'static str,
+        /// Amount needed.
+        needed: u64,
+        /// Amount available.
+        there: u64,
+    },
+    /// The local memory beside the data is too small for the stacks.
+    Stack {
+        /// Number of stacks.
+        contexts: usize,
+        /// Bytes per stack.
+        stack: u32,
+        /// Bytes of data.
+        data: u32,
+        /// Bytes of local memory.
+        local: u32,
+    },
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProgramError::Image(error) => error.fmt(f),
+            ProgramError::Code { size, room } => write!(
+                f,
+                "{size} bytes of code and constants do not fit a microengine's code store of {room} bytes (hpu.code); \
+                 make the program smaller, or keep tables in a memory"
+            ),
+            ProgramError::Data { size, room } => write!(
+                f,
+                "{size} bytes of data do not fit a microengine's local memory of {room} bytes (hpu.local_memory); \
+                 keep them in CLS, CTM, IMEM or EMEM"
+            ),
+            ProgramError::Place { contents, address } => write!(
+                f,
+                "its {contents} at {address:#x} are in no part of a microengine; link code to {:#x} and data to {:#x}",
+                map::CODE,
+                map::LOCAL
+            ),
+            ProgramError::Contexts { asked: 0, .. } => f.write_str("no contexts; start 1 at least"),
+            ProgramError::Contexts { asked, contexts } => write!(
+                f,
+                "{asked} processes, and a microengine has {contexts} contexts (hpu.contexts); start the others on \
+                 another one"
+            ),
+            ProgramError::Room { what, key, needed, there } => {
+                write!(f, "it needs {needed} {what}, and the card has {there} ({key})")
+            }
+            ProgramError::Stack { contexts, stack, data, local } => write!(
+                f,
+                "{data} bytes of data leave {stack} bytes of stack for each of {contexts} contexts in a local memory of \
+                 {local} bytes; {LEAST_STACK} is the least; run fewer contexts or keep data in a memory"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+impl Program {
+    /// Parses a linked RV32 ELF file.
+    ///
+    /// # Errors
+    /// When it is not one, or does not fit.
+    pub fn load(file: &[u8], spec: &NfpSpec) -> Result<Rc<Program>, ProgramError> {
+        Program::new(Image::load(file, &spec.core).map_err(ProgramError::Image)?, spec)
+    }
+
+    /// Checks a decoded program.
+    ///
+    /// # Errors
+    /// When it does not fit a microengine.
+    pub fn new(image: Arc<Image>, spec: &NfpSpec) -> Result<Rc<Program>, ProgramError> {
+        let (mut code, mut data) = (0, 0);
+        for segment in image.segments() {
+            let end = |base: u32| {
+                segment.address().checked_sub(base).map(|at| u64::from(at) + u64::from(segment.size()))
+            };
+            let (base, far) =
+                if segment.writable() { (map::LOCAL, map::CODE) } else { (map::CODE, map::CLS) };
+            let end = end(base).filter(|_| segment.address() < far);
+            let Some(end) = end else {
+                return Err(ProgramError::Place { contents: segment.contents(), address: segment.address() });
+            };
+            let most = if segment.writable() { &mut data } else { &mut code };
+            *most = end.max(*most);
+        }
+        if code > u64::from(spec.code) {
+            return Err(ProgramError::Code { size: code, room: spec.code });
+        }
+        if data > u64::from(spec.local_memory) {
+            return Err(ProgramError::Data { size: data, room: spec.local_memory });
+        }
+        let mut bytes = vec![0; code as usize];
+        image.segments().iter().filter(|s| !s.writable()).for_each(|s| write(s, map::CODE, &mut bytes));
+        let data = data as u32;
+        Ok(Rc::new(Program { image, code: bytes, data: data.next_multiple_of(16), local: spec.local_memory }))
+    }
+
+    /// The image, to look up functions.
+    pub fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// Returns the stack size of each of `contexts` contexts in bytes: an equal part of the memory beside the data.
+    ///
+    /// # Errors
+    /// When the stacks would be too small.
+    pub fn stack(&self, contexts: usize) -> Result<u32, ProgramError> {
+        let (data, local) = (self.data, self.local);
+        let stack = (local.saturating_sub(data) / contexts as u32) & !15;
+        if stack >= LEAST_STACK {
+            Ok(stack)
+        } else {
+            Err(ProgramError::Stack { contexts, stack, data, local })
+        }
+    }
+
+    /// The initial contents of local memory.
+    pub(super) fn fill(&self, local: &mut [u8]) {
+        local.fill(0);
+        self.image.segments().iter().filter(|s| s.writable()).for_each(|s| write(s, map::LOCAL, local));
+    }
+}
+
+fn write(segment: &Segment, base: u32, memory: &mut [u8]) {
+    let at = (segment.address() - base) as usize;
+    segment.write_to(&mut memory[at..at + segment.size() as usize]);
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("code", &self.code.len())
+            .field("data", &self.data)
+            .finish_non_exhaustive()
+    }
+}

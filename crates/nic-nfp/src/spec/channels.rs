@@ -1,0 +1,136 @@
+//! The spec of the channels between host and processes.
+
+use nicety_channels::{CardLimits, HostLimits};
+use nicety_host::KernelSpec;
+use nicety_nic_core::read_kernel;
+use nicety_spec::{Ratio, Reader};
+use nicety_types::Duration;
+
+/// The software and the managers between a host's programs and a card's processes.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelSpec {
+    /// The host's operating system.
+    pub kernel: KernelSpec,
+    /// The library's work for each call.
+    pub library: Duration,
+    /// The driver.
+    pub driver: DriverSpec,
+    /// The card's managers.
+    pub managers: ManagerSpec,
+    /// Fraction of the DMA transfers that fail.
+    pub dma_errors: Ratio,
+    /// The most open channels.
+    pub channels: u16,
+    /// The most registered targets.
+    pub targets: u16,
+    /// The most concurrent calls of the host's threads.
+    pub threads: u16,
+    /// The most bytes per message.
+    pub message: u32,
+}
+
+/// CPU costs of the driver.
+#[derive(Clone, Copy, Debug)]
+pub struct DriverSpec {
+    /// Writing of a mailbox, and the doorbell.
+    pub post: Duration,
+    /// Setting up an indirect call.
+    pub indirect: Duration,
+    /// Building a list of pages.
+    pub list: Duration,
+    /// Number of resends of a page list.
+    pub retries: u8,
+}
+
+/// Costs of the card's managers, in cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct ManagerSpec {
+    /// Number of managers for messages to the card.
+    pub read: u8,
+    /// Number of managers for messages to the host.
+    pub write: u8,
+    /// Fetching a mailbox.
+    pub fetch: u64,
+    /// Asking a process for the address of an indirect message, for each list of its pages.
+    pub ask: u64,
+    /// Moving a direct message into a process's transfer registers.
+    pub deliver: u64,
+    /// Moving a message out of a process's transfer registers. For an indirect message, moving its address and size,
+    /// once for the offer and once for each list of pages.
+    pub collect: u64,
+    /// Writing a mailbox to the host.
+    pub push: u64,
+    /// Moving a page.
+    pub dma: u64,
+}
+
+impl ChannelSpec {
+    /// The limits of the host's state machine.
+    pub fn host_limits(&self) -> HostLimits {
+        HostLimits {
+            channels: self.channels,
+            threads: self.threads,
+            message_bytes: self.message,
+            retries: self.driver.retries,
+        }
+    }
+
+    /// The limits of the card's state machine, for this number of contexts.
+    pub fn card_limits(&self, contexts: u16) -> CardLimits {
+        CardLimits {
+            channels: self.channels,
+            targets: self.targets,
+            contexts,
+            read_managers: self.managers.read,
+            write_managers: self.managers.write,
+            message_bytes: self.message,
+        }
+    }
+}
+
+/// Reads the sections `kernel`, `library`, `driver`, `managers`, `dma` and `limits`.
+pub(super) fn read(reader: &Reader<'_>) -> ChannelSpec {
+    let kernel = read_kernel(reader);
+    let s = reader.section("library");
+    let library = s.time("call", "what the library does for a call, on a CPU of the host");
+    let s = reader.section("driver");
+    let driver = DriverSpec {
+        post: s.time("post", "writing a mailbox and ringing the card's doorbell"),
+        indirect: s.time("indirect", "setting up an indirect call, once for each message"),
+        list: s.time("list", "putting a list of six pages together"),
+        retries: s.count("retries", 0..=255, "how often a page list that failed is sent again") as u8,
+    };
+    let s = reader.section("managers");
+    let cycles = |key, doc| s.count(key, 0..=10_000_000, doc);
+    let managers = ManagerSpec {
+        read: s.count("read", 1..=128, "managers that serve messages to the card") as u8,
+        write: s.count("write", 1..=128, "managers that serve messages to the host") as u8,
+        fetch: cycles("fetch", "cycles to have a mailbox fetched from the host"),
+        ask: cycles(
+            "ask",
+            "cycles to ask a process for address and size of an indirect message to the card, for each list of pages",
+        ),
+        deliver: cycles("deliver", "cycles to move a direct message into a process's transfer registers"),
+        collect: cycles(
+            "collect",
+            "cycles to move a message out of a process's transfer registers, or address and size of an indirect one, for each list of pages",
+        ),
+        push: cycles("push", "cycles to have a mailbox written to the host"),
+        dma: cycles("dma", "cycles to have the DMA of a page begun"),
+    };
+    let s = reader.section("dma");
+    let dma_errors = s.ratio("errors", Ratio::ZERO..=Ratio::ONE, "which part of the DMA transfers fails");
+    let s = reader.section("limits");
+    let count = |key, doc| s.count(key, 1..=65_535, doc) as u16;
+    ChannelSpec {
+        kernel,
+        library,
+        driver,
+        managers,
+        dma_errors,
+        channels: count("channels", "channels that are open at a time"),
+        targets: count("targets", "targets that processes of the card may register"),
+        threads: count("threads", "calls of the host's threads that may be pending at a time"),
+        message: s.size("message", 4096..=u64::from(u32::MAX), "most bytes of one message") as u32,
+    }
+}

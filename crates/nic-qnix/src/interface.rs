@@ -1,0 +1,186 @@
+//! A virtual network interface on the card: its commands, its packets for the link, and its messages with and without
+//! receives.
+
+use crate::Endpoint;
+use crate::wire::Repr;
+use nicety_kernel::{Permit, Signal};
+use nicety_nic_core::Tags;
+use nicety_nic_core::parts::Matching;
+use nicety_types::{MessageId, Path, Payload};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// A completed send or receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// The other end.
+    pub peer: Endpoint,
+    /// The message's tag.
+    pub tag: u64,
+    /// The message's bytes.
+    pub bytes: u64,
+    /// Whether the message was longer than the buffer.
+    pub truncated: bool,
+}
+
+/// A command in the Command Queue.
+pub(super) enum Command {
+    Send(SendCommand),
+    Receive(ReceiveCommand),
+}
+
+/// The location of a message's bytes.
+pub(super) enum Source {
+    /// In the Context Region: they arrived by programmed I/O.
+    Card(Payload),
+    /// In host memory, from this address on. The card has the descriptors of its pages.
+    Host(u64),
+}
+
+/// A message to be sent.
+pub(super) struct SendCommand {
+    pub(super) operation: u64,
+    pub(super) message: MessageId,
+    pub(super) to: Endpoint,
+    pub(super) tag: u64,
+    pub(super) bytes: u64,
+    pub(super) source: Source,
+    /// Bytes staged so far.
+    pub(super) staged: u64,
+    pub(super) path: Path,
+}
+
+/// A message to be received.
+#[derive(Clone)]
+pub(super) struct ReceiveCommand {
+    pub(super) operation: u64,
+    /// The sender; any if none.
+    pub(super) from: Option<Endpoint>,
+    pub(super) tags: Tags,
+    pub(super) address: u64,
+    pub(super) room: u64,
+    pub(super) path: Path,
+}
+
+impl ReceiveCommand {
+    pub(super) fn takes(&self, from: Endpoint, tag: u64) -> bool {
+        self.from.is_none_or(|wanted| wanted == from) && self.tags.has(tag)
+    }
+}
+
+/// The progress of an operation.
+pub(super) enum Progress {
+    Pending,
+    /// Its doorbell is set, for this message.
+    Done(Completed, Path, MessageId),
+}
+
+/// The kind of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Send,
+    Receive,
+}
+
+/// A staged packet: a part of a message, and its slot in the card's memory.
+pub(super) struct Staged {
+    /// None while a channel fetches its bytes.
+    pub(crate) bytes: Option<(Payload, Path)>,
+    /// Its slot, unless it is in a Context Region.
+    pub(crate) place: Option<Permit>,
+    pub(crate) operation: u64,
+    pub(crate) header: Repr,
+    pub(crate) last: bool,
+}
+
+/// The location of a packet.
+pub(super) enum Slot {
+    /// In the packet buffer.
+    Link,
+    /// In a staging slot of the same card, unless it is in a Context Region; with its message.
+    Staged { place: Option<Permit>, message: MessageId },
+    /// In this number of bytes of the card's memory.
+    Memory(u64),
+}
+
+/// A message being received.
+pub(super) struct Receiving {
+    pub(crate) vni: u32,
+    pub(crate) operation: u64,
+    pub(crate) message: MessageId,
+    pub(crate) address: u64,
+    pub(crate) room: u64,
+    pub(crate) from: Endpoint,
+    pub(crate) tag: u64,
+    pub(crate) bytes: u64,
+    /// Bytes that have arrived, in order.
+    pub(crate) come: Cell<u64>,
+    /// Bytes that are in host memory, or beyond the buffer.
+    pub(crate) settled: Cell<u64>,
+    /// The path of the last of them.
+    pub(crate) path: RefCell<Path>,
+}
+
+/// A message without a receive.
+pub(super) struct Waiting {
+    /// The header of its first packet.
+    pub(crate) header: Repr,
+    pub(crate) come: Cell<u64>,
+    pub(crate) packets: RefCell<Vec<Kept>>,
+}
+
+/// A packet in the card's memory.
+pub(crate) struct Kept {
+    pub(crate) offset: u64,
+    pub(crate) payload: Payload,
+    pub(crate) memory: u64,
+    pub(crate) path: Path,
+}
+
+/// An open interface.
+pub(super) struct Interface {
+    /// The process.
+    pub(super) owner: u32,
+    /// The Command Queue.
+    pub(super) commands: VecDeque<Command>,
+    /// Sends with packets still to be staged, in order.
+    pub(super) sends: VecDeque<SendCommand>,
+    /// Staged packets, in order.
+    pub(super) staged: VecDeque<Staged>,
+    /// Number of packets staged and handed over.
+    pub(super) handed_over: u64,
+    /// Posted receives and unmatched messages.
+    pub(super) matching: Matching<ReceiveCommand, Rc<Waiting>>,
+    /// Messages being received.
+    pub(super) receiving: BTreeMap<MessageId, Rc<Receiving>>,
+    /// The operations of the process, by number, until it has seen their completion.
+    pub(super) operations: BTreeMap<u64, (Kind, Progress)>,
+    /// Bytes of card memory with the descriptors of its Buffer Pool.
+    pub(super) pool_memory: u64,
+    /// Notified when a doorbell of the process is set.
+    pub(super) rung: Signal,
+}
+
+impl Interface {
+    pub(super) fn new(owner: u32, rung: Signal) -> Interface {
+        Interface {
+            owner,
+            commands: VecDeque::new(),
+            sends: VecDeque::new(),
+            staged: VecDeque::new(),
+            handed_over: 0,
+            matching: Matching::default(),
+            receiving: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            pool_memory: 0,
+            rung,
+        }
+    }
+
+    /// Number of contexts in use by operations of a kind. An operation holds its context until the process has seen its
+    /// doorbell.
+    pub(super) fn pending(&self, kind: Kind) -> usize {
+        self.operations.values().filter(|(of, _)| *of == kind).count()
+    }
+}

@@ -1,0 +1,156 @@
+//! Messages that the library matches, above the receives of the card.
+//!
+//! A card with virtual network interfaces matches by itself, holds a limited number of receives, and takes none back. A
+//! library with more receives, probes or cancellations therefore keeps both lists itself. It uses the card's receives
+//! for messages in transfer. Half of them are for small messages of any kind, which arrive in pieces of the Buffer
+//! Pool, in the order of posting. The others are for the bytes of long messages, each for its message alone.
+//!
+//! A message that fits a packet, with a header, is sent as it is. A longer one sends an RTS. The receiver's library
+//! posts a receive of the card, on the program's own buffer, and replies with a CTS. The bytes then go there by the
+//! card's fastest transfer method. Every receive of the card is thus for an arriving message.
+//!
+//! The library's thread takes messages, at the cost of noticing and copying them. A message without a receive is copied
+//! to the library's memory.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `header.rs` | the header before a small message |
+//! | `receive.rs`, `send.rs` | the two ends of a message |
+//!
+//! | bits of the card's tag | field |
+//! |---|---|
+//! | 63 | whether it is small |
+//! | 0..63 | of the bytes of a long message: its number at its sender |
+
+mod header;
+mod receive;
+mod send;
+
+use crate::process::Process;
+use crate::{Endpoint, QnixError};
+use header::{HEADER, Header};
+use nicety_kernel::{Credits, Pool, Signal};
+use nicety_nic_core::parts::{Early, Matching};
+use nicety_nic_core::{Arrival, CardError, Wanted};
+use nicety_types::{NodeId, Path};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::rc::Rc;
+
+/// The card's tag of small messages.
+const SMALL: u64 = 1 << 63;
+/// The most bytes of messages without a receive: the memory of the largest card.
+const KEPT: u64 = 64 << 20;
+
+/// A posted receive.
+pub(crate) struct Receiving {
+    wanted: Wanted,
+    result: RefCell<Option<(Result<Arrival, CardError>, Path)>>,
+    done: Signal,
+}
+
+/// A message that no receive has taken yet.
+struct Came {
+    header: Header,
+    from: Endpoint,
+    /// The bytes of a small message.
+    bytes: Vec<u8>,
+}
+
+impl Came {
+    fn is_for(&self, wanted: &Wanted) -> bool {
+        wanted.takes(self.from.node.0, self.header.tag)
+    }
+}
+
+/// A long message at its sender: the bytes requested by its receiver, and the path to that request.
+type Cleared = Rc<RefCell<Option<(u64, Path)>>>;
+
+/// The library of a host for `send` and `recv`.
+pub(crate) struct Messenger {
+    process: Rc<Process>,
+    vni: u32,
+    /// Contexts of sends, and those of receives for long messages.
+    sends: Credits,
+    receives: Credits,
+    /// Pieces of the Buffer Pool for outgoing small messages.
+    pieces: RefCell<Vec<u64>>,
+    free_pieces: Credits,
+    /// Messages leave in the order of posting.
+    turn: Pool,
+    matching: RefCell<Matching<Rc<Receiving>, Came>>,
+    pub(crate) early: Early,
+    /// Bytes of messages that no receive has taken.
+    kept: Cell<u64>,
+    /// Long messages, by number.
+    announced: RefCell<BTreeMap<u64, Cleared>>,
+    next: Cell<u64>,
+    changed: Signal,
+    failed: RefCell<Option<CardError>>,
+}
+
+impl Messenger {
+    /// The library of a process with an interface and a Buffer Pool. Starts its thread.
+    ///
+    /// # Errors
+    /// When the pool has no room.
+    pub(crate) fn start(process: &Rc<Process>, vni: u32) -> Result<Rc<Messenger>, QnixError> {
+        let (sim, spec) = (&process.card().sim, process.card().spec());
+        let small = (spec.limits.receives / 2).max(1);
+        let piece = |bytes| process.pool_piece(bytes).map(|(pool, offset)| pool.address() + offset);
+        let pieces = || (0..small).map(|_| piece(spec.packet)).collect::<Result<Vec<u64>, _>>();
+        let (inbox, pieces) = (pieces()?, pieces()?);
+        let messenger = Rc::new(Messenger {
+            sends: Credits::new(sim, u64::from(spec.limits.sends)),
+            receives: Credits::new(sim, u64::from(spec.limits.receives - small).max(1)),
+            free_pieces: Credits::new(sim, pieces.len() as u64),
+            pieces: RefCell::new(pieces),
+            turn: Pool::new(sim, 1),
+            matching: RefCell::default(),
+            early: Early::new(sim),
+            kept: Cell::new(0),
+            announced: RefCell::default(),
+            next: Cell::new(0),
+            changed: Signal::new(sim),
+            failed: RefCell::default(),
+            process: process.clone(),
+            vni,
+        });
+        sim.spawn(messenger.clone().run(inbox));
+        Ok(messenger)
+    }
+
+    /// The longest message sent with its header.
+    fn longest_small(&self) -> u64 {
+        self.process.card().spec().packet - HEADER
+    }
+
+    fn endpoint(&self, rank: u32) -> Endpoint {
+        Endpoint { node: NodeId(rank), vni: self.vni }
+    }
+
+    fn path(&self) -> Path {
+        Path::from(self.process.card().sim.now())
+    }
+
+    fn fail(&self, error: CardError) {
+        self.failed.borrow_mut().get_or_insert(error);
+        self.changed.notify_all();
+        self.early.note();
+    }
+
+    fn failure(&self) -> Option<CardError> {
+        self.failed.borrow().clone()
+    }
+
+    /// Starts work of the library. A failure of the work is the library's failure.
+    fn spawn(self: &Rc<Self>, work: impl Future<Output = Result<(), CardError>> + 'static) {
+        let own = self.clone();
+        self.process.card().sim.spawn(async move {
+            if let Err(error) = work.await {
+                own.fail(error);
+            }
+        });
+    }
+}

@@ -1,0 +1,11 @@
+//! The QNIX card: times by hand, limits, protection, memory, and random traffic of many processes.
+
+mod cancelled;
+mod limits;
+mod memory;
+mod order;
+mod recording;
+mod support;
+mod timing;
+mod traffic;
+mod untrusted;

@@ -1,0 +1,285 @@
+//! Times by hand, to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, and a poll
+//! 40 ns. Programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
+
+use super::support::{Rig, at};
+use nicety_nic_core::parts;
+use nicety_nic_qnix::{How, stages};
+use nicety_types::{Duration, Path, Stage, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const START: Time = Time::from_ps(100_000_000);
+
+/// Returns the path of one message, from the send call to the doorbell of an earlier receive, and the time of the
+/// receiver's notice. If `pools`, each process has a Buffer Pool that contains the buffer.
+fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Duration) {
+    let mut rig = Rig::new(2, overrides);
+    let result = Rc::new(Cell::new(None));
+    let sender = async move |user: super::support::User| {
+        user.open().await.unwrap();
+        let buffer = match pools {
+            true => (user.pool(1 << 20).await.unwrap().address(), bytes),
+            false => user.room(bytes),
+        };
+        user.sim.until(START).await;
+        user.restart();
+        let send = user.send(buffer, at(1, 0), 7, how).await.unwrap();
+        user.wait(send).await.unwrap();
+    };
+    rig.process(0, 0, sender);
+    let seen = result.clone();
+    rig.process(1, 0, async move |user| {
+        user.open().await.unwrap();
+        let buffer = match pools {
+            true => (user.pool(1 << 20).await.unwrap().address(), bytes),
+            false => user.room(bytes),
+        };
+        let receive = user.receive(buffer, None, None, how).await.unwrap();
+        user.wait(receive).await.unwrap();
+        seen.set(Some((user.path.get(), user.sim.now().since(START))));
+    });
+    rig.run();
+    result.take().unwrap()
+}
+
+#[test]
+fn an_empty_message_by_hand() {
+    let (path, noticed) = message(0, How::Auto, &[], false);
+    // Post 520 and 480 on the bus: the command arrives at 1000, when a poll of the interface begins: 40. Command 200,
+    // a poll of the link 40, header 500. Link 32 B x 5 + 200: it arrives at 2140. The polls at the other card are 20
+    // ns off, and one precedes the link: 20 + 2 x 40. Receive 200, one comparison 60. A poll of the DMA controller
+    // 40, the channel 160. Its time 585, the bus 2 + 15 clocks: 255.
+    let doorbell = 1000 + 40 + 200 + 40 + 500 + 360 + 100 + 260 + 40 + 160 + 585 + 255;
+    assert_eq!(doorbell, 3540);
+    assert_eq!(noticed, Duration::from_ns(doorbell + 150));
+    assert_eq!(path.origin(), START);
+    let stages: Vec<_> = path.stages().map(|(stage, time)| (stage, time.ps() / 1000)).collect();
+    let expected = [
+        (Stage::POST, 520),
+        (Stage::BUS, 480),
+        (stages::CONTROL, 200 + 500 + 200 + 60 + 160),
+        (stages::CONTROL_QUEUED, 40 + 40 + 100 + 40),
+        (Stage::LINK, 360),
+        (Stage::DEPOSIT, 255),
+        (stages::DOORBELL, 585),
+        (Stage::NOTICE, 150),
+    ];
+    assert_eq!(stages, expected);
+}
+
+/// Returns the path's time without the polls, which depend on the phase of the control program's round.
+fn without_looks(path: &Path) -> u64 {
+    let time = path.at().since(path.origin()) - path.total(stages::CONTROL_QUEUED);
+    assert!(path.total(stages::CONTROL_QUEUED) < Duration::from_ns(600), "{path:?}");
+    time.ps() / 1000
+}
+
+#[test]
+fn a_short_message_goes_by_programmed_io_and_is_deposited() {
+    let (path, _) = message(1024, How::Pio, &[], true);
+    // 1024 B are 2 + 32 x 18 clocks before the command. They are 1056 B on the link, and 5 us and 2 + 8 x 30 clocks
+    // in a deposit.
+    let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 5000 + 242 * 15;
+    assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
+    assert_eq!(path.total(Stage::BUS), Duration::from_ns(578 * 15 + 480));
+    assert_eq!(path.total(parts::stages::DMA_SETUP), Duration::from_ns(5000));
+}
+
+#[test]
+fn a_long_message_is_fetched_by_the_card() {
+    let (path, _) = message(4096, How::Pool, &[], true);
+    // No copy, no kernel: post, fetch with 5 us and 2 + 960 clocks, the link, the same for the deposit.
+    let fetch = 160 + 5000 + 962 * 15;
+    let expected = 1000 + 200 + fetch + 500 + (4128 * 5 + 200) + 200 + 60 + fetch;
+    assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
+    assert_eq!(path.total(Stage::FETCH), Duration::from_ns(962 * 15));
+}
+
+#[test]
+fn the_control_program_does_not_wait_for_a_channel() {
+    // The only channel prepares for the first deposit from about 10 us on, for 100 us. The second deposit waits for
+    // it when the empty message is posted.
+    let mut rig = Rig::new(2, &["dma.channels=1", "dma.setup=100 us"]);
+    let (path, waited) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(Duration::ZERO)));
+    let (seen, noted) = (path.clone(), waited.clone());
+    rig.process(0, 0, async move |user| {
+        user.open().await.unwrap();
+        let answer = user.receive(user.room(0), None, None, How::Auto).await.unwrap();
+        let buffer = user.room(512);
+        user.sim.until(START).await;
+        for tag in 0..2 {
+            user.send(buffer, at(1, 0), tag, How::Pio).await.unwrap();
+        }
+        user.wait(answer).await.unwrap();
+        seen.set(Some(user.path.get()));
+    });
+    rig.process(1, 0, async move |user| {
+        user.open().await.unwrap();
+        let buffer = user.room(512);
+        let mut receives = Vec::new();
+        for tag in 0..2 {
+            receives.push(user.receive(buffer, None, Some(tag), How::Auto).await.unwrap());
+        }
+        user.sim.until(START + Duration::from_us(50)).await;
+        user.restart();
+        user.send((buffer.0, 0), at(0, 0), 2, How::Auto).await.unwrap();
+        for receive in receives {
+            user.wait(receive).await.unwrap();
+        }
+        noted.set(user.path.get().total(parts::stages::DMA_QUEUED));
+    });
+    rig.run();
+    // The second message arrives less than 10 us after the first. It waits while the channel is programmed, prepares
+    // and writes 122 clocks. Its doorbell waits for the first one's.
+    let (held, doorbell) = (160 + 100_000 + 122 * 15, 160 + 585 + 255);
+    assert!((held - 10_000..held + doorbell).contains(&(waited.get().ps() / 1000)), "{:?}", waited.get());
+    // Post, bus, command, header, link, receive and one comparison, the channel, doorbell, bus, notice.
+    let expected = 520 + 480 + 200 + 500 + 360 + 260 + 160 + 585 + 255 + 150;
+    assert_eq!(without_looks(&path.take().unwrap()), expected);
+}
+
+#[test]
+fn translation_is_a_system_call_and_descriptors() {
+    let copied = message(8192, How::Copy, &[], true).0;
+    let translated = message(8192, How::Translate, &[], false).0;
+    // 8192 B at 700 MB/s at both ends: 11 702.857 ns, rounded up.
+    assert_eq!(copied.total(Stage::COPY).ps(), 2 * 11_702_858);
+    assert_eq!(copied.total(Stage::PIN), Duration::ZERO);
+    // Only at the sender: the receiver translated before. Two descriptors are one burst.
+    assert_eq!(translated.total(Stage::SYSTEM_CALL), Duration::from_ns(300));
+    assert_eq!(translated.total(Stage::PIN), Duration::from_ns(1200));
+    assert_eq!(translated.total(Stage::LIBRARY), Duration::from_ns(520));
+    assert_eq!(translated.total(Stage::BUS), Duration::from_ns(20 * 15 + 480));
+    assert_eq!(translated.total(Stage::COPY), Duration::ZERO);
+}
+
+/// Returns the one-way bandwidth of `count` messages of `bytes` bytes in MB/s, with a window of 16.
+fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
+    let mut rig = Rig::new(2, overrides);
+    let end = Rc::new(Cell::new(Duration::ZERO));
+    let window = 16;
+    rig.process(0, 0, async move |user| {
+        user.open().await.unwrap();
+        let pool = user.pool(8 << 20).await.unwrap();
+        user.sim.until(START).await;
+        let mut sends = std::collections::VecDeque::new();
+        for _ in 0..count {
+            if sends.len() == window {
+                user.wait(sends.pop_front().unwrap()).await.unwrap();
+            }
+            sends.push_back(user.send((pool.address(), bytes), at(1, 0), 0, how).await.unwrap());
+        }
+        for send in sends {
+            user.wait(send).await.unwrap();
+        }
+    });
+    let seen = end.clone();
+    rig.process(1, 0, async move |user| {
+        user.open().await.unwrap();
+        let pool = user.pool(8 << 20).await.unwrap();
+        let post = async || user.receive((pool.address(), bytes), None, None, How::Pool).await.unwrap();
+        let mut receives = std::collections::VecDeque::new();
+        for _ in 0..window {
+            receives.push_back(post().await);
+        }
+        for received in 0..count {
+            user.wait(receives.pop_front().unwrap()).await.unwrap();
+            if received + (window as u64) < count {
+                receives.push_back(post().await);
+            }
+        }
+        seen.set(user.sim.now().since(START));
+    });
+    rig.run();
+    (count * bytes) as f64 / (end.get().ps() as f64 / 1e6)
+}
+
+#[test]
+fn two_channels_hide_their_set_up_and_one_does_not() {
+    // With a fast link: 4 KiB every 960 clocks, and arbitration when a transfer begins on an idle bus.
+    let fast = ["link.gap=10 GB/s", "memory.staging=16"];
+    let two = stream(65_536, 60, How::Pool, &fast);
+    assert!((270.0..284.5).contains(&two), "{two}");
+    // One channel: a further 5 us and 160 ns per packet, and some polls: 4096 B in 19.6 us.
+    let one = stream(65_536, 60, How::Pool, &[&fast[..], &["dma.channels=1"]].concat());
+    assert!((195.0..209.0).contains(&one), "{one}");
+}
+
+/// Returns the time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
+fn period(overrides: &[&str]) -> f64 {
+    let bytes = |messages: u64| (messages << 20) as f64;
+    let (few, many) = (stream(1 << 20, 4, How::Pool, overrides), stream(1 << 20, 20, How::Pool, overrides));
+    // Bytes over MB/s gives us.
+    1000.0 * (bytes(20) / many - bytes(4) / few) / (bytes(16) / 4096.0)
+}
+
+#[test]
+fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
+    // 4128 B x 5, then a poll of the link after a poll of another source, and the header. Sometimes channels are
+    // programmed or doorbells sent in between.
+    let link = 4128.0 * 5.0;
+    let plain = period(&[]);
+    assert!((link + 40.0 + 500.0..link + 160.0 + 500.0 + 60.0).contains(&plain), "{plain}");
+    for cycles in [0, 200, 1000] {
+        let setting = format!("program.header={cycles}");
+        let other = period(&[&setting]);
+        let expected = plain - 500.0 + 10.0 * f64::from(cycles);
+        assert!((other - expected).abs() < 160.0, "header of {cycles} cycles: {other}, by hand {expected}");
+    }
+    // Polls likewise: the poll that finds the link free is not hidden.
+    let slow = period(&["program.poll=100"]);
+    assert!((link + 1000.0 + 500.0..link + 4000.0 + 500.0 + 60.0).contains(&slow), "{slow}");
+}
+
+#[test]
+fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
+    let (path, _) = message(8192, How::Pool, &[], true);
+    // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. The second leaves a poll
+    // and a header after the first. All of this is the message's own time.
+    assert_eq!(path.total(Stage::LINK_QUEUED), Duration::ZERO);
+    assert_eq!(path.total(Stage::LINK), Duration::from_ns(2 * 4128 * 5 + 200));
+    assert_eq!(path.total(stages::CONTROL), Duration::from_ns(200 + 160 + 2 * 500 + 200 + 160 + 160));
+}
+
+#[test]
+fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
+    // With a fast link the second packet arrives while the first one's bytes move. Its channel waits for them. That
+    // is the message's own time: twice 962 clocks, and 17 for the doorbell.
+    let (path, _) = message(8192, How::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
+    assert_eq!(path.total(parts::stages::DMA_QUEUED), Duration::ZERO);
+    assert_eq!(path.total(Stage::DEPOSIT), Duration::from_ns((2 * 962 + 17) * 15));
+}
+
+#[test]
+fn waiting_for_another_messages_packet_is_queued() {
+    let mut rig = Rig::new(2, &[]);
+    let path = Rc::new(Cell::new(None));
+    for number in 0..2_u32 {
+        let seen = path.clone();
+        rig.process(1, number, async move |user| {
+            let own = user.open().await.unwrap();
+            let receive = user.receive(user.room(4096), None, None, How::Translate).await.unwrap();
+            user.wait(receive).await.unwrap();
+            if own == 1 {
+                seen.set(Some(user.path.get()));
+            }
+        });
+        rig.process(0, number, async move |user| {
+            let own = user.open().await.unwrap();
+            let long = own == 0;
+            let buffer = if long { user.pool(4096).await.unwrap() } else { user.process.alloc(1).unwrap() };
+            user.sim.until(START + Duration::from_us(if long { 0 } else { 25 })).await;
+            let (bytes, how) = if long { (4096, How::Pool) } else { (0, How::Auto) };
+            let send = user.send((buffer.address(), bytes), at(1, own), 0, how).await.unwrap();
+            user.wait(send).await.unwrap();
+        });
+    }
+    rig.run();
+    let path = path.take().unwrap();
+    // The first message's command takes 1000 + 200 and its fetch 160 + 5000 + 962 x 15. A header, 4128 x 5 on the
+    // link, and some polls follow. The second message's command is taken 26 200 and some polls after the start.
+    let waited = path.total(Stage::LINK_QUEUED).ps() / 1000;
+    let expected = 1200 + 160 + 5000 + 962 * 15 + 500 + 4128 * 5 - 26_200;
+    assert!(waited.abs_diff(expected) < 500, "{waited}, by hand {expected}: {path:?}");
+    assert_eq!(path.total(Stage::LINK), Duration::from_ns(32 * 5 + 200));
+}

@@ -1,0 +1,128 @@
+//! The implementation of the card design interface by a Portals 4 card with packet handlers.
+
+mod hints;
+pub(super) mod node;
+mod report;
+
+pub use report::{PortalsReport, Report, TransportReport};
+
+use crate::design::hints::hints;
+use crate::spec::read_spin;
+use crate::stages;
+use crate::{Card, Node, SpinSpec};
+use nicety_fabric::Packet;
+use nicety_hpu::Core;
+use nicety_nic_core::parts::transport;
+use nicety_nic_core::{CardError, CardSpec, Design, NodeSpec, OfDesign, Seat};
+use nicety_spec::Reader;
+use nicety_types::Stage;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Portals 4 with packet handlers.
+pub const DESIGN: &dyn Design = &Portals;
+
+struct Portals;
+
+impl Design for Portals {
+    fn name(&self) -> &'static str {
+        "portals"
+    }
+
+    fn example(&self) -> &'static str {
+        "spin-discrete"
+    }
+
+    fn interface(&self) -> &'static str {
+        "a Portals interface"
+    }
+
+    fn modes(&self) -> &'static [&'static str] {
+        &["rdma", "portals4", "spin-store", "spin-stream"]
+    }
+
+    fn natural_mode(&self) -> Option<&'static str> {
+        Some("rdma")
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        [stages::STAGES, transport::stages::STAGES].concat()
+    }
+
+    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
+        Arc::new(read_spin(reader))
+    }
+
+    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
+        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
+            Some((*rank, card.of::<Node>().ok()?.card().clone()))
+        };
+        hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
+    }
+}
+
+impl OfDesign for SpinSpec {
+    const DESIGN: &'static dyn Design = DESIGN;
+}
+
+impl CardSpec for SpinSpec {
+    fn design(&self) -> &'static dyn Design {
+        DESIGN
+    }
+
+    fn node(&self) -> NodeSpec {
+        NodeSpec {
+            host: self.host,
+            link: self.link,
+            ports: self.ports,
+            switch: self.switch,
+            router: self.router,
+            barrier: self.barrier,
+        }
+    }
+
+    fn core(&self) -> Option<&Core> {
+        Some(&self.hpu.core)
+    }
+
+    fn isa(&self) -> Option<&str> {
+        Some(&self.hpu.isa)
+    }
+
+    fn interface(&self) -> &'static str {
+        self.hpu.pspin.map_or("nicety", |commands| commands.interface())
+    }
+
+    fn protocol(&self) -> String {
+        let reliable = if self.transport.reliable { " with reliable transport" } else { "" };
+        format!("Portals 4 packets{reliable}")
+    }
+
+    fn makes_up_for(&self, _packet: &Packet) -> bool {
+        self.transport.reliable
+    }
+
+    fn packet_payload(&self) -> Option<u64> {
+        Some(self.packet_payload)
+    }
+
+    fn eager(&self) -> Option<u64> {
+        Some(self.messages.eager)
+    }
+
+    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let Seat { sim, nodes, memory, cpus, port, packet_payload, eager, uid, log, recorder, .. } = seat;
+        let mut spec = self;
+        if packet_payload.is_some_and(|least| least < spec.packet_payload)
+            || eager.is_some_and(|least| least < spec.messages.eager)
+        {
+            let own = Arc::make_mut(&mut spec);
+            own.packet_payload =
+                packet_payload.map_or(own.packet_payload, |least| least.min(own.packet_payload));
+            own.messages.eager = eager.map_or(own.messages.eager, |least| least.min(own.messages.eager));
+        }
+        let card = Card::install(sim, spec, memory.clone(), port, nodes, log.clone(), recorder);
+        card.set_uid(uid);
+        Ok(Rc::new(Node::set_up(card, cpus.clone())?))
+    }
+}

@@ -1,0 +1,17 @@
+//! The commands of handlers to the card.
+//!
+//! | part | file |
+//! |---|---|
+//! | output of handlers | `printf.rs` |
+//! | DMA and atomic operations on host memory | `dma.rs` |
+//! | commands of nicety.h | `portals.rs` |
+//! | copies by a cluster's DMA engine, for handlers written for PsPIN | `engine.rs` |
+//! | execution of these handlers' commands by the card's engines | `engines.rs` |
+//! | issue of these commands by registers | `registers.rs` |
+
+mod dma;
+mod engine;
+mod engines;
+mod portals;
+pub(crate) mod printf;
+mod registers;

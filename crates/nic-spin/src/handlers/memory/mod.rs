@@ -1,0 +1,13 @@
+//! The memory system: levels, their banks and caches, and the waits there.
+//!
+//! | part | file |
+//! |---|---|
+//! | the memory and offset of an access | `reach.rs` |
+//! | source lines that wait | `waits.rs` |
+//! | data caches before levels | `cached.rs` |
+//! | the levels, and their banks | `levels.rs` |
+
+pub(crate) mod cached;
+pub(crate) mod levels;
+pub(crate) mod reach;
+pub(crate) mod waits;

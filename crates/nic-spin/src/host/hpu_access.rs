@@ -1,0 +1,96 @@
+//! Host access over the bus to allocated HPU memory and to variables of programs, while handlers use them.
+//!
+//! Writes and reads do not wait for the matching unit: HPU memory is behind the bus like any memory of a card. A
+//! write is posted, in order with all other posts of the host. A read sends a request, and the card returns the bytes
+//! at the time of the request's arrival. Host accesses and handler accesses are ordered by the time at which they
+//! take place. That is the end of an access with more bytes than the bus moves at once.
+
+use crate::programs::attachments::{AttachError, HpuMemoryId};
+use crate::programs::memory::Piece;
+use crate::programs::program::map;
+use crate::spec::pspin_map;
+use crate::{CallError, Card};
+use nicety_host::Cpus;
+use nicety_types::{Path, Stage};
+use std::rc::Rc;
+
+impl Card {
+    /// Posts a write of HPU memory from `offset` on. Returns when it has been posted.
+    ///
+    /// # Errors
+    /// When there is no such memory, or the write reaches beyond it.
+    pub async fn hpu_write(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        memory: HpuMemoryId,
+        offset: u64,
+        contents: Vec<u8>,
+    ) -> Result<(), CallError> {
+        let bytes = contents.len() as u64;
+        let (piece, at, address) = self.part(memory, offset, bytes)?;
+        let message = self.next_message();
+        cpus.post(path, message).await;
+        let crossing = self.dma.bus().push(message, bytes, bytes.max(1), path.clone());
+        let card = self.clone();
+        self.sim.spawn(async move {
+            let landed = crossing.packet(0).await.landed().at();
+            card.sim.until(landed).await;
+            piece.bytes.borrow_mut()[at..at + contents.len()].copy_from_slice(&contents);
+            piece.application.reservations.borrow_mut().invalidate(address, contents.len() as u32);
+        });
+        Ok(())
+    }
+
+    /// Reads `bytes` of HPU memory from `offset` on: the request crosses the bus, the bytes return, and the host
+    /// notices them.
+    ///
+    /// # Errors
+    /// When there is no such memory, or the read reaches beyond it.
+    pub async fn hpu_read(
+        &self,
+        cpus: &Cpus,
+        path: &mut Path,
+        memory: HpuMemoryId,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Vec<u8>, CallError> {
+        let (piece, at, _) = self.part(memory, offset, bytes)?;
+        let message = self.next_message();
+        cpus.post(path, message).await;
+        *path = self.dma.bus().push(message, 0, 1, path.clone()).packet(0).await.landed();
+        self.sim.until(path.at()).await;
+        let found = piece.bytes.borrow()[at..at + bytes as usize].to_vec();
+        let handover = self.dma.bus().deposit(message, 0, bytes, path.clone()).await;
+        *path = handover.path;
+        path.advance(Stage::DEPOSIT, handover.landed);
+        self.sim.until(handover.landed).await;
+        cpus.notice(path, None).await;
+        Ok(found)
+    }
+
+    /// Returns a part of HPU memory: the piece, the offset in it, and the address for handlers.
+    fn part(
+        &self,
+        memory: HpuMemoryId,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(Rc<Piece>, usize, u32), AttachError> {
+        let variable = self.attachments.variables.borrow().get(&memory).cloned();
+        let (piece, start, length, address) = match variable {
+            Some(variable) => (variable.data, variable.offset, variable.bytes, variable.address),
+            None => {
+                let piece = self.hpu_piece(memory)?;
+                let length = piece.bytes.borrow().len() as u64;
+                let pspin = self.spec.hpu.pspin.is_some();
+                let base = if pspin { pspin_map::HANDLER_MEMORY } else { map::STATE };
+                let address = base + piece.start;
+                (piece, 0, length, address)
+            }
+        };
+        match offset.checked_add(bytes) {
+            Some(end) if end <= length => Ok((piece, start + offset as usize, address + offset as u32)),
+            _ => Err(AttachError::Outside { offset, bytes, length }),
+        }
+    }
+}

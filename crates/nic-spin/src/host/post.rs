@@ -1,0 +1,123 @@
+//! Operations that a host posts to its card: puts, gets and atomic operations, immediate or triggered.
+//!
+//! Posting costs the CPU o. Then the command crosses the bus, and the operation continues at the send engine.
+
+use crate::host::in_order::Posting;
+use crate::transmit::{Bytes, HostPart, Leaving, Report};
+use crate::{CallError, Card};
+use nicety_host::Cpus;
+use nicety_portals::{CtHandle, Effects, Interface, PutRequest, Request};
+use nicety_types::{Path, Starter};
+use std::rc::Rc;
+
+impl Card {
+    pub(crate) fn check_rank(&self, rank: u32) -> Result<(), CallError> {
+        if rank >= self.nodes { Err(CallError::Rank { rank, ranks: self.nodes }) } else { Ok(()) }
+    }
+
+    /// Checks the arguments of an operation. This matters for a triggered one: no call waits when its card would
+    /// refuse it.
+    ///
+    /// # Errors
+    /// When the request is not valid.
+    pub fn check_request(&self, request: &Request) -> Result<(), CallError> {
+        self.check_rank(request.target().0)?;
+        Ok(self.interface.borrow().check_request(request)?)
+    }
+
+    /// Sends a message (`PtlPut`): [`Card::post`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn put(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: &PutRequest,
+    ) -> Result<(), CallError> {
+        self.post(cpus, path, &Request::Put(*request)).await
+    }
+
+    /// Starts an operation (`PtlPut`, `PtlGet`, `PtlAtomic`, `PtlFetchAtomic`, `PtlSwap`). Returns when it has been
+    /// posted: the command has been handed to the bus, followed by the bytes to send.
+    ///
+    /// # Errors
+    /// When the request is not valid. It then has no effect.
+    pub async fn post(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: &Request,
+    ) -> Result<(), CallError> {
+        self.post_behind(cpus, path, request, None).await
+    }
+
+    /// Does the same, in order behind earlier calls.
+    pub(crate) async fn post_behind(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: &Request,
+        posting: Option<&Posting<'_>>,
+    ) -> Result<(), CallError> {
+        self.check_rank(request.target().0)?;
+        let out = self.interface.borrow_mut().start_request(request)?;
+        let message = self.next_message();
+        self.record_sent(message, &out.header, Starter::Host, path);
+        cpus.post(path, message).await;
+        if let Some(posting) = posting {
+            posting.turn(path).await;
+        }
+        let bytes = out.header.payload_bytes();
+        // A swap with its operand is available as a whole, whatever its packets.
+        let whole = !out.operand.as_slice().is_empty();
+        let packet_bytes = if whole { bytes } else { self.spec.packet_payload };
+        let transfer = self.dma.bus().push(message, bytes, packet_bytes, path.clone());
+        let leaving = Leaving {
+            message,
+            header: out.header,
+            bytes: Bytes::Host { memory: HostPart::of(&out), transfer },
+            report: Some(Report::Sent(out.operation)),
+            place: None,
+        };
+        self.sim.spawn(self.clone().send(leaving));
+        Ok(())
+    }
+
+    /// Sends a message from the card once a counter has reached `threshold` (`PtlTriggeredPut`):
+    /// [`Card::post_triggered`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn triggered_put(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: PutRequest,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), CallError> {
+        self.post_triggered(cpus, path, Request::Put(request), ct, threshold).await
+    }
+
+    /// Starts an operation on the card once a counter has reached `threshold` (`PtlTriggeredPut` and its siblings).
+    /// Returns when it has been posted.
+    ///
+    /// # Errors
+    /// When the rank is not valid. If the card refuses the command on arrival, that is among the card's failures.
+    pub async fn post_triggered(
+        self: &Rc<Card>,
+        cpus: &Cpus,
+        path: &mut Path,
+        request: Request,
+        ct: CtHandle,
+        threshold: u64,
+    ) -> Result<(), CallError> {
+        self.check_rank(request.target().0)?;
+        let act = move |interface: &mut Interface, effects: &mut Effects| {
+            interface.trigger_request(&request, ct, threshold, effects)
+        };
+        self.tell(cpus, path, request.triggered_name(), act).await;
+        Ok(())
+    }
+}

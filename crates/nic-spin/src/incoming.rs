@@ -1,0 +1,322 @@
+//! The messages in progress at the receiver, and the state of each.
+
+use super::Card;
+use crate::programs::attachments::Attachment;
+use nicety_fabric::{Packet, Parcel};
+use nicety_kernel::Needed;
+use nicety_nic_core::parts::transport;
+use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
+use nicety_types::{MessageId, NodeId, Path, Payload, Time};
+use rustc_hash::FxHashMap;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+/// A packet in the packet buffer, with the fields of its header.
+pub(super) struct Arrived {
+    /// The message it is part of.
+    pub(super) message: MessageId,
+    /// Offset of its payload in the message, in bytes.
+    pub(super) offset: u64,
+    /// The time at which the whole packet is in the packet buffer, where clusters copy it from there.
+    pub(super) written: Time,
+    pub(super) parcel: Parcel,
+}
+
+impl Deref for Arrived {
+    type Target = Packet;
+    fn deref(&self) -> &Packet {
+        &self.parcel
+    }
+}
+
+impl DerefMut for Arrived {
+    fn deref_mut(&mut self) -> &mut Packet {
+        &mut self.parcel
+    }
+}
+
+/// The outcome of a message in progress.
+pub(super) const IN_FLIGHT: &str = "in flight";
+
+/// Returns the outcome of a message for tables.
+pub(super) fn outcome(fail: FailType) -> &'static str {
+    match fail {
+        FailType::Ok => "ok",
+        FailType::HandlerError => "handler error",
+        FailType::HandlerBudget => "handler budget",
+        other => other.name(),
+    }
+}
+
+/// The fate of a message's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Unknown until the header handler has ended. Packets wait.
+    Undecided,
+    /// Deposited in host memory. The card carries out a get or an atomic operation.
+    Deposit,
+    /// Handed to the payload handler.
+    Process,
+    /// Dropped.
+    Drop,
+}
+
+impl Fate {
+    /// Returns the fate of a message's data unless a header handler decides otherwise: the payload handler, or host
+    /// memory if the program has none.
+    pub(super) fn by_default(attachment: &Attachment) -> Fate {
+        match (attachment.program.handlers.payload, &attachment.program.handlers.pspin) {
+            (Some(_), _) => Fate::Process,
+            (None, None) => Fate::Deposit,
+            // PsPIN deposits nothing by itself.
+            (None, Some(_)) => Fate::Drop,
+        }
+    }
+}
+
+/// A message in progress at its receiver.
+pub(super) struct Incoming {
+    pub(super) message: MessageId,
+    pub(super) header: Header,
+    /// Its destination. None if nothing matched.
+    pub(super) delivery: Option<Delivery>,
+    /// The destination of a reply.
+    pub(super) reply: Option<Reply>,
+    pub(super) attachment: Option<Rc<Attachment>>,
+    /// Number of earlier messages for handlers. Modulo the number of message queues, it selects the queue.
+    pub(super) queue: u64,
+    pub(super) fate: Fate,
+    /// Packets that arrived before the end of the header handler, by offset in the message.
+    pub(super) waiting: VecDeque<Arrived>,
+    /// Bytes received.
+    pub(super) received: u64,
+    /// Unsettled work: packets received and not yet deposited, handled or dropped; a reply not yet sent; transfers
+    /// that handlers have left in flight.
+    pub(super) unsettled: u32,
+    /// Packets with bytes that such transfers have still to read or write.
+    pub(super) lent: Vec<Lent>,
+    pub(super) dropped_bytes: u64,
+    /// Whether flow control has disabled its portal table entry during the message.
+    pub(super) flow_control: bool,
+    pub(super) fail: FailType,
+    /// Whether a handler has asked to leave the match entry linked.
+    pub(super) pending: bool,
+    /// Received pieces of an atomic operation in several packets, with their offsets.
+    pub(super) pieces: Vec<(u64, Payload)>,
+    /// The path of the message's latest step.
+    pub(super) path: Path,
+    pub(super) completion_started: bool,
+    /// Its last packet, for a tail handler of PsPIN.
+    pub(super) last: Option<Box<LastPacket>>,
+    /// Whether the message is done and waits only for earlier ones.
+    pub(super) done: bool,
+    /// The next message to complete after it, if one has matched.
+    pub(super) behind: Option<usize>,
+}
+
+/// The last packet of a message, kept for a tail handler of PsPIN. Source: PsPIN's `mpq_engine.sv`. There, the queue
+/// of a message gives up its last packet when it has sent the task of the tail handler.
+pub(super) struct LastPacket {
+    pub(super) packet: Arrived,
+    /// Its slots in the packet buffer, if any.
+    pub(super) slot: Option<u32>,
+}
+
+/// A packet in use by transfers of ended handlers.
+pub(super) struct Lent {
+    /// Its offset in the message.
+    offset: u64,
+    transfers: u32,
+    /// Whether it is settled, so that only the transfers keep its slot.
+    settled: bool,
+}
+
+impl Incoming {
+    /// Counts another transfer on the packet at this offset.
+    pub(super) fn lend(&mut self, offset: u64) {
+        match self.lent.iter_mut().find(|lent| lent.offset == offset) {
+            Some(lent) => lent.transfers += 1,
+            None => self.lent.push(Lent { offset, transfers: 1, settled: false }),
+        }
+    }
+
+    /// Settles a packet. Returns whether its slot is free because no transfer uses it.
+    pub(super) fn settles(&mut self, offset: u64) -> bool {
+        let lent = self.lent.iter_mut().find(|lent| lent.offset == offset);
+        lent.map(|lent| lent.settled = true).is_none()
+    }
+
+    /// Ends a transfer on the packet at this offset. Returns whether its slot is free: the packet is settled and this
+    /// was the last transfer.
+    pub(super) fn returns(&mut self, offset: u64) -> bool {
+        let index = self.lent.iter().position(|lent| lent.offset == offset).expect("it was lent");
+        self.lent[index].transfers -= 1;
+        self.lent[index].transfers == 0 && self.lent.swap_remove(index).settled
+    }
+
+    /// Returns the address and length of the host memory for its bytes. None if nothing matched.
+    pub(super) fn memory(&self) -> Option<(u64, u64)> {
+        let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
+        delivered.or(self.reply.map(|reply| (reply.start, reply.mlength)))
+    }
+
+    /// Returns the number of bytes, of `len` bytes of payload from `offset` on, that are left after truncation.
+    pub(super) fn kept(&self, offset: u64, len: u64) -> u64 {
+        let left = self.memory().map_or(0, |(_, mlength)| mlength);
+        // The payload of a swap may begin with an operand.
+        let operand = self.header.payload_bytes().saturating_sub(self.header.length);
+        let left = if left == 0 { 0 } else { left + operand };
+        len.min(left.saturating_sub(offset))
+    }
+
+    /// Returns whether the packet with `bytes` bytes from `offset` on is the last one, and a tail handler of PsPIN
+    /// takes it.
+    pub(super) fn keeps(&self, offset: u64, bytes: u64) -> bool {
+        let has_tail = |attachment: &Rc<Attachment>| {
+            let handlers = &attachment.program.handlers;
+            handlers.pspin.is_some() && handlers.completion.is_some()
+        };
+        offset.checked_add(bytes) == Some(self.header.payload_bytes())
+            && self.attachment.as_ref().is_some_and(has_tail)
+    }
+
+    /// Returns whether at least `bytes` more bytes are outstanding, so that a further packet may belong to the
+    /// message.
+    pub(super) fn awaits(&self, bytes: u64) -> bool {
+        let left = self.header.payload_bytes().saturating_sub(self.received);
+        bytes > 0 && bytes <= left
+    }
+
+    /// Marks the reply as sent.
+    pub(super) fn replied(&mut self) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.replied = true;
+        }
+    }
+}
+
+/// The messages in progress at a receiver. Entries are reused, with the capacity of their queues.
+#[derive(Default)]
+pub(super) struct IncomingTable {
+    pub(super) places: Vec<Incoming>,
+    pub(super) free: Vec<usize>,
+    by_message: FxHashMap<MessageId, usize>,
+    /// The message of the last look-up. Packets of a message mostly arrive back to back.
+    last: Cell<Option<(MessageId, usize)>>,
+    /// Messages of one initiator at one portal table entry complete in matching order. The value is the first and the
+    /// last message in progress.
+    pub(super) order: FxHashMap<(NodeId, u32), (usize, usize)>,
+}
+
+impl IncomingTable {
+    pub(super) fn get(&mut self, place: usize) -> &mut Incoming {
+        &mut self.places[place]
+    }
+
+    /// Returns the index of a message.
+    pub(super) fn place_of(&self, message: MessageId) -> Option<usize> {
+        match self.last.get() {
+            Some((last, place)) if last == message => Some(place),
+            _ => {
+                let place = *self.by_message.get(&message)?;
+                self.last.set(Some((message, place)));
+                Some(place)
+            }
+        }
+    }
+
+    /// Returns the entry that a further packet of a message will need.
+    pub(super) fn needed(&self, message: MessageId) -> Needed {
+        self.place_of(message).map_or(Needed::NOTHING, |place| Needed::of(&self.places[place]))
+    }
+
+    pub(super) fn insert(&mut self, mut incoming: Incoming) -> usize {
+        let (message, header) = (incoming.message, incoming.header);
+        let matched = incoming.delivery.is_some();
+        let place = match self.free.pop() {
+            Some(place) => {
+                std::mem::swap(&mut incoming.waiting, &mut self.places[place].waiting);
+                std::mem::swap(&mut incoming.lent, &mut self.places[place].lent);
+                self.places[place] = incoming;
+                place
+            }
+            None => {
+                self.places.push(incoming);
+                self.places.len() - 1
+            }
+        };
+        self.by_message.insert(message, place);
+        if matched {
+            match self.order.entry((header.source, header.pt)) {
+                Entry::Vacant(vacant) => _ = vacant.insert((place, place)),
+                Entry::Occupied(mut line) => {
+                    let last = std::mem::replace(&mut line.get_mut().1, place);
+                    self.places[last].behind = Some(place);
+                }
+            }
+        }
+        place
+    }
+
+    /// Takes the first message in this order if it is done. Returns its index.
+    pub(super) fn next_done(&mut self, key: (NodeId, u32)) -> Option<usize> {
+        let Entry::Occupied(mut line) = self.order.entry(key) else { return None };
+        let first = line.get().0;
+        if !self.places[first].done {
+            return None;
+        }
+        match self.places[first].behind.take() {
+            Some(next) => line.get_mut().0 = next,
+            None => _ = line.remove(),
+        }
+        Some(first)
+    }
+
+    /// Ends the reply to this operation at its present length, as failed. Returns its index.
+    pub(super) fn cut(&mut self, operation: OperationHandle, now: Time) -> Option<usize> {
+        let is_its = |p: &usize| self.places[*p].reply.is_some_and(|reply| reply.operation == operation);
+        let place = self.by_message.values().copied().find(is_its)?;
+        let incoming = &mut self.places[place];
+        incoming.received = incoming.header.payload_bytes();
+        incoming.path.advance(transport::stages::TRANSPORT, now);
+        if let Some(reply) = &mut incoming.reply {
+            reply.fail = FailType::Undeliverable;
+        }
+        Some(place)
+    }
+
+    pub(super) fn remove(&mut self, place: usize) {
+        let message = self.places[place].message;
+        self.by_message.remove(&message);
+        self.last.set(None);
+        self.places[place].attachment = None;
+        debug_assert!(self.places[place].last.is_none(), "it had a tail handler, or is not kept");
+        self.free.push(place);
+    }
+
+    /// Marks the messages in progress at a portal table entry that flow control has disabled.
+    pub(super) fn flow_controlled(&mut self, pt: u32) {
+        // Free entries are marked too. That is harmless, because `insert` overwrites them.
+        self.places.iter_mut().filter(|p| p.header.pt == pt).for_each(|p| p.flow_control = true);
+    }
+}
+
+impl Card {
+    /// Returns the number of a packet's bytes left after truncation.
+    pub(super) fn kept(&self, place: usize, packet: &Arrived) -> u64 {
+        self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
+    }
+
+    /// Counts a packet's bytes as dropped.
+    pub(super) fn count_dropped(&self, place: usize, packet: &Arrived) {
+        let dropped = self.kept(place, packet);
+        self.incoming.borrow_mut().get(place).dropped_bytes += dropped;
+    }
+
+    pub(super) fn attachment_of(&self, place: usize) -> Option<Rc<Attachment>> {
+        self.incoming.borrow_mut().get(place).attachment.clone()
+    }
+}

@@ -1,0 +1,370 @@
+//! Contexts: the limit on messages for handlers on the card, and the treatment of messages beyond it.
+//!
+//! A message takes a context when it matches an entry with handlers, and frees it when it is complete. A message that
+//! finds no context disables its portal table entry if the entry has flow control. Otherwise it waits in the packet
+//! buffer, along with all later messages of its initiator to the same portal table entry.
+//!
+//! The buffer may hold only waiting packets while no completion handler is in progress. Then the packets that would
+//! complete the other messages cannot enter any more. In that case the last message to wait is dropped.
+//!
+//! With scheduling by weight, contexts and the packet buffer are also shared by weight: an application gets its share
+//! of each and no more.
+
+use crate::Card;
+use crate::incoming::Arrived;
+use crate::programs::application::Application;
+use crate::spec::Scheduling;
+use crate::stages;
+use nicety_kernel::{Signal, Sim};
+use nicety_portals::{Header, HeaderKind};
+use nicety_types::{Duration, MessageId, NodeId, Time};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+
+/// An initiator and a portal table entry. Messages with equal keys match in the order of their arrival.
+type Key = (NodeId, u32);
+
+/// A message before the matching unit that waits for a context.
+struct Waiting {
+    message: MessageId,
+    header: Header,
+    /// Number of messages that waited before it.
+    number: u64,
+}
+
+/// The messages that wait for a context.
+#[derive(Default)]
+struct Queue {
+    /// The waiting messages of each key, in the order of their arrival. No queue is empty.
+    lines: Vec<(Key, VecDeque<Waiting>)>,
+    entered: u64,
+}
+
+impl Queue {
+    fn line(&self, key: Key) -> Option<usize> {
+        self.lines.iter().position(|(of, _)| *of == key)
+    }
+
+    fn enter(&mut self, message: MessageId, header: Header) {
+        let key = (header.source, header.pt);
+        let line = self.line(key).unwrap_or_else(|| {
+            self.lines.push((key, VecDeque::new()));
+            self.lines.len() - 1
+        });
+        self.lines[line].1.push_back(Waiting { message, header, number: self.entered });
+        self.entered += 1;
+    }
+
+    fn leave(&mut self, message: MessageId, key: Key) {
+        let line = self.line(key).expect("it waits until now");
+        let waiting = &mut self.lines[line].1;
+        let place = waiting.iter().position(|waiting| waiting.message == message);
+        waiting.remove(place.expect("it waits until now"));
+        if waiting.is_empty() {
+            self.lines.swap_remove(line);
+        }
+    }
+
+    fn contains(&self, message: MessageId) -> bool {
+        self.lines.iter().any(|(_, line)| line.iter().any(|waiting| waiting.message == message))
+    }
+
+    /// Returns the first message of each key.
+    fn first(&self) -> impl Iterator<Item = &Waiting> {
+        self.lines.iter().map(|(_, line)| &line[0])
+    }
+
+    /// Returns the last message of all.
+    fn last(&self) -> Option<&Waiting> {
+        self.lines.iter().filter_map(|(_, line)| line.back()).max_by_key(|waiting| waiting.number)
+    }
+
+    /// Returns whether an earlier message with the same key is still unmatched.
+    fn behind_another(&self, message: MessageId, key: Key) -> bool {
+        self.line(key).is_some_and(|line| self.lines[line].1[0].message != message)
+    }
+}
+
+/// A packet that waits for a change.
+struct InLine {
+    message: MessageId,
+    /// The header of a message that waits for a context. None for a further packet of one.
+    header: Option<Header>,
+    /// Whether the wait is over.
+    over: Cell<bool>,
+    go: Signal,
+}
+
+/// Waiting packets, in order.
+type Batch = VecDeque<Rc<InLine>>;
+
+/// The time for which messages have had contexts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextUse {
+    /// The sum over all messages.
+    pub taken: Duration,
+    /// The time for which all contexts were in use.
+    pub full: Duration,
+}
+
+/// The contexts of a card.
+pub(crate) struct Contexts {
+    limit: u32,
+    live: Cell<u32>,
+    used: Cell<ContextUse>,
+    /// The time of the last change of their number.
+    changed: Cell<Time>,
+    /// Number of messages that have taken one so far.
+    taken: Cell<u64>,
+    /// Completion handlers in progress, and transfers that handlers have left in flight.
+    completing: Cell<u32>,
+    waiting: RefCell<Queue>,
+    /// Packets of waiting messages, and the capacity of the packet buffer.
+    held: Cell<u32>,
+    buffer: u32,
+    /// Packets that wait for a change, and the number of further packets among all waiting ones.
+    line: RefCell<Batch>,
+    further: Cell<u32>,
+    /// Used entries, kept for reuse.
+    unused: RefCell<Vec<Rc<InLine>>>,
+    card: OnceCell<Weak<Card>>,
+    sim: Sim,
+    shared_out: bool,
+}
+
+impl Contexts {
+    pub(crate) fn new(sim: &Sim, limit: u32, buffer: u32, scheduling: Scheduling) -> Contexts {
+        Contexts {
+            limit,
+            live: Cell::new(0),
+            used: Cell::default(),
+            changed: Cell::new(sim.now()),
+            taken: Cell::new(0),
+            completing: Cell::new(0),
+            waiting: RefCell::default(),
+            held: Cell::new(0),
+            buffer,
+            line: RefCell::default(),
+            further: Cell::new(0),
+            unused: RefCell::default(),
+            card: OnceCell::new(),
+            sim: sim.clone(),
+            shared_out: scheduling == Scheduling::WeightedFair,
+        }
+    }
+
+    /// Returns whether applications have shares of contexts and of the packet buffer.
+    pub(crate) const fn shared_out(&self) -> bool {
+        self.shared_out
+    }
+
+    /// Takes a context for a message that has matched an entry with handlers. Returns the number of earlier takes.
+    pub(crate) fn take(&self, application: &Application) -> u64 {
+        self.has(self.live.get() + 1);
+        application.contexts.set(application.contexts.get() + 1);
+        self.taken.replace(self.taken.get() + 1)
+    }
+
+    /// Frees the context of a complete message.
+    pub(crate) fn give_back(&self, application: &Application) {
+        self.has(self.live.get() - 1);
+        application.contexts.set(application.contexts.get() - 1);
+        self.look();
+    }
+
+    /// Sets the number of contexts in use.
+    fn has(&self, live: u32) {
+        self.used.set(self.used());
+        self.changed.set(self.sim.now());
+        self.live.set(live);
+    }
+
+    /// Returns the time for which they were in use so far.
+    pub(crate) fn used(&self) -> ContextUse {
+        let (since, live) = (self.sim.now().since(self.changed.get()), self.live.get());
+        let ContextUse { taken, full } = self.used.get();
+        let all = if live >= self.limit { since } else { Duration::ZERO };
+        ContextUse { taken: taken + since * u64::from(live), full: full + all }
+    }
+
+    /// Counts a completion handler about to run, or a transfer left in flight.
+    pub(crate) fn completes(&self) {
+        self.completing.set(self.completing.get() + 1);
+    }
+
+    /// Ends such a completion handler or transfer.
+    pub(crate) fn completed(&self) {
+        self.completing.set(self.completing.get() - 1);
+        self.look();
+    }
+
+    /// Sets the card of these contexts.
+    pub(crate) fn belong_to(&self, card: &Rc<Card>) {
+        assert!(self.card.set(Rc::downgrade(card)).is_ok(), "a card has its contexts once");
+    }
+
+    /// Lets packets check whether their wait is over, in the order in which they began to wait. A packet with an
+    /// ended wait proceeds at once, before the next check. The task checks for all packets without waking them:
+    /// hundreds may wait, and mostly none can proceed.
+    fn look(&self) {
+        if self.held.get() == 0 || self.line.borrow().is_empty() {
+            return;
+        }
+        let Some(card) = self.card.get().and_then(Weak::upgrade) else { return };
+        let mut batch = self.line.take();
+        self.sim.spawn(async move {
+            while let Some(first) = card.first_over(&batch) {
+                card.contexts.line.borrow_mut().extend(batch.drain(..first));
+                let goes = batch.pop_front().expect("it is there");
+                goes.over.set(true);
+                goes.go.go_first().await;
+            }
+            let mut line = card.contexts.line.borrow_mut();
+            if line.is_empty() {
+                *line = batch;
+            } else {
+                line.extend(batch);
+            }
+        });
+    }
+
+    /// Waits for a change, as a message with this header or as a further packet of one.
+    async fn wait_in_line(&self, message: MessageId, header: Option<Header>) {
+        let unused = self.unused.borrow_mut().pop().and_then(Rc::into_inner);
+        let go = unused.map_or_else(|| Signal::new(&self.sim), |unused| unused.go);
+        let further = u32::from(header.is_none());
+        let place = Rc::new(InLine { message, header, over: Cell::new(false), go });
+        self.line.borrow_mut().push_back(place.clone());
+        self.further.set(self.further.get() + further);
+        place.go.wait_until(|| place.over.get()).await;
+        self.further.set(self.further.get() - further);
+        self.unused.borrow_mut().push(place);
+    }
+
+    /// Counts a waiting packet.
+    fn hold(&self) {
+        self.held.set(self.held.get() + 1);
+        if self.held.get() >= self.buffer {
+            self.look();
+        }
+    }
+
+    fn let_go(&self) {
+        self.held.set(self.held.get() - 1);
+    }
+}
+
+impl Card {
+    /// Returns whether an entry's handlers have a context for another message, by the limit and their application's
+    /// share.
+    fn has_context(&self, handlers: u32) -> bool {
+        let contexts = &self.contexts;
+        contexts.live.get() < contexts.limit
+            && (!contexts.shared_out || {
+                let application = self.attachments.get(handlers).map(|a| a.application().clone());
+                application.is_none_or(|a| a.contexts.get() < self.attachments.share(&a, contexts.limit))
+            })
+    }
+
+    /// Returns whether the packets of an application fill its share of the packet buffer.
+    pub(crate) fn buffer_is_taken(&self, application: &Application) -> bool {
+        application.slots.get() >= self.attachments.share(application, self.contexts.buffer)
+    }
+
+    /// Returns whether there is a context for a message. None if the message has to wait.
+    fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
+        if self.contexts.waiting.borrow().behind_another(message, (header.source, header.pt)) {
+            return None;
+        }
+        let prospect = self.interface.borrow().prospect(header);
+        match prospect.and_then(|prospect| Some((prospect.handlers?, prospect.flow_control))) {
+            None => Some(true),
+            Some((handlers, true)) => {
+                let application = self.attachments.get(handlers).map(|a| a.application().clone());
+                let taken = application.is_some_and(|a| self.contexts.shared_out && self.buffer_is_taken(&a));
+                Some(self.has_context(handlers) && !taken)
+            }
+            Some((handlers, false)) => self.has_context(handlers).then_some(true),
+        }
+    }
+
+    /// Returns, before a message is matched, whether there is a context for it if it needs one. None if it has to
+    /// wait.
+    pub(crate) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
+        let contexts = &self.contexts;
+        let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
+        if header.kind == HeaderKind::Reply || plenty && contexts.waiting.borrow().lines.is_empty() {
+            return Some(true);
+        }
+        self.room(header, message)
+    }
+
+    /// Waits for a context, or until there can be none. Returns whether there is one.
+    pub(crate) async fn wait_for_context(&self, header: &Header, packet: &mut Arrived) -> bool {
+        let (contexts, message) = (&self.contexts, packet.message);
+        contexts.waiting.borrow_mut().enter(message, *header);
+        contexts.hold();
+        if !self.is_over(header, message) {
+            contexts.wait_in_line(message, Some(*header)).await;
+        }
+        let room = self.room(header, message).unwrap_or(false);
+        contexts.let_go();
+        contexts.waiting.borrow_mut().leave(message, (header.source, header.pt));
+        packet.path.advance(stages::HANDLER_QUEUED, self.sim.now());
+        room
+    }
+
+    /// Returns whether no waiting message can proceed, the packet buffer holds nothing else, and this message is the
+    /// last.
+    fn stuck(&self, message: MessageId) -> bool {
+        let contexts = &self.contexts;
+        let waiting = contexts.waiting.borrow();
+        contexts.held.get() >= contexts.buffer
+            && contexts.completing.get() == 0
+            && waiting.last().is_some_and(|last| last.message == message)
+            && !waiting.first().any(|waiting| self.room(&waiting.header, waiting.message).is_some())
+    }
+
+    /// Returns whether the wait of a message is over.
+    fn is_over(&self, header: &Header, message: MessageId) -> bool {
+        self.room(header, message).is_some() || self.stuck(message)
+    }
+
+    /// Returns the index of the first of these packets with an ended wait.
+    fn first_over(&self, batch: &Batch) -> Option<usize> {
+        // Among messages with equal keys only the first has room, and only the last of all messages is stuck.
+        let none = self.contexts.further.get() == 0 && {
+            let waiting = self.contexts.waiting.borrow();
+            let mut candidates = waiting.first().chain(waiting.last());
+            !candidates.any(|waiting| self.is_over(&waiting.header, waiting.message))
+        };
+        let is_over = |place: &Rc<InLine>| match &place.header {
+            Some(header) => self.is_over(header, place.message),
+            None => self.place_of(place.message).is_some(),
+        };
+        if none { None } else { batch.iter().position(is_over) }
+    }
+
+    /// Returns whether a message waits for a context. Its further packets wait with it.
+    pub(crate) fn awaits_context(&self, message: MessageId) -> bool {
+        self.contexts.waiting.borrow().contains(message)
+    }
+
+    /// Waits with a further packet until its message has matched.
+    pub(crate) async fn behind_its_header(&self, packet: &mut Arrived) -> usize {
+        let message = packet.message;
+        self.contexts.hold();
+        if self.place_of(message).is_none() {
+            self.contexts.wait_in_line(message, None).await;
+        }
+        self.contexts.let_go();
+        packet.path.advance(stages::HANDLER_QUEUED, self.sim.now());
+        self.place_of(message).expect("just seen")
+    }
+
+    /// Lets waiting packets of a message proceed once it has matched.
+    pub(crate) fn after_match(&self) {
+        self.contexts.look();
+    }
+}

@@ -1,0 +1,259 @@
+//! The receive path, from the packet buffer through matching to the decision on a packet's destination.
+//!
+//! A packet stays in the packet buffer from its last byte until it has been handed to the bus or its handler has
+//! ended. The matching unit serves packets and host commands one after another. The result of a match takes effect at
+//! the end of its service.
+
+pub(super) mod contexts;
+pub(super) mod intake;
+
+use crate::Card;
+use crate::incoming::{Arrived, Fate, IN_FLIGHT, Incoming, outcome};
+use crate::stages;
+use nicety_fabric::Parcel;
+use nicety_kernel::Needed;
+use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
+use nicety_types::{Duration, MessageId, Path, Time};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+impl Card {
+    /// Starts every complete packet from the link on the receive path. Runs as a task.
+    pub(crate) async fn listen(self: Rc<Card>) {
+        loop {
+            let packet = self.port.receive().await;
+            match packet.is_control() {
+                true => self.drop_control(),
+                false => self.come(packet, false),
+            }
+        }
+    }
+
+    /// Does the same for the loopback path.
+    pub(crate) async fn listen_to_itself(self: Rc<Card>) {
+        loop {
+            let packet = self.port.receive_own().await;
+            self.come(packet, true);
+        }
+    }
+
+    fn come(self: &Rc<Card>, packet: Parcel, own: bool) {
+        if self.discards.get() {
+            return self.free_slot_of(own);
+        }
+        let Some((mut packet, header)) = self.read(packet, own) else { return };
+        self.note_arrived(packet.message, packet.offset, packet.payload.len());
+        // A reply or an acknowledgement finds its operation by number, like a further packet its message.
+        let searches = header.is_some_and(|h| !matches!(h.kind, HeaderKind::Reply | HeaderKind::Ack));
+        let service = if searches { self.spec.match_first } else { self.spec.match_further };
+        let message = packet.message;
+        let matched = self.match_turn(message, service, &mut packet.path);
+        let bytes = Needed::of(&*packet);
+        match header {
+            Some(header) => {
+                let needs = [bytes, Needed::NOTHING];
+                self.sim.spawn_at(matched, needs, || self.clone().first_packet(header, packet));
+            }
+            None => {
+                let needs = [bytes, self.incoming.borrow().needed(message)];
+                self.sim.spawn_at(matched, needs, || self.clone().further_packet(packet));
+            }
+        }
+    }
+
+    /// Processes the first packet of a message, from the end of its match on.
+    async fn first_packet(self: Rc<Card>, header: Header, mut packet: Arrived) {
+        if header.kind == HeaderKind::Ack {
+            return self.acknowledged(&header, &packet);
+        }
+        self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
+        if self.place_of(packet.message).is_some() {
+            return self.drop_stray(packet.message);
+        }
+        let room = match self.room_at_once(&header, packet.message) {
+            Some(room) => room,
+            // Boxed: it is rare, and would enlarge the task of every message.
+            None => Box::pin(self.wait_for_context(&header, &mut packet)).await,
+        };
+        let place = self.admit(header, &packet, room);
+        self.take_in(place, true, packet).await;
+    }
+
+    /// Processes a further packet of a message, from the end of its match on.
+    async fn further_packet(self: Rc<Card>, mut packet: Arrived) {
+        self.recorder.packet_matched(packet.message, packet.offset, self.sim.now());
+        let place = match self.place_of(packet.message) {
+            Some(place) => place,
+            // Boxed: it is rare, and would enlarge the task of every packet.
+            None if self.awaits_context(packet.message) => {
+                Box::pin(self.behind_its_header(&mut packet)).await
+            }
+            None => return self.drop_stray(packet.message),
+        };
+        self.take_in(place, false, packet).await;
+    }
+
+    /// Takes in a packet of a matched message.
+    async fn take_in(self: Rc<Card>, place: usize, is_header: bool, packet: Arrived) {
+        let fate = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            if !is_header && !incoming.awaits(packet.payload.len()) {
+                drop(table);
+                return self.drop_stray(packet.message);
+            }
+            incoming.received += packet.payload.len();
+            incoming.unsettled += 1;
+            incoming.fate
+        };
+        if self.contexts.shared_out() && self.sheds(place, is_header) {
+            self.count_dropped(place, &packet);
+            return self.settled(place, packet.offset, &packet.path);
+        }
+        match fate {
+            Fate::Undecided if is_header => self.run_header(place, packet),
+            Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
+            decided => self.settle(place, packet, decided).await,
+        }
+    }
+
+    /// Processes an acknowledgement. It finds its operation by number, like a further packet its message.
+    fn acknowledged(self: &Rc<Card>, header: &Header, packet: &Arrived) {
+        let (message, now) = (packet.message, self.sim.now());
+        self.recorder.packet_matched(message, packet.offset, now);
+        self.note_settled(message, packet.offset, now);
+        self.recorder.message_matched(message, now, IN_FLIGHT);
+        self.port.free_slot(message.source);
+        let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {
+            interface.arrive(header, effects);
+        });
+        self.recorder.message_completed(message, &seen, outcome(FailType::Ok));
+    }
+
+    /// Takes the matching unit's next turn, and returns at the end of its service.
+    pub(crate) async fn matched(&self, message: MessageId, service: Duration, path: &mut Path) {
+        let end = self.match_turn(message, service, path);
+        if end > self.sim.now() {
+            self.sim.until(end).await;
+        } else {
+            // It takes no time, and happens as the unit becomes free. So requests that waited there are served first.
+            self.sim.yield_now().await;
+        }
+    }
+
+    /// Takes the matching unit's next turn. Advances `path` to the end of its service, and returns that time.
+    fn match_turn(&self, message: MessageId, service: Duration, path: &mut Path) -> Time {
+        let start = self.matching.borrow_mut().claim(message, self.sim.now(), service, path);
+        path.advance(stages::MATCH, start + service);
+        start + service
+    }
+
+    /// Returns whether the card has room for a message that matches an entry with these handlers.
+    fn accepts(&self, header: &Header, handlers: Option<u32>, context: bool) -> bool {
+        (context || handlers.is_none())
+            && (!header.kind.wants_reply() || self.replies.get() < self.spec.replies)
+    }
+
+    /// Returns the index of a matched message.
+    pub(crate) fn place_of(&self, message: MessageId) -> Option<usize> {
+        self.incoming.borrow().place_of(message)
+    }
+
+    /// Counts a packet for its application's share of the packet buffer. If the share is used up, sheds a further
+    /// packet for handlers if its portal table entry has flow control. This disables the entry.
+    fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
+        let (attachment, fate, pt, path) = {
+            let mut table = self.incoming.borrow_mut();
+            let incoming = table.get(place);
+            (incoming.attachment.clone(), incoming.fate, incoming.header.pt, incoming.path.clone())
+        };
+        let Some(attachment) = attachment else { return false };
+        let application = attachment.application();
+        let taken = self.buffer_is_taken(application);
+        application.slots.set(application.slots.get() + 1);
+        if is_header || !taken || !matches!(fate, Fate::Process | Fate::Undecided) {
+            return false;
+        }
+        let (mut path, mut controlled) = (path, false);
+        path.advance(stages::MATCH, self.sim.now());
+        self.with_effects(path, |interface, effects| controlled = interface.pt_exhausted(pt, effects));
+        if controlled {
+            self.incoming.borrow_mut().flow_controlled(pt);
+        }
+        controlled
+    }
+
+    /// Matches a message's header, and adds it to the messages in progress.
+    fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
+        let (mut delivery, mut reply, mut flow_control) = (None, None, false);
+        let mut dropped = None;
+        self.prepare_for(&header);
+        self.with_effects(packet.path.clone(), |interface, effects| {
+            let before = interface.statistics().flow_control;
+            match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers, context), effects) {
+                Arrival::Matched(matched) => delivery = Some(matched),
+                Arrival::Reply(answer) => reply = Some(answer),
+                Arrival::Dropped(reason) => dropped = Some(reason),
+                Arrival::Acknowledged => {}
+            }
+            flow_control = interface.statistics().flow_control > before;
+        });
+        if flow_control {
+            self.incoming.borrow_mut().flow_controlled(header.pt);
+        }
+        if let Some(reason) = dropped {
+            self.message_dropped(&header, reason);
+        }
+        if delivery.is_some_and(|delivery| delivery.list == List::Overflow) {
+            self.came_unexpected(&header, packet.message);
+        }
+        // A redelivered message is unchanged: handlers and events see its own header.
+        let header = delivery.map_or(header, |delivery| delivery.header);
+        if delivery.is_some() && header.kind.wants_reply() {
+            self.replies.set(self.replies.get() + 1);
+        }
+        let attachment = delivery
+            .and_then(|d| d.handlers)
+            .map(|cookie| self.attachments.get(cookie).expect("an entry's handlers stay attached"));
+        let fate = match (&delivery, &attachment) {
+            (None, _) if reply.is_some() => Fate::Deposit,
+            (None, _) => Fate::Drop,
+            (Some(_), None) => Fate::Deposit,
+            (Some(_), Some(a)) if a.application().exhausted() => Fate::Drop,
+            (Some(_), Some(a)) if a.program.handlers.header.is_some() => Fate::Undecided,
+            (Some(_), Some(a)) => Fate::by_default(a),
+        };
+        let refusing = attachment.as_ref().map(|a| a.application()).filter(|a| a.exhausted());
+        let fail = if refusing.is_some() { FailType::HandlerBudget } else { FailType::Ok };
+        if let Some(application) = refusing {
+            application.refuse();
+        }
+        let queue = attachment.as_ref().map_or(0, |attachment| self.contexts.take(attachment.application()));
+        let outcome = if delivery.is_some() || reply.is_some() { IN_FLIGHT } else { "dropped" };
+        self.recorder.message_matched(packet.message, self.sim.now(), outcome);
+        self.after_match();
+        self.incoming.borrow_mut().insert(Incoming {
+            message: packet.message,
+            header,
+            delivery,
+            reply,
+            attachment,
+            queue,
+            fate,
+            waiting: VecDeque::new(),
+            received: 0,
+            unsettled: 0,
+            lent: Vec::new(),
+            dropped_bytes: 0,
+            fail,
+            pending: false,
+            flow_control: false,
+            pieces: Vec::new(),
+            path: packet.path.clone(),
+            completion_started: false,
+            last: None,
+            done: false,
+            behind: None,
+        })
+    }
+}

@@ -1,0 +1,33 @@
+//! The shape of a cache: a whole number of sets of lines.
+
+use crate::spec::divisor::divisor_near;
+use nicety_hpu::CacheShape;
+use nicety_spec::Section;
+
+/// Returns the shape that `size`, `ways` and `line` give. Refuses values that contradict one another, and returns
+/// none.
+pub(super) fn shape(s: &Section<'_>, bytes: u32, ways: u32, line: u32) -> Option<CacheShape> {
+    let refuse = |key, what: &str, value: String| {
+        s.refuse(key, what, &s.example(key, &value));
+        None
+    };
+    if !line.is_power_of_two() {
+        let near = (line.next_power_of_two() / 2).max(4);
+        return refuse("line", "a line is a power of two", format!("{near} B"));
+    }
+    let set = u64::from(ways) * u64::from(line);
+    if !bytes.is_multiple_of(line) {
+        let near = set * u64::from(bytes).div_ceil(set).next_power_of_two();
+        return refuse(
+            "size",
+            &format!("{bytes} bytes are no whole lines of {line} bytes"),
+            format!("{near} B"),
+        );
+    }
+    if !u64::from(bytes).is_multiple_of(set) {
+        let near = divisor_near(u64::from(bytes / line), ways.into());
+        let what = format!("{bytes} bytes do not divide into sets of {ways} lines of {line} bytes");
+        return refuse("ways", &what, near.to_string());
+    }
+    Some(CacheShape { bytes, ways, line })
+}

@@ -1,0 +1,128 @@
+//! A packet generator: a card that sends packets without a host, as fast as its link allows, and drops received
+//! packets.
+//!
+//! It is a laboratory's tester: it sends at full line rate, not limited by a host or a bus. Its packets use the port
+//! like any others, so the receiver's credits throttle it.
+
+use crate::Card;
+use crate::wire::Repr;
+use nicety_fabric::{Channel, Label, Packet};
+use nicety_nic_core::parts::{Due, Offered, Pace};
+use nicety_portals::Header;
+use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Equal messages, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// Their target.
+    pub target: NodeId,
+    /// The portal table entry there.
+    pub pt: u32,
+    /// Their match bits.
+    pub match_bits: u64,
+    /// Payload of each packet in bytes, at least one.
+    pub packet_bytes: u64,
+    /// Packets of each message, at least one.
+    pub message_packets: u64,
+    /// Number of messages.
+    pub messages: u64,
+}
+
+/// The target of single-packet messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The node.
+    pub node: NodeId,
+    /// The portal table entry there.
+    pub pt: u32,
+    /// Their match bits.
+    pub match_bits: u64,
+}
+
+impl Card {
+    /// Returns the time between the starts of packets of this size at line rate. This is the longer of the gap
+    /// between messages and the time of the bytes.
+    pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
+        self.port.serialisation(packet_bytes).max(self.spec.send_gap)
+    }
+
+    /// Sends these messages at line rate, or as fast as the receiver returns credits. `fill` writes the payload of a
+    /// packet, given its index in the message. From now on the card drops every packet that it receives.
+    ///
+    /// # Panics
+    /// When a packet is longer than the card's packets.
+    pub async fn generate(self: &Rc<Card>, what: &Generated, mut fill: impl FnMut(u64, &mut [u8])) {
+        let Generated { packet_bytes, message_packets, .. } = *what;
+        assert!((1..=self.spec.packet_payload).contains(&packet_bytes), "packets of {packet_bytes} bytes");
+        self.discards.set(true);
+        let interval = self.wire_interval(packet_bytes);
+        let mut next = Time::ZERO;
+        for _ in 0..what.messages {
+            let length = packet_bytes * message_packets;
+            let header = Header::put(self.node, what.target, what.pt, what.match_bits, length);
+            let message = self.next_message();
+            self.sim.until(next).await;
+            self.record_sent(message, &header, Starter::Card, &Path::from(self.sim.now()));
+            for packet in 0..message_packets {
+                self.sim.until(next).await;
+                let turn = self.port.turn(what.target, Flight::resting(Path::from(self.sim.now()))).await;
+                next = self.sim.now() + interval;
+                let offset = packet * packet_bytes;
+                let payload = Buffer::filled_by(packet_bytes as usize, |bytes| fill(offset, bytes));
+                let packet = Packet {
+                    label: Label { destination: what.target, message, offset },
+                    channel: Channel::Data(0),
+                    header: Repr::part(&header, message.sequence, offset).emit(),
+                    payload: Payload::real(payload),
+                    path: Path::from(Time::ZERO),
+                };
+                self.port.launch(packet, turn);
+            }
+        }
+    }
+
+    /// Sends single-packet messages when they are due, or as soon after that as the receiver's credits allow. `next`
+    /// writes a packet's payload and returns its due time, or none at the end. Sends no packet once `over` is true.
+    /// From now on the card drops every packet that it receives.
+    ///
+    /// # Panics
+    /// When a packet is empty, or longer than the card's packets.
+    pub async fn offer(
+        self: &Rc<Card>,
+        target: Target,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        over: &Cell<bool>,
+    ) -> Offered {
+        self.discards.set(true);
+        let mut pace = Pace::from(self.sim.now());
+        let mut bytes = Vec::new();
+        while let Some(due) = next(&mut bytes) {
+            let length = bytes.len() as u64;
+            assert!((1..=self.spec.packet_payload).contains(&length), "a packet of {length} bytes");
+            self.sim.until(pace.next(due)).await;
+            if over.get() {
+                break;
+            }
+            let interval = self.wire_interval(length);
+            let header = Header::put(self.node, target.node, target.pt, target.match_bits, length);
+            let message = self.next_message();
+            let path = self.recorder.path(self.sim.now());
+            self.record_sent(message, &header, Starter::Card, &path);
+            let turn = self.port.turn(target.node, Flight::resting(path)).await;
+            pace.sent(self.sim.now(), interval, length);
+            let packet = Packet {
+                label: Label { destination: target.node, message, offset: 0 },
+                channel: Channel::Data(0),
+                header: Repr::part(&header, message.sequence, 0).emit(),
+                payload: Payload::real(Buffer::filled_by(bytes.len(), |buffer| {
+                    buffer.copy_from_slice(&bytes)
+                })),
+                path: Path::from(Time::ZERO),
+            };
+            self.port.launch(packet, turn);
+        }
+        pace.end()
+    }
+}

@@ -1,0 +1,306 @@
+//! The transmit path: one send engine, one message at a time, packet after packet.
+
+pub(super) mod generate;
+pub(super) mod reply_timeout;
+
+use crate::Card;
+use crate::wire::Repr;
+use nicety_fabric::{Channel, Label, Packet, Parcel};
+use nicety_host::Transfer;
+use nicety_kernel::{Permit, Pool};
+use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, Operand, OperationHandle, Outgoing};
+use nicety_types::{
+    Duration, Flight, Level, MessageId, Path, Payload, Resource, Segment, Stage, Starter, Time,
+};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Packets of a message put on the link at a time, where this is unobservable. More would take more memory at once.
+const AT_ONCE: u64 = 4;
+
+/// The send engine. It starts a message at max(start of the previous one + gap, end of its bytes).
+pub(crate) struct SendEngine {
+    turn: Pool,
+    gap: Duration,
+    last_start: Cell<Option<Time>>,
+    /// The time at which the last packet of the previous message begins.
+    last_packet: Cell<Time>,
+    /// The time for which messages have had the engine: the gap, or the time on the link where that is longer.
+    pub(crate) busy: Cell<Duration>,
+}
+
+impl SendEngine {
+    pub(crate) fn new(turn: Pool, gap: Duration) -> SendEngine {
+        let (last_packet, busy) = (Cell::new(Time::ZERO), Cell::new(Duration::ZERO));
+        SendEngine { turn, gap, last_start: Cell::new(None), last_packet, busy }
+    }
+}
+
+/// The source of a message's bytes.
+pub(crate) enum Bytes {
+    /// Host memory, streamed over the bus.
+    Host { memory: HostPart, transfer: Transfer },
+    /// The card. The bytes are available at the end of the path.
+    Card { payload: Payload, path: Path },
+}
+
+/// The part of host memory that a message reads.
+#[derive(Clone, Copy)]
+pub(crate) struct HostPart {
+    /// Address of the first byte.
+    pub(crate) start: u64,
+    /// Bytes.
+    pub(crate) length: u64,
+    /// The operand of a conditional or masked swap. It precedes the bytes and comes with the command.
+    pub(crate) operand: Operand,
+}
+
+impl HostPart {
+    /// Returns the memory read by an operation of the interface.
+    pub(crate) const fn of(out: &Outgoing) -> HostPart {
+        let sends = out.header.payload_bytes() > 0;
+        HostPart { start: out.start, length: if sends { out.header.length } else { 0 }, operand: out.operand }
+    }
+
+    /// Returns memory without an operand.
+    pub(crate) const fn at(start: u64, length: u64) -> HostPart {
+        HostPart { start, length, operand: Operand::NONE }
+    }
+}
+
+impl Bytes {
+    async fn packet(&self, offset: u64) -> Flight {
+        match self {
+            // A swap's operand comes with the command, so the fetch may be shorter than the message.
+            Bytes::Host { memory, transfer } if !memory.operand.as_slice().is_empty() => {
+                transfer.packet(0).await
+            }
+            Bytes::Host { transfer, .. } => transfer.packet(offset).await,
+            Bytes::Card { path, .. } => Flight::resting(path.clone()),
+        }
+    }
+}
+
+/// A message in the transmit path.
+pub(crate) struct Leaving {
+    pub(crate) message: MessageId,
+    pub(crate) header: Header,
+    pub(crate) bytes: Bytes,
+    /// The report due when it has been sent.
+    pub(crate) report: Option<Report>,
+    /// Its slot in the send queue of handlers.
+    pub(crate) place: Option<Permit>,
+}
+
+/// The report due when the last byte of a message has been handed to the link.
+#[derive(Clone, Copy)]
+pub(crate) enum Report {
+    /// The end of one of the interface's own operations.
+    Sent(OperationHandle),
+    /// A success on a counter.
+    Count(CtHandle),
+    /// The reply to an arriving message, by its index.
+    Replied(usize),
+}
+
+impl Card {
+    /// Returns a number for the next message or command of this node.
+    pub(crate) fn next_message(&self) -> MessageId {
+        let sequence = self.messages.get();
+        self.messages.set(sequence + 1);
+        MessageId { source: self.node, sequence }
+    }
+
+    /// Starts a message's record. `base` is its sender's path before the post.
+    pub(crate) fn record_sent(&self, message: MessageId, header: &Header, by: Starter, base: &Path) {
+        let (kind, bytes) = match header.kind {
+            HeaderKind::Put => ("put", header.length),
+            HeaderKind::Get => ("get", 0),
+            HeaderKind::Reply => ("reply", header.length),
+            HeaderKind::Ack => ("ack", 0),
+            HeaderKind::Atomic => ("atomic", header.length),
+            HeaderKind::FetchAtomic => ("fetch atomic", header.length),
+            HeaderKind::Swap => ("swap", header.length),
+        };
+        self.recorder.sent(message, header.target, bytes, kind, by, base);
+    }
+
+    /// Starts an operation of the interface on the card's own initiative.
+    pub(crate) fn start(self: &Rc<Card>, out: &Outgoing, path: Path, by: Starter) {
+        let report = Some(Report::Sent(out.operation));
+        if out.header.kind == HeaderKind::Get {
+            return self.send_from_card(out.header, Payload::empty(), report, None, path, by);
+        }
+        let memory = HostPart::of(out);
+        self.sim.spawn(self.clone().fetch_and_send(out.header, memory, report, None, path, by));
+    }
+
+    /// Redelivers an unexpected message to this card from the overflow entry's memory.
+    pub(crate) fn redeliver(self: &Rc<Card>, header: Header, start: u64, path: Path) {
+        if header.length == 0 {
+            return self.send_from_card(header, Payload::empty(), None, None, path, Starter::Card);
+        }
+        let memory = HostPart::at(start, header.length);
+        self.sim.spawn(self.clone().fetch_and_send(header, memory, None, None, path, Starter::Card));
+    }
+
+    /// Sends bytes that are on the card.
+    pub(crate) fn send_from_card(
+        self: &Rc<Card>,
+        header: Header,
+        payload: Payload,
+        report: Option<Report>,
+        place: Option<Permit>,
+        path: Path,
+        by: Starter,
+    ) {
+        let message = self.next_message();
+        self.record_sent(message, &header, by, &path);
+        let leaving = Leaving { message, header, bytes: Bytes::Card { payload, path }, report, place };
+        self.sim.spawn(self.clone().send(leaving));
+    }
+
+    /// Fetches a message from host memory and sends it: a triggered operation, a reply, or a handler's put from host
+    /// memory.
+    pub(crate) async fn fetch_and_send(
+        self: Rc<Card>,
+        header: Header,
+        memory: HostPart,
+        report: Option<Report>,
+        place: Option<Permit>,
+        path: Path,
+        by: Starter,
+    ) {
+        let message = self.next_message();
+        self.record_sent(message, &header, by, &path);
+        let HostPart { start, length, operand } = memory;
+        // A swap is one item, fetched in one piece, whatever its packets.
+        let packet_bytes = if operand.as_slice().is_empty() { self.spec.packet_payload } else { length };
+        let transfer = self.dma.bus().read(message, start, length, packet_bytes, path.clone()).await;
+        let last = length.saturating_sub(1) / packet_bytes.max(1) * packet_bytes;
+        if self.recorder.keeps(Level::Everything) {
+            let (recorder, transfer) = (self.recorder.clone(), transfer.clone());
+            self.sim.spawn(async move {
+                let tail = transfer.packet(last).await.tail;
+                recorder.slice(Resource::DMA, path.at(), tail, Some(message), "fetch");
+            });
+        }
+        let bytes = Bytes::Host { memory, transfer };
+        self.send(Leaving { message, header, bytes, report, place }).await;
+    }
+
+    /// Sends a message: takes its turn at the engine, then puts its packets on the link.
+    pub(crate) async fn send(self: Rc<Card>, leaving: Leaving) {
+        let Leaving { message, header, mut bytes, report, place } = leaving;
+        let total = header.payload_bytes();
+        let mut flight = bytes.packet(0).await;
+        self.sim.until(flight.head).await;
+        let turn = self.engine.turn.acquire().await;
+        let gap_over = self.engine.last_start.get().map_or(Time::ZERO, |start| start + self.engine.gap);
+        let before = gap_over.max(self.engine.last_packet.get());
+        self.sim.until(before.max(self.port.free(header.target)).max(flight.head)).await;
+        if self.sim.now() > flight.head {
+            flight.path.advance(Stage::SEND_QUEUED, self.sim.now());
+            flight.head = self.sim.now();
+            flight.tail = flight.tail.max(flight.head);
+        }
+
+        let at_once = if place.is_none() && self.is_unseen(&bytes) { AT_ONCE } else { 1 };
+        let (mut offset, mut packets) = (0, 0);
+        let mut on_link = Duration::ZERO;
+        let handed = loop {
+            let length = self.spec.packet_payload.min(total - offset);
+            let behind = at_once > 1 && packets > 0;
+            let ready = match behind.then(|| self.port.turn_behind(header.target, &flight)).flatten() {
+                Some(ready) => {
+                    if packets % at_once == 0 {
+                        self.sim.until(self.port.free(header.target).max(flight.head)).await;
+                    }
+                    ready
+                }
+                None => {
+                    if behind {
+                        self.sim.until(self.port.begun()).await;
+                    }
+                    self.port.turn(header.target, flight).await
+                }
+            };
+            packets += 1;
+            if offset == 0 {
+                self.engine.last_start.set(Some(self.sim.now()));
+            }
+            let payload = match &mut bytes {
+                Bytes::Host { memory, .. } => self.read_part(memory, offset, length),
+                Bytes::Card { payload, .. } if length == total => std::mem::take(payload),
+                Bytes::Card { payload, .. } => payload.part(offset, length),
+            };
+            let packet = Parcel::new(Packet {
+                label: Label { destination: header.target, message, offset },
+                channel: Channel::Data(0),
+                header: Repr::part(&header, message.sequence, offset).emit(),
+                payload,
+                path: Path::from(Time::ZERO),
+            });
+            let handed = self.port.launch(packet, ready);
+            on_link += self.port.serialisation(length);
+            offset += length;
+            if offset >= total {
+                break handed;
+            }
+            flight = bytes.packet(offset).await;
+        };
+        self.engine.last_packet.set(self.sim.now().max(self.port.begun()));
+        self.engine.busy.set(self.engine.busy.get() + on_link.max(self.engine.gap));
+        drop((turn, place));
+
+        let Some(report) = report else { return };
+        let (handed, outcome) = self.port.delivered(handed).await;
+        match report {
+            Report::Replied(place) => {
+                if !outcome.is_ok() {
+                    let mut table = self.incoming.borrow_mut();
+                    table.get(place).fail = table.get(place).fail.or(outcome);
+                }
+                self.finish(place, &handed);
+            }
+            Report::Sent(operation) => {
+                self.with_effects_of(Some(message), handed, |interface, effects| {
+                    interface
+                        .sent(operation, outcome, effects)
+                        .expect("the operation was given to this card to send");
+                });
+            }
+            Report::Count(ct) => {
+                let by = if outcome.is_ok() { CtEvent::success(1) } else { CtEvent::failure(1) };
+                self.with_effects_of(Some(message), handed, |interface, effects| {
+                    // If the host has unlinked the entry and freed its counter meanwhile, there is nothing to count.
+                    let _ = interface.ct_inc(ct, by, effects);
+                });
+            }
+        }
+    }
+
+    /// Returns whether an early launch of a packet with these bytes is unobservable: its bytes cannot change, and its
+    /// start is not recorded.
+    fn is_unseen(&self, bytes: &Bytes) -> bool {
+        let fixed = match bytes {
+            Bytes::Host { memory, .. } => {
+                memory.operand.as_slice().is_empty() && self.dma.is_phantom(memory.start, memory.length)
+            }
+            Bytes::Card { .. } => true,
+        };
+        fixed && !self.recorder.keeps(Level::Packets)
+    }
+
+    /// Returns the bytes of a packet, from the host memory of its message.
+    fn read_part(&self, memory: &HostPart, offset: u64, length: u64) -> Payload {
+        let operand = memory.operand.as_slice();
+        if operand.is_empty() {
+            return self.dma.bytes(memory.start + offset, length);
+        }
+        let mut whole = Payload::copy_of(operand);
+        let item = self.dma.bytes(memory.start, memory.length);
+        item.segments().cloned().for_each(|segment: Segment| whole.push(segment));
+        whole.part(offset, length)
+    }
+}

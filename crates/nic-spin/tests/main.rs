@@ -1,0 +1,25 @@
+//! All tests of the crate except the counts of allocations, in one binary, which links faster than many.
+
+mod applications;
+mod bookkeeping;
+mod bus;
+mod calls;
+mod clusters;
+mod commands;
+mod contexts;
+mod data_caches;
+mod delivery;
+mod handlers;
+mod levels;
+mod pending;
+mod recording;
+mod relayed;
+mod replies;
+mod spec;
+mod support;
+mod timing;
+mod transport;
+mod untrusted;
+mod unwaited;
+mod visibility;
+mod yielding;

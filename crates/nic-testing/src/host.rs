@@ -1,0 +1,87 @@
+//! A host with a card of any design, and its `send` and `recv`.
+
+use nicety_fabric::Port;
+use nicety_host::{Allocation, Cpus, Memory};
+use nicety_kernel::Sim;
+use nicety_nic_core::{Arrival, Caller, Card, CardError, CardSpec, Log, Outgoing, Seat, Tags, Wanted};
+use nicety_types::{Path, Recorder};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A host with its card.
+#[derive(Clone)]
+pub struct Host {
+    /// The card.
+    pub card: Rc<dyn Card>,
+    /// Its memory.
+    pub memory: Rc<Memory>,
+    /// Its part of the simulation.
+    pub sim: Sim,
+    cpus: Rc<Cpus>,
+    recorder: Recorder,
+}
+
+impl Host {
+    /// Installs a host on a node, one of `nodes` hosts.
+    pub fn install(spec: &Arc<dyn CardSpec>, sim: Sim, port: Port, nodes: u32) -> Host {
+        let (host, recorder) = (spec.node().host, Recorder::off());
+        let memory = Rc::new(Memory::new(host.memory));
+        let cpus = Rc::new(Cpus::new(&sim, host, &recorder));
+        let log: Log = Arc::new(|_| {});
+        let seat = Seat {
+            sim: &sim,
+            nodes,
+            ordered: true,
+            memory: &memory,
+            gpu: None,
+            cpus: &cpus,
+            port,
+            packet_payload: None,
+            eager: None,
+            uid: 0,
+            log: &log,
+            recorder: &recorder,
+        };
+        let card = spec.clone().install(seat).unwrap();
+        Host { card, memory, sim, cpus, recorder }
+    }
+
+    /// Returns memory that its messages may use.
+    pub fn room(&self, bytes: u64) -> Allocation {
+        let buffer = self.memory.allocate(bytes.max(1)).unwrap();
+        self.card.adopt(&buffer);
+        buffer
+    }
+
+    /// Sends the first bytes of a buffer.
+    pub async fn send_from(
+        &self,
+        buffer: &Allocation,
+        to: u32,
+        tag: u64,
+        bytes: u64,
+    ) -> Result<(), CardError> {
+        let path = RefCell::new(Path::from(self.sim.now()));
+        let outgoing = Outgoing { to, tag, address: buffer.address(), bytes };
+        self.card.clone().send(self.caller(&path), outgoing).await
+    }
+
+    /// Receives a message of any rank into a buffer.
+    pub async fn receive_into(
+        &self,
+        buffer: &Allocation,
+        tag: Option<u64>,
+        room: u64,
+    ) -> Result<Arrival, CardError> {
+        let path = RefCell::new(Path::from(self.sim.now()));
+        let wanted =
+            Wanted { source: None, tags: Tags::exactly_or_any(tag), address: buffer.address(), room };
+        let posted = self.card.clone().post_receive(self.caller(&path), wanted).await?;
+        self.card.clone().received(self.caller(&path), posted).await
+    }
+
+    fn caller<'c>(&'c self, path: &'c RefCell<Path>) -> Caller<'c> {
+        Caller { sim: &self.sim, cpus: &self.cpus, recorder: &self.recorder, thread: 0, path }
+    }
+}

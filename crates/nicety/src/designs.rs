@@ -1,0 +1,87 @@
+//! The designs of cards that nicety links: a line for each in `OWN`, and one in [`CardCounts`]. Other crates
+//! [register](register()) theirs.
+
+use nicety_nic_core::{CardReport, CardSpec, Design};
+use nicety_spec::{Listing, Spec, SpecErrors};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::{Arc, PoisonError, RwLock};
+use {
+    nicety_nic_apenet as apenet, nicety_nic_ethernet as ethernet, nicety_nic_nfp as nfp,
+    nicety_nic_qnix as qnix, nicety_nic_spin as spin,
+};
+
+/// The designs of nicety.
+static OWN: [&dyn Design; 5] = [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN];
+/// The registered designs.
+static REGISTERED: RwLock<Vec<&'static dyn Design>> = RwLock::new(Vec::new());
+
+/// Registers a design for all readers of specs from now on. It replaces a registered design of the same name.
+///
+/// # Panics
+/// When a design of nicety has the name.
+pub fn register(design: &'static dyn Design) {
+    assert!(!OWN.contains(&design), "design {} is a design of nicety's", design.name());
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    registered.retain(|known| *known != design);
+    registered.push(design);
+}
+
+/// All designs: those of nicety, then the registered ones.
+pub fn designs() -> Vec<&'static dyn Design> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    OWN.iter().chain(&*registered).copied().collect()
+}
+
+/// Reads a card's specification.
+///
+/// # Errors
+/// All errors in it, each with its place and a correction.
+pub fn read(spec: &Spec) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
+    nicety_nic_core::read(spec, &designs())
+}
+
+/// Counters of a card, by design.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum CardCounts {
+    /// A card with Portals.
+    Portals(spin::PortalsReport),
+    /// A card with microengines.
+    Channels(nfp::Report),
+    /// A card with virtual network interfaces.
+    Vni(qnix::Statistics),
+    /// A card with RDMA.
+    Rdma(apenet::Report),
+    /// A card below the kernel's sockets.
+    Socket(ethernet::Report),
+}
+
+impl CardCounts {
+    /// Returns the counters of a card; none if its design is not nicety's.
+    pub fn of(card: &CardReport) -> Option<CardCounts> {
+        let portals = || card.of().map(spin::PortalsReport::of).map(CardCounts::Portals);
+        let channels = || card.of::<nfp::Report>().cloned().map(CardCounts::Channels);
+        let vni = || card.of::<qnix::Report>().map(|report| CardCounts::Vni(report.interfaces));
+        let rdma = || card.of::<apenet::Report>().copied().map(CardCounts::Rdma);
+        let socket = || card.of::<ethernet::Report>().cloned().map(CardCounts::Socket);
+        portals().or_else(channels).or_else(vni).or_else(rdma).or_else(socket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KernelCounters;
+
+    #[test]
+    fn counters_of_other_designs_have_no_plain_form() {
+        let kernel = KernelCounters { calls: 3, ..KernelCounters::default() };
+        let interfaces = qnix::Statistics::default();
+        let report = CardReport::new(qnix::Report { interfaces, kernel });
+        assert_eq!(report.kernel(), kernel);
+        assert!(matches!(CardCounts::of(&report), Some(CardCounts::Vni(found)) if found == interfaces));
+        assert!(CardCounts::of(&CardReport::new(())).is_none());
+    }
+}
