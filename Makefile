@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 GO := $(or $(shell command -v go),$(wildcard /usr/local/go/bin/go))
 GO_MODULES := go/nicety tests/programs/goroutines
 # What the extension module is built from.
-SOURCES := Cargo.toml Cargo.lock $(shell find crates specs handlers)
+SOURCES := Cargo.toml Cargo.lock $(shell find crates specs handlers shim)
 
 .PHONY: help
 help: ## list the targets

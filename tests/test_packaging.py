@@ -91,7 +91,7 @@ def crates_of_the_extension() -> list[str]:
 def test_a_source_distribution_has_what_is_built_in(sdist: Path) -> None:
     crates = crates_of_the_extension()
     assert len(crates) > 10
-    for part in ("specs", "handlers", *crates, "python"):
+    for part in ("specs", "handlers", "shim", *crates, "python"):
         kept = subprocess.run(["git", "ls-files", part], cwd=ROOT, capture_output=True, text=True, check=True)
         wanted = {
             name for name in kept.stdout.split("\n") if name and "/tests/" not in name and "/benches/" not in name

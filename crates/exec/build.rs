@@ -30,7 +30,7 @@ const SOURCES: [&str; 21] = [
 const OFFLOAD: [&str; 3] = ["offload.c", "offload_mpi.c", "offload_card.c"];
 
 fn main() {
-    println!("cargo::rerun-if-changed=client");
+    println!("cargo::rerun-if-changed=../../shim");
     println!("cargo::rerun-if-changed=../../handlers/include/collectives.h");
     // Programs that link libportals look for this name, and find the library that is already loaded.
     compile("libnicety-fi.so", &["-Wl,-soname,libportals.so"], &SOURCES);
@@ -55,8 +55,8 @@ fn compile(name: &str, options: &[&str], sources: &[&str]) {
         .expect("a C compiler, as Rust needs one to link")
         .to_command();
     // Angle brackets in the headers mean this folder here, and the installed one for users.
-    compiler.args(["-shared", "-Iclient", "-o"]).arg(&into).args(options);
-    compiler.args(sources.iter().map(|source| format!("client/{source}")));
+    compiler.args(["-shared", "-I../../shim", "-o"]).arg(&into).args(options);
+    compiler.args(sources.iter().map(|source| format!("../../shim/{source}")));
     compiler.args(["-ldl", "-lpthread"]);
     let status = compiler.status().expect("the C compiler runs");
     assert!(status.success(), "{name}, for processes, does not compile");

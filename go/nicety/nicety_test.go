@@ -18,7 +18,7 @@ func TestLayouts(t *testing.T) {
 	if err != nil {
 		t.Skip("there is no C compiler (cc)")
 	}
-	client, err := filepath.Abs("../../crates/exec/client")
+	client, err := filepath.Abs("../../shim")
 	if err != nil {
 		t.Fatal(err)
 	}

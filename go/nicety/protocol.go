@@ -1,6 +1,6 @@
 package nicety
 
-// The memory that the process and the simulator share: the layout of crates/exec/client/protocol.h and channels.h, which explain it.
+// The memory that the process and the simulator share: the layout of shim/protocol.h and channels.h, which explain it.
 
 const (
 	magic       = 0x5845795465634e

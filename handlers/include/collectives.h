@@ -1,5 +1,5 @@
 /* collectives.h: definitions that the handlers of `nicety exec --offload` and the host's library share. The host's
- * library (crates/exec/client/offload_card.c) includes this file, too. */
+ * library (shim/offload_card.c) includes this file, too. */
 #ifndef NICETY_COLLECTIVES_H
 #define NICETY_COLLECTIVES_H
 

@@ -1,7 +1,7 @@
 //! Real programs on modelled cards: each process of a program is the program of a host. Its messages go through the host's card, in virtual
 //! time.
 //!
-//! A library is loaded into each process (`client/`, in C). It has a libfabric provider, through which MPI and others communicate, and
+//! A library is loaded into each process (`shim/`, in C). It has a libfabric provider, through which MPI and others communicate, and
 //! clocks and waits in virtual time. It makes its calls over shared memory.
 //!
 //! - `protocol.rs`, `pages.rs`: the memory that processes and the simulator share;

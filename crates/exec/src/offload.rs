@@ -1,6 +1,6 @@
 //! Collective operations of MPI that cards execute: the operations, the cards, and the disposition of each call.
 //!
-//! A library in front of MPI (`client/offload*.c`) decides for each call, and counts in the page that its process shares with the
+//! A library in front of MPI (`shim/offload*.c`) decides for each call, and counts in the page that its process shares with the
 //! simulator.
 
 use crate::requests::{Launcher, Request};
@@ -11,7 +11,7 @@ use nicety_goal::requests::Ns;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Names of operations, in the order of `client/offload_base.h`.
+/// Names of operations, in the order of `shim/offload_base.h`.
 pub(crate) const COLLECTIVES: [&str; 3] = ["bcast", "barrier", "allreduce"];
 /// Reasons for leaving a call to MPI, in the same way.
 pub(crate) const REASONS: [&str; 9] =
@@ -266,8 +266,8 @@ fn with_handlers<'c>(name: &str, card: &'c Card) -> Result<&'c SpinSpec, Error> 
 mod tests {
     use super::*;
 
-    const HEADER: &str = include_str!("../client/offload_base.h");
-    const PLACE: &str = include_str!("../client/offload_base.c");
+    const HEADER: &str = include_str!("../../../shim/offload_base.h");
+    const PLACE: &str = include_str!("../../../shim/offload_base.c");
 
     /// Returns the names of the header with this prefix, in their order, without the last, which is their number.
     fn names_of(prefix: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The memory that a process and the simulator share: the layout of `client/protocol.h`, which explains it.
+//! The memory that a process and the simulator share: the layout of `shim/protocol.h`, which explains it.
 
 use crate::portals::op;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};

@@ -1,6 +1,6 @@
 //! The length up to which cards reduce vectors faster than MPI's messages do, from a trial of both on the cards of a run.
 //!
-//! The card's way is that of `client/offload_card.c`, with the same handlers. MPI's way is recursive doubling, or a reduce-scatter and an
+//! The card's way is that of `shim/offload_card.c`, with the same handlers. MPI's way is recursive doubling, or a reduce-scatter and an
 //! allgather (Rabenseifner), by the card's messages; calculations of hosts are free. MPICH 5.0 takes the latter if each host of a power of
 //! two has at least one item, as its times show. For another MPI the faster of both counts. Each way is tried once per length, on all hosts
 //! at a time. Lengths double from the shortest on, up to the last one at which the card is faster.
@@ -206,7 +206,7 @@ impl Own {
         Ok(limit)
     }
 
-    /// As `card_reduce` in `client/offload_card.c`.
+    /// As `card_reduce` in `shim/offload_card.c`.
     async fn reduces(&mut self, op: usize, datatype: usize, bytes: u64) -> Result<(), Error> {
         let rank = self.host.rank();
         let has_children = rank == 0 || (rank & rank.wrapping_neg()) > 1 && rank + 1 < self.trial.hosts;
@@ -273,7 +273,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Returns a `collective_reduce_t`, as `set_up_reductions` in `client/offload_card.c` makes it.
+/// Returns a `collective_reduce_t`, as `set_up_reductions` in `shim/offload_card.c` makes it.
 fn reduce_state((rank, hosts): (u32, u32), packet_bytes: u64) -> Vec<u8> {
     let segments = MOST.div_ceil(packet_bytes);
     let vector = (32 + 8 * segments + 15) & !15;

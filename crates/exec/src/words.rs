@@ -1,7 +1,7 @@
 //! Output of processes and their launcher.
 //!
 //! A launcher that ends processes does not always read their earlier output (MPICH's does not in a fifth of aborts). So processes under
-//! MPICH write into pipes of the simulator (`client/words.c`), which are read to their ends. The launcher's own output goes through pipes,
+//! MPICH write into pipes of the simulator (`shim/words.c`), which are read to their ends. The launcher's own output goes through pipes,
 //! too: its banner about a failed process is kept for the end of the run.
 
 use std::fs::File;

@@ -13,7 +13,7 @@ fn wild() -> &'static str {
         let into = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("exec-channels");
         let status = Command::new("cc")
             .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I"])
-            .args([concat!(env!("CARGO_MANIFEST_DIR"), "/client"), "-o"])
+            .args([concat!(env!("CARGO_MANIFEST_DIR"), "/../../shim"), "-o"])
             .arg(&into)
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/channels.c"))
             .status();

@@ -1,6 +1,6 @@
 /* A program that uses the provider as libfabric does; its first argument names the test. */
 
-#include "../client/fabric.h"
+#include "../../../shim/fabric.h"
 
 #include <dlfcn.h>
 #include <errno.h>

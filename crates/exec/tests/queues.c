@@ -1,7 +1,7 @@
 /* A program with a completion queue for each side of its endpoint, as most programs of libfabric have. Its first argument names the
  * test, and the second is the number of ranks. The requirements are in fi_cq(3), fi_endpoint(3), fi_msg(3) and fi_getinfo(3). */
 
-#include "../client/fabric.h"
+#include "../../../shim/fabric.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* A program that accesses registered memory as libfabric does. Its first argument names the test, and the second the card's kind:
  * portals, rdma or none. Ranks exchange their regions by messages. */
 
-#include "../client/fabric.h"
+#include "../../../shim/fabric.h"
 
 #include <dlfcn.h>
 #include <errno.h>

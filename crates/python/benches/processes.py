@@ -28,7 +28,7 @@ CASES = {
 def compiled(folder: Path) -> Path:
     """Compile the program, and return its path."""
     into = folder / "processes"
-    words = [os.environ.get("CC", "cc"), "-O2", f"-I{ROOT / 'crates/exec/client'}", "-o", into, SOURCE, "-ldl"]
+    words = [os.environ.get("CC", "cc"), "-O2", f"-I{ROOT / 'shim'}", "-o", into, SOURCE, "-ldl"]
     subprocess.run(words, check=True)
     return into
 

@@ -1,4 +1,4 @@
-//! Numbers of `client/channels.h`.
+//! Numbers of `shim/channels.h`.
 
 use nicety::Error;
 
@@ -41,7 +41,7 @@ pub(super) fn code(error: Error) -> Result<(i64, String), Error> {
 mod tests {
     use super::*;
 
-    const HEADER: &str = include_str!("../../client/channels.h");
+    const HEADER: &str = include_str!("../../../../shim/channels.h");
 
     fn names(prefix: &str) -> Vec<&'static str> {
         let words = HEADER.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

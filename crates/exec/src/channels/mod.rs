@@ -1,6 +1,6 @@
 //! Channels of processes to a host's card: the calls of `go/nicety`, carried out by the commands of `nicety::commands`.
 //!
-//! - `codes.rs`: numbers of `client/channels.h`;
+//! - `codes.rs`: numbers of `shim/channels.h`;
 //! - `calls.rs`: the calls.
 //!
 //! A goroutine is a thread of the host's program. One goroutine runs at a time: a reply lets it run until its next call. So goroutines

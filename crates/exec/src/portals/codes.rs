@@ -1,4 +1,4 @@
-//! Numbers of `client/portals4.h` and `client/portals.h`, and their meanings.
+//! Numbers of `shim/portals4.h` and `shim/portals.h`, and their meanings.
 
 use nicety::portals::{AckRequest, Atomic, AtomicOp, Datatype, List, SearchOp, StatusRegister};
 use nicety::{CallError, Error, spin::AttachError};
@@ -141,8 +141,8 @@ mod tests {
     use super::*;
     use nicety::portals::{EventKind, FailType, MdOptions, MeOptions, PtOptions};
 
-    const HEADER: &str = include_str!("../../client/portals4.h");
-    const CALLS: &str = include_str!("../../client/portals.h");
+    const HEADER: &str = include_str!("../../../../shim/portals4.h");
+    const CALLS: &str = include_str!("../../../../shim/portals.h");
 
     /// Returns the names of a header's enumeration from the first one on, in the order of their numbers.
     fn names<'h>(header: &'h str, first: &str) -> Vec<&'h str> {

@@ -4,7 +4,7 @@ use super::codes::{CT_NONE, EQ_NONE, Stop};
 use nicety::HpuMemoryId;
 use nicety::portals::{CtHandle, EqHandle, MdHandle, MeHandle};
 
-/// The position of the kind in a handle. `client/portals.h` has the interface's kind, which is 1.
+/// The position of the kind in a handle. `shim/portals.h` has the interface's kind, which is 1.
 const SHIFT: u32 = 60;
 
 /// An object of the card that can have a handle in a process.

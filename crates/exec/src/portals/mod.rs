@@ -1,4 +1,4 @@
-//! Portals 4 for processes: the calls of `client/portals*.c`, carried out by the Portals interface of a host's card.
+//! Portals 4 for processes: the calls of `shim/portals*.c`, carried out by the Portals interface of a host's card.
 //!
 //! - `codes.rs`: numbers of the header, and return codes;
 //! - `handles.rs`: handles of the card's objects;

@@ -266,7 +266,7 @@ fn entry(words: &Words) -> Result<(u32, Me), Stop> {
     Ok((pt as u32, me))
 }
 
-/// Returns an operation from the words of `struct operation` in `client/portals_data.c`.
+/// Returns an operation from the words of `struct operation` in `shim/portals_data.c`.
 fn request(op: u32, words: &Words, ack: AckRequest) -> Result<Request, Stop> {
     let [md, local_offset, length, _, rank, pt, match_bits, remote_offset, user_ptr, hdr_data, ..] = *words;
     let put = PutRequest {

@@ -1,4 +1,4 @@
-//! Atomic operations by libfabric's numbers, as `client/atomics.c` passes them on.
+//! Atomic operations by libfabric's numbers, as `shim/atomics.c` passes them on.
 
 use crate::protocol::Operation;
 use nicety::portals::{Atomic, AtomicOp, Datatype};

@@ -1,7 +1,7 @@
 /* The calls of Portals between a process and the simulator: numbers, and words at the end of the process's page.
  *
- * A call's operation is in `flags`. Its arguments and its results are in the words, and its result is a code of portals4.h. src/portals
- * has the same layout. */
+ * A call's operation is in `flags`. Its arguments and its results are in the words, and its result is a code of portals4.h.
+ * crates/exec/src/portals has the same layout. */
 
 #ifndef NICETY_PORTALS_H
 #define NICETY_PORTALS_H

@@ -2,7 +2,7 @@
  * NICETY_WORDS words at the end of the process's page, behind the reason of a refusal.
  *
  * A call's operation is in `flags`. Its arguments and its results are in the words, and its result is a code. One goroutine runs at a
- * time, and makes the call. The reply is to any goroutine; the last word has its number. src/channels has the same layout. */
+ * time, and makes the call. The reply is to any goroutine; the last word has its number. crates/exec/src/channels has the same layout. */
 
 #ifndef NICETY_CHANNELS_H
 #define NICETY_CHANNELS_H

@@ -15,7 +15,7 @@
  * A reply has a time before which nothing can arrive for the process, and the number of looks that it may count itself. Without posted
  * calls, a look that ends before that time finds nothing. So the process counts it, and makes no call.
  *
- * src/protocol.rs has the same layout. */
+ * crates/exec/src/protocol.rs has the same layout. */
 
 #ifndef NICETY_PROTOCOL_H
 #define NICETY_PROTOCOL_H

@@ -9,7 +9,7 @@
 
 enum { OFFLOAD_BCAST, OFFLOAD_BARRIER, OFFLOAD_ALLREDUCE, OFFLOAD_COLLECTIVES };
 
-/* Reasons for leaving a call to MPI. src/offload.rs has their names. */
+/* Reasons for leaving a call to MPI. crates/exec/src/offload.rs has their names. */
 enum {
     PASS_COMMUNICATOR, /* not of all ranks of MPI_COMM_WORLD in their order. */
     PASS_DATATYPE,     /* a reduction of a type without handlers. */

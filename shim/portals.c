@@ -218,7 +218,7 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle) {
     int code = portals_check(NI_HANDLE);
     if (code)
         return code;
-    /* The kinds of handles: src/portals/handles.rs. */
+    /* The kinds of handles: crates/exec/src/portals/handles.rs. */
     if (!ni_handle || handle >> 60 == 0 || handle >> 60 > 7)
         return portals_refuse(PTL_ARG_INVALID, "no handle of this interface, or ni_handle is NULL");
     *ni_handle = NI_HANDLE;
