@@ -381,7 +381,7 @@ fn invalid_jobs_are_refused() {
         ),
         (
             TspJob { climbers: 60, ..job.clone() },
-            "60 climbers on 60 microengines, one of which is the manager's",
+            "60 climbers on 60 microengines, one for the manager",
         ),
         (TspJob { climbs: 0, ..job.clone() }, "0 climbs from number 0 on; 1 at least"),
         (TspJob { first: u32::MAX, ..job.clone() }, "numbers stay below 2^32"),

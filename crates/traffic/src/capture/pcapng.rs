@@ -156,7 +156,7 @@ impl Section {
                 (IF_TSRESOL, value) => {
                     let [resolution] = sized("if_tsresol of an interface", value)?;
                     interface.tick = Tick::of(resolution).ok_or_else(|| {
-                        format!("an interface with the unknown resolution of time {resolution}")
+                        format!("an interface with the unknown resolution {resolution} of times")
                     })?;
                 }
                 (IF_FCSLEN, value) => {
