@@ -379,10 +379,7 @@ fn invalid_jobs_are_refused() {
             TspJob { cities: vec![(0, 0), (1, 40_000), (2, 2), (3, 3), (4, 4)], ..job.clone() },
             "a city at (1, 40000)",
         ),
-        (
-            TspJob { climbers: 60, ..job.clone() },
-            "60 climbers on 60 microengines, one for the manager",
-        ),
+        (TspJob { climbers: 60, ..job.clone() }, "60 climbers on 60 microengines, one for the manager"),
         (TspJob { climbs: 0, ..job.clone() }, "0 climbs from number 0 on; 1 at least"),
         (TspJob { first: u32::MAX, ..job.clone() }, "numbers stay below 2^32"),
         (TspJob { cities: cities(200, 1), ..job.clone() }, "take 80064 bytes, and CLS has 65536"),

@@ -258,13 +258,16 @@ mod tests {
     use nicety_kernel::{Config, World};
     use nicety_types::Duration;
 
+    /// The cycles in which each command is granted and answered.
+    type GrantedAnswered = Vec<(u64, u64)>;
+
     /// Returns the cycles in which commands are granted and answered. The engines take `takes` cycles for each.
     fn commands(places: u32, commands: &[(usize, Engine)], takes: u64) -> Vec<(u64, u64)> {
         run(places, commands, takes).0
     }
 
     /// The same, and the busiest output.
-    fn run(places: u32, commands: &[(usize, Engine)], takes: u64) -> (Vec<(u64, u64)>, Option<(usize, u64)>) {
+    fn run(places: u32, commands: &[(usize, Engine)], takes: u64) -> (GrantedAnswered, Option<(usize, u64)>) {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
         let sim = world.sim(node);
