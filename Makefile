@@ -112,7 +112,7 @@ mutants: setup $(MUTANTS) ## see whether tests notice changes of the code: of FI
 	$(BIN)/python tests/mutants.py --tool $(MUTANTS) --sample $(SAMPLE) --seed $(SEED) --tests='$(TESTS)' $(FILE)
 
 .PHONY: lint
-lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, go vet, and documentation without a warning
+lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, go vet, words, and documentation without a warning
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
@@ -124,8 +124,11 @@ ifneq ($(GO),)
 	for module in $(GO_MODULES); do (cd $$module && $(GO) vet ./...); done
 	unformatted=$$($$(dirname $$(readlink -f $(GO)))/gofmt -l $(GO_MODULES)); [[ -z $$unformatted ]] || { \
 	    echo "not formatted: $$unformatted; make format" >&2; exit 1; }
+	# Debian 12's Go is too old for Vale.
+	if $(MAKE) --no-print-directory $(VALE); then $(BIN)/python tests/prose.py $(VALE); \
+	else echo "Vale cannot be built here: words are not checked" >&2; fi
 else
-	@echo "there is no Go toolchain (go): $(GO_MODULES) are not linted"
+	@echo "there is no Go toolchain (go): $(GO_MODULES) and words are not linted"
 endif
 
 # Vale checks words; its newest release as a Go module.
