@@ -112,7 +112,7 @@ def test_a_run_without_messages_says_that_there_is_nothing_to_draw() -> None:
 
     run = package.Cluster(2, "spin-discrete").run(main)
     assert repr(run).startswith("<Run of 2 nodes, 1.000 ns: ")
-    with pytest.raises(package.InputError, match="no message"):
+    with pytest.raises(package.InputError, match="no completed message"):
         run.plot()
 
 

@@ -206,7 +206,7 @@ def test_a_damaged_capture_is_printed_as_far_as_it_is_whole(
         (b"no capture", [], "a.pcap: this is no capture; pcap and pcapng are read"),
         (pcap([]), [], "a.pcap: the capture has no packets"),
         (pcap([None, None]), [], "none of its 2 packets has an IP source address: 2 are not of IP"),
-        (pcap(v4(3), link=105), [], "and 3 are of link types other than Ethernet"),
+        (pcap(v4(3), link=105), [], "3 are of link types other than Ethernet"),
         (pcap(v4(1))[:30], [], "a.pcap: at packet 1, byte 24: the file ends 10 bytes before the end of a packet's"),
         (pcap(v4(1)), ["--sketches", "100"], "--sketches: 100 sketches; a power of two from 16 to 16384 is possible"),
         (pcap(v4(1)), ["--sketches", "32768"], "a power of two from 16 to 16384 is possible"),

@@ -221,8 +221,8 @@ def test_what_a_handler_does_wrong_names_rule_and_line(
     [
         (["--rule", "udp,udp dport=53"], "rules 'udp' and 'udp dport=53' overlap: a frame with word@12=08004500"),
         (["--rule", "word@13=0"], "rule 'word@13=0', column 1: offset 13 is no multiple of 4"),
-        (["--rule", "word@9999=0"], "offset 9999 is behind the end of every frame"),
-        (["--rule", "word@2000&ff=01"], "behind the end of every frame of the card, whose last word is at 1512"),
+        (["--rule", "word@9999=0"], "offset 9999 is beyond every frame"),
+        (["--rule", "word@2000&ff=01"], "beyond every frame of the card; the last word is at 1512"),
         (["--rule", "udp,udp"], "rules 'udp' and 'udp' overlap"),
         (["--rule", "udp", "--rule", "udp"], "rules 'udp' and 'udp' overlap"),
         (["--rule", ""], "an empty rule; write rules between commas"),

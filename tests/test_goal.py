@@ -356,7 +356,7 @@ def test_cards_are_compared(nicety: Callable[..., Result], tmp_path: Path) -> No
     printed = nicety("goal", "compare", str(path), *options, "--plot", str(picture), "--csv", str(rows)).stdout
     assert printed.startswith(f"# nicety goal compare v{package.__version__}\n# {path}: 6 ranks, ")
     assert "# topology star, seed 1\n# LogGOPS: L 600ns, o 65ns, g 1000ns, G 6ns, O 0, S 65535\n" in printed
-    assert [line.split()[-3:] for line in printed.splitlines() if line.startswith("# Time")] == [
+    assert [line.split()[-3:] for line in printed.splitlines() if line.startswith("# Time (")] == [
         ["spin-discrete", "spin-integrated", "loggops"]
     ]
     assert picture.read_text().startswith("<?xml")

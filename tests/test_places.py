@@ -86,8 +86,8 @@ def test_places_of_clusters_that_are_too_few_limit(
 
 
 def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) -> None:
-    # 16 message queues, each busy for some 60 ns per packet, so that 250 Mpps get through.
-    traffic = "udp size=64 rate=500Mpps packets="
+    # 16 message queues, each busy for some 60 ns per packet, so that 250 Mpps get through; the command engines do 389 Mpps.
+    traffic = "udp size=64 rate=370Mpps packets="
     for packets in (1500, 15_000):
         row = check(tmp_path, "pspin", TO_HOST, f"{traffic}{packets}", "hpu.contexts=16")
         assert row["line_rate_fraction"] < 0.9
@@ -95,9 +95,9 @@ def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) 
         others = [part for part in row["parts"] if part["part"] not in ("packet buffer", "message contexts")]
         assert all(part["load"] < 1 for part in others)
         assert "times as many message contexts as there are (hpu.contexts)" in shortfalls([row])[0]
-    most = row["capacity_fraction"] * 500
+    most = row["capacity_fraction"] * 370
     more = check(tmp_path, "pspin", TO_HOST, f"{traffic}15k", "hpu.contexts=32")
-    assert more["capacity_fraction"] * 500 > 1.3 * most
+    assert more["capacity_fraction"] * 370 > 1.3 * most
     fits = check(tmp_path, "pspin", TO_HOST, f"udp size=64 rate={0.95 * most:.0f}Mpps packets=15k", "hpu.contexts=16")
     assert fits["verdict"] != "no"
     # If processors are too few, contexts are occupied because of that.

@@ -494,7 +494,7 @@ def test_times_of_several_interfaces_are_those_of_one_clock(nicety: Callable[...
         (pcap([(0, frame(1500, 9))]), "rate=1bps loop packets=2k", "frame 1536 is due more than 2^64 ps (213 days)"),
         (pcap([(0, frame(60, 9))], link=113), "", "packet 1 has link type 113 (LINKTYPE_LINUX_SLL), and frames of"),
         (b"BZh91AY&SY", "", "this is compressed by bzip2; pcap and pcapng are read, also compressed by gzip or zstd"),
-        (blocks((frame(60, 9), 60), options=struct.pack("<HHBxxx", 13, 1, 33)), "", "have 33 bits (if_fcslen)"),
+        (blocks((frame(60, 9), 60), options=struct.pack("<HHBxxx", 13, 1, 33)), "", "of 33 bits (if_fcslen)"),
     ],
 )
 def test_what_a_capture_has_that_cannot_be_is_named(

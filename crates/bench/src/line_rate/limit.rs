@@ -135,9 +135,13 @@ pub(super) fn limit_of_traffic(
     fraction: f64,
     parts: &[PartRow],
 ) -> Option<&'static str> {
+    // PsPIN's engines and channels have enough capacity for the packets that another part lets through.
+    let is_busy = |part: &&PartRow| {
+        !["command engine", "memory channel"].contains(&part.part) || part.load * fraction >= NEARLY
+    };
     let overloaded = parts
         .iter()
-        .find(|part| part.load > 1.0 && !["packet buffer", "host"].contains(&part.part))
+        .find(|part| part.load > 1.0 && !["packet buffer", "host"].contains(&part.part) && is_busy(part))
         .map(|most| most.part);
     let has_places = parts.iter().all(|part| part.part != "packet buffer" || part.load <= 1.0);
     let of_card = match by_loads {
@@ -281,6 +285,14 @@ mod tests {
         assert_eq!(limit_of_traffic(None, &out, 1.0, &parts(0.9)), Some("link"));
         // Too few packets fill the buffer, but more packets would.
         assert_eq!(limit_of_traffic(Some("waiting"), &lost(0, false), 1.0, &parts(14.9)), Some("link"));
+    }
+
+    #[test]
+    fn an_engine_that_another_part_keeps_idle_is_no_bottleneck() {
+        let parts = [PartRow::new("command engine", None, 1.3)];
+        let held_up = Lost { held_up: true, piled_up: true, ..Lost::default() };
+        assert_eq!(limit_of_traffic(Some("waiting"), &held_up, 0.5, &parts), Some("waiting"));
+        assert_eq!(limit_of_traffic(Some("waiting"), &held_up, 0.76, &parts), Some("command engine"));
     }
 
     #[test]
