@@ -5,8 +5,8 @@
 
 MAP is a JSON file such as tests/field_names.json: `fields` maps old names of fields to new ones, and `values` maps old
 texts to new ones. Both are applied to OLD. A difference is printed with its path, and makes the exit status 1.
-Documents contain the exit status of their command. Every command takes some seconds at most, and prints the same on each
-run.
+Documents contain the exit status of their command. Every command takes some seconds at most, and prints the same each
+time.
 """
 
 from __future__ import annotations
