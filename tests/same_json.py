@@ -1,9 +1,10 @@
 """Compares the JSON of two builds: the same values under the same names, or under the names of a map.
 
-    python tests/same_json.py FOLDER                          run every command below, and write its document to FOLDER
+    python tests/same_json.py FOLDER                          run every command below, and write its document to FOLDER;
+                                                          `nicety` is the one of PATH
     python tests/same_json.py --compare OLD NEW --map MAP     print the differences of two such folders
 
-MAP is a JSON file such as tests/field_names.json: `fields` maps old names of fields to new ones, and `values` maps old
+MAP is a JSON file: `fields` maps old names of fields to new ones, and `values` maps old
 texts to new ones. Both are applied to OLD. A difference is printed with its path, and makes the exit status 1.
 Documents contain the exit status of their command. Every command takes some seconds at most, and prints the same each
 time.
