@@ -86,7 +86,7 @@ def test_places_of_clusters_that_are_too_few_limit(
 
 
 def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) -> None:
-    # 16 message queues, each busy for some 60 ns per packet, so that 250 Mpps get through; the command engines do 389 Mpps.
+    # 16 message queues, each busy for some 60 ns per packet, so that 250 Mpps get through. The command engines do 389.
     traffic = "udp size=64 rate=370Mpps packets="
     for packets in (1500, 15_000):
         row = check(tmp_path, "pspin", TO_HOST, f"{traffic}{packets}", "hpu.contexts=16")
