@@ -30,20 +30,27 @@ _DIRECTIVE = re.compile(r"^\s*(?:#!|# (?:type|noqa|ruff|mypy|pragma)\b|//go:|//e
 _PLACE = re.compile(r"\{[^{}]*\}|%[-+#0-9.]*l*[a-z]|\\u\{[^}]*\}|\\[nrt]")
 
 
-def docstrings_of(path: Path) -> set[int]:
-    """The first lines of docstrings, from 0: Pygments takes other long strings for some."""
-    nodes = ast.walk(ast.parse(path.read_text()))
-    return {node.lineno - 1 for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+def strings_of(tree: ast.AST) -> Iterator[tuple[int, str, Kind]]:
+    """The docstrings and other strings of a Python program, as `tokens` gives them. Pygments splits f-strings."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            values = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            yield node.lineno - 1, "".join(map(str, values)), "message"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            yield node.lineno - 1, node.value, "comment" if id(node) in docstrings else "message"
 
 
 def tokens(path: Path) -> Iterator[tuple[int, str, Kind]]:
     """The comments and strings of a source file: first line from 0, text, and kind."""
-    line, began, text, code = 0, 0, "", -1
-    docstrings = docstrings_of(path) if path.suffix == ".py" else None
+    line, began, text, code, is_python = 0, 0, "", -1, path.suffix == ".py"
+    if is_python:
+        yield from strings_of(ast.parse(path.read_text()))
     for kind, value in LEXERS[path.suffix](stripnl=False, ensurenl=False).get_tokens(path.read_text()):
         is_prose = kind in Comment and kind not in Comment.Preproc and kind not in Comment.PreprocFile
-        is_prose |= kind in String.Doc and (docstrings is None or line in docstrings)
-        if kind in String and not is_prose:
+        is_prose |= kind in String.Doc and not is_python
+        if kind in String and not is_prose and not is_python:
             began, text = (began, text + value) if text else (line, value)
         else:
             if text and kind not in Whitespace:
@@ -69,11 +76,12 @@ def prose(path: Path) -> str:
                 if not _DIRECTIVE.match(part):
                     # Comments behind lines of code are no paragraph together.
                     mark = "- " if kind == "trailing" and at == first else ""
-                    lines[at] = mark + _MARKS.sub("", part.replace('"""', ""))
+                    lines[at] = mark + _MARKS.sub("", part)
         elif not is_test and first < tests:
-            message = _PLACE.sub("X", re.sub(r"\\\n\s*", "", text)).strip("\"'rf# \n")
-            is_assembly = text.count("\\n") > 1 or "\n" in message
-            if not is_assembly and len(re.findall(r"\b[A-Za-z]{2,}\b", message)) >= _LEAST_WORDS:
+            joined = re.sub(r"\\\n\s*", "", text)
+            message = _PLACE.sub("X", joined).strip("\"'rf# ")
+            is_program = joined.count("\\n") > 1 or "\n" in joined.rstrip("\n")
+            if not is_program and len(re.findall(r"\b[A-Za-z]{2,}\b", message)) >= _LEAST_WORDS:
                 # A message has its problem, its place and its advice behind colons and semicolons.
                 for at, clause in enumerate(re.split(r"[;:] ", message), first):
                     lines[at] = f"{lines[at]}\n- {clause}" if lines[at] else f"- {clause}"

@@ -190,7 +190,8 @@ def _frames(name: str, body: str, end: str = "FRAME_DROP", before: str = "", **m
 
 
 def _packets(name: str, body: str, before: str = "", **more: object) -> Case:
-    more = {"packets": Packets(sizes=(64,)), **more}
+    # The card's own buffer has 65 536 packets of 64 B, and a rate 1 % too high would take millions to fill it.
+    more = {"packets": Packets(sizes=(64,)), "sets": ("hpu.packets.buffer=64KiB",), "scanned": 25, **more}
     return Case(f"pspin-{name}", "pspin", _PSPIN.format(body=body, before=before), **more)  # type: ignore[arg-type]
 
 

@@ -116,7 +116,7 @@ def _of_host(row: LineRateRow) -> str:
     if part["load"] <= 1:
         few = f"{lost} frames" if lost else "some"
         return (
-            "no part of the card or of the host is overloaded in the mean, but frames come to the host in bursts, "
+            "no part of the card or of the host is overloaded in the mean; frames come to the host in bursts, "
             f"and {few} found no buffer in its rings."
         )
     left = (

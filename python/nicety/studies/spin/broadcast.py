@@ -22,9 +22,9 @@ _TREE = "fat-tree:36"
 # Reasons why ours is not the paper's. The parameters alone leave no room for a few percent with short messages.
 _WHY = {
     "rdma": "a level of 8 B costs RDMA o twice and the bus twice, {saved} ns more than handlers; the authors' "
-    "simulator charges RDMA neither bus nor matching, L + 2o a level, and over that ours gains {free}",
-    "portals4": "a triggered put fetches the bytes from the host's memory behind their deposit, where a handler has "
-    "them on the card, {saved} ns a level of 8 B; of 64 KiB streaming overlaps the levels of the tree, and handlers "
+    "simulator charges RDMA neither bus nor matching, L + 2o a level; over that ours gains {free}",
+    "portals4": "a triggered put fetches the bytes from the host's memory behind their deposit; a handler has them on "
+    "the card, {saved} ns a level of 8 B; with 64 KiB streaming overlaps the levels of the tree, and handlers "
     "that store the message first gain {store} %",
 }
 _Times = dict[tuple[str, int], float]
