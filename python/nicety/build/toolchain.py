@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import metadata, util
 from pathlib import Path
 from typing import Literal
 
@@ -206,6 +205,9 @@ def _zig_environment() -> tuple[tuple[str, str], ...]:
 
 
 def _ziglang() -> Toolchain:
+    # Imported here: metadata costs every command some 20 ms, and a cached compilation needs neither.
+    from importlib import metadata, util
+
     found = util.find_spec("ziglang")
     if found is None or not found.submodule_search_locations:
         raise InputError(

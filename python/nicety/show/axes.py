@@ -1,4 +1,7 @@
-"""Pictures of benchmarks and runs, drawn with matplotlib: readable in colour, in grey, and for the colour-blind."""
+"""Pictures of benchmarks and runs, drawn with matplotlib: readable in colour, in grey, and for the colour-blind.
+
+Functions that draw import matplotlib themselves: its import takes longer than most commands, and few of them draw.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,14 @@ from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, MultipleLocator, NullLocator
-
 from nicety.errors import InputError
 from nicety.shared.files import PICTURES, write_whole
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 RC: dict[Any, Any] = {
@@ -37,6 +39,13 @@ _TIMES = (("s", 1e9, 1e10), ("ms", 1e6, 1e7), ("µs", 1e3, 1e4))
 GIGABYTES = 1e9
 
 
+def house_style() -> AbstractContextManager[None]:
+    """The settings of matplotlib under which every picture is drawn and saved."""
+    import matplotlib as mpl
+
+    return mpl.rc_context(RC)
+
+
 def save(figure: Figure, path: str | PathLike[str]) -> None:
     """Write a picture in the format of its file's extension.
 
@@ -48,7 +57,7 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
     # Without a date, the same picture is the same file.
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
     drawn = io.BytesIO()
-    with mpl.rc_context(RC):
+    with house_style():
         figure.savefig(drawn, format=ending[1:], dpi=200, metadata=metadata)
     write_whole(path, drawn.getvalue())
 
@@ -61,7 +70,9 @@ def check_ending(path: str | PathLike[str]) -> None:
 
 def empty_figure(width: float, height: float) -> tuple[Figure, Axes]:
     """A figure of this size in inches, and its only axes."""
-    with mpl.rc_context(RC):
+    from matplotlib.figure import Figure
+
+    with house_style():
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.add_subplot()
     axes.set_axisbelow(True)
@@ -116,6 +127,8 @@ def time_unit(most_ns: float) -> tuple[float, str]:
 
 def size_axis(axes: Axes, sizes: Sequence[int], shown: Callable[[int], str] = size_text) -> None:
     """A size axis, doubling to the right; 0 is a step before 1. The first and the last size are named."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
     if sizes and sizes[0] == 0:
         axes.set_xscale("symlog", base=2, linthresh=1, linscale=0.5)
     else:
@@ -148,6 +161,8 @@ def _named_sizes(sizes: Sequence[int]) -> list[int]:
 
 def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool = False) -> None:
     """From 0 on, or logarithmic if the values are far apart; from 0 to 1 for a share."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MultipleLocator, NullLocator
+
     least, most = min(values, default=0), max(values, default=1)
     if share:
         axes.set_ylim(-0.03, 1.03)
@@ -166,6 +181,8 @@ def value_axis(axes: Axes, values: Sequence[float], label: str, *, share: bool =
 
 def _even_ticks(most: float) -> list[float]:
     """Ticks from 0 to the first one that is not below `most`."""
+    from matplotlib.ticker import MaxNLocator
+
     ticks = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(0, most)
     last = next(at for at, tick in enumerate(ticks) if tick >= most * (1 - 1e-9))
     return [float(tick) for tick in ticks[: last + 1]]

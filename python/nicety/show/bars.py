@@ -6,17 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-
 from nicety.errors import InputError
-from nicety.show.axes import RC, empty_figure, size_text, time_unit
+from nicety.show.axes import empty_figure, house_style, size_text, time_unit
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import merged_order
 from nicety.show.lines import COLOURS
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from nicety.show.stages import Breakdown
 
 # Maximum number of sizes with drawn stages.
@@ -42,9 +40,11 @@ def bars_figure(
         value: the axis, with its unit.
         stacked: whether the values of a group are parts of a whole, and make one bar.
     """
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
     count = 1 if stacked else len(series)
     figure, axes = empty_figure(7.6, 1.5 + len(groups) * (0.16 + 0.17 * max(count, 2)))
-    with mpl.rc_context(RC):
+    with house_style():
         height = 0.8 / count
         ends = [0.0] * len(groups)
         for number, (label, values) in enumerate(series.items()):
@@ -90,14 +90,17 @@ def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, tit
         panels: by title, the parts of each group's bar by name.
         title: above the picture.
     """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
     # A bar may have parts that others lack: each keeps its place in its own bar.
     parts = merged_order([list(bar) for groups in panels.values() for bar in groups.values()])
     heights = [0.7 + 0.3 * len(groups) for groups in panels.values()]
-    with mpl.rc_context(RC):
+    with house_style():
         figure = Figure(figsize=(9.0, 0.9 + sum(heights)), layout="constrained")
         grid = figure.add_gridspec(len(panels), height_ratios=heights)
     for at, (name, groups) in enumerate(panels.items()):
-        with mpl.rc_context(RC):
+        with house_style():
             axes = figure.add_subplot(grid[at])
             axes.set_axisbelow(True)
             most = max(sum(bar.values()) for bar in groups.values())
@@ -128,7 +131,7 @@ def stacked_bars(panels: Mapping[str, Mapping[str, Mapping[str, float]]], *, tit
             axes.xaxis.set_major_formatter(FuncFormatter(lambda shown, _: _shown(shown)))
             axes.set_title(f"{name} ({unit})", loc="left", fontsize=9)
             axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
-    with mpl.rc_context(RC):
+    with house_style():
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=8)
         figure.suptitle(title, fontsize=10)
@@ -171,6 +174,8 @@ def stages_figure(report: Mapping[str, Any]) -> Figure:
 
 def breakdown_figure(breakdown: Breakdown) -> Figure:
     """The time of messages: a bar per stage."""
+    from matplotlib.ticker import MaxNLocator
+
     if not breakdown.messages:
         raise InputError("plot(): the run had no completed message to draw")
     stages = breakdown.stages
@@ -178,7 +183,7 @@ def breakdown_figure(breakdown: Breakdown) -> Figure:
     scale, unit = time_unit(whole)
     means = [stage.total_ns / max(breakdown.messages, 1) / scale for stage in stages]
     figure, axes = empty_figure(6.4, 1.1 + 0.28 * max(len(stages), 1))
-    with mpl.rc_context(RC):
+    with house_style():
         # Waiting is hatched.
         for at, (stage, mean) in enumerate(zip(stages, means, strict=True)):
             waits = stage.stage.endswith("queued") or stage.stage == "completion order"

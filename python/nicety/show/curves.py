@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-
-from nicety.show.axes import RC, empty_figure, set_titles, size_axis, value_axis
+from nicety.show.axes import empty_figure, house_style, set_titles, size_axis, value_axis
 from nicety.show.lines import Curve, draw
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 def figure_of(curves: Sequence[Curve], *, title: str, x: str, y: str, notes: Sequence[str] = ()) -> Figure:
     """Curves over sizes, below a title and notes."""
     figure, axes = empty_figure(7.2, 4.4)
-    with mpl.rc_context(RC):
+    with house_style():
         value_axis(axes, [value for curve in curves for value in curve.points.values()], y)
         handles = draw(axes, curves)
         measured = [curve for curve in curves if curve.marked] or curves

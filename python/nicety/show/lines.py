@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.collections import LineCollection
-from matplotlib.lines import Line2D
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 # The palette of Okabe and Ito, without its yellow, which is too faint for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -68,6 +66,8 @@ class Curve:
 
 def draw(axes: Axes, curves: Sequence[Curve]) -> list[Line2D]:
     """Draw curves on axes with scales that are set, and return the legend's entry of each."""
+    from matplotlib.lines import Line2D
+
     together = _together([curve.points for curve in curves], logarithmic=axes.get_yscale() == "log")
     handles = []
     for number, (curve, groups) in enumerate(zip(curves, together, strict=True)):
@@ -103,6 +103,8 @@ def _together(lines: Sequence[Mapping[int, float]], *, logarithmic: bool) -> lis
 
 def _segments(axes: Axes, number: int, curve: Curve, together: Sequence[tuple[int, ...]], style: Any) -> None:
     """Draw a curve's lines, wider for each coinciding curve on top."""
+    from matplotlib.collections import LineCollection
+
     ends = list(pairwise(zip(curve.points.items(), together, strict=True)))
     shared = [tuple(sorted(set(begin) & set(end))) for (_, begin), (_, end) in ends]
     paths, widths = [], []
@@ -140,6 +142,8 @@ def _on_top(number: int, together: Sequence[int]) -> int:
 
 def _whiskers(axes: Axes, curve: Curve, colour: str) -> None:
     """Draw the spread of a curve's points: thin from minimum to maximum, thick from median to 99th percentile."""
+    from matplotlib.collections import LineCollection
+
     spread = curve.spread.items()
     thin = [[(size, least), (size, most)] for size, (least, _, _, most) in spread]
     thick = [[(size, median), (size, high)] for size, (_, median, high, _) in spread]

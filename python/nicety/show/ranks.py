@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
-
-from nicety.show.axes import RC, time_unit
+from nicety.show.axes import house_style, time_unit
 from nicety.show.bars import hatch
 from nicety.show.columns import fixed
 from nicety.show.lines import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 PARTS = ("computing", "both", "communicating", "waiting")
 """The activities of a rank, in the order of the pictures' parts."""
@@ -37,9 +34,11 @@ def ranks_figure(runs: Mapping[str, RankTimes], *, title: str) -> Figure:
         runs: by name.
         title: above the picture.
     """
+    from matplotlib.figure import Figure
+
     last_ns = max(times.end_ns for times in runs.values())
     scale, unit = time_unit(last_ns)
-    with mpl.rc_context(RC):
+    with house_style():
         figure = Figure(figsize=(9.0, 0.9 + 2.2 * len(runs)), layout="constrained")
         panels = figure.subplots(len(runs), 1, squeeze=False, sharex=True, sharey=True)[:, 0]
         for axes, (name, times) in zip(panels, runs.items(), strict=True):
@@ -55,6 +54,8 @@ def ranks_figure(runs: Mapping[str, RankTimes], *, title: str) -> Figure:
 
 
 def _draw(axes: Axes, times: RankTimes, scale: float) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     ranks = len(next(iter(times.parts.values())))
     edges = [rank - 0.5 for rank in range(ranks + 1)]
     below = [0.0] * ranks

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-
-import matplotlib as mpl
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from nicety import _native
 from nicety.errors import InputError
-from nicety.show.axes import RC, empty_figure, time_unit
+from nicety.show.axes import empty_figure, house_style, time_unit
 from nicety.show.lines import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _MOST_TRACKS = 64
 _MOST_SLICES = 20_000
@@ -36,6 +36,8 @@ def timeline_figure(resources: _native.Table) -> Figure:
     Raises:
         InputError: there are too many resources or uses for a picture.
     """
+    from matplotlib.colors import to_rgb
+
     tracks: dict[tuple[int, str, int], list[tuple[int, int]]] = {}
     columns = [resources.column(name) for name in ("node", "resource", "unit", "start_ps", "end_ps")]
     for node, resource, unit, start, end in zip(*columns, strict=True):
@@ -57,7 +59,7 @@ def timeline_figure(resources: _native.Table) -> Figure:
     several = {(node, resource) for node, resource, number in tracks if number > 0} | {
         (node, resource) for node, resource, _ in tracks if resource in {"HPU", "switch port"}
     }
-    with mpl.rc_context(RC):
+    with house_style():
         names, before = [], None
         for at, ((node, resource, number), bars) in enumerate(tracks.items()):
             name = f"{resource} {number}" if (node, resource) in several else resource
