@@ -41,13 +41,12 @@
 //! The driver pins the host's pages ([`HostEffect::Pin`]) and posts them in lists of six; a list is a direct message of another kind. When
 //! it has met its reader, a manager
 //!
-//! - asks the reader for address and size ([`CardEffect::Ask`]),
+//! - asks the reader for address and size ([`CardEffect::Ask`]), for the first list of a message,
 //! - begins one DMA per page ([`CardEffect::Dma`]), and waits for all of them,
 //! - replies with the bytes done, the bytes outstanding and a status.
 //!
 //! The host posts the next list. After a DMA error it posts the same list again, up to [`HostLimits::retries`] times. Then it gives up,
-//! which the card acknowledges. A manager keeps no state between lists, and asks the context again for each. After the last list both ends
-//! are woken and the pages are unpinned ([`HostEffect::Unpin`]).
+//! which the card acknowledges. After the last list both ends are woken and the pages are unpinned ([`HostEffect::Unpin`]).
 //!
 //! A message to the host needs the host's addresses first: the card pushes an offer with the size, and the host answers with lists. A
 //! writer's next message may overwrite its last reply; the host takes the new message as that reply.

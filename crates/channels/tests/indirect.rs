@@ -45,13 +45,6 @@ fn dmas(e: &mut Ends, manager: ManagerId, first: u64, count: u8, bad: &[u8]) {
     }
 }
 
-/// Posts and fetches a list. The card asks the context for its address again for each list.
-fn listed(e: &mut Ends, manager: ManagerId, mailbox: Mailbox, first: usize, count: usize) {
-    e.posted(manager, mailbox, list(first, count));
-    assert_eq!(take(&mut e.c), [CardEffect::Ask { manager, context: C }]);
-    e.card.done(manager, &mut e.c).unwrap();
-}
-
 /// Both ends have called, a manager has fetched the first list to the card, and has asked the reader.
 fn to_card() -> Ends {
     let mut e = Ends::new();
@@ -59,7 +52,9 @@ fn to_card() -> Ends {
     e.host.send_indirect(T, e.channel, HOST, None, &mut e.h).unwrap();
     assert_eq!(take(&mut e.h), [HostEffect::Pin { thread: T, buffer: HOST }]);
     e.host.pinned(T, &pages(), &mut e.h).unwrap();
-    listed(&mut e, READER, DOWN, 0, 6);
+    e.posted(READER, DOWN, list(0, 6));
+    assert_eq!(take(&mut e.c), [CardEffect::Ask { manager: READER, context: C }]);
+    e.card.done(READER, &mut e.c).unwrap();
     e
 }
 
@@ -73,7 +68,7 @@ fn to_host() -> Ends {
     e.host.receive_indirect(T, e.channel, HOST, None, &mut e.h).unwrap();
     assert_eq!(take(&mut e.h), [HostEffect::Pin { thread: T, buffer: HOST }]);
     e.host.pinned(T, &pages(), &mut e.h).unwrap();
-    listed(&mut e, WRITER, UP, 0, 6);
+    e.posted(WRITER, UP, list(0, 6));
     e
 }
 
@@ -87,7 +82,7 @@ fn six_pages_and_then_two() {
         dmas(&mut e, manager, 0, 6, &[]);
         e.pushed(manager, mailbox, reply(Status::Ok, 6 * 4096));
         assert!(e.card.is_blocked(C) && e.host.is_blocked(T));
-        listed(&mut e, manager, mailbox, 6, 2);
+        e.posted(manager, mailbox, list(6, 2));
         dmas(&mut e, manager, 6, 2, &[]);
         assert_eq!(e.c.remove(0), CardEffect::Signal { context: C, guard: 0, result: Ok(WHOLE) });
         e.pushed(manager, mailbox, reply(Status::Ok, SIZE));
@@ -102,15 +97,15 @@ fn a_list_that_failed_is_sent_again_whole() {
         dmas(&mut e, manager, 0, 6, &[2, 5]);
         e.pushed(manager, mailbox, reply(Status::DmaFailed, 0));
         assert_eq!(e.h.remove(0), HostEffect::Retry { thread: T, attempt: 1 });
-        listed(&mut e, manager, mailbox, 0, 6);
+        e.posted(manager, mailbox, list(0, 6));
         dmas(&mut e, manager, 0, 6, &[]);
         e.pushed(manager, mailbox, reply(Status::Ok, 6 * 4096));
-        listed(&mut e, manager, mailbox, 6, 2);
+        e.posted(manager, mailbox, list(6, 2));
         dmas(&mut e, manager, 6, 2, &[1]);
         e.pushed(manager, mailbox, reply(Status::DmaFailed, 6 * 4096));
         // Each list has its own count of retries.
         assert_eq!(e.h.remove(0), HostEffect::Retry { thread: T, attempt: 1 });
-        listed(&mut e, manager, mailbox, 6, 2);
+        e.posted(manager, mailbox, list(6, 2));
         dmas(&mut e, manager, 6, 2, &[]);
         assert!(!e.card.is_blocked(C));
     }
@@ -122,7 +117,7 @@ fn a_list_that_fails_for_ever_fails_the_call_at_both_ends() {
         dmas(&mut e, manager, 0, 6, &[]);
         e.pushed(manager, mailbox, reply(Status::Ok, 6 * 4096));
         for attempt in 1..=4 {
-            listed(&mut e, manager, mailbox, 6, 2);
+            e.posted(manager, mailbox, list(6, 2));
             dmas(&mut e, manager, 6, 2, &[0]);
             e.pushed(manager, mailbox, reply(Status::DmaFailed, 6 * 4096));
             if attempt <= HostLimits::default().retries {
@@ -150,7 +145,7 @@ fn the_next_message_of_a_writer_acknowledges_the_one_before() {
     let mut e = to_host();
     dmas(&mut e, WRITER, 0, 6, &[]);
     e.pushed(WRITER, UP, reply(Status::Ok, 6 * 4096));
-    listed(&mut e, WRITER, UP, 6, 2);
+    e.posted(WRITER, UP, list(6, 2));
     dmas(&mut e, WRITER, 6, 2, &[]);
     e.c.remove(0);
     let CardEffect::Push { mailbox, bytes, .. } = e.c.remove(0) else { panic!() };
@@ -181,7 +176,7 @@ fn a_next_message_in_the_middle_of_one_is_dropped_and_ends_nothing() {
     assert!(e.host.is_blocked(T));
     // The transfer in flight runs to its end.
     e.pushed(WRITER, UP, reply(Status::Ok, 6 * 4096));
-    listed(&mut e, WRITER, UP, 6, 2);
+    e.posted(WRITER, UP, list(6, 2));
     dmas(&mut e, WRITER, 6, 2, &[]);
     e.c.remove(0);
     e.pushed(WRITER, UP, reply(Status::Ok, SIZE));
@@ -250,5 +245,5 @@ fn a_deadline_does_not_end_a_transfer() {
     e.pushed(READER, DOWN, reply(Status::Ok, 6 * 4096));
     assert_eq!(e.host.next_deadline(), None);
     e.host.tick(6, &mut e.h);
-    listed(&mut e, READER, DOWN, 6, 2);
+    e.posted(READER, DOWN, list(6, 2));
 }

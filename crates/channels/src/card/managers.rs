@@ -37,7 +37,6 @@ impl Card {
         let mailbox = Mailbox { channel, direction: manager.direction };
         match stage {
             Stage::Ask => self.asked(manager, mailbox, effects),
-            Stage::AskAgain { list } => self.begin_list(manager, mailbox, list, effects),
             Stage::Deliver => {
                 let (context, guard, want) = self.met_reader(mailbox);
                 let LaneState::Parked(Body::Direct(payload)) = self.lane(mailbox).state else {
@@ -241,21 +240,8 @@ impl Card {
         self.finish(manager, mailbox, reply, effects);
     }
 
-    /// Asks the context for its address again, for the next list of a message in transfer.
-    pub(super) fn ask_again(
-        &mut self,
-        manager: ManagerId,
-        mailbox: Mailbox,
-        list: PageList,
-        effects: &mut Vec<CardEffect>,
-    ) {
-        let (context, _, _) = self.party(mailbox);
-        self.set_stage(manager, Stage::AskAgain { list });
-        effects.push(CardEffect::Ask { manager, context });
-    }
-
     /// Begins one DMA per page.
-    fn begin_list(
+    pub(super) fn begin_list(
         &mut self,
         manager: ManagerId,
         mailbox: Mailbox,

@@ -58,8 +58,7 @@ pub enum CardEffect {
         /// The mailbox.
         mailbox: Mailbox,
     },
-    /// Ask the waiting context for the address and size of its memory; then call [`Card::done`]. A manager keeps no state of a message, so
-    /// it asks for each list of pages.
+    /// Ask the reader for the address and size of its memory, once per message; then call [`Card::done`].
     Ask {
         /// The manager.
         manager: ManagerId,
@@ -161,10 +160,6 @@ enum Stage {
     Idle,
     Fetch,
     Ask,
-    /// Asks for the address again, for the next list of a message in transfer.
-    AskAgain {
-        list: PageList,
-    },
     Deliver,
     Collect,
     /// DMAs are in flight for the pages in the bits of `pending`.

@@ -165,7 +165,7 @@ impl Card {
         self.stop_timer(context);
         let state = LaneState::Met { done: list.before };
         self.lane_mut(mailbox).state = state;
-        self.ask_again(manager, mailbox, list, effects);
+        self.begin_list(manager, mailbox, list, effects);
         true
     }
 

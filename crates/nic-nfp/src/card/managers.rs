@@ -76,11 +76,7 @@ impl Card {
             }
             CardEffect::Ask { manager, context } => {
                 let (mailbox, path) = self.met(manager, context);
-                let managers = &self.spec.channels.managers;
-                let cycles = match manager.direction {
-                    Direction::ToCard => managers.ask,
-                    Direction::ToHost => managers.collect,
-                };
+                let cycles = self.spec.channels.managers.ask;
                 self.sim.spawn(self.clone().manage(manager, mailbox, cycles, path));
             }
             CardEffect::Deliver { manager, context, .. } => {

@@ -51,12 +51,11 @@ pub struct ManagerSpec {
     pub write: u8,
     /// Fetching a mailbox.
     pub fetch: u64,
-    /// Asking a process for the address of an indirect message, for each list of its pages.
+    /// Asking a process for the address and size of an indirect message.
     pub ask: u64,
     /// Moving a direct message into a process's transfer registers.
     pub deliver: u64,
-    /// Moving a message out of a process's transfer registers. For an indirect message, moving its address and size,
-    /// once for the offer and once for each list of pages.
+    /// Moving a message, or address and size of an indirect one, out of a process's transfer registers.
     pub collect: u64,
     /// Writing a mailbox to the host.
     pub push: u64,
@@ -106,14 +105,11 @@ pub(super) fn read(reader: &Reader<'_>) -> ChannelSpec {
         read: s.count("read", 1..=128, "managers that serve messages to the card") as u8,
         write: s.count("write", 1..=128, "managers that serve messages to the host") as u8,
         fetch: cycles("fetch", "cycles to have a mailbox fetched from the host"),
-        ask: cycles(
-            "ask",
-            "cycles to ask a process for address and size of an indirect message to the card, for each list of pages",
-        ),
+        ask: cycles("ask", "cycles to ask a process for address and size of an indirect message to the card"),
         deliver: cycles("deliver", "cycles to move a direct message into a process's transfer registers"),
         collect: cycles(
             "collect",
-            "cycles to move a message out of a process's transfer registers, or address and size of an indirect one, for each list of pages",
+            "cycles to move a message out of a process's transfer registers, or address and size of an indirect one",
         ),
         push: cycles("push", "cycles to have a mailbox written to the host"),
         dma: cycles("dma", "cycles to have the DMA of a page begun"),

@@ -267,7 +267,7 @@ fn the_path_of_every_round_trip_is_its_initiators() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = |shards: usize, seed: u64| {
-        let spec = crate::spec(&["dma.errors=5 %"]);
+        let spec = crate::spec(&["dma.errors=5 %", "driver.retries=100"]);
         let mut world: World<Symbol> = World::new(Config { seed, shards, ..Config::default() });
         let nodes = [world.add_node(), world.add_node()];
         let (a, b) = nicety_fabric::pair(&mut world, nodes[0], nodes[1], spec.node.link);

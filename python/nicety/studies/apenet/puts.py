@@ -192,10 +192,9 @@ def tlb(options: Options) -> Measured:
                 f"{_text(sizes[-1])}",
             ),
             "gpu-knee": Ours(
-                far == {"v5": 16 * _MI, "v4": 4 * _MI},
-                f"it falls by {_fall(gpu['v5'])} and {_fall(gpu['v4'])} at {_text(long[-1])}",
-                why="pages miss again beyond 16 and 4 MiB, but once in sixteen packets, and the other engine and the "
-                "packet buffer absorb 1.9 us",
+                None,
+                f"version 5 falls beyond {_text(far['v5'])} and version 4 beyond {_text(far['v4'])}, by "
+                f"{_fall(gpu['v5'])} and {_fall(gpu['v4'])} at {_text(long[-1])}",
             ),
             "physical": Ours(never_below and knees["v5, physical"] is None and knees["v4, physical"] is None),
             "point": Ours(
@@ -294,9 +293,9 @@ def latency(options: Options) -> Measured:
                 f"{fixed(min(small) / 1000, 2)} to {fixed(max(small) / 1000, 2)} us from {_SMALL[0]} to {_SMALL[-1]} B",
             ),
             "latency": Ours(
-                round(small[0] / 1000, 3),
-                why=f"ours polls; by interrupts it takes {fixed(interrupt / 1000, 2)} us, and from and to GPU memory "
-                f"{fixed(curves['gpu to gpu'][8] / 1000, 2)}; the driver's steps have no source",
+                None,
+                f"{fixed(small[0] / 1000, 3)} us with polling, {fixed(interrupt / 1000, 2)} by interrupts, "
+                f"{fixed(curves['gpu to gpu'][8] / 1000, 2)} between GPUs with polling",
             ),
             "latency-memories": Ours(None, "the table below"),
         },
