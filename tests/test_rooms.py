@@ -179,7 +179,7 @@ def card_against(card: str, path: Path, source: str) -> list[str]:
     return wrong
 
 
-ORDERED = ["spin", "qnix", "nfp", "apenet"]
+ORDERED = ["processors", "spin", "qnix", "nfp", "apenet"]
 
 
 @pytest.mark.parametrize("card", ORDERED)
@@ -209,8 +209,8 @@ def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> No
         ("spin", "receive/intake.rs", "use crate::complete::finish;", 1),
         ("spin", "receive/intake.rs", "use crate::{Card, CallError};", 1),
         ("spin", "receive/intake.rs", "let x = crate::incoming::outcome(fail);", 0),
-        ("spin", "handlers/codes.rs", "use crate::handlers::run::{Slice, stopped};", 2),
-        ("spin", "handlers/run.rs", "use crate::handlers::codes::code;", 0),
+        ("processors", "commands/codes.rs", "use crate::run::{Slice, stopped};", 2),
+        ("processors", "run/ahead.rs", "use crate::commands::codes::code;", 0),
         ("spin", "complete.rs", "use crate::host::view::Seen;", 1),
         ("nfp", "card/calls.rs", "use crate::card::driver::Ended;", 1),
         ("nfp", "spec/mod.rs", "use crate::processor::{Memory, Reference};", 2),

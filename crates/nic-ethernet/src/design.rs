@@ -19,7 +19,7 @@ use nicety_nic_core::{
     Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
     OfDesign, Outgoing, PostedReceive, ProgramFailure, RefusedCommand, Seat, Tags, Wanted,
 };
-use nicety_nic_spin::{Busy, stages as handlers};
+use nicety_nic_processors::{Busy, stages as handlers};
 use nicety_spec::Reader;
 use nicety_types::{Duration, NodeId, Stage};
 use schemars::JsonSchema;

@@ -8,7 +8,7 @@ use super::spec::HandlersSpec;
 use super::wire;
 use nicety_kernel::{Channel, Needed, Sim};
 use nicety_nic_core::{Log, ProgramFailure, RefusedCommand};
-use nicety_nic_spin::{
+use nicety_nic_processors::{
     Attachment, Busy, Frame, FrameFate, FrameLimits, FrameOwner, Frames, Handled, HandlerError, Handlers,
     HpuSpec, stages,
 };
@@ -182,7 +182,7 @@ impl Handling {
             channels: channels as u32,
         };
         let mut matching = Occupancy::new(stages::MATCH, stages::MATCH_QUEUED);
-        matching.record(recorder, nicety_nic_spin::resources::MATCHING);
+        matching.record(recorder, nicety_nic_processors::resources::MATCHING);
         Handling {
             frames: Frames::new(sim, spec.hpu.clone(), limits, log.clone(), recorder),
             spec: spec.clone(),

@@ -6,7 +6,7 @@ use super::rules::MOST_WORDS;
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
-use nicety_nic_spin::{HpuSpec, Scheduling, read_hpu};
+use nicety_nic_processors::{HpuSpec, Scheduling, read_hpu};
 use nicety_spec::Reader;
 use nicety_stack::{CongestionControl, Stack};
 use nicety_types::{Duration, Gap, NodeId};

@@ -1,10 +1,11 @@
 //! Handlers on frames: their selection, their times, and the disposition of frames.
 
 use super::support::{Rig, at};
-use crate::spin::code::{Code, program_for};
 use nicety_hpu::asm::*;
+use nicety_nic_core::parts::Due;
 use nicety_nic_ethernet::{EthernetSpec, InstallError, Rule, RuleReport, SocketKind};
-use nicety_nic_spin::{Due, Handlers, stages};
+use nicety_nic_processors::{Handlers, stages};
+use nicety_nic_testing::code::{Code, program_for};
 use nicety_types::{Duration, NodeId, Path};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};

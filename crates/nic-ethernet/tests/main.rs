@@ -12,6 +12,3 @@ mod specs;
 mod support;
 mod timing;
 mod untrusted;
-
-#[path = "../../nic-spin/tests/support/mod.rs"]
-mod spin;

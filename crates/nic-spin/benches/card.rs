@@ -14,7 +14,8 @@
 mod support;
 
 use cpu_time::ThreadTime;
-use nicety_nic_spin::{Due, Target};
+use nicety_nic_core::parts::Due;
+use nicety_nic_spin::Target;
 use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
 use support::code::{Code, number, payload};

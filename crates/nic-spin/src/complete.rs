@@ -1,8 +1,10 @@
 //! Completion: settling of packets, completion handlers, and events in message order.
 
 use super::Card;
-use crate::incoming::{Arrived, Fate, outcome};
+use crate::incoming::{Fate, outcome};
 use crate::stages;
+use nicety_nic_processors::clusters::course;
+use nicety_nic_processors::ready::Arrived;
 use nicety_portals::{FailType, HeaderKind};
 use nicety_types::Path;
 use std::rc::Rc;
@@ -119,7 +121,7 @@ impl Card {
             (Some(path), last) => self.run_completion(place, path, last),
             (None, last) => {
                 if let Some(last) = last {
-                    self.release_last(&last);
+                    course::release_last(self, last.slot);
                 }
                 self.complete_in_order(place);
             }

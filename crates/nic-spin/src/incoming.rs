@@ -1,42 +1,17 @@
 //! The messages in progress at the receiver, and the state of each.
 
 use super::Card;
-use crate::programs::attachments::Attachment;
-use nicety_fabric::{Packet, Parcel};
 use nicety_kernel::Needed;
 use nicety_nic_core::parts::transport;
+use nicety_nic_processors::Attachment;
+use nicety_nic_processors::ready::Arrived;
 use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
 use nicety_types::{MessageId, NodeId, Path, Payload, Time};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
-
-/// A packet in the packet buffer, with the fields of its header.
-pub(super) struct Arrived {
-    /// The message it is part of.
-    pub(super) message: MessageId,
-    /// Offset of its payload in the message, in bytes.
-    pub(super) offset: u64,
-    /// The time at which the whole packet is in the packet buffer, where clusters copy it from there.
-    pub(super) written: Time,
-    pub(super) parcel: Parcel,
-}
-
-impl Deref for Arrived {
-    type Target = Packet;
-    fn deref(&self) -> &Packet {
-        &self.parcel
-    }
-}
-
-impl DerefMut for Arrived {
-    fn deref_mut(&mut self) -> &mut Packet {
-        &mut self.parcel
-    }
-}
 
 /// The outcome of a message in progress.
 pub(super) const IN_FLIGHT: &str = "in flight";

@@ -7,8 +7,6 @@
 //! |---|---|
 //! | `wire` | the header of a packet as bytes |
 //! | `spec` | the card's part of a spec |
-//! | `programs` | programs with handlers, applications, HPU memory, attached handlers |
-//! | `watch` | an observer of packets and handlers |
 //! | `stages`, `resources` | the stages of a message and the resources that only this card has |
 //! | `incoming` | the messages in progress at the receiver, and the state of each |
 //! | `transmit` | send engine, packetisation, fetches from host memory; the packet generator; timeouts of replies |
@@ -28,47 +26,24 @@ mod design;
 mod handlers;
 mod host;
 mod incoming;
-mod programs;
 mod receive;
 pub mod resources;
 mod spec;
 pub mod stages;
 mod transmit;
-mod watch;
 mod wire;
 
 pub use design::DESIGN;
 pub use design::node::Node;
 pub use design::{PortalsReport, Report, TransportReport};
-pub use handlers::commands::printf::Printed;
-pub use handlers::contention::{AtomicWord, HeldWord, RetriedWord};
-pub use handlers::memory::cached::{CacheCounts, CacheUse};
-pub use handlers::memory::levels::LevelUse;
-pub use handlers::memory::waits::WaitingLine;
-pub use handlers::run::frames::{Fate as FrameFate, Frame, FrameLimits, Handled, Owner as FrameOwner};
-pub use handlers::run::frames::{Frames, load_frame_handler};
 pub use host::CallError;
 pub use host::command::{Appending, Pending};
 pub use host::match_bits::MESSAGES;
-pub use nicety_nic_core::parts::{Due, Offered, Pace};
-pub use programs::application::HandlerStatistics;
-pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationReport};
-pub use programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, State};
-pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
 pub use receive::intake::Unusable;
-pub use spec::pspin_map;
-pub use spec::read_hpu;
-pub use spec::{CommandsSpec, DataCacheSpec, HpuSpec, Scheduling, SpinSpec};
-pub use spec::{InstructionCacheSpec, Level, LevelSpec, MemorySpec, MessagesSpec, PacketsSpec, Piece};
+pub use spec::{MessagesSpec, SpinSpec};
 pub use transmit::generate::{Generated, Target};
-pub use watch::Watch;
 
 use deposit::reply::Atomics;
-use handlers::clusters::packets::Scheduler;
-use handlers::contention::Contention;
-use handlers::hpus::Hpus;
-use handlers::memory::levels::Memories;
-use handlers::refusals::Refusals;
 use host::messages::Messages;
 use host::view::{HostView, Seen};
 use incoming::IncomingTable;
@@ -78,174 +53,19 @@ use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_nic_core::parts::Dma;
 use nicety_nic_core::parts::transport::{TransportStatistics, Undelivered, Wire};
 use nicety_nic_core::{FailureKind, Log, ProgramFailure, RefusedCommand};
+use nicety_nic_processors as processors;
+use nicety_nic_processors::clusters::packets::Scheduler;
+use nicety_nic_processors::{Busy, Processors};
 use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
-use nicety_types::{Duration, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Stage, Starter, Time};
-use programs::attachments::Attachments;
-pub use receive::contexts::ContextUse;
+use nicety_types::{MessageId, NodeId, Occupancy, Path, Payload, Recorder, Stage, Starter, Time};
 use receive::contexts::Contexts;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use transmit::SendEngine;
 use transmit::reply_timeout::Answers;
-
-/// Busy times of parts of a card.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Busy {
-    /// The matching unit.
-    pub matching: Duration,
-    /// The link, for packets that this card sends.
-    pub link: Duration,
-    /// The host bus, towards the card.
-    pub bus_to_card: Duration,
-    /// The host bus, towards host memory.
-    pub bus_to_host: Duration,
-    /// The send engine. It starts a message one gap after the previous one, or once that has left.
-    pub send_engine: Option<Duration>,
-    /// The units that move packets, on a card with clusters of handler processors.
-    pub movers: Option<Movers>,
-    /// Contexts of messages: `hpu.contexts`.
-    pub contexts: ContextUse,
-}
-
-/// Busy times of the units that move packets, one beat a cycle, on a card with clusters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Movers {
-    /// The writer of the packet buffer.
-    pub writer: Duration,
-    /// The sender of handlers' packets.
-    pub sender: Duration,
-    /// The busiest cluster, and its DMA engine.
-    pub cluster: (usize, Duration),
-    /// The command engine with the most occupied places (`hpu.commands.engine_commands`), and the time for which they were, over the places.
-    pub engine: Option<(&'static str, Duration)>,
-    /// The busiest channel between the engines and the card's memories (`hpu.interconnect`).
-    pub channel: Option<(&'static str, Duration)>,
-    /// Places of packets in clusters: `hpu.packets.in_flight`.
-    pub in_flight: Occupied,
-    /// The memories of clusters for packets: `hpu.packets.cluster_buffer`.
-    pub cluster_buffer: Occupied,
-    /// The packet buffer: `hpu.packets.buffer`.
-    pub packet_buffer: Occupied,
-}
-
-/// Mean time per place for which packets occupied the places of a resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Occupied {
-    /// The time that the packets need: without waits for the copy and for a processor.
-    pub needed: Duration,
-    /// The time including these waits.
-    pub taken: Duration,
-}
-
-/// Most different failures that a card keeps. Further ones are only counted, by kind.
-const FAILURES_KEPT: usize = 100;
-
-/// The handler processors of a node's card.
-pub struct Processors {
-    sim: Sim,
-    node: NodeId,
-    hpu: Arc<HpuSpec>,
-    hpus: Hpus,
-    attachments: Attachments,
-    failures: RefCell<Vec<ProgramFailure>>,
-    /// Set when a handler is stopped.
-    alarm: RefCell<Option<Arc<AtomicBool>>>,
-    refusals: Refusals,
-    contention: Contention,
-    levels: Memories,
-    log: Log,
-    printed: Cell<Printed>,
-    recorder: Recorder,
-    watch: OnceCell<Rc<dyn Watch>>,
-}
-
-impl Processors {
-    /// Returns handler processors without programs. Packets have at most `packet` bytes.
-    fn new(sim: &Sim, hpu: Arc<HpuSpec>, packet: u64, log: Log, recorder: &Recorder) -> Processors {
-        Processors {
-            sim: sim.clone(),
-            node: sim.node(),
-            hpus: Hpus::new(sim, hpu.clone()),
-            attachments: Attachments::new(&hpu),
-            failures: RefCell::default(),
-            alarm: RefCell::default(),
-            refusals: Refusals::default(),
-            contention: Contention::default(),
-            levels: Memories::new(&hpu, packet),
-            log,
-            printed: Cell::default(),
-            recorder: recorder.clone(),
-            watch: OnceCell::new(),
-            hpu,
-        }
-    }
-
-    /// Returns the sum of the statistics of all handlers.
-    pub fn handler_statistics(&self) -> HandlerStatistics {
-        self.attachments.statistics()
-    }
-
-    /// Returns the failed handlers, for the first hundred reasons. Failures for other reasons are counted by kind.
-    pub fn failures(&self) -> Vec<ProgramFailure> {
-        self.failures.borrow().clone()
-    }
-
-    /// Returns whether a trap or an application's budget has stopped a handler.
-    pub fn has_stopped_one(&self) -> bool {
-        let failures = self.failures.borrow();
-        failures.iter().any(|failure| matches!(failure.kind, FailureKind::Trap | FailureKind::Budget))
-    }
-
-    /// Sets `alarm` as soon as a trap or an application's budget stops a handler. That may end the run.
-    pub fn on_stop(&self, alarm: Arc<AtomicBool>) {
-        self.alarm.replace(Some(alarm));
-    }
-
-    /// Returns the words of memory that handlers hold one at a time: locks, and uncontended words that may be locks.
-    pub fn held_words(&self) -> Vec<HeldWord> {
-        self.contention.list()
-    }
-
-    /// Returns the word that handlers retried most often, among the words that are no locks.
-    pub fn retried_word(&self) -> Option<RetriedWord> {
-        self.contention.retried()
-    }
-
-    /// Returns whether handlers use atomic operations other than additions on words of memory, so that other handlers
-    /// may wait or retry.
-    pub fn takes_words(&self) -> bool {
-        self.contention.takes()
-    }
-
-    /// Returns the number of lines filled into the instruction caches.
-    pub fn code_lines_filled(&self) -> u64 {
-        self.levels.fills()
-    }
-
-    /// Returns the use of each contended level of memory.
-    pub fn memory_levels(&self) -> Vec<LevelUse> {
-        self.levels.list()
-    }
-
-    /// Returns the use of the data caches, by the level behind them.
-    pub fn data_caches(&self) -> Vec<CacheUse> {
-        self.levels.list_caches()
-    }
-
-    /// Returns the commands of handlers that this card has refused, in the order of their first refusals.
-    pub fn refused_commands(&self) -> Vec<RefusedCommand> {
-        self.refusals.list()
-    }
-
-    /// Returns the counters of handlers' output.
-    pub fn printed(&self) -> Printed {
-        self.printed.get()
-    }
-}
 
 /// One node's card: its handler processors, and messages.
 pub struct Card {
@@ -307,8 +127,8 @@ impl Card {
         recorder: &Recorder,
     ) -> Rc<Card> {
         let node = sim.node();
-        let mut matching = Occupancy::new(stages::MATCH, stages::MATCH_QUEUED);
-        matching.record(recorder, resources::MATCHING);
+        let mut matching = Occupancy::new(processors::stages::MATCH, processors::stages::MATCH_QUEUED);
+        matching.record(recorder, processors::resources::MATCHING);
         let card = Rc::new(Card {
             node,
             nodes,

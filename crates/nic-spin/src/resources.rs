@@ -1,21 +1,8 @@
 //! The resources that only this card has.
 
-use crate::programs::program::Kind;
-use nicety_types::{End, FlowPoint, Pick, ResourceKind, Tracks};
-
-/// Names of handler runs, by purpose.
-const RUNS: &[&str] = &[Kind::Header.name(), Kind::Payload.name(), Kind::Completion.name()];
+use nicety_types::{ResourceKind, Tracks};
 
 nicety_types::resources! {
-    /// The matching unit.
-    pub const MATCHING = ResourceKind {
-        name: "matching",
-        place: 70,
-        tracks: Tracks::One,
-        nests: false,
-        flow: &[FlowPoint { end: End::Target, pick: Pick::First, purposes: &[] }],
-        programs: &[],
-    };
     /// Messages that arrived before their receives, from the time of matching.
     pub const UNEXPECTED = ResourceKind {
         name: "unexpected messages",
@@ -24,14 +11,5 @@ nicety_types::resources! {
         nests: false,
         flow: &[],
         programs: &[],
-    };
-    /// Handler processors.
-    pub const HPU = ResourceKind {
-        name: "HPU",
-        place: 100,
-        tracks: Tracks::Numbered,
-        nests: true,
-        flow: &[FlowPoint { end: End::Target, pick: Pick::Last, purposes: RUNS }],
-        programs: RUNS,
     };
 }

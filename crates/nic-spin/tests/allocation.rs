@@ -49,7 +49,7 @@ const LEN: usize = 4096;
 
 /// Allocations while rank 0 sends messages of four packets to an entry of rank 1, and waits for every tenth.
 /// `handlers`, if any, receive the messages. If `echoed`, the packets return as messages.
-fn allocations(handlers: Option<(nicety_nic_spin::Handlers, Vec<u8>)>, echoed: bool) -> u64 {
+fn allocations(handlers: Option<(nicety_nic_processors::Handlers, Vec<u8>)>, echoed: bool) -> u64 {
     let mut rig = Rig::new(&["packet.payload=1 KiB"]);
     let made = Rc::new(Cell::new(u64::MAX));
     let note = made.clone();
@@ -156,7 +156,7 @@ fn packets_cost_no_allocation_and_clusters_no_memory() {
 }
 
 /// Returns the kernel's events per packet of a message to `handlers`, if any. Nothing else runs.
-fn events_of_a_packet(handlers: Option<&nicety_nic_spin::Handlers>) -> u64 {
+fn events_of_a_packet(handlers: Option<&nicety_nic_processors::Handlers>) -> u64 {
     let events = |packets: usize| {
         let mut rig = Rig::new(&["packet.payload=1 KiB"]);
         rig.program(0, async move |a| {

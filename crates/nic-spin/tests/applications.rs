@@ -3,10 +3,10 @@
 use crate::support::code::{Code, number, payload, program, result, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic_spin::{
-    ApplicationConfig, ApplicationId, Attach, CallError, Card, HandlerError, Handlers, HpuMemoryId, State,
-    map,
+use nicety_nic_processors::{
+    ApplicationConfig, ApplicationId, Attach, HandlerError, Handlers, HpuMemoryId, State, map,
 };
+use nicety_nic_spin::{CallError, Card};
 use nicety_portals::{EventKind, FailType, Me, PutRequest};
 use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;

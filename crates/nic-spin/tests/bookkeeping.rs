@@ -3,7 +3,8 @@
 use crate::support::code::{Code, payload, program, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic_spin::{ApplicationConfig, Attach, Generated, State};
+use nicety_nic_processors::{ApplicationConfig, Attach, State};
+use nicety_nic_spin::Generated;
 use nicety_portals::{AckRequest, EventKind, FailType, List, Md, Me, PtOptions, PutRequest};
 use nicety_types::NodeId;
 use std::cell::Cell;

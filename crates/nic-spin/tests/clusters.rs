@@ -5,7 +5,7 @@ use crate::support::*;
 use nicety_fabric::Faults;
 use nicety_hpu::asm::*;
 use nicety_kernel::Config;
-use nicety_nic_spin::Handlers;
+use nicety_nic_processors::Handlers;
 use nicety_types::NodeRecords as Records;
 use nicety_types::{Level, Recorder};
 

@@ -4,7 +4,8 @@ use crate::support::code::{Code, echo, number, payload, program_for, put, result
 use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic_core::{LINES_KEPT, ProgramFailure, RefusedCommand};
-use nicety_nic_spin::{CallError, Handlers, Printed};
+use nicety_nic_processors::{Handlers, Printed};
+use nicety_nic_spin::CallError;
 use nicety_portals::{EventKind, FailType, Me};
 use nicety_spec::{SHIPPED, Spec};
 use std::cell::RefCell;

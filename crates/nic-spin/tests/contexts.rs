@@ -3,7 +3,7 @@
 use crate::support::code::{Code, number, payload, program, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic_spin::{ApplicationConfig, ApplicationId, Attach, Handlers, State};
+use nicety_nic_processors::{ApplicationConfig, ApplicationId, Attach, Handlers, State};
 use nicety_portals::{AckRequest, EventKind, FailType, List, Md, Me, PtOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;

@@ -3,7 +3,7 @@
 use crate::levels::{both, outcome};
 use crate::support::code::{Code, payload};
 use nicety_hpu::asm::*;
-use nicety_nic_spin::{CacheCounts, map};
+use nicety_nic_processors::{CacheCounts, map};
 use proptest::prelude::*;
 
 const MHARTID: u32 = 0xf14;

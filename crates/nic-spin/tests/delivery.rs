@@ -150,7 +150,7 @@ struct Report {
     events: [Vec<(u64, Time, Path)>; 2],
     end: Time,
     count: u64,
-    handlers: Vec<nicety_nic_spin::HandlerStatistics>,
+    handlers: Vec<nicety_nic_processors::HandlerStatistics>,
     transport: Vec<TransportStatistics>,
     network: NetworkStatistics,
 }

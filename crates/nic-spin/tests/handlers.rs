@@ -4,7 +4,8 @@ use crate::support::code::{Code, echo, number, payload, program, put, result, wo
 use crate::support::*;
 use nicety_hpu::asm::*;
 use nicety_nic_core::ProgramFailure;
-use nicety_nic_spin::{CallError, Handlers, map, stages};
+use nicety_nic_processors::{Handlers, map};
+use nicety_nic_spin::CallError;
 use nicety_portals::{Event, EventKind, FailType};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -412,12 +413,12 @@ fn waiting_for_a_core_is_a_part_of_the_path_only_where_another_message_has_it() 
             let run = 4004 * 400;
             match same {
                 true => {
-                    assert_eq!(path.total(stages::HANDLER_QUEUED).ps(), 0);
-                    assert_eq!(path.total(stages::HANDLER).ps(), 2 * run);
+                    assert_eq!(path.total(nicety_nic_processors::stages::HANDLER_QUEUED).ps(), 0);
+                    assert_eq!(path.total(nicety_nic_processors::stages::HANDLER).ps(), 2 * run);
                 }
                 false => {
-                    assert!(path.total(stages::HANDLER_QUEUED).ps() > run / 2);
-                    assert_eq!(path.total(stages::HANDLER).ps(), run);
+                    assert!(path.total(nicety_nic_processors::stages::HANDLER_QUEUED).ps() > run / 2);
+                    assert_eq!(path.total(nicety_nic_processors::stages::HANDLER).ps(), run);
                 }
             }
         });

@@ -5,7 +5,7 @@ use crate::support::*;
 use nicety_fabric::Faults;
 use nicety_hpu::asm::*;
 use nicety_kernel::Config;
-use nicety_nic_spin::{CacheUse, HandlerStatistics, Handlers, LevelUse, map};
+use nicety_nic_processors::{CacheUse, HandlerStatistics, Handlers, LevelUse, map};
 use nicety_types::{Duration, Frequency, Level, Recorder, Time};
 use proptest::prelude::*;
 

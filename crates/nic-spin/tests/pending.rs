@@ -3,7 +3,7 @@
 
 use crate::support::code::{Code, program, result};
 use crate::support::*;
-use nicety_nic_spin::Handlers;
+use nicety_nic_processors::Handlers;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, Me, MeOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 

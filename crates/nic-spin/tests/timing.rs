@@ -2,7 +2,6 @@
 
 use crate::support::code::{Code, echo, number, payload, put};
 use crate::support::*;
-use nicety_nic_spin::stages;
 use nicety_portals::{EventKind, Md, PutRequest};
 use nicety_types::{NodeId, Time};
 use std::cell::RefCell;
@@ -353,7 +352,7 @@ fn matching_serves_commands_and_packets_in_one_queue() {
             if matched {
                 b.event(EventKind::Put).await;
                 assert_eq!(b.sim.now(), after(noticed), "posted at {posted}");
-                let queued = b.path.get().total(stages::MATCH_QUEUED);
+                let queued = b.path.get().total(nicety_nic_processors::stages::MATCH_QUEUED);
                 assert_eq!(queued.ps(), noticed - 250_125 - 30_000 - 283_560);
             }
         });

@@ -3,7 +3,7 @@
 use crate::support::code::{Code, number, payload, program, result, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic_spin::Handlers;
+use nicety_nic_processors::Handlers;
 use nicety_portals::{EventKind, FailType, PutRequest};
 use nicety_types::Time;
 use std::cell::RefCell;

@@ -3,7 +3,7 @@
 use crate::support::code::{Code, number, payload, waited, word};
 use crate::support::*;
 use nicety_hpu::asm::*;
-use nicety_nic_spin::{ApplicationConfig, ApplicationId, Attach, HandlerStatistics, Handlers, State};
+use nicety_nic_processors::{ApplicationConfig, ApplicationId, Attach, HandlerStatistics, Handlers, State};
 use nicety_portals::{EventKind, Me};
 use nicety_types::Time;
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
-//! The common part of the tests of cards: hosts of any design, forged packets, a relay between two cards.
+//! The common part of the tests of cards: hosts of any design, forged packets, a relay between two cards, handlers
+//! in hand-assembled code.
 
+pub mod code;
 pub mod forger;
 mod host;
 mod path;

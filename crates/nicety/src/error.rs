@@ -3,8 +3,9 @@
 use nicety_fabric::{FaultsError, TopologyError};
 use nicety_nic_core::{CardError, ProgramFailure};
 use nicety_nic_nfp::ChannelError;
+use nicety_nic_processors::HandlerError;
 use nicety_nic_qnix::QnixError;
-use nicety_nic_spin::{CallError, HandlerError};
+use nicety_nic_spin::CallError;
 use nicety_spec::SpecErrors;
 use serde::de::DeserializeOwned;
 use std::fmt;

@@ -79,10 +79,11 @@ pub use nicety_nic_nfp::{
     MicroengineReport, PortCounters, PortReport, Process, ProcessEnd, ProcessReport, Processes,
     QueueCounters, Start,
 };
-pub use nicety_nic_spin::{
-    ApplicationConfig, ApplicationId, ApplicationReport, Attach, CallError, HandlerError, HandlerNames,
-    Handlers, HpuMemoryId, Printed, State, Unusable,
+pub use nicety_nic_processors::{
+    ApplicationConfig, ApplicationId, ApplicationReport, Attach, AttachError, HandlerError, HandlerNames,
+    Handlers, HpuMemoryId, Printed, State,
 };
+pub use nicety_nic_spin::{CallError, Unusable};
 pub use nicety_portals as portals;
 pub use nicety_types::{Duration, NodeId, Time};
 pub use peers::{Connected, Exchange, Outcome, Peers, Statuses};

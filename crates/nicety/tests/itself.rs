@@ -92,7 +92,7 @@ fn a_put_to_itself_takes_what_is_not_the_link() {
             }
             let stages: Vec<Stage> = ran.recording.breakdown().1.iter().map(|total| total.stage).collect();
             assert!(
-                stages.contains(&nicety_nic_spin::stages::MATCH) && !stages.contains(&Stage::LINK),
+                stages.contains(&nicety_nic_processors::stages::MATCH) && !stages.contains(&Stage::LINK),
                 "{stages:?}"
             );
         }

@@ -6,7 +6,9 @@ use super::unmodelled::{SharedBefore, UnmodelledRow};
 use nicety::{Duration, Handlers};
 use nicety_nic_core::RefusedCommand;
 use nicety_nic_ethernet::HostWork;
-use nicety_nic_spin::{Busy, CacheUse, HandlerStatistics, HeldWord, Level, LevelUse, Occupied, RetriedWord};
+use nicety_nic_processors::{
+    Busy, CacheUse, HandlerStatistics, HeldWord, Level, LevelUse, Occupied, RetriedWord,
+};
 use nicety_types::Frequency;
 use schemars::JsonSchema;
 use serde::Serialize;

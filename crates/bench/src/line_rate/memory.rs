@@ -1,7 +1,7 @@
 //! The memory of handlers in the results of a line-rate check: its levels, and the source lines that wait for banks.
 
 use super::load::Load;
-use nicety_nic_spin::{CacheUse, LevelUse, WaitingLine};
+use nicety_nic_processors::{CacheUse, LevelUse, WaitingLine};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use super::limit::Lost;
 use super::measured::{KINDS, Measured, held};
 use super::row::{Fates, HandlerRow};
 use nicety::{Duration, Time};
-use nicety_nic_spin::Watch;
+use nicety_nic_processors::Watch;
 use nicety_types::{Frequency, HandlerRun, Histogram, MessageId, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;

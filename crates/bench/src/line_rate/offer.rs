@@ -22,7 +22,8 @@ use nicety::{
     Topology,
 };
 use nicety_fabric::{Buffering, LEAST, PauseSpec};
-use nicety_nic_spin::{Offered, Target};
+use nicety_nic_core::parts::Offered;
+use nicety_nic_spin::Target;
 use nicety_traffic::{Due as TrafficDue, Stream, TrafficError};
 use nicety_types::Duration;
 use std::cell::{Cell, RefCell};

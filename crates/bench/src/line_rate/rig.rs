@@ -13,7 +13,8 @@ use nicety::{
     Allowed, Buffer, Cluster, ClusterConfig, Environment, Error, Failure, Handlers, Interrupt, Run,
     failure_lines,
 };
-use nicety_nic_spin::{Generated, Processors, SpinSpec};
+use nicety_nic_processors::Processors;
+use nicety_nic_spin::{Generated, SpinSpec};
 use nicety_portals::{List, Me, MeOptions};
 use nicety_traffic::{Form, core_order_header};
 use nicety_types::NodeId;

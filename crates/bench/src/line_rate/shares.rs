@@ -6,7 +6,7 @@
 
 use super::request::{refused, traffic_of};
 use nicety::{Environment, Error};
-use nicety_nic_spin::{Due, Pace};
+use nicety_nic_core::parts::{Due, Pace};
 use nicety_traffic::{Due as TrafficDue, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Time};
 use std::sync::atomic::Ordering;

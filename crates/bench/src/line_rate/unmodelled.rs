@@ -3,7 +3,7 @@
 
 use super::row::Row;
 use super::verdict::Verdict;
-use nicety_nic_spin::{AtomicWord, HpuSpec, Level, Piece, Processors};
+use nicety_nic_processors::{AtomicWord, HpuSpec, Level, Piece, Processors};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Numbers of `shim/portals4.h` and `shim/portals.h`, and their meanings.
 
 use nicety::portals::{AckRequest, Atomic, AtomicOp, Datatype, List, SearchOp, StatusRegister};
-use nicety::{CallError, Error, spin::AttachError};
+use nicety::{AttachError, CallError, Error};
 
 /// The return codes by their numbers.
 pub(crate) const CODES: [&str; 17] = [

@@ -3,7 +3,7 @@
 pub(super) mod reply;
 
 use crate::Card;
-use crate::incoming::Arrived;
+use nicety_nic_processors::ready::Arrived;
 use nicety_types::Resource;
 use std::rc::Rc;
 

@@ -16,11 +16,11 @@
 //! slot in the buffer until its turn, which needs only the bus. Handlers that send before they end can block each
 //! other across cards: a payload handler keeps its packet.
 
-use crate::incoming::Arrived;
 use crate::stages;
 use crate::transmit::{HostPart, Report};
 use crate::{Card, FailureKind};
 use nicety_kernel::{Pool, Signal, Sim};
+use nicety_nic_processors::ready::Arrived;
 use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
 use nicety_types::{MessageId, Path, Payload, Resource, Starter};
 use std::cell::Cell;

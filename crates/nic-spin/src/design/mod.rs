@@ -46,7 +46,7 @@ impl Design for Portals {
     }
 
     fn stages(&self) -> Vec<Stage> {
-        [stages::STAGES, transport::stages::STAGES].concat()
+        [nicety_nic_processors::stages::STAGES, stages::STAGES, transport::stages::STAGES].concat()
     }
 
     fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {

@@ -1,8 +1,9 @@
 //! Counters of a Portals 4 card with packet handlers, and their form for other languages.
 
-use crate::{ApplicationReport, HandlerStatistics, Printed, Unusable};
+use crate::Unusable;
 use nicety_nic_core::Counters;
 use nicety_nic_core::parts::transport::TransportStatistics;
+use nicety_nic_processors::{ApplicationReport, HandlerStatistics, Printed};
 use nicety_portals::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,59 +1,12 @@
 //! The fate of packets (to handlers, to host memory, or dropped), and the handlers that are ready to run.
 
 use crate::Card;
-use crate::incoming::{Arrived, Fate, LastPacket};
-use crate::programs::program::Kind;
+use crate::incoming::{Fate, LastPacket};
+use nicety_nic_processors::programs::program::Kind;
+use nicety_nic_processors::ready::{Arrived, Run, Slots};
 use nicety_portals::HeaderKind;
-use nicety_types::{Path, Time};
+use nicety_types::Path;
 use std::rc::Rc;
-
-/// The position of a run's packet in each buffer, from the start of the buffer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Slots {
-    /// Offset in the packet buffer.
-    pub(crate) buffer: Option<u32>,
-    /// Offset in the memory of its cluster.
-    pub(crate) cluster: Option<u32>,
-}
-
-/// The times at which the run of a packet got its places.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Stay {
-    /// The packet got slots in the packet buffer.
-    pub(crate) admitted: Time,
-    /// The run was assigned to a cluster.
-    pub(crate) assigned: Time,
-    /// The packet got slots in the cluster.
-    pub(crate) placed: Time,
-    /// The handler began.
-    pub(crate) began: Time,
-}
-
-/// A handler ready to run.
-pub(crate) struct Run {
-    /// Index of its message among the messages in progress.
-    pub(crate) place: usize,
-    pub(crate) kind: Kind,
-    /// The packet, for header and payload handlers.
-    pub(crate) packet: Option<Arrived>,
-    /// The path up to the time at which it became ready.
-    pub(crate) path: Path,
-    /// The slots of its packet, on a card with clusters, and the times of its allocations.
-    pub(crate) slots: Slots,
-    pub(crate) stay: Stay,
-}
-
-impl Run {
-    /// Returns a run that is ready now.
-    pub(crate) fn new(place: usize, kind: Kind, packet: Option<Arrived>, path: Path) -> Run {
-        Run { place, kind, packet, path, slots: Slots::default(), stay: Stay::default() }
-    }
-
-    /// Returns the bytes of its packet.
-    pub(crate) fn packet_bytes(&self) -> u64 {
-        self.packet.as_ref().map_or(0, |packet| packet.payload.len())
-    }
-}
 
 impl Card {
     /// Runs the header handler of a message on its first packet.

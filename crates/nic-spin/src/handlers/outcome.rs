@@ -1,61 +1,17 @@
 //! The effects of a handler's result.
 
-use crate::Processors;
-use crate::handlers::fate::Run;
-use crate::incoming::{Arrived, Fate};
-use crate::programs::program::Kind;
-use crate::stages;
-use crate::{Card, FAILURES_KEPT, FailureKind, ProgramFailure};
+use crate::Card;
+use crate::incoming::Fate;
+use nicety_nic_core::FailureKind;
+use nicety_nic_processors::clusters::course::Clustered;
+use nicety_nic_processors::clusters::packets::Scheduler;
+use nicety_nic_processors::programs::program::Kind;
+use nicety_nic_processors::ready::{Arrived, Run};
+use nicety_nic_processors::running::{Ended, returned};
+use nicety_nic_processors::stages;
 use nicety_portals::FailType;
 use nicety_types::Path;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-
-/// Return codes of handlers, as numbered in nicety.h.
-pub(crate) mod returned {
-    pub const SUCCESS: u32 = 0;
-    pub const SUCCESS_PENDING: u32 = 1;
-    pub const PROCESS_DATA: u32 = 2;
-    pub const PROCESS_DATA_PENDING: u32 = 3;
-    pub const PROCEED: u32 = 4;
-    pub const PROCEED_PENDING: u32 = 5;
-    pub const DROP: u32 = 6;
-    pub const DROP_PENDING: u32 = 7;
-    pub const FAIL: u32 = -1i32 as u32;
-    pub const SEGV: u32 = -2i32 as u32;
-}
-
-/// The end of a handler.
-pub(crate) enum Ended {
-    Returned(u32),
-    /// Stopped, with the reason.
-    Stopped(String),
-    /// Stopped because a budget of its application was used up, with the budget and the place.
-    OutOfBudget(String),
-}
-
-impl Ended {
-    /// Returns the name in tables.
-    pub(crate) const fn name(&self) -> &'static str {
-        match self {
-            Ended::Stopped(_) => "stopped",
-            Ended::OutOfBudget(_) => "out of budget",
-            Ended::Returned(value) => match *value {
-                returned::SUCCESS => "SUCCESS",
-                returned::SUCCESS_PENDING => "SUCCESS_PENDING",
-                returned::PROCESS_DATA => "PROCESS_DATA",
-                returned::PROCESS_DATA_PENDING => "PROCESS_DATA_PENDING",
-                returned::PROCEED => "PROCEED",
-                returned::PROCEED_PENDING => "PROCEED_PENDING",
-                returned::DROP => "DROP",
-                returned::DROP_PENDING => "DROP_PENDING",
-                returned::FAIL => "FAIL",
-                returned::SEGV => "SEGV",
-                _ => "invalid",
-            },
-        }
-    }
-}
 
 /// Returns whether a handler wants its message to leave the match entry linked.
 const fn leaves_open(value: u32) -> bool {
@@ -65,7 +21,7 @@ const fn leaves_open(value: u32) -> bool {
 
 impl Card {
     /// Applies a handler's result.
-    pub(crate) fn ended(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
+    pub(crate) fn apply_result(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
         let Run { place, kind, packet, slots, .. } = run;
         let offset = packet.as_ref().map(|packet| packet.offset);
         if kind == Kind::Completion {
@@ -143,14 +99,6 @@ impl Card {
         }
     }
 
-    /// Returns whether the packet of an ended run is kept for a tail handler.
-    pub(crate) fn keeps(&self, run: &Run, ended: &Ended) -> bool {
-        let Some(packet) = &run.packet else { return false };
-        run.kind == Kind::Payload
-            && matches!(ended, Ended::Returned(returned::SUCCESS))
-            && self.incoming.borrow_mut().get(run.place).keeps(packet.offset, packet.payload.len())
-    }
-
     /// Handles a failed handler: drops the rest of its message, and sends the host an event with the failure.
     fn failed(
         self: &Rc<Card>,
@@ -206,30 +154,27 @@ impl Card {
     }
 }
 
-impl Processors {
-    /// Keeps a failure for the run's report. Equal ones are counted.
-    pub(crate) fn report_failure(&self, kind: FailureKind, hpu: Option<usize>, text: String) {
-        if let (FailureKind::Trap | FailureKind::Budget, Some(alarm)) = (kind, &*self.alarm.borrow()) {
-            alarm.store(true, Ordering::Relaxed);
-        }
-        let mut failures = self.failures.borrow_mut();
-        let known = failures.iter().any(|failure| failure.text == text);
-        let text = match known || failures.len() < FAILURES_KEPT {
-            true => text,
-            false => format!("further handlers failed for other reasons ({})", kind.name()),
-        };
-        match failures.iter_mut().find(|failure| failure.text == text) {
-            Some(same) => same.times += 1,
-            None => {
-                failures.push(ProgramFailure {
-                    kind,
-                    time: self.sim.now(),
-                    node: self.node,
-                    hpu,
-                    text,
-                    times: 1,
-                });
-            }
-        }
+impl Clustered for Card {
+    fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    fn queue_of(&self, place: usize) -> u64 {
+        self.incoming.borrow_mut().get(place).queue
+    }
+
+    fn ready_in(self: &Rc<Card>, cluster: usize, run: Run) {
+        self.ready_on(Some(cluster), run);
+    }
+
+    fn keeps(&self, run: &Run, ended: &Ended) -> bool {
+        let Some(packet) = &run.packet else { return false };
+        run.kind == Kind::Payload
+            && matches!(ended, Ended::Returned(returned::SUCCESS))
+            && self.incoming.borrow_mut().get(run.place).keeps(packet.offset, packet.payload.len())
+    }
+
+    fn ended(self: &Rc<Card>, core: usize, run: Run, ended: Ended, path: Path) {
+        self.apply_result(core, run, ended, path);
     }
 }

@@ -3,10 +3,14 @@
 
 use crate::Card;
 use crate::host::CallError;
-use crate::programs::application::{Application, ApplicationConfig, ApplicationId, ApplicationReport};
-use crate::programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, Program, State, Variable};
-use crate::programs::memory::Piece;
-use crate::programs::program::Handlers;
+use nicety_nic_processors::programs::application::{
+    Application, ApplicationConfig, ApplicationId, ApplicationReport,
+};
+use nicety_nic_processors::programs::attachments::{
+    Attach, AttachError, Attachment, HpuMemoryId, Program, State, Variable,
+};
+use nicety_nic_processors::programs::memory::Piece;
+use nicety_nic_processors::programs::program::Handlers;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -5,12 +5,12 @@
 //! at the time of the request's arrival. Host accesses and handler accesses are ordered by the time at which they
 //! take place. That is the end of an access with more bytes than the bus moves at once.
 
-use crate::programs::attachments::{AttachError, HpuMemoryId};
-use crate::programs::memory::Piece;
-use crate::programs::program::map;
-use crate::spec::pspin_map;
 use crate::{CallError, Card};
 use nicety_host::Cpus;
+use nicety_nic_processors::programs::attachments::{AttachError, HpuMemoryId};
+use nicety_nic_processors::programs::memory::Piece;
+use nicety_nic_processors::programs::program::map;
+use nicety_nic_processors::pspin_map;
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
 

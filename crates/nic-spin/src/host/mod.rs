@@ -13,11 +13,12 @@ pub(super) mod unexpected;
 pub(super) mod view;
 pub(super) mod wait;
 
+use crate::Card;
 use crate::host::long::LONG_MESSAGES;
-use crate::programs::attachments::AttachError;
-use crate::{Card, HandlerError};
 use nicety_host::Memory;
 use nicety_nic_core::CardError;
+use nicety_nic_processors::HandlerError;
+use nicety_nic_processors::programs::attachments::AttachError;
 use nicety_portals::{
     CtHandle, EqHandle, Error, FailType, FailedOperation, List, Md, MdHandle, Me, MeHandle, PtOptions,
 };

@@ -11,11 +11,11 @@
 //! of each and no more.
 
 use crate::Card;
-use crate::incoming::Arrived;
-use crate::programs::application::Application;
-use crate::spec::Scheduling;
-use crate::stages;
 use nicety_kernel::{Signal, Sim};
+use nicety_nic_processors::programs::application::Application;
+use nicety_nic_processors::ready::Arrived;
+use nicety_nic_processors::stages;
+use nicety_nic_processors::{ContextUse, Scheduling};
 use nicety_portals::{Header, HeaderKind};
 use nicety_types::{Duration, MessageId, NodeId, Time};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -98,15 +98,6 @@ struct InLine {
 
 /// Waiting packets, in order.
 type Batch = VecDeque<Rc<InLine>>;
-
-/// The time for which messages have had contexts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ContextUse {
-    /// The sum over all messages.
-    pub taken: Duration,
-    /// The time for which all contexts were in use.
-    pub full: Duration,
-}
 
 /// The contexts of a card.
 pub(crate) struct Contexts {

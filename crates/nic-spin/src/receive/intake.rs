@@ -2,9 +2,9 @@
 //! loses and damages them may be unusable. They are counted and dropped.
 
 use crate::Card;
-use crate::incoming::Arrived;
 use crate::wire::Repr;
 use nicety_fabric::Parcel;
+use nicety_nic_processors::ready::Arrived;
 use nicety_portals::Header;
 use nicety_types::MessageId;
 

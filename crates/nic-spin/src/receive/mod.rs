@@ -8,10 +8,11 @@ pub(super) mod contexts;
 pub(super) mod intake;
 
 use crate::Card;
-use crate::incoming::{Arrived, Fate, IN_FLIGHT, Incoming, outcome};
-use crate::stages;
+use crate::incoming::{Fate, IN_FLIGHT, Incoming, outcome};
 use nicety_fabric::Parcel;
 use nicety_kernel::Needed;
+use nicety_nic_processors::ready::Arrived;
+use nicety_nic_processors::stages;
 use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
 use nicety_types::{Duration, MessageId, Path, Time};
 use std::collections::VecDeque;

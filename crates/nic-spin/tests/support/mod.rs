@@ -8,7 +8,8 @@ use nicety_fabric::{Faults, Network, NetworkSpec, Port, Symbol, Topology};
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic_core::{LogLine, Logged, ProgramFailure};
-use nicety_nic_spin::{CallError, Card, Handlers, SpinSpec};
+use nicety_nic_processors::Handlers;
+use nicety_nic_spin::{CallError, Card, SpinSpec};
 use nicety_portals::{
     CtEvent, CtHandle, EqHandle, Event, EventKind, List, Md, MdHandle, MdOptions, Me, MeHandle, MeOptions,
     PutRequest, Request,

@@ -2,8 +2,9 @@
 
 use super::Host;
 use crate::Error;
+use nicety_nic_core::parts::{Due, Offered};
 use nicety_nic_ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
-use nicety_nic_spin::{Busy, Due, Handlers, Offered, Processors, load_frame_handler};
+use nicety_nic_processors::{Busy, Handlers, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;

@@ -3,7 +3,8 @@
 
 use super::Portals;
 use crate::Error;
-use nicety_nic_spin::{ApplicationConfig, ApplicationId, Attach, CallError, HpuMemoryId};
+use nicety_nic_processors::{ApplicationConfig, ApplicationId, Attach, HpuMemoryId};
+use nicety_nic_spin::CallError;
 
 impl Portals {
     /// Creates an application on this host's card, with its own weight and limits.

@@ -6,7 +6,8 @@ use crate::Error;
 use crate::error::failure_lines;
 use nicety_host::ProcessBytes;
 use nicety_kernel::Signal;
-use nicety_nic_spin::{self as spin, Appending, CallError, HandlerNames, Handlers};
+use nicety_nic_processors::{HandlerNames, Handlers};
+use nicety_nic_spin::{self as spin, Appending, CallError};
 use nicety_portals::{
     AtomicRequest, CtEvent, CtHandle, EqHandle, Event, FetchRequest, GetRequest, Limits, List, Md, MdHandle,
     Me, MeHandle, PtOptions, PutRequest, Request, SearchOp, StatusRegister,

@@ -226,7 +226,7 @@ mod tests {
             message: None,
             what: "",
         };
-        let hpu = nicety_nic_spin::resources::HPU.numbered(3);
+        let hpu = nicety_nic_processors::resources::HPU.numbered(3);
         let slices = vec![
             slice(hpu, 4, 5),
             slice(Resource::HOST_CPU, 5, 20),

@@ -3,19 +3,18 @@
 //! A handler may end with transfers in flight, and its processor is then free. Its message waits for them before the
 //! completion handler and before its completion. The packet keeps its slot until transfers have read its bytes.
 
-use crate::handlers::codes::{Stop, code, phantom_memory};
-use crate::handlers::contention::exclusive::Act;
-use crate::handlers::contention::{Seen, Word};
-use crate::handlers::hpus::Thread;
-use crate::handlers::running::Running;
-use crate::handlers::transfers::{Arriving, Left, Transfer, Transfers};
+use crate::Card;
 use crate::incoming::Incoming;
-use crate::programs::attachments::Attachment;
-use crate::programs::program::map;
-use crate::spec::pspin_map;
 use crate::stages;
-use crate::{Card, FailureKind};
-use nicety_hpu::{AddressSpace, Region, TrapKind};
+use nicety_hpu::TrapKind;
+use nicety_nic_core::FailureKind;
+use nicety_nic_processors::commands::codes::{Stop, code, phantom_memory};
+use nicety_nic_processors::commands::transfers::{Arriving, Left, Transfer, Transfers};
+use nicety_nic_processors::contention::exclusive::Act;
+use nicety_nic_processors::contention::{Seen, Word};
+use nicety_nic_processors::hpus::Thread;
+use nicety_nic_processors::programs::program::map;
+use nicety_nic_processors::running::Running;
 use nicety_portals::FailType;
 use nicety_types::{Path, Payload, Resource, Stage};
 use std::rc::Rc;
@@ -258,29 +257,5 @@ impl Card {
 
     fn incoming_of<R>(&self, running: &Running, act: impl FnOnce(&mut Incoming) -> R) -> R {
         act(self.incoming.borrow_mut().get(running.place))
-    }
-}
-
-impl Attachment {
-    /// Writes the bytes of a DMA to state or data of the program, and breaks reservations there.
-    ///
-    /// # Errors
-    /// Their number, if they are phantom.
-    pub(crate) fn bring(&self, local: u32, bytes: Payload) -> Result<(), u64> {
-        let (mut data, mut state) = (self.program.data.bytes.borrow_mut(), self.state.bytes.borrow_mut());
-        let mut pads = self.program.pads.borrow_mut();
-        let mut space = AddressSpace::new()
-            .with(Region::memory("the state", self.state_address(), &mut state))
-            .with(Region::memory("the program's data", self.program.handlers.data_address(), &mut data));
-        if !pads.is_empty() {
-            for (cluster, pad) in pads.chunks_mut(self.program.pad_bytes as usize).enumerate() {
-                space.push(Region::memory("the scratchpad", pspin_map::pad(cluster), pad));
-            }
-        }
-        let len = bytes.len() as u32;
-        let Ok(memory) = space.write(local, len) else { return Ok(()) };
-        memory.copy_from_slice(&bytes.into_buffer().map_err(|_| u64::from(len))?);
-        self.application().reservations.borrow_mut().invalidate(local, len);
-        Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! The DMA engine of a cluster, for handlers written for PsPIN: its registers. See
-//! [`hardware`](crate::handlers::pspin::hardware).
+//! [`hardware`](nicety_nic_processors::pspin::hardware).
 
 use crate::Card;
-use crate::handlers::codes::Stop;
-use crate::handlers::pspin::hardware::engine as register;
-use crate::handlers::running::Running;
 use nicety_hpu::TrapKind;
+use nicety_nic_processors::commands::codes::Stop;
+use nicety_nic_processors::pspin::hardware::engine as register;
+use nicety_nic_processors::running::Running;
 use std::rc::Rc;
 
 impl Card {

@@ -6,16 +6,16 @@
 //! and their delivery the other half.
 
 use crate::Card;
-use crate::handlers::hpus::Thread;
-use crate::handlers::pspin::arbiter::{FROM_ENGINE, TO_ENGINE, Ticket};
-use crate::handlers::pspin::command_unit::Issued;
-use crate::handlers::pspin::lanes::{beats_at, bursts};
-use crate::handlers::pspin::streams::{Beats, User};
-use crate::handlers::transfers::Arriving;
-use crate::spec::CommandsSpec;
-use crate::stages;
 use nicety_host::BusSpec;
 use nicety_kernel::{Permit, join_all};
+use nicety_nic_processors::CommandsSpec;
+use nicety_nic_processors::commands::transfers::Arriving;
+use nicety_nic_processors::hpus::Thread;
+use nicety_nic_processors::pspin::arbiter::{FROM_ENGINE, TO_ENGINE, Ticket};
+use nicety_nic_processors::pspin::command_unit::Issued;
+use nicety_nic_processors::pspin::lanes::{beats_at, bursts};
+use nicety_nic_processors::pspin::streams::{Beats, User};
+use nicety_nic_processors::stages;
 use nicety_portals::{CtEvent, CtHandle, Header};
 use nicety_types::{Duration, MessageId, Path, Payload, Resource, Stage, Starter, Time};
 use std::collections::VecDeque;

@@ -2,7 +2,6 @@
 //!
 //! | part | file |
 //! |---|---|
-//! | output of handlers | `printf.rs` |
 //! | DMA and atomic operations on host memory | `dma.rs` |
 //! | commands of nicety.h | `portals.rs` |
 //! | copies by a cluster's DMA engine, for handlers written for PsPIN | `engine.rs` |
@@ -13,5 +12,4 @@ mod dma;
 mod engine;
 mod engines;
 mod portals;
-pub(crate) mod printf;
 mod registers;

@@ -4,21 +4,20 @@
 //! of simulated time. A command reads its bytes from HPU memory at that time.
 
 use crate::Card;
-use crate::Processors;
-use crate::handlers::codes::{Stop, code, number};
-use crate::handlers::contention::exclusive::Act;
-use crate::handlers::pspin::ports::Ports;
-use crate::handlers::running::{Commands, Running};
 use crate::transmit::{HostPart, Report};
-use nicety_hpu::{Access, DeviceAccess, TrapKind};
+use nicety_hpu::{DeviceAccess, TrapKind};
+use nicety_nic_processors::commands::codes::{Stop, code, number};
+use nicety_nic_processors::contention::exclusive::Act;
+use nicety_nic_processors::pspin::ports::Ports;
+use nicety_nic_processors::running::{Commands, Running};
 use nicety_portals::{CtEvent, Error, Header, Me};
 use nicety_types::{NodeId, Path, Payload, Stage, Starter};
 use std::rc::Rc;
 
 const SERVED: &str = "the card serves the functions of nicety.h, numbers 0x101 to 0x150";
 
-impl Commands for Rc<Card> {
-    async fn command(&self, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop> {
+impl Commands for Card {
+    async fn command(self: &Rc<Card>, running: &mut Running, registers: [u32; 8]) -> Result<u32, Stop> {
         if running.attachment.program.handlers.pspin.is_some() {
             // Boxed: it would enlarge the task of every handler.
             return Box::pin(self.runtime_call(running, registers)).await;
@@ -69,7 +68,11 @@ impl Commands for Rc<Card> {
         }
     }
 
-    async fn register(&self, running: &mut Running, access: DeviceAccess) -> Result<Option<u32>, Stop> {
+    async fn register(
+        self: &Rc<Card>,
+        running: &mut Running,
+        access: DeviceAccess,
+    ) -> Result<Option<u32>, Stop> {
         // Boxed: it would enlarge the task of every handler.
         Box::pin(self.access_register(running, access)).await
     }
@@ -237,99 +240,8 @@ impl Card {
     }
 }
 
-impl Processors {
-    /// Carries out the commands that every card has: those on a handler's own memory, and calls of `printf`.
-    ///
-    /// # Errors
-    /// The reason to stop the handler. For other numbers: that the card serves only these.
-    pub(crate) fn common_command(
-        &self,
-        running: &mut Running,
-        registers: [u32; 8],
-        served: &'static str,
-    ) -> Result<u32, Stop> {
-        let [a0, a1, a2, a3, a4, _, _, number] = registers;
-        let long = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        match number {
-            number::CAS => {
-                aligned(a0)?;
-                let (expected, new) = (long(a1, a2), long(a3, a4));
-                running.busy += self.command_in_turn(running, a0);
-                Ok(self.atomically(running, a0, Act::Take, |running| {
-                    let swap = self.read_u64(running, a0)? == expected;
-                    if swap {
-                        self.write_u64(running, a0, new)?;
-                    }
-                    Ok((u32::from(swap), swap && new != expected))
-                })?)
-            }
-            number::FADD => {
-                aligned(a0)?;
-                let increment = long(a2, a3);
-                running.busy += self.command_in_turn(running, a0);
-                Ok(self.atomically(running, a0, Act::Add, |running| {
-                    let found = self.read_u64(running, a0)?;
-                    self.write_u64(running, a0, found.wrapping_add(increment))?;
-                    self.write_u64(running, a1, found)?;
-                    Ok((code::OK, increment != 0))
-                })?)
-            }
-            number::PRINTF => Ok(self.print(running, a0, a1)?),
-            number => Err(TrapKind::UnknownCall { number, served }.into()),
-        }
-    }
-
-    fn read_u64(&self, running: &mut Running, address: u32) -> Result<u64, TrapKind> {
-        running.with_space(|space| {
-            let bytes = space.read(address, 8)?;
-            Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were asked for")))
-        })
-    }
-
-    fn write_u64(&self, running: &mut Running, address: u32, value: u64) -> Result<(), TrapKind> {
-        self.write_local(running, address, &value.to_le_bytes())
-    }
-
-    /// Writes memory of a handler, and breaks the reservations of other cores on it.
-    pub(crate) fn write_local(
-        &self,
-        running: &mut Running,
-        address: u32,
-        bytes: &[u8],
-    ) -> Result<(), TrapKind> {
-        running.with_space(|space| {
-            space.write(address, bytes.len() as u32)?.copy_from_slice(bytes);
-            Ok(())
-        })?;
-        running.application().reservations.borrow_mut().invalidate(address, bytes.len() as u32);
-        Ok(())
-    }
-
-    /// Reads bytes of a handler's memory for a command. From a phantom packet, the card uses only the length.
-    pub(crate) fn take_local(
-        &self,
-        running: &mut Running,
-        local: u32,
-        length: u32,
-    ) -> Result<Payload, TrapKind> {
-        match length {
-            0 => Ok(Payload::empty()),
-            _ if running.memory.is_phantom(local, length) => Ok(Payload::phantom(length.into())),
-            _ => running.with_space(|space| space.read(local, length).map(Payload::copy_of)),
-        }
-    }
-}
-
 /// A put by a handler.
 struct Put {
     header: Header,
     report: Option<Report>,
-}
-
-/// Checks that the address of an atomic operation on HPU memory is aligned to its size.
-fn aligned(address: u32) -> Result<(), TrapKind> {
-    match address.is_multiple_of(8) {
-        true => Ok(()),
-        false => Err(TrapKind::Misaligned { access: Access::Write, address, size: 8 }),
-    }
 }

@@ -4,17 +4,16 @@
 //! their command or tested it, or once it has ended.
 
 use crate::Card;
-use crate::handlers::codes::{Stop, number};
 use crate::handlers::commands::engines::{Command, Sending};
-use crate::handlers::fate::Slots;
-use crate::handlers::pspin::arbiter::Engine;
-use crate::handlers::pspin::hardware::{Task, register};
-use crate::handlers::running::Running;
-use crate::handlers::transfers::Arriving;
-use crate::programs::attachments::Attachment;
-use crate::spec::{CommandsSpec, pspin_map as map};
-use crate::stages;
 use nicety_hpu::{DeviceAccess, TrapKind};
+use nicety_nic_processors::commands::codes::{Stop, number};
+use nicety_nic_processors::commands::transfers::Arriving;
+use nicety_nic_processors::pspin::arbiter::Engine;
+use nicety_nic_processors::pspin::hardware::{Task, register};
+use nicety_nic_processors::ready::Slots;
+use nicety_nic_processors::running::Running;
+use nicety_nic_processors::stages;
+use nicety_nic_processors::{CommandsSpec, pspin_map as map};
 use nicety_portals::Header;
 use nicety_types::{NodeId, Payload};
 use std::rc::Rc;
@@ -130,11 +129,6 @@ impl Card {
             self.write_local(running, local, &bytes)?;
         }
         Ok(())
-    }
-
-    /// Writes outstanding bytes after the end of a handler and its commands, to memory that is not its own.
-    pub(crate) fn bytes_left(&self, arriving: Vec<Arriving>, attachment: &Attachment) -> Result<(), u64> {
-        arriving.into_iter().try_for_each(|Arriving { local, bytes }| attachment.bring(local, bytes))
     }
 
     /// Issues the command in the registers. Returns its handle.

@@ -1,0 +1,118 @@
+//! The numbers of handlers' commands and results, as in nicety.h, and the reasons why a command stops its handler.
+
+use nicety_hpu::TrapKind;
+
+/// Numbers of commands.
+#[expect(missing_docs, reason = "the names are those of nicety.h and frame.h")]
+pub mod number {
+    pub const PUT_FROM_DEVICE: u32 = 0x101;
+    pub const PUT_FROM_HOST: u32 = 0x102;
+    pub const GET_TO_HOST: u32 = 0x103;
+    pub const DMA_TO_HOST: u32 = 0x110;
+    pub const DMA_FROM_HOST: u32 = 0x111;
+    pub const DMA_CAS: u32 = 0x112;
+    pub const DMA_FETCH_ADD: u32 = 0x113;
+    pub const DMA_TEST: u32 = 0x114;
+    pub const DMA_WAIT: u32 = 0x115;
+    pub const CT_INC: u32 = 0x120;
+    pub const CT_GET: u32 = 0x121;
+    pub const CT_SET: u32 = 0x122;
+    pub const CAS: u32 = 0x130;
+    pub const FADD: u32 = 0x131;
+    pub const YIELD: u32 = 0x140;
+    pub const PRINTF: u32 = 0x150;
+    /// The number in FPsPIN.
+    pub const FPSPIN_CYCLES: u32 = 1;
+    pub const FRAME_PUSH: u32 = 0x170;
+    pub const FRAME_PULL: u32 = 0x171;
+    pub const FRAME_RESIZE: u32 = 0x172;
+}
+
+/// Returns the name of a command in timelines.
+pub(crate) const fn command_name(number: u32) -> &'static str {
+    match number {
+        number::PUT_FROM_DEVICE => "put from device",
+        number::PUT_FROM_HOST => "put from host",
+        number::GET_TO_HOST => "get to host",
+        number::DMA_TO_HOST => "DMA to host",
+        number::DMA_FROM_HOST => "DMA from host",
+        number::DMA_CAS => "DMA compare and swap",
+        number::DMA_FETCH_ADD => "DMA fetch and add",
+        number::DMA_TEST => "DMA test",
+        number::DMA_WAIT => "DMA wait",
+        number::YIELD => "yield",
+        number::FPSPIN_CYCLES => "cycles",
+        number::FRAME_PUSH | number::FRAME_PULL | number::FRAME_RESIZE => "frame length",
+        _ => "command",
+    }
+}
+
+/// Returns the function of nicety.h for a command, if it returns a code.
+pub(crate) const fn function(registers: &[u32; 8]) -> Option<&'static str> {
+    let [_, _, _, _, handle, _, _, number] = *registers;
+    Some(match (number, handle) {
+        (number::PUT_FROM_DEVICE, _) => "PtlHandlerPutFromDevice",
+        (number::PUT_FROM_HOST, _) => "PtlHandlerPutFromHost",
+        (number::GET_TO_HOST, _) => "PtlHandlerGetToHost",
+        (number::DMA_TO_HOST, 0) => "PtlHandlerDMAToHostB",
+        (number::DMA_TO_HOST, _) => "PtlHandlerDMAToHostNB",
+        (number::DMA_FROM_HOST, 0) => "PtlHandlerDMAFromHostB",
+        (number::DMA_FROM_HOST, _) => "PtlHandlerDMAFromHostNB",
+        (number::DMA_CAS, 0) => "PtlHandlerDMACASB",
+        (number::DMA_CAS, _) => "PtlHandlerDMACASNB",
+        (number::DMA_FETCH_ADD, 0) => "PtlHandlerDMAFetchAddB",
+        (number::DMA_FETCH_ADD, _) => "PtlHandlerDMAFetchAddNB",
+        (number::DMA_WAIT, _) => "PtlHandlerDMAWait",
+        (number::CT_INC, _) => "PtlHandlerCTInc",
+        (number::CT_GET, _) => "PtlHandlerCTGet",
+        (number::CT_SET, _) => "PtlHandlerCTSet",
+        // These return a boolean, a number of bytes, or always PTL_OK.
+        _ => return None,
+    })
+}
+
+/// Return codes of the functions of nicety.h.
+#[expect(missing_docs, reason = "the names are those of nicety.h")]
+pub mod code {
+    pub const OK: u32 = 0;
+    pub const ARG_INVALID: u32 = 2;
+    pub const SEGV: u32 = 3;
+    pub const NO_SPACE: u32 = 4;
+
+    /// Returns its name in nicety.h.
+    pub const fn name(code: u32) -> &'static str {
+        match code {
+            ARG_INVALID => "PTL_ARG_INVALID",
+            SEGV => "PTL_SEGV",
+            NO_SPACE => "PTL_NO_SPACE",
+            _ => "PTL_FAIL",
+        }
+    }
+}
+
+/// The reason why a handler is stopped in a command.
+pub enum Stop {
+    /// An invalid pointer, or an unknown number.
+    Trap(TrapKind),
+    /// Phantom host memory: it has a length but no bytes.
+    PhantomMemory {
+        /// Requested bytes.
+        len: u64,
+    },
+    /// An operation that the card cannot do, as a text.
+    Wrong(String),
+}
+
+impl From<TrapKind> for Stop {
+    fn from(kind: TrapKind) -> Stop {
+        Stop::Trap(kind)
+    }
+}
+
+/// Returns the reason to stop a handler that has fetched phantom memory.
+pub fn phantom_memory(len: u64) -> String {
+    format!(
+        "the {len} bytes of host memory that it fetched are phantom: they have no contents; give the match entry real \
+         memory"
+    )
+}

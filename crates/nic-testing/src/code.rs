@@ -1,0 +1,181 @@
+//! Handlers in hand-assembled code with countable cycles.
+
+use nicety_hpu::asm::*;
+use nicety_hpu::{Core, Image};
+use nicety_nic_processors::{Handlers, map};
+
+/// Numbers of commands, as in nicety.h.
+#[expect(missing_docs, reason = "the names are those of nicety.h")]
+pub mod number {
+    pub const PUT_FROM_DEVICE: u32 = 0x101;
+    pub const PUT_FROM_HOST: u32 = 0x102;
+    pub const GET_TO_HOST: u32 = 0x103;
+    pub const DMA_TO_HOST: u32 = 0x110;
+    pub const DMA_FROM_HOST: u32 = 0x111;
+    pub const DMA_CAS: u32 = 0x112;
+    pub const DMA_FETCH_ADD: u32 = 0x113;
+    pub const DMA_TEST: u32 = 0x114;
+    pub const DMA_WAIT: u32 = 0x115;
+    pub const CT_INC: u32 = 0x120;
+    pub const CT_GET: u32 = 0x121;
+    pub const CT_SET: u32 = 0x122;
+    pub const CAS: u32 = 0x130;
+    pub const FADD: u32 = 0x131;
+    pub const YIELD: u32 = 0x140;
+    pub const PRINTF: u32 = 0x150;
+}
+
+/// Return values of functions of nicety.h and of handlers.
+#[expect(missing_docs, reason = "the names are those of nicety.h")]
+pub mod result {
+    pub const OK: u32 = 0;
+    pub const ARG_INVALID: u32 = 2;
+    pub const SEGV: u32 = 3;
+    pub const NO_SPACE: u32 = 4;
+    pub const SUCCESS: i32 = 0;
+    pub const SUCCESS_PENDING: i32 = 1;
+    pub const PROCESS_DATA: i32 = 2;
+    pub const PROCESS_DATA_PENDING: i32 = 3;
+    pub const PROCEED: i32 = 4;
+    pub const PROCEED_PENDING: i32 = 5;
+    pub const DROP: i32 = 6;
+    pub const DROP_PENDING: i32 = 7;
+    pub const FAIL: i32 = -1;
+}
+
+/// A function under construction. `S0` holds the state's address after [`Code::enter`] and friends.
+#[derive(Clone, Debug, Default)]
+pub struct Code(pub Vec<u32>);
+
+impl Code {
+    /// Returns an empty function.
+    pub fn new() -> Code {
+        Code::default()
+    }
+
+    /// Appends code.
+    pub fn then(self, more: &Code) -> Code {
+        self.with(&more.0)
+    }
+
+    /// Appends instructions.
+    pub fn with(mut self, words: &[u32]) -> Code {
+        self.0.extend(words);
+        self
+    }
+
+    /// Begins a header or payload handler: 1 cycle.
+    pub fn enter() -> Code {
+        Code::new().with(&[mv(S0, A1)])
+    }
+
+    /// Begins a completion handler: 1 cycle.
+    pub fn enter_completion() -> Code {
+        Code::new().with(&[mv(S0, A2)])
+    }
+
+    /// Sets a register to a value: 2 cycles.
+    pub fn set(self, register: u32, value: u32) -> Code {
+        self.with(&li(register, value))
+    }
+
+    /// Sets a register to the address of a byte of the state: 1 cycle.
+    pub fn at(self, register: u32, offset: i32) -> Code {
+        self.with(&[addi(register, S0, offset)])
+    }
+
+    /// Sets a register to a small value: 1 cycle.
+    pub fn small(self, register: u32, value: i32) -> Code {
+        self.with(&[addi(register, ZERO, value)])
+    }
+
+    /// Issues a command with the arguments in place: 1 cycle before it.
+    pub fn command(self, number: u32) -> Code {
+        self.small(A7, number as i32).with(&[ecall()])
+    }
+
+    /// Stores the cycle counter at an offset of the state: 2 cycles. It shows the first of them.
+    pub fn stamp(self, offset: i32) -> Code {
+        self.with(&[csrrs(T0, 0xc00, ZERO), sw(T0, offset, S0)])
+    }
+
+    /// Issues a command between two stamps, and stores its result behind them. The stamps differ by 2 plus the
+    /// command's wait.
+    pub fn timed(self, number: u32, offset: i32) -> Code {
+        self.small(A7, number as i32).stamp(offset).with(&[ecall()]).stamp(offset + 4).with(&[sw(
+            A0,
+            offset + 8,
+            S0,
+        )])
+    }
+
+    /// Prints the text at an offset of the state.
+    pub fn print(self, offset: i32) -> Code {
+        self.at(A0, offset).small(A1, 0).command(number::PRINTF)
+    }
+
+    /// Copies the state's first bytes to the start of the entry's host memory, blocking.
+    pub fn publish(self, bytes: i32) -> Code {
+        self.at(A0, 0).small(A1, 0).small(A2, bytes).small(A3, 0).small(A4, 0).command(number::DMA_TO_HOST)
+    }
+
+    /// Spins: 4 cycles a round, 2 fewer in the last, and 2 before.
+    pub fn spin(self, rounds: u32) -> Code {
+        self.set(T1, rounds).with(&[addi(T1, T1, -1), bne(T1, ZERO, -4)])
+    }
+
+    /// Returns a value: 3 cycles.
+    pub fn returns(self, value: i32) -> Code {
+        self.small(A0, value).with(&[ret()])
+    }
+}
+
+/// Returns a program of up to three handlers, for these cores.
+pub fn program_for(
+    core: Core,
+    header: Option<Code>,
+    payload: Option<Code>,
+    completion: Option<Code>,
+) -> Handlers {
+    let mut words = Vec::new();
+    let mut place = |code: Option<Code>| {
+        code.map(|code| {
+            let address = map::CODE + 4 * words.len() as u32;
+            words.extend(code.0);
+            address
+        })
+    };
+    let (header, payload, completion) = (place(header), place(payload), place(completion));
+    let image = Image::from_words(map::CODE, &words, &core);
+    Handlers::at(image, header, payload, completion).unwrap()
+}
+
+/// Returns a payload handler that puts its packet with the `nicety_put_t` at the start of its state. The put is
+/// handed over at cycle 5.
+pub fn echo() -> Code {
+    Code::new()
+        .with(&[lw(A5, 4, A0), lw(A0, 0, A0), mv(A2, A1), mv(A1, A5)])
+        .command(number::PUT_FROM_DEVICE)
+        .returns(result::SUCCESS)
+}
+
+/// Returns a `nicety_put_t`.
+pub fn put(match_bits: u64, target: u32, remote_offset: u32, counted: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(match_bits.to_le_bytes());
+    bytes.extend(0xabcd_u64.to_le_bytes());
+    for word in [target, remote_offset, u32::from(counted), 0] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes
+}
+
+/// Returns a word of published state.
+pub fn word(bytes: &[u8], offset: usize) -> u32 {
+    u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
+}
+
+/// Returns the wait of a command between stamps, in cycles, and its result.
+pub fn waited(bytes: &[u8], offset: usize) -> (u32, u32) {
+    (word(bytes, offset + 4) - word(bytes, offset) - 2, word(bytes, offset + 8))
+}
