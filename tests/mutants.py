@@ -44,7 +44,7 @@ THROUGH_PYTHON = {
     "crates/apps/src/tsp/": ("test_salesman.py",),
     "crates/bench/src/pcsa.rs": ("test_cardinality.py",),
     "crates/apps/": ("test_count.py", "test_cardinality.py"),
-    "crates/bench/src/line_rate/": ("test_line_rate.py", "test_verdicts.py", "test_locks.py"),
+    "crates/line-rate/": ("test_line_rate.py", "test_verdicts.py", "test_locks.py"),
     "crates/bench/": ("test_channel_bench.py", "test_interfaces.py", "test_bench.py", "test_load.py"),
     "crates/": (
         "test_recording.py",

@@ -38,7 +38,7 @@ impl Spread {
 }
 
 /// Returns the nearest-rank percentile: the smallest of the sorted values that `per_mille` of 1000 values do not exceed.
-pub(super) fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
+pub fn nearest_rank<T: Copy>(sorted: &[T], per_mille: usize) -> T {
     sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
 }
 

@@ -10,7 +10,6 @@
 //! The other benchmarks:
 //!
 //! - [`channels`]: messages between a host and the processes of its card.
-//! - [`line_rate`]: whether handlers sustain the line rate.
 //! - [`pcsa`]: the gain of a program from contexts.
 //! - [`registration`]: whether to copy or to register.
 //! - [`fairness`]: the throughput of each of many processes.
@@ -27,7 +26,6 @@ mod figures;
 pub mod grid;
 mod interfaces;
 mod latency;
-pub mod line_rate;
 mod messages;
 mod mode;
 mod pattern;
@@ -37,7 +35,6 @@ mod printed;
 mod rdma;
 pub mod registration;
 mod request;
-mod schemas;
 pub mod sockets;
 mod stream;
 pub mod torus;
@@ -45,15 +42,14 @@ pub mod torus;
 pub use mode::Mode;
 use nicety_nic_spin::SpinSpec;
 pub use pattern::Pattern;
-pub use points::FailedPoint;
-use points::Points;
-pub use printed::HandlerLines;
+pub use points::{FailedPoint, Points};
+pub use printed::{HandlerLines, Printed};
 pub use rdma::{Addressing, Memory as PutMemory, Notification, Puts};
-pub use request::{Benchmark, Plan, PlannedHandlers, Request, plan};
+pub use request::{Benchmark, Plan, PlannedHandlers, PlannedProgram, Request, plan};
 use request::{Chosen, Resolved, Side, answering};
-pub use schemas::{run_schemas, schemas};
 
 use figures::Spread;
+pub use figures::nearest_rank;
 use nicety::cards::{Card, load_distinct as load_cards};
 use nicety::record::{Level, Recording};
 use nicety::report::NetworkPortReport;
@@ -64,7 +60,6 @@ use nicety::{
 use nicety_host::{Memory, Traffic};
 use nicety_nic_apenet::ApenetSpec;
 use nicety_nic_qnix::QnixSpec;
-use printed::Printed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;

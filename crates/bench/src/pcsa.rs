@@ -4,7 +4,7 @@
 //! has the updates per second of the whole card with this number of contexts on each microengine. Every update sets a new bit,
 //! and so makes two references, as in the NFComms paper.
 
-use super::{Points, Sweep, load_cards};
+use super::{Plan, PlannedProgram, Points, Sweep, load_cards};
 use nicety::cards::Card;
 use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_apps::pcsa;
@@ -134,14 +134,14 @@ impl Request {
 ///
 /// # Errors
 /// [`Error::Input`] when the request is invalid.
-pub fn plan(request: &Request) -> Result<super::line_rate::Plan, Error> {
+pub fn plan(request: &Request) -> Result<Plan<PlannedProgram>, Error> {
     let cards = request.resolve()?;
-    let planned = |(name, card): &(String, Card)| super::line_rate::Planned {
+    let planned = |(name, card): &(String, Card)| PlannedProgram {
         key: name.clone(),
         isa: card.spec.isa().unwrap_or_default().to_owned(),
         interface: card.spec.interface(),
     };
-    Ok(super::line_rate::Plan { compile: cards.iter().map(planned).collect() })
+    Ok(Plan { compile: cards.iter().map(planned).collect() })
 }
 
 /// Runs the benchmark. The keys of the [`plan`] are those of the compiled program.

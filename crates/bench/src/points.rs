@@ -17,7 +17,7 @@ pub struct FailedPoint {
 }
 
 /// Measures one point after the other. A failure does not end the benchmark, but an interrupt does.
-pub(crate) struct Points<'e, R> {
+pub struct Points<'e, R> {
     progress: &'e dyn Fn(usize, usize),
     total: usize,
     done: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Points<'e, R> {
 
 impl<'e, R> Points<'e, R> {
     /// Returns `total` points, with reports of progress.
-    pub(crate) fn new(progress: &'e dyn Fn(usize, usize), total: usize) -> Points<'e, R> {
+    pub fn new(progress: &'e dyn Fn(usize, usize), total: usize) -> Points<'e, R> {
         progress(0, total);
         Points {
             progress,
@@ -44,17 +44,17 @@ impl<'e, R> Points<'e, R> {
     }
 
     /// The rows so far.
-    pub(crate) fn rows(&self) -> &[R] {
+    pub fn rows(&self) -> &[R] {
         &self.rows
     }
 
     /// The number of points so far, including failed ones.
-    pub(crate) fn done(&self) -> usize {
+    pub fn done(&self) -> usize {
         self.done
     }
 
     /// Measures the next point, unless an earlier one was interrupted.
-    pub(crate) fn measure(&mut self, place: impl FnOnce() -> String, run: impl FnOnce() -> Result<R, Error>) {
+    pub fn measure(&mut self, place: impl FnOnce() -> String, run: impl FnOnce() -> Result<R, Error>) {
         if self.interrupted {
             return;
         }
@@ -79,7 +79,7 @@ impl<'e, R> Points<'e, R> {
     ///
     /// # Errors
     /// The first point's, if all failed.
-    pub(crate) fn finish(self) -> Result<(Vec<R>, Vec<FailedPoint>), Error> {
+    pub fn finish(self) -> Result<(Vec<R>, Vec<FailedPoint>), Error> {
         match self.error {
             Some(error) if self.rows.is_empty() => Err(error),
             _ => Ok((self.rows, self.failed)),

@@ -17,14 +17,14 @@ pub struct HandlerLines {
 
 /// Counts the lines of a log.
 #[derive(Debug, Default)]
-pub(crate) struct Printed {
+pub struct Printed {
     shown: AtomicU64,
     left_out: AtomicU64,
 }
 
 impl Printed {
     /// Returns an environment with a log that counts its lines.
-    pub(crate) fn count<'e>(environment: &Environment<'e>) -> (Environment<'e>, Arc<Printed>) {
+    pub fn count<'e>(environment: &Environment<'e>) -> (Environment<'e>, Arc<Printed>) {
         let printed = Arc::new(Printed::default());
         let (counted, log) = (printed.clone(), environment.log.clone());
         let count = move |logged: &Logged| {
@@ -38,7 +38,7 @@ impl Printed {
     }
 
     /// The lines so far; none if handlers printed nothing.
-    pub(crate) fn lines(&self) -> Option<HandlerLines> {
+    pub fn lines(&self) -> Option<HandlerLines> {
         let (shown, left_out) = (self.shown.load(Ordering::Relaxed), self.left_out.load(Ordering::Relaxed));
         (shown + left_out > 0).then_some(HandlerLines { shown, left_out })
     }

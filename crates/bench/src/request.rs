@@ -465,9 +465,20 @@ pub struct PlannedHandlers {
 
 /// The preparations for a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Plan {
+pub struct Plan<P = PlannedHandlers> {
     /// The programs to compile.
-    pub compile: Vec<PlannedHandlers>,
+    pub compile: Vec<P>,
+}
+
+/// A program to compile for a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlannedProgram {
+    /// The card's name, the key of the compiled program.
+    pub key: String,
+    /// The instruction set to compile for.
+    pub isa: String,
+    /// The interface of the program.
+    pub interface: &'static str,
 }
 
 /// Returns the key of the compiled handlers for a card with the name `nic` in results. It includes `side`, since the peer's card

@@ -10,6 +10,7 @@ mod pcie;
 mod peer;
 mod python_types;
 mod recording;
+mod schemas;
 mod sockets;
 mod star;
 mod torus;

@@ -3,6 +3,7 @@
 //!
 //! `NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types` rewrites those files.
 
+use crate::schemas::{run_schemas, schemas};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +15,7 @@ const WIDTH: usize = 120;
 #[test]
 fn pythons_types_are_those_of_rust() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FOLDER);
-    let (types, reports) = (python(&all_schemas()), dataclasses(&nicety_bench::run_schemas()));
+    let (types, reports) = (python(&all_schemas()), dataclasses(&run_schemas()));
     for (name, made) in [("types.py", types), ("reports.py", reports)] {
         let path = folder.join(name);
         if std::env::var_os("NICETY_WRITE").is_some() {
@@ -32,7 +33,7 @@ fn pythons_types_are_those_of_rust() {
 
 /// Returns the schemas of benchmarks and applications, and those of schedules and programs that are not among them.
 fn all_schemas() -> Vec<(String, Value)> {
-    let mut schemas = nicety_bench::schemas();
+    let mut schemas = schemas();
     for (name, schema) in nicety_goal::schemas().into_iter().chain(nicety_exec::schemas()) {
         if schemas.iter().all(|(other, _)| *other != name) {
             schemas.push((name, schema));

@@ -4,17 +4,15 @@
 //! may stand still, or lose more time than they have. Then the first burst decides, at any rate. So the packets are sent again.
 //! The first ones come at the speed of the wire, more than the card has room for, and the rest at their due times.
 
-use super::faster::{Speed, shares, what_stopped, with_wire, without_new};
 use super::limit::CLOSE;
 use super::offer::{Behind, Judged};
 use super::rig::Rig;
-use super::row::Row;
+use super::row::{BurstRow, Row};
+use super::speed::{Speed, shares, what_stopped, with_wire, without_new};
 use super::tested::Tested;
 use super::verdict::Verdict;
 use nicety::Error;
 use nicety_types::Duration;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// Packet buffers that a burst fills, and the inverse of its maximum share of all packets.
 const BUFFERS: u64 = 2;
@@ -26,22 +24,6 @@ const ROOM: f64 = 2.0;
 /// The fraction of a rate that counts as all of it. Packets in processors at either end of the interval blur the rate by the
 /// rest.
 const ENOUGH: f64 = 0.995;
-
-/// A run with a burst of the first packets.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "Burst")]
-pub struct BurstRow {
-    /// Packets offered.
-    pub packets: u64,
-    /// Packets of the burst: the first ones, at the speed of the wire.
-    pub at_once: u64,
-    /// Departure rate of the later half of all packets, over the traffic's rate. It is 1 as soon as a packet behind the burst
-    /// leaves at its due time. With losses, the fraction of packets behind the burst that is not lost. None where the run was
-    /// stopped.
-    pub later_fraction: Option<f64>,
-    /// The error that stopped the run, if any.
-    pub stopped: Option<String>,
-}
 
 /// The departure rate of packets behind a burst.
 pub(super) struct Burst {

@@ -3,17 +3,16 @@
 //! Each expression is for a port of the card. All begin simultaneously, and offer due packets until the first of them ends
 //! (`shares.rs`). So the mix of packets is that of their rates, and the card must keep up with the sum of the rates.
 
-use super::Row;
-use super::burst::BurstRow;
 use super::demand::Demand;
-use super::faster::{Speed, Tries};
 use super::limit::Lost;
 use super::load::{Input, Interval, Load};
 use super::measured::Measured;
-use super::meter::{CARD, Meter, PortRow, TrafficRow, sender as sender_of};
+use super::meter::{CARD, Meter, sender as sender_of};
 use super::request::{Messages, Request, refused, traffic_of};
 use super::rig::{DATA, PT, Rig};
+use super::row::{PortRow, Row, TrafficRow};
 use super::shares::{due as due_of, seed_of, shares};
+use super::speed::Speed;
 use super::tested::{OnHost, Tested};
 use super::unmodelled::SharedBefore;
 use nicety::record::{Level, Recording};
@@ -110,33 +109,6 @@ pub(super) struct Behind {
 }
 
 impl Rig<'_> {
-    /// Measures traffic, an expression for each port, and searches the sustainable rate.
-    pub(super) fn offer(
-        &self,
-        tested: &Tested<'_>,
-        expressions: &[String],
-        recorded: Option<&dyn Fn(Recording)>,
-    ) -> Result<(Row, Vec<Failure>), Error> {
-        let judged = self.offer_at(tested, expressions, &Speed::as_given(), recorded)?;
-        let mut burst = match judged.row.has_more_to_do {
-            true => self.try_burst(tested, expressions, &judged)?,
-            false => None,
-        };
-        self.tell_verdict(&judged.row);
-        // Where a burst stops handlers, higher rates show nothing.
-        let tries = match burst.as_ref().is_some_and(|burst| burst.stopped.is_some()) {
-            true => Tries::default(),
-            false => {
-                let behind = burst.as_ref().and_then(BurstRow::behind);
-                self.try_traffic(tested, expressions, &judged, behind)?
-            }
-        };
-        if burst.is_none() && tries.found_waiting() && !tries.recovers() {
-            burst = self.try_burst(tested, expressions, &judged)?;
-        }
-        Ok((judged.row.tried(tries).behind(burst).judged(), judged.failures))
-    }
-
     /// Measures traffic at this speed.
     pub(super) fn offer_at(
         &self,

@@ -1,8 +1,6 @@
 //! Words that handlers share in memory without a model of contention. Atomic operations there cost the same as for a single
 //! processor, so a card that keeps up in the model may not keep up.
 
-use super::row::Row;
-use super::verdict::Verdict;
 use nicety_nic_processors::{AtomicWord, HpuSpec, Level, Piece, Processors};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -107,16 +105,6 @@ fn keys(level: Level, pieces: &[Piece]) -> Vec<String> {
     [first, of_level.collect()].concat()
 }
 
-impl Row {
-    /// Returns a row without a model of contention with its verdict: a card that does not keep up even so does not keep up.
-    pub(super) fn judged(self) -> Row {
-        match (&self.unmodelled, self.verdict) {
-            (Some(_), Verdict::Yes | Verdict::Barely) => Row { verdict: Verdict::NotJudged, ..self },
-            _ => self,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,22 +120,5 @@ mod tests {
     fn words_are_changed_by_their_bytes() {
         assert_eq!(changed(&[0; 12], &[0, 0, 1, 0, 0, 0, 0, 0, 9, 9, 9, 9]), 2);
         assert_eq!(changed(&[1; 6], &[1, 1, 1, 1, 1, 2]), 1);
-    }
-
-    #[test]
-    fn no_stays_no() {
-        let row = UnmodelledRow {
-            word: None,
-            word_accesses: 0.0,
-            atomic_words: 0,
-            stored_words: 1,
-            levels: vec!["ideal"],
-            keys: Vec::new(),
-        };
-        let of = |verdict, unmodelled| Row { verdict, unmodelled, ..Row::default() }.judged().verdict;
-        assert_eq!(of(Verdict::Yes, Some(row.clone())), Verdict::NotJudged);
-        assert_eq!(of(Verdict::Barely, Some(row.clone())), Verdict::NotJudged);
-        assert_eq!(of(Verdict::No, Some(row)), Verdict::No);
-        assert_eq!(of(Verdict::Yes, None), Verdict::Yes);
     }
 }

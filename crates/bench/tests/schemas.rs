@@ -1,10 +1,10 @@
 //! JSON schemas of the requests and reports of benchmarks and applications. The types of other languages are generated from them.
 
-use crate::{Report, Request};
-use crate::{channels, fairness, grid, line_rate, pcsa, registration, sockets, torus};
 use nicety::TrafficReport;
 use nicety::report::{LinkReport, NetworkPortReport, NodeCounts};
 use nicety_apps::{cardinality, tsp};
+use nicety_bench::{Report, Request, channels, fairness, grid, pcsa, registration, sockets, torus};
+use nicety_line_rate as line_rate;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;

@@ -1,6 +1,5 @@
 //! The cards of a line-rate check: those with handlers of messages, and those with handlers of frames.
 
-use super::request::Names;
 use nicety::cards::Card;
 use nicety::{Error, FrameHandlers, HandlerNames, Handlers, Host};
 use nicety_fabric::LinkSpec;
@@ -110,16 +109,9 @@ impl<'c> Tested<'c> {
     ///
     /// # Errors
     /// When it has none, or does not fit.
-    pub(super) fn load(&self, elf: &[u8], names: &Names) -> Result<Handlers, Error> {
+    pub(super) fn load(&self, elf: &[u8], names: &HandlerNames) -> Result<Handlers, Error> {
         let loaded = match self {
-            Tested::Messages(spec) => {
-                let names = HandlerNames {
-                    header: names.header.clone(),
-                    payload: names.payload.clone(),
-                    completion: names.completion.clone(),
-                };
-                Handlers::load(elf, &names, &spec.hpu)?
-            }
+            Tested::Messages(spec) => Handlers::load(elf, names, &spec.hpu)?,
             Tested::Frames(_, handlers) => {
                 if let Some(name) = names.header.as_ref().or(names.completion.as_ref()) {
                     return Err(Error::Input(format!(

@@ -11,6 +11,7 @@
 //! [`plan`] lists the programs to compile, and [`run`] returns a [`Report`] with a [`Row`] for each card and packet size.
 
 mod burst;
+mod check;
 mod demand;
 mod faster;
 mod growth;
@@ -20,39 +21,39 @@ mod measured;
 mod memory;
 mod meter;
 mod offer;
+mod parts;
 mod request;
 mod rig;
 mod row;
 mod search;
 mod sensitivity;
 mod shares;
+mod speed;
 mod tested;
 mod unmodelled;
 mod verdict;
 
-pub use burst::BurstRow;
-pub use faster::TriedRow;
 pub use growth::GrowthRow;
 pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
-pub use meter::{PortRow, TrafficRow};
-pub use request::{Plan, Planned, Request, plan};
-pub use row::{Fates, HandlerRow, Loads, Row};
-pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
+pub use request::{Request, plan};
+pub use row::{
+    BurstRow, Fates, HandlerRow, Loads, MovedRow, PortRow, Row, SensitiveRow, SensitivityRow, StoppedRow,
+    TrafficRow, TriedRow,
+};
 pub use unmodelled::UnmodelledRow;
 pub use verdict::{PartRow, Verdict};
 
-use super::{PointFailure, Points, Printed};
-use nicety::cards::Card;
+use check::{handlers_of, point_name};
 use nicety::record::Recording;
-use nicety::{Environment, Error, Handlers, Manifest, VERSION};
+use nicety::{Environment, Error, Manifest, VERSION};
+use nicety_bench::{PointFailure, Points, Printed};
 use request::Resolved;
 use rig::Rig;
 use schemars::JsonSchema;
 use sensitivity::Studied;
 use serde::Serialize;
 use std::iter;
-use tested::Tested;
 
 /// The benchmark's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -64,9 +65,9 @@ pub enum Benchmark {
 }
 
 /// The results of a line-rate check: one row for each card and packet size.
-pub type Report = super::Report<Row, Manifest, Benchmark>;
+pub type Report = nicety_bench::Report<Row, Manifest, Benchmark>;
 
-/// Runs a line-rate check, and passes on the recording of its first row if `recorded` requests it. The keys of the [`Plan`] are
+/// Runs a line-rate check, and passes on the recording of its first row if `recorded` requests it. The keys of the [`nicety_bench::Plan`] are
 /// those of the compiled handlers.
 ///
 /// # Errors
@@ -131,24 +132,4 @@ pub fn run(
         failures,
         handler_lines: printed.lines(),
     })
-}
-
-/// Loads a card's program with handlers.
-fn handlers_of(
-    request: &Request,
-    environment: &Environment<'_>,
-    nic: &str,
-    card: &Card,
-) -> Result<Handlers, Error> {
-    let elf = environment.compiled.get(nic).ok_or_else(|| {
-        Error::Input(format!("no compiled handlers for {nic}; compile what the plan names"))
-    })?;
-    Tested::of(card)?.load(elf, &request.names)
-}
-
-fn point_name(request: &Request, packet_bytes: u64) -> String {
-    match request.traffic.is_empty() {
-        false => "traffic".to_owned(),
-        true => format!("packets of {packet_bytes} B"),
-    }
 }

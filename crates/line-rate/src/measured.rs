@@ -1,16 +1,16 @@
 //! Observations of a run, and its row.
 
-use super::super::figures::nearest_rank;
 use super::demand::Demand;
 use super::growth::{GrowthRow, Series};
 use super::limit::{CLOSE, CONTEXTS, Lost, Seen, held_up, limit, limit_of_contexts, limit_of_traffic};
 use super::load::Load;
 use super::memory::memory_row;
+use super::parts::{Named, capacity, parts, verdict, with_contexts};
 use super::request::Messages;
 use super::row::{Fates, HandlerRow, Row};
-use super::verdict::{Named, capacity, parts, verdict, with_contexts};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
+use nicety_bench::nearest_rank;
 use nicety_types::{Frequency, HandlerRun, NodeId};
 use std::collections::BTreeMap;
 

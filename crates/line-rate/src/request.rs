@@ -1,14 +1,14 @@
 //! The request for a line-rate check.
 
-use super::super::load_cards;
 use super::tested::Tested;
-use crate::request::default_seed;
-use nicety::Error;
-use nicety::cards::Card;
+use nicety::cards::{Card, load_distinct as load_cards};
+use nicety::options::default_seed;
+use nicety::{Error, HandlerNames};
+use nicety_bench::{Plan, PlannedProgram};
 use nicety_nic_ethernet::{InstallError, Rule, check_rule};
 use nicety_traffic::{Traffic, TrafficError};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::iter;
 use std::ops::RangeInclusive;
 
@@ -23,6 +23,13 @@ pub struct Names {
     pub payload: Option<String>,
     /// Instead of `completion_handler`.
     pub completion: Option<String>,
+}
+
+impl From<&Names> for HandlerNames {
+    fn from(names: &Names) -> HandlerNames {
+        let Names { header, payload, completion } = names.clone();
+        HandlerNames { header, payload, completion }
+    }
 }
 
 /// Default payload bytes of a packet, doubled from the first on.
@@ -115,7 +122,7 @@ pub struct Request {
     #[serde(default)]
     pub sensitivity: bool,
     /// Seed of every random stream: the same seed gives the same report to the last byte.
-    #[serde(default = "crate::request::default_seed")]
+    #[serde(default = "default_seed")]
     pub seed: u64,
 }
 
@@ -427,34 +434,16 @@ fn usual_sizes(cards: &[(String, Card)]) -> Result<Vec<u64>, Error> {
     Ok(if sizes.is_empty() { vec![most] } else { sizes })
 }
 
-/// A program to compile for a card.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Planned {
-    /// The card's name, the key of the compiled program in [`super::run`].
-    pub key: String,
-    /// The instruction set to compile for.
-    pub isa: String,
-    /// The interface of the program.
-    pub interface: &'static str,
-}
-
-/// The preparations for a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Plan {
-    /// The programs to compile.
-    pub compile: Vec<Planned>,
-}
-
 /// Checks a request, and lists the programs to compile for it.
 ///
 /// # Errors
 /// [`Error::Input`] when the request is invalid.
-pub fn plan(request: &Request) -> Result<Plan, Error> {
+pub fn plan(request: &Request) -> Result<Plan<PlannedProgram>, Error> {
     let cards = request.resolve()?.cards;
     let planned = |(name, card): &(String, Card)| {
         let spec = Tested::of(card)?;
         let interface = card.spec.interface();
-        Ok(Planned { key: name.clone(), isa: spec.hpu().isa.clone(), interface })
+        Ok(PlannedProgram { key: name.clone(), isa: spec.hpu().isa.clone(), interface })
     };
     Ok(Plan { compile: cards.iter().map(planned).collect::<Result<_, Error>>()? })
 }

@@ -1,12 +1,16 @@
 //! The results of a line-rate check.
 
-use super::burst::BurstRow;
-use super::faster::TriedRow;
+mod sensitivity;
+mod traffic;
+mod tried;
+
+pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
+pub use traffic::{PortRow, TrafficRow};
+pub use tried::{BurstRow, TriedRow};
+
 use super::growth::GrowthRow;
 use super::load::{LockRow, RetryRow};
 use super::memory::MemoryRow;
-use super::meter::TrafficRow;
-use super::sensitivity::SensitivityRow;
 use super::unmodelled::UnmodelledRow;
 use super::verdict::{PartRow, Verdict};
 use nicety_nic_core::RefusedCommand;
@@ -116,7 +120,7 @@ pub struct Loads {
 
 impl Loads {
     /// Returns the load of a part, by its name; none if it has no load of its own.
-    pub(super) fn of(&self, part: &str) -> Option<f64> {
+    pub(crate) fn of(&self, part: &str) -> Option<f64> {
         Some(match part {
             "handler processors" => self.hpus,
             "matching unit" => self.matching,
@@ -238,7 +242,7 @@ pub struct Row {
     pub retries: Option<RetryRow>,
     /// Whether handlers may wait for one another, or for lines of caches, and more so at higher rates.
     #[serde(skip)]
-    pub(super) has_more_to_do: bool,
+    pub(crate) has_more_to_do: bool,
     /// The memory of handlers: shared parts, and the waits there.
     pub memory: MemoryRow,
     /// Words that handlers share in memory without a model of contention.

@@ -1,12 +1,11 @@
 //! The set-up of a line-rate check: a generator on rank 0, the card with the handlers on rank 1.
 
-use super::Row;
 use super::load::{Input, Interval, Load};
 use super::measured::Measured;
 use super::request::Request;
+use super::row::Row;
 use super::tested::{OnHost, Tested};
 use super::unmodelled::SharedBefore;
-use super::verdict::Verdict;
 use nicety::cards::Card;
 use nicety::record::{Level, Recording};
 use nicety::{
@@ -21,8 +20,6 @@ use nicety_types::NodeId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Equal frames sent to a card.
-const FRAMES: u64 = 20_000;
 /// The phrase for an access outside all memory of the handler.
 const OUTSIDE: &str = "outside its memory";
 pub(super) const PT: u32 = 1;
@@ -45,37 +42,6 @@ pub(super) struct Rig<'r> {
 }
 
 impl Rig<'_> {
-    pub(super) fn measure(&self, recorded: Option<&dyn Fn(Recording)>) -> Result<(Row, Vec<Failure>), Error> {
-        match (&self.request.traffic[..], Tested::of(self.card)?) {
-            ([], Tested::Messages(spec)) => {
-                let (row, failures) = self.send_equal(spec, None, recorded)?;
-                self.tell_verdict(&row);
-                let tries = self.try_equal(&row, &failures)?;
-                Ok((row.tried(tries).judged(), failures))
-            }
-            ([], tested) => {
-                let frames = self.request.messages.unwrap_or(FRAMES);
-                let expression = format!(
-                    "udp src=10.0.0.0/8 sport=1024-65535 size={} packets={frames}",
-                    self.packet_bytes
-                );
-                let (row, failures) = self.offer(&tested, &[expression], recorded)?;
-                Ok((Row { traffic: None, ..row }, failures))
-            }
-            (expressions, tested) => self.offer(&tested, expressions, recorded),
-        }
-    }
-
-    /// Reports the first run's result, before the search.
-    pub(super) fn tell_verdict(&self, row: &Row) {
-        let keeps_up = match (row.verdict, &row.unmodelled) {
-            (Verdict::No, _) => "no: the card does not keep up",
-            (_, None) => "yes: the card keeps up",
-            (_, Some(_)) => "not judged: contention is not modelled on this card",
-        };
-        self.tell(&format!("{keeps_up}; looking for the rate that it sustains"));
-    }
-
     /// Reports progress.
     pub(super) fn tell(&self, what: &str) {
         (self.environment.news)(&format!("{}: {what}", self.place));

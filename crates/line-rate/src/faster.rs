@@ -14,83 +14,17 @@ use super::burst::Burst;
 use super::limit::CACHE_MISSES;
 use super::offer::Judged;
 use super::rig::Rig;
-use super::row::Row;
+use super::row::{Row, TriedRow};
 use super::search::{Found, Known, Outcome, search};
+use super::speed::{PACKETS, Speed, shares, what_stopped, with_wire, without_new};
 use super::tested::Tested;
 use super::verdict::{BARELY, Verdict};
-use nicety::cards::Card;
 use nicety::{Error, Failure};
-use nicety_nic_core::CardSpec;
-use nicety_nic_ethernet::EthernetSpec;
 use nicety_nic_spin::SpinSpec;
-use nicety_types::{Duration, Gap};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::cell::RefCell;
-use std::sync::Arc;
 
-/// Maximum packets of a run. They represent longer traffic if they have its mean rate.
-const PACKETS: u64 = 100_000;
 /// Maximum relative difference between their mean rate and that of all packets.
 const SAME: f64 = 0.1;
-
-/// The rate of traffic, and its length.
-pub(super) struct Speed {
-    /// The rate, relative to the traffic's own.
-    pub(super) times: f64,
-    /// The rate of the sender's wire, relative to the card's own.
-    pub(super) wire: f64,
-    /// Packets that each port offers; computed if none.
-    pub(super) shares: Option<Vec<u64>>,
-    /// Advance of each packet relative to its due time. Packets due before the start go at once.
-    pub(super) ahead: Duration,
-}
-
-impl Speed {
-    /// Returns the traffic's own rate.
-    pub(super) const fn as_given() -> Speed {
-        Speed { times: 1.0, wire: 1.0, shares: None, ahead: Duration::ZERO }
-    }
-
-    /// Returns traffic at `times` its rate on a wire `wire` times as fast, with `shares` packets of each port.
-    pub(super) const fn some(times: f64, wire: f64, shares: Vec<u64>) -> Speed {
-        Speed { times, wire, shares: Some(shares), ahead: Duration::ZERO }
-    }
-
-    /// Whether traffic at the speed of the wire must be slowed for this rate.
-    pub(super) fn is_below_wire(&self) -> bool {
-        !self.ahead.is_zero() || self.times < self.wire
-    }
-}
-
-/// A run with the same traffic at another rate.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "TriedRate")]
-pub struct TriedRow {
-    /// The rate over the traffic's rate.
-    pub rate_fraction: f64,
-    /// Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
-    pub beyond_wire: bool,
-    /// Packets offered: the first ones of the traffic.
-    pub packets: u64,
-    /// Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
-    pub at_once: u64,
-    /// Whether the run had no losses and no growing backlog.
-    pub sustained: bool,
-    /// Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
-    pub verdict: Option<Verdict>,
-    /// The limiting part; none for a run that recovered from its burst.
-    pub limiting_part: Option<String>,
-    /// The departure rate over the traffic's, where the rate was not sustained; otherwise the capacity by loads. None for a run
-    /// that recovered from its burst.
-    pub capacity_fraction: Option<f64>,
-    /// The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's own rate does not
-    /// have.
-    pub stopped: Option<String>,
-    /// The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets took the lock
-    /// before its handler each time.
-    pub starved_ns: Option<f64>,
-}
 
 /// The runs of a search, and its result.
 #[derive(Default)]
@@ -294,61 +228,6 @@ fn own_part(row: &Row) -> String {
         Some(engine) if engine > row.loads.link => "send engine".to_owned(),
         _ => "link".to_owned(),
     }
-}
-
-/// Returns the card with a wire `times` as fast; none for the card's own wire.
-pub(super) fn with_wire(card: &Card, times: f64) -> Result<Option<Card>, Error> {
-    if times == 1.0 {
-        return Ok(None);
-    }
-    let faster = |gap: Gap| {
-        // The time of a mebibyte, in picoseconds.
-        let all = gap.cover(1 << 20).ps() as f64 / times;
-        Gap::new((all.round() as u64).max(1), 1 << 20)
-    };
-    let spec: Arc<dyn CardSpec> = match card.spec.of::<EthernetSpec>() {
-        Ok(spec) => {
-            let mut spec = spec.clone();
-            spec.node.link.gap = faster(spec.node.link.gap);
-            Arc::new(spec)
-        }
-        Err(_) => {
-            let mut spec = card.spec.of::<SpinSpec>()?.clone();
-            spec.link.gap = faster(spec.link.gap);
-            spec.send_gap = Duration::from_ps((spec.send_gap.ps() as f64 / times).round() as u64);
-            Arc::new(spec)
-        }
-    };
-    Ok(Some(Card { spec, ..card.clone() }))
-}
-
-/// Returns the packets of each port, for traffic with `offered` packets.
-pub(super) fn shares(of_ports: Option<&[u64]>, offered: u64) -> Vec<u64> {
-    let some = |packets: u64| match offered > PACKETS {
-        true => (u128::from(packets) * u128::from(PACKETS)).div_ceil(offered.into()) as u64,
-        false => packets,
-    };
-    of_ports.unwrap_or(&[offered]).iter().map(|packets| some(*packets)).collect()
-}
-
-/// Returns the result of a run, or an error if the run has a failure of a new kind.
-pub(super) fn without_new<T>(shown: T, found: Vec<Failure>, before: &[Failure]) -> Result<T, Error> {
-    let is_known = |failure: &Failure| before.iter().any(|other| other.kind == failure.kind);
-    match found.into_iter().find(|failure| !is_known(failure)) {
-        Some(failure) => Err(Error::Program(failure.text)),
-        None => Ok(shown),
-    }
-}
-
-/// Returns the error that stopped a run, without the run's own time and place.
-pub(super) fn what_stopped(error: &Error) -> String {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let what = match line.starts_with('[') {
-        true => line.split_once("] ").map_or(line, |(_, what)| what),
-        false => line,
-    };
-    what.to_owned()
 }
 
 /// Returns the packets offered.
