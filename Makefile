@@ -81,10 +81,10 @@ test: setup ## all tests
 .PHONY: bench
 bench: setup ## measure nicety itself: events, instructions and handlers a second, calls from Python and of real programs, packets of traffic; and SimGrid beside it
 	$(CARGO) bench --workspace --locked
-	$(BIN)/python crates/python/benches/calls.py
-	$(BIN)/python crates/python/benches/handlers.py
-	$(BIN)/python crates/python/benches/processes.py
-	$(BIN)/python crates/python/benches/simgrid.py
+	$(BIN)/python crates/py-ext/benches/calls.py
+	$(BIN)/python crates/py-ext/benches/handlers.py
+	$(BIN)/python crates/py-ext/benches/processes.py
+	$(BIN)/python crates/py-ext/benches/simgrid.py
 
 .PHONY: soak
 soak: setup ## the randomised tests, for long
@@ -116,8 +116,8 @@ lint: $(VENV)/.tools ## formatting, clippy, ruff, mypy, go vet, words, and docum
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --locked
-	$(BIN)/ruff check python tests examples docs/generate.py crates/python
-	$(BIN)/ruff format --check python tests examples docs/generate.py crates/python
+	$(BIN)/ruff check python tests examples docs/generate.py crates/py-ext
+	$(BIN)/ruff format --check python tests examples docs/generate.py crates/py-ext
 	$(BIN)/mypy
 	$(BIN)/zizmor --offline --quiet .github
 ifneq ($(GO),)
@@ -172,8 +172,8 @@ semver: check-base $(SEMVER) ## see whether the crate nicety breaks its users si
 .PHONY: format
 format: $(VENV)/.tools ## format Rust, Python and Go
 	$(CARGO) fmt --all
-	$(BIN)/ruff check --fix python tests examples docs/generate.py crates/python
-	$(BIN)/ruff format python tests examples docs/generate.py crates/python
+	$(BIN)/ruff check --fix python tests examples docs/generate.py crates/py-ext
+	$(BIN)/ruff format python tests examples docs/generate.py crates/py-ext
 ifneq ($(GO),)
 	$$(dirname $$(readlink -f $(GO)))/gofmt -w $(GO_MODULES)
 endif

@@ -2,7 +2,7 @@
 
 #include "offload_base.h"
 
-#include "portals.h"
+#include "generated/portals_calls.h"
 
 /* Between the slot and the texts and words of calls. crates/exec/src/offload.rs has the same offset. */
 #define NICETY_OFFLOAD_AT 3008
@@ -20,13 +20,13 @@ uint64_t nicety_offload_now_ps(void) {
 }
 
 int nicety_offload_await(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event) {
-    uint64_t words[] = {ct_handle, test};
-    int code = portals_ask(OP_CT_AWAIT, words, 2);
+    struct told_count told;
+    int code = ask_ct_await(&(struct asked_ct_await){.ct = ct_handle, .test = test}, &told);
     if (!code)
-        *event = (ptl_ct_event_t){.success = words[0], .failure = words[1]};
+        *event = (ptl_ct_event_t){.success = told.success, .failure = told.failure};
     return code;
 }
 
 int nicety_offload_copy(uint64_t bytes) {
-    return portals_ask(OP_COPY, &bytes, 1);
+    return ask_copy(&(struct asked_copy){.bytes = bytes});
 }

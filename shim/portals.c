@@ -1,6 +1,6 @@
 /* Portals 4: the interface, and its set-up by a process. */
 
-#include "portals.h"
+#include "generated/portals_calls.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -34,17 +34,17 @@ int portals_check(ptl_handle_ni_t ni) {
     return PTL_OK;
 }
 
-int portals_ask(uint32_t op, uint64_t *words, unsigned count) {
+int portals_ask(uint32_t op, const void *asked, size_t asked_bytes, void *told, size_t told_bytes) {
     if (!inits)
         return portals_refuse(PTL_NO_INIT, "PtlInit comes first");
     pthread_mutex_lock(&asking);
-    if (count)
-        memcpy(words_of(), words, count * sizeof *words);
+    if (asked)
+        memcpy(words_of(), asked, asked_bytes);
     int64_t code = nicety_call(CALL_PORTALS, op, NULL, 0);
-    if (count)
-        memcpy(words, words_of(), count * sizeof *words);
     if (code)
         snprintf(reason, sizeof reason, "%s", (char *)words_of() - NICETY_REASON);
+    else if (told)
+        memcpy(told, words_of(), told_bytes);
     pthread_mutex_unlock(&asking);
     /* Negative: a forked process, which has no interface. */
     return code < 0 ? PTL_NO_INIT : (int)code;
@@ -81,11 +81,11 @@ uint32_t nicety_exec_ranks(void) {
 }
 
 int nicety_exec_barrier(void) {
-    return portals_ask(OP_BARRIER, NULL, 0);
+    return ask_barrier();
 }
 
 int nicety_exec_compute(uint64_t ns) {
-    return portals_ask(OP_COMPUTE, &ns, 1);
+    return ask_compute(&(struct asked_compute){.ns = ns});
 }
 
 /* ---- processes ---- */
@@ -141,25 +141,28 @@ void PtlFini(void) {
         return;
     inits = 1;
     if (opened)
-        portals_ask(OP_NI_FINI, NULL, 0);
+        ask_ni_fini();
     opened = 0;
-    portals_ask(OP_FINI, NULL, 0);
+    ask_fini();
     inits = 0;
     nicety_slot->ended = 1;
 }
 
-static void set_limits(const uint64_t *words) {
-    int *const counts[] = {
-        &limits.max_entries,  &limits.max_unexpected_headers, &limits.max_mds,           &limits.max_eqs,
-        &limits.max_cts,      &limits.max_pt_index,           &limits.max_list_size,     &limits.max_triggered_ops,
+static void set_limits(const struct told_limits *told) {
+    limits = (ptl_ni_limits_t){
+        .max_entries = (int)told->max_entries,
+        .max_unexpected_headers = (int)told->max_unexpected_headers,
+        .max_mds = (int)told->max_mds,
+        .max_eqs = (int)told->max_eqs,
+        .max_cts = (int)told->max_cts,
+        .max_pt_index = (int)told->max_pt_index,
+        .max_list_size = (int)told->max_list_size,
+        .max_triggered_ops = (int)told->max_triggered_ops,
+        .max_msg_size = told->max_msg_size,
+        .max_atomic_size = told->max_atomic_size,
+        .max_fetch_atomic_size = told->max_fetch_atomic_size,
+        .features = PTL_TARGET_BIND_INACCESSIBLE,
     };
-    unsigned at = 0;
-    for (; at < sizeof counts / sizeof *counts; at++)
-        *counts[at] = (int)words[at];
-    limits.max_msg_size = words[at++];
-    limits.max_atomic_size = words[at++];
-    limits.max_fetch_atomic_size = words[at++];
-    limits.features = PTL_TARGET_BIND_INACCESSIBLE;
 }
 
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const ptl_ni_limits_t *desired,
@@ -181,14 +184,14 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const 
     if (opened && options != options_of)
         return portals_refuse(PTL_NO_SPACE, "an interface with other options is open, and a card has one");
     if (!opened) {
-        uint64_t words[16] = {options};
-        int code = portals_ask(OP_NI_INIT, words, 16);
+        struct told_limits told;
+        int code = ask_ni_init(&(struct asked_ni_init){.options = options}, &told);
         if (code) {
             fprintf(stderr, "nicety: PtlNIInit: %s\n", reason);
             return code;
         }
         options_of = options;
-        set_limits(words);
+        set_limits(&told);
     }
     opened++;
     if (actual)
@@ -201,17 +204,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle) {
     int code = portals_check(ni_handle);
     if (code || --opened)
         return code;
-    return portals_ask(OP_NI_FINI, NULL, 0);
-}
-
-int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status) {
-    uint64_t word = status_register;
-    int code = portals_check(ni_handle);
-    if (!code && !status)
-        return portals_refuse(PTL_ARG_INVALID, "status is NULL");
-    if (!code && !(code = portals_ask(OP_NI_STATUS, &word, 1)))
-        *status = word;
-    return code;
+    return ask_ni_fini();
 }
 
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle) {
@@ -256,16 +249,6 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *map
     return PTL_OK;
 }
 
-int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid) {
-    uint64_t word = 0;
-    int code = portals_check(ni_handle);
-    if (!code && !uid)
-        return portals_refuse(PTL_ARG_INVALID, "uid is NULL");
-    if (!code && !(code = portals_ask(OP_UID, &word, 1)))
-        *uid = (ptl_uid_t)word;
-    return code;
-}
-
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id) {
     int code = portals_check(ni_handle);
     if (!code && !id)
@@ -305,45 +288,6 @@ int PtlEndBundle(ptl_handle_ni_t ni_handle) {
     return portals_check(ni_handle);
 }
 
-/* ---- portal table entries ---- */
-
-#define PT_UNUSED (PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_MATCH_UNORDERED)
-
-int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
-               ptl_pt_index_t *pt_index) {
-    uint64_t words[] = {options & ~PT_UNUSED, eq_handle, pt_index_req};
-    int code = portals_check(ni_handle);
-    if (!code && !pt_index)
-        return portals_refuse(PTL_ARG_INVALID, "pt_index is NULL");
-    if (!code && !(code = portals_ask(OP_PT_ALLOC, words, 3)))
-        *pt_index = (ptl_pt_index_t)words[0];
-    return code;
-}
-
-int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-    uint64_t word = pt_index;
-    int code = portals_check(ni_handle);
-    if (!code)
-        code = portals_index(pt_index);
-    return code ? code : portals_ask(OP_PT_FREE, &word, 1);
-}
-
-static int enable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, int enabled) {
-    uint64_t words[] = {pt_index, (uint64_t)enabled};
-    int code = portals_check(ni_handle);
-    if (!code)
-        code = portals_index(pt_index);
-    return code ? code : portals_ask(OP_PT_ENABLE, words, 2);
-}
-
-int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-    return enable(ni_handle, pt_index, 1);
-}
-
-int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-    return enable(ni_handle, pt_index, 0);
-}
-
 /* ---- memory descriptors ---- */
 
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle) {
@@ -352,42 +296,37 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md
         return code;
     if (!md || !md_handle)
         return portals_refuse(PTL_ARG_INVALID, "md or md_handle is NULL");
-    uint64_t words[] = {(uintptr_t)md->start, md->length, md->options & ~(PTL_MD_UNORDERED | PTL_MD_VOLATILE),
-                        md->eq_handle, md->ct_handle};
-    code = portals_ask(OP_MD_BIND, words, 5);
+    struct asked_md_bind asked = {
+        .start = (uintptr_t)md->start,
+        .length = md->length,
+        .options = md->options & ~(PTL_MD_UNORDERED | PTL_MD_VOLATILE),
+        .eq = md->eq_handle,
+        .ct = md->ct_handle,
+    };
+    struct told_number told;
+    code = ask_md_bind(&asked, &told);
     if (!code)
-        *md_handle = words[0];
+        *md_handle = told.value;
     return code;
-}
-
-int PtlMDRelease(ptl_handle_md_t md_handle) {
-    return portals_ask(OP_MD_RELEASE, &md_handle, 1);
 }
 
 /* ---- entries ---- */
 
 #define ME_UNUSED (PTL_ME_MAY_ALIGN | PTL_ME_IS_ACCESSIBLE)
-#define ME_WORDS 13
+/* The arguments that an append and a search share. */
+#define ENTRY                                                                                                          \
+    .pt = pt_index, .start = (uintptr_t)me->start, .length = me->length, .ct = me->ct_handle, .uid = me->uid,          \
+    .options = me->options & ~ME_UNUSED, .match_id = rank, .match_bits = me->match_bits,                               \
+    .ignore_bits = me->ignore_bits, .min_free = me->min_free, .user_ptr = (uintptr_t)user_ptr
 
-static int entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, const ptl_me_t *me, uint64_t last, void *user_ptr,
-                 ptl_handle_handlers_t handlers, uint64_t *words) {
-    uint64_t rank;
+/* Checks an entry, and computes the rank for which it is. Returns PTL_OK or a code. */
+static int entry(ptl_handle_ni_t ni, ptl_pt_index_t pt, const ptl_me_t *me, uint64_t *rank) {
     int code = portals_check(ni);
     if (!code && !me)
         return portals_refuse(PTL_ARG_INVALID, "the entry is NULL");
     if (!code)
         code = portals_index(pt);
-    if (!code)
-        code = portals_rank(me->match_id, 1, &rank);
-    if (code)
-        return code;
-    const uint64_t all[ME_WORDS] = {
-        pt,   (uintptr_t)me->start, me->length,      me->ct_handle, me->uid, me->options & ~ME_UNUSED,
-        rank, me->match_bits,       me->ignore_bits, me->min_free,  last,    (uintptr_t)user_ptr,
-        handlers,
-    };
-    memcpy(words, all, sizeof all);
-    return PTL_OK;
+    return code ? code : portals_rank(me->match_id, 1, rank);
 }
 
 /* Returns the kind of entry: an interface takes entries of its own kind. */
@@ -407,22 +346,25 @@ static ptl_me_t of_list(const ptl_le_t *le) {
 
 static int append(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_handle_handlers_t handlers,
                   ptl_list_t list, void *user_ptr, ptl_handle_me_t *me_handle) {
-    uint64_t words[ME_WORDS];
+    uint64_t rank;
+    struct told_number told;
     if (!me_handle || (list != PTL_PRIORITY_LIST && list != PTL_OVERFLOW_LIST))
         return portals_refuse(PTL_ARG_INVALID, "me_handle is NULL, or there is no such list");
-    int code = entry(ni_handle, pt_index, me, list, user_ptr, handlers, words);
-    if (!code && !(code = portals_ask(OP_ME_APPEND, words, ME_WORDS)))
-        *me_handle = words[0];
+    int code = entry(ni_handle, pt_index, me, &rank);
+    if (!code)
+        code = ask_me_append(&(struct asked_me_append){ENTRY, .list = list, .handlers = handlers}, &told);
+    if (!code)
+        *me_handle = told.value;
     return code;
 }
 
 static int search(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_search_op_t op,
                   void *user_ptr) {
-    uint64_t words[ME_WORDS];
+    uint64_t rank;
     if (op != PTL_SEARCH_ONLY && op != PTL_SEARCH_DELETE)
         return portals_refuse(PTL_ARG_INVALID, "there is no such search");
-    int code = entry(ni_handle, pt_index, me, op, user_ptr, 0, words);
-    return code ? code : portals_ask(OP_ME_SEARCH, words, ME_WORDS);
+    int code = entry(ni_handle, pt_index, me, &rank);
+    return code ? code : ask_me_search(&(struct asked_me_search){ENTRY, .op = op});
 }
 
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_list_t ptl_list, void *user_ptr,
@@ -437,10 +379,6 @@ int PtlMEAppendHandlers(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
     if (!code && !handlers)
         return portals_refuse(PTL_ARG_INVALID, "no handlers; PtlHandlersAttach gives them");
     return code ? code : append(ni_handle, pt_index, me, handlers, ptl_list, user_ptr, me_handle);
-}
-
-int PtlMEUnlink(ptl_handle_me_t me_handle) {
-    return portals_ask(OP_ME_UNLINK, &me_handle, 1);
 }
 
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me, ptl_search_op_t ptl_search_op,
@@ -460,10 +398,6 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
     return append(ni_handle, pt_index, &me, 0, ptl_list, user_ptr, le_handle);
 }
 
-int PtlLEUnlink(ptl_handle_le_t le_handle) {
-    return PtlMEUnlink(le_handle);
-}
-
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le, ptl_search_op_t ptl_search_op,
                 void *user_ptr) {
     int code = kind(0);
@@ -477,27 +411,8 @@ int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
 
 /* ---- handlers ---- */
 
-int PtlHPUAllocMem(ptl_handle_ni_t ni_handle, ptl_size_t length, ptl_handle_hpu_mem_t *hpu_memory) {
-    int code = portals_check(ni_handle);
-    if (!code && !hpu_memory)
-        return portals_refuse(PTL_ARG_INVALID, "hpu_memory is NULL");
-    if (!code && !(code = portals_ask(OP_HPU_ALLOC, &length, 1)))
-        *hpu_memory = length;
-    return code;
-}
-
-int PtlHPUFreeMem(ptl_handle_hpu_mem_t hpu_memory) {
-    return portals_ask(OP_HPU_FREE, &hpu_memory, 1);
-}
-
-int PtlHPUWrite(ptl_handle_hpu_mem_t hpu_memory, ptl_size_t offset, const void *bytes, ptl_size_t length) {
-    uint64_t words[] = {hpu_memory, offset, (uintptr_t)bytes, length};
-    return portals_ask(OP_HPU_WRITE, words, 4);
-}
-
-int PtlHPURead(ptl_handle_hpu_mem_t hpu_memory, ptl_size_t offset, void *bytes, ptl_size_t length) {
-    uint64_t words[] = {hpu_memory, offset, (uintptr_t)bytes, length};
-    return portals_ask(OP_HPU_READ, words, 4);
+static uint64_t length(const char *text) {
+    return text ? strlen(text) : 0;
 }
 
 int PtlHandlersAttach(ptl_handle_ni_t ni_handle, const ptl_handlers_t *handlers, ptl_handle_handlers_t *attached) {
@@ -511,26 +426,25 @@ int PtlHandlersAttach(ptl_handle_ni_t ni_handle, const ptl_handlers_t *handlers,
         snprintf(reason, sizeof reason, "%s: there is no such program; make it with nicety cc", handlers->program);
         return PTL_ARG_INVALID;
     }
-    const char *const names[] = {path, handlers->header_handler, handlers->payload_handler, handlers->completion_handler};
-    uint64_t words[] = {
-        0, 0, 0, 0, 0, 0, 0, 0,
-        handlers->hpu_memory,
-        (uintptr_t)handlers->initial_state,
-        handlers->initial_state_length,
-        (uintptr_t)handlers->handler_memory,
-        handlers->handler_memory_length,
+    struct asked_attach asked = {
+        .program = (uintptr_t)path,
+        .program_bytes = length(path),
+        .header = (uintptr_t)handlers->header_handler,
+        .header_bytes = length(handlers->header_handler),
+        .payload = (uintptr_t)handlers->payload_handler,
+        .payload_bytes = length(handlers->payload_handler),
+        .completion = (uintptr_t)handlers->completion_handler,
+        .completion_bytes = length(handlers->completion_handler),
+        .memory = handlers->hpu_memory,
+        .state = (uintptr_t)handlers->initial_state,
+        .state_bytes = handlers->initial_state_length,
+        .start = (uintptr_t)handlers->handler_memory,
+        .length = handlers->handler_memory_length,
     };
-    for (unsigned i = 0; i < 4; i++) {
-        words[2 * i] = (uintptr_t)names[i];
-        words[2 * i + 1] = names[i] ? strlen(names[i]) : 0;
-    }
-    code = portals_ask(OP_ATTACH, words, sizeof words / sizeof *words);
+    struct told_number told;
+    code = ask_attach(&asked, &told);
     free(path);
     if (!code)
-        *attached = words[0];
+        *attached = told.value;
     return code;
-}
-
-int PtlHandlersDetach(ptl_handle_handlers_t attached) {
-    return portals_ask(OP_DETACH, &attached, 1);
 }

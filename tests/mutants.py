@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 # Not in a sample: the extension module, which is tested from Python, and files that are tested whole, by name.
 NOT_SAMPLED = (
-    "crates/python/**",
+    "crates/py-ext/**",
     "crates/channels/src/host/transfer.rs",
     "crates/fabric/src/switch.rs",
     "crates/hpu/src/decode.rs",
@@ -145,7 +145,7 @@ def _copy(tree: Path) -> None:
 
 def _failure_through_python(files: tuple[str, ...], tree: Path, environment: dict[str, str]) -> str | None:
     """The failure of tests through Python, with the extension module built from the tree; None if they pass."""
-    build = ["cargo", "build", "--quiet", "--locked", "--package", "nicety-python", "--profile", "mutants"]
+    build = ["cargo", "build", "--quiet", "--locked", "--package", "nicety-py-ext", "--profile", "mutants"]
     if subprocess.run(build, cwd=tree, env=environment, check=False).returncode:
         return "the extension module does not build"
     built = Path(environment["CARGO_TARGET_DIR"]) / "mutants/lib_native.so"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "crates/python/benches/handlers.py"
+SCRIPT = Path(__file__).parents[1] / "crates/py-ext/benches/handlers.py"
 
 
 def test_packets_and_cycles_a_second_are_of_busy_cards() -> None:

@@ -27,7 +27,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subproces
     # Like the extension module itself, so that common parts are compiled once.
     maturin = [Path(sys.executable).parent / "maturin", "build", "--profile", "tree", "--locked", "--quiet"]
     maturin += ["--interpreter", sys.executable]
-    manifest = ROOT / "crates/python/tests/own_design/Cargo.toml"
+    manifest = ROOT / "crates/py-ext/tests/own_design/Cargo.toml"
     subprocess.run([*maturin, "--manifest-path", manifest, "--out", folder], check=True)
     with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
         wheel.extractall(folder / "modules")

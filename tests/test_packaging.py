@@ -77,7 +77,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def crates_of_the_extension() -> list[str]:
     """The folders of the extension module's crates."""
-    found, left = set[str](), ["python"]
+    found, left = set[str](), ["py-ext"]
     while left:
         crate = left.pop()
         if crate not in found:

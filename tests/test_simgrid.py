@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "crates/python/benches/simgrid.py"
+SCRIPT = Path(__file__).parents[1] / "crates/py-ext/benches/simgrid.py"
 NONE = (
     "simgrid: not compared with, since the C++ compiler finds no simgrid/s4u.hpp; "
     "on Debian and Ubuntu: apt install g++ libsimgrid-dev\n"

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "words.c",
     "process.c",
     "end.c",
@@ -24,6 +24,7 @@ const SOURCES: [&str; 21] = [
     "provider.c",
     "portals.c",
     "portals_data.c",
+    "generated/portals_calls.c",
     "offload_base.c",
 ];
 /// Sources of the library that offloads collective operations.

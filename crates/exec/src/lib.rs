@@ -4,6 +4,7 @@
 //! A library is loaded into each process (`shim/`, in C). It has a libfabric provider, through which MPI and others communicate, and
 //! clocks and waits in virtual time. It makes its calls over shared memory.
 //!
+//! - `requests.rs`, `run.rs`: input and output of a run, and the run;
 //! - `protocol.rs`, `pages.rs`: the memory that processes and the simulator share;
 //! - `memory.rs`: the memory of a process, which holds the bytes of messages;
 //! - `places.rs`: the host of each process, and the tags that separate messages of several processes of a host;
@@ -57,6 +58,8 @@ mod rank;
 #[cfg(target_os = "linux")]
 mod rma;
 #[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
 mod schedule;
 #[cfg(target_os = "linux")]
 mod spent;
@@ -80,7 +83,9 @@ pub use installed::install_for_programs;
 #[cfg(target_os = "linux")]
 pub use launch::build;
 pub use offload::{Offloaded, Passed, Plan, Planned, RankOffload, plan};
-pub use requests::{Launcher, Rank, Report, Request, run, schemas};
+pub use requests::{Launcher, Rank, Report, Request, schemas};
+#[cfg(target_os = "linux")]
+pub use run::run;
 
 /// Installs headers and library for programs with Portals in a folder.
 ///
@@ -95,4 +100,19 @@ pub fn install_for_programs(_: &std::path::Path) -> Result<(), nicety::Error> {
 #[cfg(not(target_os = "linux"))]
 pub fn build() -> String {
     String::new()
+}
+
+/// Runs a program. `recorded` gets the activities of hosts and network, with their times. `said` gets the launcher's output about the end
+/// of processes, and is called at most once.
+///
+/// # Errors
+/// An option is invalid; the program cannot be started, never uses the network, or ends early; its processes wait for each other.
+#[cfg(not(target_os = "linux"))]
+pub fn run(
+    _: &Request,
+    _: &nicety::Environment<'_>,
+    _: Option<&dyn Fn(nicety::record::Recording)>,
+    _: &dyn Fn(String),
+) -> Result<Report, nicety::Error> {
+    Err(nicety::Error::Input("programs run on simulated hosts under Linux alone".to_owned()))
 }

@@ -1,6 +1,6 @@
 //! The memory that a process and the simulator share: the layout of `shim/protocol.h`, which explains it.
 
-use crate::portals::op;
+use crate::portals;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
@@ -316,7 +316,7 @@ impl Call {
         match self {
             Call::Poll { .. } | Call::Peek(_) => true,
             Call::Count(count) => count.ps == 0,
-            Call::Portals(op) => op::is_look(*op),
+            Call::Portals(op) => portals::is_look(*op),
             _ => false,
         }
     }

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod channels;
+mod portals_calls;
 mod queues;
 mod rma;
 

@@ -1,4 +1,4 @@
-//! Host programs in Rust, with the same calls as in Python in `crates/python/benches/calls.py`, which compares them.
+//! Host programs in Rust, with the same calls as in Python in `crates/py-ext/benches/calls.py`, which compares them.
 //!
 //! `cargo bench -p nicety --bench programs` measures awaited calls per second of CPU time. With `-- NAME COUNT` it runs one
 //! program once and prints the end of the run, in picoseconds of virtual time.

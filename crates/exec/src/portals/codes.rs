@@ -1,4 +1,4 @@
-//! Numbers of `shim/portals4.h` and `shim/portals.h`, and their meanings.
+//! Numbers of `shim/portals4.h`, and their meanings.
 
 use nicety::portals::{AckRequest, Atomic, AtomicOp, Datatype, List, SearchOp, StatusRegister};
 use nicety::{AttachError, CallError, Error};
@@ -28,31 +28,6 @@ pub(crate) const EQ_NONE: u64 = u64::MAX - 1;
 pub(crate) const CT_NONE: u64 = u64::MAX - 2;
 pub(crate) const ANY: u64 = u32::MAX as u64;
 pub(crate) const FOREVER: u64 = u32::MAX as u64;
-
-/// The operations of calls.
-pub(crate) mod op {
-    macro_rules! ops {
-        ($($name:ident = $number:literal,)*) => {
-            $(pub(crate) const $name: u32 = $number;)*
-            /// All operations, by name.
-            #[cfg(test)]
-            pub(crate) const ALL: &[(&str, u32)] = &[$((stringify!($name), $number)),*];
-        };
-    }
-    ops! {
-        NI_INIT = 1, NI_FINI = 2, NI_STATUS = 3, UID = 4, PT_ALLOC = 5, PT_FREE = 6, PT_ENABLE = 7, MD_BIND = 8,
-        MD_RELEASE = 9, ME_APPEND = 10, ME_UNLINK = 11, ME_SEARCH = 12, EQ_ALLOC = 13, EQ_FREE = 14, EQ_GET = 15,
-        EQ_POLL = 16, CT_ALLOC = 17, CT_FREE = 18, CT_CANCEL = 19, CT_GET = 20, CT_WAIT = 21, CT_POLL = 22,
-        CT_SET = 23, CT_INC = 24, PUT = 25, GET = 26, ATOMIC = 27, FETCH_ATOMIC = 28, SWAP = 29, ATOMIC_SYNC = 30,
-        HPU_ALLOC = 31, HPU_FREE = 32, HPU_WRITE = 33, HPU_READ = 34, ATTACH = 35, DETACH = 36, BARRIER = 37,
-        COMPUTE = 38, FINI = 39, CT_AWAIT = 40, COPY = 41,
-    }
-
-    /// Returns whether it looks for something that may not be there.
-    pub(crate) const fn is_look(op: u32) -> bool {
-        matches!(op, CT_GET | EQ_GET | CT_POLL | EQ_POLL)
-    }
-}
 
 /// The reason why a call was not carried out.
 #[derive(Debug)]
@@ -142,11 +117,10 @@ mod tests {
     use nicety::portals::{EventKind, FailType, MdOptions, MeOptions, PtOptions};
 
     const HEADER: &str = include_str!("../../../../shim/portals4.h");
-    const CALLS: &str = include_str!("../../../../shim/portals.h");
 
-    /// Returns the names of a header's enumeration from the first one on, in the order of their numbers.
-    fn names<'h>(header: &'h str, first: &str) -> Vec<&'h str> {
-        let mut blocks = header.split("enum {").map(str::trim_start);
+    /// Returns the names of the header's enumeration from the first one on, in the order of their numbers.
+    fn names(first: &str) -> Vec<&'static str> {
+        let mut blocks = HEADER.split("enum {").map(str::trim_start);
         let block = blocks.find(|block| block.starts_with(first)).unwrap_or_else(|| panic!("{first}"));
         let names = block.split('}').next().unwrap().split(',');
         names.map(|name| name.split('=').next().unwrap().trim()).filter(|name| !name.is_empty()).collect()
@@ -165,18 +139,15 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_header() {
-        assert_eq!(names(HEADER, "PTL_OK"), CODES);
+        assert_eq!(names("PTL_OK"), CODES);
         let kinds: Vec<_> = EventKind::ALL.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names(HEADER, "PTL_EVENT_GET,"), kinds);
+        assert_eq!(names("PTL_EVENT_GET,"), kinds);
         let fails: Vec<_> = FailType::ALL.iter().map(|fail| fail.name()).collect();
-        assert_eq!(names(HEADER, "PTL_NI_OK"), fails);
+        assert_eq!(names("PTL_NI_OK"), fails);
         let ops: Vec<_> = AtomicOp::ALL.iter().map(|op| op.name()).collect();
-        assert_eq!(names(HEADER, "PTL_MIN,"), ops);
+        assert_eq!(names("PTL_MIN,"), ops);
         let types: Vec<_> = Datatype::ALL.iter().map(|datatype| datatype.name()).collect();
-        assert_eq!(names(HEADER, "PTL_INT8_T")[..types.len()], types);
-        let operations: Vec<_> = op::ALL.iter().map(|(name, _)| format!("OP_{name}")).collect();
-        assert_eq!(names(CALLS, "OP_NI_INIT"), operations);
-        assert!(op::ALL.iter().zip(1..).all(|((_, number), place)| *number == place));
+        assert_eq!(names("PTL_INT8_T")[..types.len()], types);
         assert_eq!(number("PTL_IGNORED"), 16);
     }
 

@@ -1,5 +1,6 @@
 //! Portals 4 for processes: the calls of `shim/portals*.c`, carried out by the Portals interface of a host's card.
 //!
+//! - `wire.rs`: calls and outcomes as words, from the table of calls;
 //! - `codes.rs`: numbers of the header, and return codes;
 //! - `handles.rs`: handles of the card's objects;
 //! - `process.rs`: the memory of a process, which its card reads and writes in place;
@@ -11,11 +12,11 @@ mod handles;
 mod posted;
 mod process;
 mod setup;
+mod wire;
 
 use crate::memory;
 use crate::spent::Part;
 use crate::turns::Turns;
-pub(crate) use codes::op;
 use codes::{Stop, number};
 use nicety::portals::{CtEvent, CtHandle, EqHandle, MdHandle, MeHandle};
 use nicety::{Buffer, Duration, Error, Host, HpuMemoryId, PROCESS_ADDRESSES, Portals, Time};
@@ -23,6 +24,8 @@ pub(crate) use process::{Notes, Process};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+pub(crate) use wire::op;
+use wire::{Call, Compute, Copied, Limits, Nothing, Number};
 
 /// Words of arguments and results.
 pub(crate) const WORDS: usize = 32;
@@ -83,6 +86,11 @@ pub(crate) struct Interface {
 
 type Words = [u64; WORDS];
 
+/// Returns whether a call looks for something that may not be there.
+pub(crate) const fn is_look(number: u32) -> bool {
+    matches!(number, op::CT_GET | op::EQ_GET | op::CT_POLL | op::EQ_POLL)
+}
+
 /// Returns the result of a wait that was given up.
 pub(crate) fn not_reached() -> i64 {
     number("PTL_CT_NONE_REACHED")
@@ -127,13 +135,15 @@ impl Interface {
 
     /// Carries out a call, and returns the number of its return code.
     pub(crate) async fn call(&self, op: u32) -> Result<i64, Error> {
-        let mut words = self.turns.pages.words(self.rank);
-        let done = self.carry_out(op, &mut words).await;
+        if !is_look(op) {
+            self.in_vain.set(None);
+        }
+        let done = self.carry_out(Call::of(op, &self.turns.pages.words(self.rank))).await;
         if let Some(missed) = self.missed() {
             return Err(missed);
         }
         match done {
-            Ok(()) => {
+            Ok(words) => {
                 self.turns.pages.set_words(self.rank, &words);
                 Ok(0)
             }
@@ -145,42 +155,47 @@ impl Interface {
         }
     }
 
-    async fn carry_out(&self, op: u32, words: &mut Words) -> Result<(), Stop> {
-        if !op::is_look(op) {
-            self.in_vain.set(None);
-        }
-        match op {
-            op::BARRIER => {
+    /// Carries out a call, if there is one of its number, and returns the words of its outcome.
+    async fn carry_out(&self, call: Option<Call>) -> Result<Words, Stop> {
+        match call {
+            Some(Call::Barrier(_)) => {
                 self.host.barrier().await;
-                return Ok(());
+                return Ok(Nothing {}.into());
             }
-            op::COMPUTE => {
-                let ps = words[0].checked_mul(1000).ok_or_else(|| Stop::invalid("more than 213 days"))?;
+            Some(Call::Compute(Compute { ns })) => {
+                let ps = ns.checked_mul(1000).ok_or_else(|| Stop::invalid("more than 213 days"))?;
                 self.host.compute(Duration::from_ps(ps)).await;
-                return Ok(());
+                return Ok(Nothing {}.into());
             }
-            op::FINI => return Ok(()),
-            op::COPY => return self.copy(words[0]).await,
-            op::NI_INIT => return self.open(words),
+            Some(Call::Fini(_)) => return Ok(Nothing {}.into()),
+            Some(Call::Copied(Copied { bytes })) => {
+                self.copy(bytes).await?;
+                return Ok(Nothing {}.into());
+            }
+            Some(Call::NiInit(_)) => return Ok(self.open()?.into()),
             _ => {}
         }
         let Some(portals) = self.portals.get().filter(|_| self.is_open.get()) else {
             let why = "no interface is open; PtlNIInit opens one";
             return Err(Stop::Refused("PTL_NO_INIT", why.to_owned()));
         };
+        let Some(call) = call else {
+            return Err(Stop::invalid(
+                "there is no such call: the process has another version of the library",
+            ));
+        };
         // A freed object must exist until the commands that name it reach the card.
-        if matches!(op, op::CT_FREE | op::MD_RELEASE | op::NI_FINI) && self.commands.take() {
+        if matches!(call, Call::CtFree(_) | Call::MdRelease(_) | Call::NiFini(_)) && self.commands.take() {
             portals.atomic_sync().await?;
         }
-        match self.set_up(portals, op, words)? {
-            Some(result) => words[0] = result,
-            None => self.post(portals, op, words).await?,
+        match self.set_up(portals, &call)? {
+            Some(value) => Ok(Number { value }.into()),
+            None => self.post(portals, call).await,
         }
-        Ok(())
     }
 
     /// Opens the interface (`PtlNIInit`).
-    fn open(&self, words: &mut Words) -> Result<(), Stop> {
+    fn open(&self) -> Result<Limits, Stop> {
         if self.portals.get().is_none() {
             let portals = self.host.portals()?;
             let none = || Error::Program(format!("rank {} has no process", self.rank));
@@ -190,21 +205,19 @@ impl Interface {
         }
         self.is_open.set(true);
         let limits = self.portals.get().expect("just opened").ni_limits();
-        let counts = [
-            limits.entries,
-            limits.unexpected_headers,
-            limits.descriptors,
-            limits.event_queues,
-            limits.counters,
-            limits.portal_table.saturating_sub(1),
-            limits.list_length,
-            limits.triggered,
-        ];
-        let sizes = [limits.message_bytes, limits.atomic_bytes, limits.fetch_atomic_bytes];
-        for (word, value) in words.iter_mut().zip(counts.map(u64::from).into_iter().chain(sizes)) {
-            *word = value;
-        }
-        Ok(())
+        Ok(Limits {
+            max_entries: limits.entries.into(),
+            max_unexpected_headers: limits.unexpected_headers.into(),
+            max_mds: limits.descriptors.into(),
+            max_eqs: limits.event_queues.into(),
+            max_cts: limits.counters.into(),
+            max_pt_index: limits.portal_table.saturating_sub(1).into(),
+            max_list_size: limits.list_length.into(),
+            max_triggered_ops: limits.triggered.into(),
+            max_msg_size: limits.message_bytes,
+            max_atomic_size: limits.atomic_bytes,
+            max_fetch_atomic_size: limits.fetch_atomic_bytes,
+        })
     }
 
     /// Frees the interface's objects, except those in use (`PtlNIFini`). Use-once entries free themselves.

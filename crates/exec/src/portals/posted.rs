@@ -1,7 +1,8 @@
 //! Calls of Portals that are posted or waited for: they take virtual time.
 
-use super::codes::{self, ANY, FOREVER, Stop, atomic, op, options};
+use super::codes::{self, ANY, FOREVER, Stop, atomic, options};
 use super::handles::{Attached, Object, counter};
+use super::wire::{self, Call, Count, CtGet, CtPoll, HpuRead, MeAppend, Nothing, Number, Swap};
 use super::{Interface, Words};
 use crate::memory;
 use nicety::portals::{
@@ -14,128 +15,229 @@ use nicety::{Duration, HpuMemoryId, NodeId, PROCESS_ADDRESSES, Portals};
 const MOST_POLLED: u64 = 1 << 16;
 const PS_PER_MS: u64 = 1_000_000_000;
 
+/// Returns the match entry of an append or a search.
+macro_rules! entry_of {
+    ($asked:ident) => {{
+        let (start, length) = Interface::place($asked.start, $asked.length)?;
+        let handlers = match $asked.handlers {
+            0 => None,
+            handle => Some(Attached::of(handle)?.0),
+        };
+        Me {
+            start,
+            length,
+            match_bits: $asked.match_bits,
+            ignore_bits: $asked.ignore_bits,
+            source: match $asked.match_id {
+                ANY => Source::Any,
+                rank => Source::Rank(NodeId(rank as u32)),
+            },
+            user: if $asked.uid == ANY { User::Any } else { User::Id($asked.uid as u32) },
+            options: options($asked.options, MeOptions::from_bits, "match entry")?,
+            ct: counter($asked.ct)?,
+            min_free: $asked.min_free,
+            handlers,
+            user_ptr: $asked.user_ptr,
+        }
+    }};
+}
+
+/// Returns the put of an operation.
+macro_rules! put_of {
+    ($asked:ident, $ack:expr) => {
+        PutRequest {
+            ack: $ack,
+            md: MdHandle::of($asked.md)?,
+            local_offset: $asked.local_offset,
+            length: $asked.length,
+            target: NodeId($asked.target as u32),
+            pt: $asked.pt as u32,
+            match_bits: $asked.match_bits,
+            remote_offset: $asked.remote_offset,
+            user_ptr: $asked.user_ptr,
+            hdr_data: $asked.hdr_data,
+        }
+    };
+}
+
+/// Returns an operation that fetches.
+macro_rules! fetch_of {
+    ($asked:ident, $operand:expr) => {
+        FetchRequest {
+            put: put_of!($asked, AckRequest::None),
+            get_md: MdHandle::of($asked.get_md)?,
+            local_get_offset: $asked.local_get_offset,
+            atomic: atomic($asked.operation, $asked.datatype)?,
+            operand: Operand::new($operand).map_err(|error| Stop::invalid(&error.to_string()))?,
+        }
+    };
+}
+
 impl Interface {
-    pub(super) async fn post(&self, portals: &Portals, op: u32, words: &mut Words) -> Result<(), Stop> {
-        let [a, b, c, d, e, ..] = *words;
-        match op {
-            op::NI_FINI => self.close(portals).await,
-            op::PT_ENABLE => portals.pt_enable(a as u32, b != 0).await?,
-            op::ME_APPEND => {
-                let (pt, me) = entry(words)?;
-                let appending = portals.me_append(pt, me, codes::list(words[10])?).await?;
-                let handle = portals.appended(appending).await?;
-                if !me.options.contains(MeOptions::USE_ONCE) {
-                    self.objects.borrow_mut().entries.push(handle);
-                }
-                words[0] = handle.handle();
-            }
-            op::ME_UNLINK => {
-                let me = MeHandle::of(a)?;
+    /// Carries out a call that takes virtual time, and returns the words of its outcome.
+    pub(super) async fn post(&self, portals: &Portals, call: Call) -> Result<Words, Stop> {
+        match call {
+            Call::NiFini(_) => self.close(portals).await,
+            Call::PtEnable(asked) => portals.pt_enable(asked.pt as u32, asked.enabled != 0).await?,
+            Call::MeAppend(asked) => return Ok(self.me_append(portals, asked).await?.into()),
+            Call::MeUnlink(asked) => {
+                let me = MeHandle::of(asked.me)?;
                 portals.me_unlink(me).await?;
                 self.objects.borrow_mut().entries.retain(|own| *own != me);
             }
-            op::ME_SEARCH => {
-                let (pt, me) = entry(words)?;
-                portals.me_search(pt, me, codes::search(words[10])?).await?;
+            Call::MeSearch(asked) => {
+                let me = entry_of!(asked);
+                portals.me_search(asked.pt as u32, me, codes::search(asked.op)?).await?;
             }
-            op::EQ_GET => self.eq_poll(portals, &[EqHandle::of(a)?], 0, words).await?,
-            op::EQ_POLL => {
-                let queues =
-                    self.handles(a, b)?.into_iter().map(EqHandle::of).collect::<Result<Vec<_>, _>>()?;
-                self.eq_poll(portals, &queues, c, words).await?;
+            Call::EqGet(asked) => {
+                return Ok(self.eq_poll(portals, &[EqHandle::of(asked.eq)?], 0).await?.into());
             }
-            op::CT_CANCEL => {
+            Call::EqPoll(asked) => {
+                let queues = self.handles(asked.eqs, asked.size)?.into_iter().map(EqHandle::of);
+                let queues = queues.collect::<Result<Vec<_>, _>>()?;
+                return Ok(self.eq_poll(portals, &queues, asked.timeout).await?.into());
+            }
+            Call::CtGet(asked) => return Ok(self.ct_get(portals, asked).await?.into()),
+            Call::CtWait(wire::CtWait { ct, test }) | Call::CtAwait(wire::CtAwait { ct, test }) => {
+                return Ok(self.ct_wait(portals, ct, test).await?.into());
+            }
+            Call::CtPoll(asked) => return Ok(self.ct_poll(portals, asked).await?.into()),
+            Call::AtomicSync(_) => portals.atomic_sync().await?,
+            Call::HpuWrite(asked) => {
+                let contents = self.bytes(asked.from, asked.length)?;
+                portals.hpu_write(HpuMemoryId::of(asked.memory)?, asked.offset, contents).await?;
+            }
+            Call::HpuRead(asked) => self.hpu_read(portals, asked).await?,
+            call => self.post_command(portals, &call).await?,
+        }
+        Ok(Nothing {}.into())
+    }
+
+    /// Posts a change of a counter, or an operation.
+    async fn post_command(&self, portals: &Portals, call: &Call) -> Result<(), Stop> {
+        let (request, (length, trigger, threshold)) = match call {
+            Call::CtCancel(asked) => {
                 self.commands.set(true);
-                portals.ct_cancel_triggered(CtHandle::of(a)?).await?;
+                return Ok(portals.ct_cancel_triggered(CtHandle::of(asked.ct)?).await?);
             }
-            op::CT_GET => {
-                let (ct, begun) = (self.own(CtHandle::of(a)?)?, self.host.now());
-                self.host.compute(self.look).await;
-                let value = portals.ct_get(ct);
-                let is_new = value != self.seen(ct, value);
-                self.looked(portals, begun, is_new).await;
-                set_count(words, value);
+            Call::CtSet(asked) => {
+                let (ct, value, trigger) =
+                    self.change(asked.ct, (asked.success, asked.failure), asked.trigger)?;
+                return Ok(match trigger {
+                    None => portals.ct_set(ct, value).await?,
+                    Some(trigger) => portals.triggered_ct_set(ct, value, trigger, asked.threshold).await?,
+                });
             }
-            op::CT_WAIT | op::CT_AWAIT => {
-                let ct = self.own(CtHandle::of(a)?)?;
-                // Failures are counted, and the process reads the counts.
-                if let Err(error) = portals.ct_wait(ct, b).await
-                    && portals.ct_get(ct).failure == 0
-                {
-                    return Err(error.into());
-                }
-                set_count(words, portals.ct_get(ct));
+            Call::CtInc(asked) => {
+                let (ct, by, trigger) =
+                    self.change(asked.ct, (asked.success, asked.failure), asked.trigger)?;
+                one_of_both(by)?;
+                return Ok(match trigger {
+                    None => portals.ct_inc(ct, by).await?,
+                    Some(trigger) => portals.triggered_ct_inc(ct, by, trigger, asked.threshold).await?,
+                });
             }
-            op::CT_POLL => {
-                let (cts, tests) = (self.handles(a, c)?, self.handles(b, c)?);
-                let cts = cts
-                    .into_iter()
-                    .map(|ct| self.own(CtHandle::of(ct)?))
-                    .collect::<Result<Vec<_>, Stop>>()?;
-                let tested: Vec<_> = cts.into_iter().zip(tests).collect();
-                let begun = self.host.now();
-                let reached = portals.ct_poll(&tested, limit(d)).await?;
-                self.looked(portals, begun, reached.is_some() || d != 0).await;
-                let Some((which, value)) = reached else {
-                    return Err(Stop::Refused("PTL_CT_NONE_REACHED", String::new()));
-                };
-                set_count(words, value);
-                words[2] = which as u64;
+            Call::Put(asked) => {
+                let ack = self.ack(asked.ack, asked.md)?;
+                (Request::Put(put_of!(asked, ack)), (asked.length, asked.trigger, asked.threshold))
             }
-            op::CT_SET | op::CT_INC => {
-                let (ct, value) = (CtHandle::of(a)?, CtEvent { success: b, failure: c });
+            Call::Get(asked) => {
+                (Request::Get(get_of(asked)?), (asked.length, asked.trigger, asked.threshold))
+            }
+            Call::Atomic(asked) => {
+                let put = put_of!(asked, self.ack(asked.ack, asked.md)?);
+                let atomic = atomic(asked.operation, asked.datatype)?;
+                (
+                    Request::Atomic(AtomicRequest { put, atomic }),
+                    (asked.length, asked.trigger, asked.threshold),
+                )
+            }
+            Call::FetchAtomic(asked) => {
+                (Request::FetchAtomic(fetch_of!(asked, &[])), (asked.length, asked.trigger, asked.threshold))
+            }
+            Call::Swap(asked) => {
+                (Request::Swap(swap_of(asked)?), (asked.length, asked.trigger, asked.threshold))
+            }
+            other => unreachable!("{other:?} is no command"),
+        };
+        match counter(trigger)? {
+            None => portals.post(&request).await?,
+            Some(trigger) => {
+                let trigger = self.own(trigger)?;
+                portals.card().check_request(&request)?;
                 self.commands.set(true);
-                match (op, counter(d)?) {
-                    (op::CT_SET, None) => portals.ct_set(ct, value).await?,
-                    (op::CT_SET, Some(trigger)) => portals.triggered_ct_set(ct, value, trigger, e).await?,
-                    (_, None) => {
-                        one_of_both(value)?;
-                        portals.ct_inc(ct, value).await?;
-                    }
-                    (_, Some(trigger)) => {
-                        one_of_both(value)?;
-                        portals.triggered_ct_inc(ct, value, trigger, e).await?;
-                    }
-                }
-            }
-            op::PUT..=op::SWAP => {
-                let request = request(op, words, self.ack(words)?)?;
-                match counter(words[10])? {
-                    None => portals.post(&request).await?,
-                    Some(trigger) => {
-                        let trigger = self.own(trigger)?;
-                        portals.card().check_request(&request)?;
-                        self.commands.set(true);
-                        portals.triggered(request, trigger, words[11]).await?;
-                    }
-                }
-                self.count(words[2]);
-            }
-            op::ATOMIC_SYNC => portals.atomic_sync().await?,
-            op::HPU_WRITE => {
-                let contents = self.bytes(c, d)?;
-                portals.hpu_write(HpuMemoryId::of(a)?, b, contents).await?;
-            }
-            op::HPU_READ => {
-                let contents = portals.hpu_read(HpuMemoryId::of(a)?, b, d).await?;
-                let pid = self.turns.pages.process(self.rank).unwrap_or_default();
-                memory::write(pid, c, &contents).map_err(|error| {
-                    Stop::invalid(&format!("{d} bytes at {c:#x} of the process: {error}"))
-                })?;
-            }
-            _ => {
-                return Err(Stop::invalid(
-                    "there is no such call: the process has another version of the library",
-                ));
+                portals.triggered(request, trigger, threshold).await?;
             }
         }
+        self.count(length);
         Ok(())
     }
 
+    /// Returns the counter, the value and the trigger of a change, which may be in flight without an answer.
+    fn change(
+        &self,
+        ct: u64,
+        (success, failure): (u64, u64),
+        trigger: u64,
+    ) -> Result<(CtHandle, CtEvent, Option<CtHandle>), Stop> {
+        let ct = CtHandle::of(ct)?;
+        self.commands.set(true);
+        Ok((ct, CtEvent { success, failure }, counter(trigger)?))
+    }
+
+    async fn me_append(&self, portals: &Portals, asked: MeAppend) -> Result<Number, Stop> {
+        let me = entry_of!(asked);
+        let appending = portals.me_append(asked.pt as u32, me, codes::list(asked.list)?).await?;
+        let handle = portals.appended(appending).await?;
+        if !me.options.contains(MeOptions::USE_ONCE) {
+            self.objects.borrow_mut().entries.push(handle);
+        }
+        Ok(Number { value: handle.handle() })
+    }
+
+    async fn ct_get(&self, portals: &Portals, CtGet { ct }: CtGet) -> Result<Count, Stop> {
+        let (ct, begun) = (self.own(CtHandle::of(ct)?)?, self.host.now());
+        self.host.compute(self.look).await;
+        let value = portals.ct_get(ct);
+        let is_new = value != self.seen(ct, value);
+        self.looked(portals, begun, is_new).await;
+        Ok(count(value, 0))
+    }
+
+    async fn ct_wait(&self, portals: &Portals, ct: u64, test: u64) -> Result<Count, Stop> {
+        let ct = self.own(CtHandle::of(ct)?)?;
+        // Failures are counted, and the process reads the counts.
+        if let Err(error) = portals.ct_wait(ct, test).await
+            && portals.ct_get(ct).failure == 0
+        {
+            return Err(error.into());
+        }
+        Ok(count(portals.ct_get(ct), 0))
+    }
+
+    async fn ct_poll(&self, portals: &Portals, asked: CtPoll) -> Result<Count, Stop> {
+        let (cts, tests) = (self.handles(asked.cts, asked.size)?, self.handles(asked.tests, asked.size)?);
+        let cts = cts.into_iter().map(|ct| self.own(CtHandle::of(ct)?)).collect::<Result<Vec<_>, Stop>>()?;
+        let tested: Vec<_> = cts.into_iter().zip(tests).collect();
+        let begun = self.host.now();
+        let reached = portals.ct_poll(&tested, limit(asked.timeout)).await?;
+        self.looked(portals, begun, reached.is_some() || asked.timeout != 0).await;
+        let (which, value) = reached.ok_or_else(|| Stop::Refused("PTL_CT_NONE_REACHED", String::new()))?;
+        Ok(count(value, which))
+    }
+
+    async fn hpu_read(&self, portals: &Portals, asked: HpuRead) -> Result<(), Stop> {
+        let HpuRead { memory: piece, offset, to, length } = asked;
+        let contents = portals.hpu_read(HpuMemoryId::of(piece)?, offset, length).await?;
+        let pid = self.turns.pages.process(self.rank).unwrap_or_default();
+        memory::write(pid, to, &contents)
+            .map_err(|error| Stop::invalid(&format!("{length} bytes at {to:#x} of the process: {error}")))
+    }
+
     /// Returns the acknowledgement of an operation: only one that its descriptor can report has an effect.
-    fn ack(&self, words: &Words) -> Result<AckRequest, Stop> {
-        let asked = codes::ack(words[3])?;
-        let told = self.objects.borrow().descriptors.get(&MdHandle::of(words[0])?).copied();
+    fn ack(&self, ack: u64, md: u64) -> Result<AckRequest, Stop> {
+        let asked = codes::ack(ack)?;
+        let told = self.objects.borrow().descriptors.get(&MdHandle::of(md)?).copied();
         let Some(told) = told else { return Ok(asked) };
         Ok(match asked {
             AckRequest::Full if !told.by_events && told.by_counts => AckRequest::Counting,
@@ -167,22 +269,12 @@ impl Interface {
         Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
-    async fn eq_poll(
-        &self,
-        portals: &Portals,
-        queues: &[EqHandle],
-        ms: u64,
-        words: &mut Words,
-    ) -> Result<(), Stop> {
+    async fn eq_poll(&self, portals: &Portals, queues: &[EqHandle], ms: u64) -> Result<wire::Event, Stop> {
         let begun = self.host.now();
         let found = portals.eq_poll(queues, limit(ms)).await?;
         self.looked(portals, begun, found.is_some() || ms != 0).await;
-        let Some((which, event)) = found else {
-            return Err(Stop::Refused("PTL_EQ_EMPTY", String::new()));
-        };
-        set_event(words, &event);
-        words[EVENT_WORDS] = which as u64;
-        Ok(())
+        let (which, event) = found.ok_or_else(|| Stop::Refused("PTL_EQ_EMPTY", String::new()))?;
+        Ok(event_of(&event, which))
     }
 }
 
@@ -198,117 +290,49 @@ fn one_of_both(by: CtEvent) -> Result<(), Stop> {
     }
 }
 
-fn set_count(words: &mut Words, value: CtEvent) {
-    (words[0], words[1]) = (value.success, value.failure);
+fn count(value: CtEvent, which: usize) -> Count {
+    Count { success: value.success, failure: value.failure, which: which as u64 }
 }
 
-/// Words of an event.
-const EVENT_WORDS: usize = 15;
-
-fn set_event(words: &mut Words, event: &Event) {
-    let (op, datatype) = event.atomic.map_or((0, 0), |atomic| (atomic.op() as u64, atomic.datatype() as u64));
-    let all: [u64; EVENT_WORDS] = [
-        event.kind as u64,
-        event.fail as u64,
-        event.initiator.0.into(),
-        event.pt.into(),
-        event.list as u64,
-        event.match_bits,
-        event.uid.into(),
-        op,
-        datatype,
-        event.hdr_data,
-        event.rlength,
-        event.mlength,
-        event.remote_offset,
-        event.start.saturating_sub(PROCESS_ADDRESSES),
-        event.user_ptr,
-    ];
-    words[..EVENT_WORDS].copy_from_slice(&all);
+fn event_of(event: &Event, which: usize) -> wire::Event {
+    wire::Event {
+        kind: event.kind as u64,
+        fail: event.fail as u64,
+        initiator: event.initiator.0.into(),
+        pt: event.pt.into(),
+        list: event.list as u64,
+        match_bits: event.match_bits,
+        uid: event.uid.into(),
+        operation: event.atomic.map_or(0, |atomic| atomic.op() as u64),
+        datatype: event.atomic.map_or(0, |atomic| atomic.datatype() as u64),
+        hdr_data: event.hdr_data,
+        rlength: event.rlength,
+        mlength: event.mlength,
+        remote_offset: event.remote_offset,
+        start: event.start.saturating_sub(PROCESS_ADDRESSES),
+        user_ptr: event.user_ptr,
+        which: which as u64,
+    }
 }
 
-/// Returns the portal table entry and the match entry of an append or a search.
-fn entry(words: &Words) -> Result<(u32, Me), Stop> {
-    let [
-        pt,
-        start,
-        length,
-        ct,
-        uid,
-        bits,
-        rank,
-        match_bits,
-        ignore_bits,
-        min_free,
-        _,
-        user_ptr,
-        handlers,
-        ..,
-    ] = *words;
-    let (start, length) = Interface::place(start, length)?;
-    let handlers = match handlers {
-        0 => None,
-        handle => Some(Attached::of(handle)?.0),
-    };
-    let me = Me {
-        start,
-        length,
-        match_bits,
-        ignore_bits,
-        source: if rank == ANY { Source::Any } else { Source::Rank(NodeId(rank as u32)) },
-        user: if uid == ANY { User::Any } else { User::Id(uid as u32) },
-        options: options(bits, MeOptions::from_bits, "match entry")?,
-        ct: counter(ct)?,
-        min_free,
-        handlers,
-        user_ptr,
-    };
-    Ok((pt as u32, me))
-}
-
-/// Returns an operation from the words of `struct operation` in `shim/portals_data.c`.
-fn request(op: u32, words: &Words, ack: AckRequest) -> Result<Request, Stop> {
-    let [md, local_offset, length, _, rank, pt, match_bits, remote_offset, user_ptr, hdr_data, ..] = *words;
-    let put = PutRequest {
-        md: MdHandle::of(md)?,
-        local_offset,
-        length,
-        ack,
-        target: NodeId(rank as u32),
-        pt: pt as u32,
-        match_bits,
-        remote_offset,
-        user_ptr,
-        hdr_data,
-    };
-    let fetch = || {
-        let mut operand = [0; 16];
-        operand[..8].copy_from_slice(&words[16].to_le_bytes());
-        operand[8..].copy_from_slice(&words[17].to_le_bytes());
-        let operand =
-            operand.get(..words[18] as usize).ok_or_else(|| Stop::invalid("an operand of over 16 bytes"))?;
-        Ok::<_, Stop>(FetchRequest {
-            get_md: MdHandle::of(words[14])?,
-            local_get_offset: words[15],
-            put,
-            atomic: atomic(words[12], words[13])?,
-            operand: Operand::new(operand).map_err(|error| Stop::invalid(&error.to_string()))?,
-        })
-    };
-    Ok(match op {
-        op::PUT => Request::Put(put),
-        op::GET => Request::Get(GetRequest {
-            md: put.md,
-            local_offset,
-            length,
-            target: put.target,
-            pt: put.pt,
-            match_bits,
-            remote_offset,
-            user_ptr,
-        }),
-        op::ATOMIC => Request::Atomic(AtomicRequest { put, atomic: atomic(words[12], words[13])? }),
-        op::FETCH_ATOMIC => Request::FetchAtomic(fetch()?),
-        _ => Request::Swap(fetch()?),
+fn get_of(asked: &wire::Get) -> Result<GetRequest, Stop> {
+    Ok(GetRequest {
+        md: MdHandle::of(asked.md)?,
+        local_offset: asked.local_offset,
+        length: asked.length,
+        target: NodeId(asked.target as u32),
+        pt: asked.pt as u32,
+        match_bits: asked.match_bits,
+        remote_offset: asked.remote_offset,
+        user_ptr: asked.user_ptr,
     })
+}
+
+fn swap_of(asked: &Swap) -> Result<FetchRequest, Stop> {
+    let words = [asked.operand_low.to_le_bytes(), asked.operand_high.to_le_bytes()];
+    let operand = words
+        .as_flattened()
+        .get(..asked.operand_bytes as usize)
+        .ok_or_else(|| Stop::invalid("an operand of over 16 bytes"))?;
+    Ok(fetch_of!(asked, operand))
 }

@@ -1,5 +1,6 @@
 //! A process as the program of a host: its calls, carried out by the host's card.
 
+mod looks;
 mod receives;
 mod stand_ins;
 mod untagged;
@@ -19,7 +20,6 @@ use crate::window::Window;
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
 pub(crate) use receives::tags;
-use receives::whose;
 use stand_ins::{StandIn, StandIns};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -310,6 +310,18 @@ impl Program {
                 return Ok((0, Vec::new()));
             }
         }
+        let counted = self.catch_up(call, course).await?;
+        let done = self.perform(call, (course, counted)).await?;
+        self.turns.lap(self.rank, Part::Calls);
+        match self.ended.failure() {
+            Some(error) => Err(error),
+            None => Ok(done),
+        }
+    }
+
+    /// Does what is due before a call: early receives, and the process's own time and looks. Returns the looks that it has counted itself
+    /// while nothing was in flight.
+    async fn catch_up(self: &Rc<Self>, call: Call, course: &mut Course) -> Result<u64, Error> {
         for receive in course.early.drain(..) {
             self.post_receive(receive).await?;
         }
@@ -328,13 +340,20 @@ impl Program {
             (course.polls_since, course.peeks_since, course.probing) = (None, None, None);
             self.peeks.take();
         }
-        // Of those that the process has counted itself, while nothing was in flight.
-        let counted = if course.quiet.until_ps == Time::MAX.ps() { looks.into() } else { 0 };
         match call {
             Call::Peek(_) => self.turns.card_looks(self.rank),
             _ if call.is_look() => self.turns.looks(self.rank),
             _ => {}
         }
+        Ok(if course.quiet.until_ps == Time::MAX.ps() { looks.into() } else { 0 })
+    }
+
+    /// Carries out a call for which nothing else is due. The process has counted looks itself.
+    async fn perform(
+        self: &Rc<Self>,
+        call: Call,
+        (course, counted): (&mut Course, u64),
+    ) -> Result<(i64, Vec<Completion>), Error> {
         let mut completions = Vec::new();
         let result = match call {
             Call::Send(send) => self.send(send)?,
@@ -351,37 +370,11 @@ impl Program {
                 completions = self.ended.take(most);
                 0
             }
-            Call::Count(Count { kinds, done, failed, ps }) => {
-                let sum = (kinds, done, failed);
-                let has = || self.ended.has_counted(sum);
-                let finds = || self.ended.has_counted_before(sum) || self.ended.is_found();
-                match ps {
-                    0 => self.looks((course, counted), finds, false).await,
-                    // The process may be released when no event is left.
-                    ANY => {
-                        while !has() {
-                            self.wait(ps, has).await;
-                        }
-                    }
-                    _ => self.wait(ps, has).await,
-                }
-                self.turns.lap(self.rank, if ps == 0 { Part::Looks } else { Part::Waits });
-                0
-            }
-            Call::Write(access) => {
-                self.accesses(&access);
-                self.rma.write(self.turns.pages.process(self.rank), access).await?;
-                0
-            }
-            Call::Read(access) => {
-                self.accesses(&access);
-                self.rma.read(self.turns.pages.process(self.rank), access).await?;
-                0
-            }
+            Call::Count(count) => self.count(count, (course, counted)).await,
+            Call::Write(access) => self.rma.write(self.accesses(&access), access).await.map(|()| 0)?,
+            Call::Read(access) => self.rma.read(self.accesses(&access), access).await.map(|()| 0)?,
             Call::Atomic(access, operation) => {
-                self.accesses(&access);
-                self.rma.atomic(self.turns.pages.process(self.rank), access, operation).await?;
-                0
+                self.rma.atomic(self.accesses(&access), access, operation).await.map(|()| 0)?
             }
             Call::Register(memory) => self.rma.register(self.turns.pages.process(self.rank), memory).await?,
             Call::Deregister { number } => self.rma.deregister(number).await?,
@@ -401,127 +394,36 @@ impl Program {
             Call::Channels(_) | Call::Back | Call::Posted | Call::End => 0,
             Call::Unknown(_) => return Err(written_over(call)),
         };
-        self.turns.lap(self.rank, Part::Calls);
-        match self.ended.failure() {
-            Some(error) => Err(error),
-            None => Ok((result, completions)),
-        }
+        Ok((result, completions))
     }
 
-    /// Computes, for a look or for other work.
-    async fn computes_for_looks(&self, duration: Duration, is_look: bool) {
-        if is_look {
-            self.turns.looks(self.rank);
-        }
-        self.host.compute(duration).await;
-    }
-
-    /// A look, after `counted` looks that the process has counted itself. If it `repeats`, all of its looks until one finds something, or
-    /// no event is left.
-    async fn looks(&self, (course, counted): (&mut Course, u64), finds: impl Fn() -> bool, repeats: bool) {
-        let polls_since = *course.polls_since.get_or_insert_with(|| self.host.now());
-        let since = course.peeks_since.unwrap_or(polls_since);
-        self.computes_for_looks(self.poll, true).await;
-        self.turns.lap(self.rank, Part::Looks);
-        if !finds() {
-            if repeats {
-                self.looks_on(since, &finds).await;
-            } else {
-                let end = self.host.now();
-                let since = (self.rank, since);
-                self.turns
-                    .looked_in_vain(since, counted + 1, || self.waiting(), std::future::pending())
-                    .await;
-                self.turns.lap(self.rank, Part::Waits);
-                let over = self.host.now().since(end).ps() % self.poll.ps();
-                if over > 0 {
-                    self.rest_of_look(over).await;
+    /// Looks at counters, or waits for them.
+    async fn count(&self, count: Count, looks: (&mut Course, u64)) -> i64 {
+        let Count { kinds, done, failed, ps } = count;
+        let sum = (kinds, done, failed);
+        let has = || self.ended.has_counted(sum);
+        let finds = || self.ended.has_counted_before(sum) || self.ended.is_found();
+        match ps {
+            0 => self.looks(looks, finds, false).await,
+            // The process may be released when no event is left.
+            ANY => {
+                while !has() {
+                    self.wait(ps, has).await;
                 }
             }
+            _ => self.wait(ps, has).await,
         }
-        if finds() {
-            course.polls_since = None;
-        }
+        self.turns.lap(self.rank, if ps == 0 { Part::Looks } else { Part::Waits });
+        0
     }
 
-    /// The looks that follow a failed one, if they are known to follow. Each has its usual cost, and all but the last find nothing. If they
-    /// depend on other work of the host, they are made one by one.
-    async fn looks_on(&self, since: Time, finds: impl Fn() -> bool) {
-        let cores = LIBRARY_CORES + self.places.on_host() as usize;
-        loop {
-            while !self.host.has_free_cores(cores) && !finds() && self.turns.is_quiet(self.rank) != Some(true)
-            {
-                self.computes_for_looks(self.poll, true).await;
-                self.counts.borrow_mut().calls += 1;
-            }
-            self.turns.lap(self.rank, Part::Looks);
-            if finds() {
-                return;
-            }
-            let end = self.host.now();
-            self.turns.polls((self.rank, since), || self.waiting(), || self.ended.is_woken()).await;
-            let waited = self.host.now().since(end).ps();
-            self.counts.borrow_mut().calls += waited / self.poll.ps() + 1;
-            self.rest_of_look(waited % self.poll.ps()).await;
-            if finds() || self.turns.is_released(self.rank) {
-                return;
-            }
-        }
-    }
-
-    /// Takes the rest of a look that began `over_ps` ago.
-    async fn rest_of_look(&self, over_ps: u64) {
-        self.computes_for_looks(Duration::from_ps(self.poll.ps() - over_ps), true).await;
-        self.turns.lap(self.rank, Part::Looks);
-    }
-
-    /// Records the start of an access to registered memory.
-    fn accesses(&self, access: &Access) {
+    /// Records the start of an access to registered memory, and returns the process.
+    fn accesses(&self, access: &Access) -> Option<u32> {
         self.ended.logged(Log::accesses);
         let mut counts = self.counts.borrow_mut();
         counts.sends += 1;
         counts.bytes += if access.flags & flag::PARTS == 0 { access.bytes } else { 0 };
-    }
-
-    /// Returns the operations for which a polling process waits.
-    fn waiting(&self) -> String {
-        if let Some(peek) = &*self.peeks.borrow() {
-            return self.looking_for(peek);
-        }
-        let posted = self.posted.borrow();
-        let mut text = "a completion: it polls, and has posted ".to_owned();
-        match self.rma.pending() {
-            0 => {}
-            1 => text += "an access to registered memory, and ",
-            several => text += &format!("{several} accesses to registered memory, and "),
-        }
-        let (untagged, first_untagged) = self.untagged.waiting();
-        match posted.len() + self.queued.borrow().len() + untagged {
-            0 => text += "no receive",
-            1 => text += "a receive of ",
-            several => text += &format!("{several} receives, first of "),
-        }
-        if let Some(receive) = posted.values().next().map(|posted| posted.receive).or(first_untagged) {
-            text += &format!("{} bytes from {}", receive.bytes, whose(&receive));
-        }
-        let sending = self.sending.borrow();
-        if let Some(send) = sending.values().next() {
-            text += match sending.len() {
-                1 => "; a send has not ended, of ".to_owned(),
-                several => format!("; {several} sends have not ended, first that of "),
-            }
-            .as_str();
-            text += &format!("{} bytes to rank {}", send.bytes, send.to);
-            if send.flags & flag::UNTAGGED == 0 {
-                text += &format!(", {}", tags(send.tag, 0));
-            }
-        }
-        text
-    }
-
-    /// Returns the message for which a process looks.
-    fn looking_for(&self, peek: &Receive) -> String {
-        format!("a message from {}, for which it looks (a probe)", whose(peek))
+        self.turns.pages.process(self.rank)
     }
 
     /// Waits for a count, or until there is a completion for the process.

@@ -7,7 +7,7 @@
 //!
 //! Each file has the commands of one subject, and executes them on a [`Host`]: `messages.rs`, `portals.rs`, `handlers.rs`,
 //! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `names.rs` parses the names of
-//! options and operators.
+//! options and operators. `table.rs` has the calls of Portals from processes, in C.
 
 mod channels;
 mod frames;
@@ -19,6 +19,7 @@ mod portals;
 mod processes;
 mod rdma;
 mod sockets;
+mod table;
 
 pub use channels::{ChannelCall, Wanted};
 pub use frames::FrameSetup;

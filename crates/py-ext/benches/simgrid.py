@@ -1,6 +1,6 @@
 """Ping-pong and all-to-all on SimGrid beside the same schedules here: simulated time and CPU time.
 
-`python crates/python/benches/simgrid.py`. All have the latency, bandwidth and overhead of spin-discrete. SimGrid shares
+`python crates/py-ext/benches/simgrid.py`. All have the latency, bandwidth and overhead of spin-discrete. SimGrid shares
 bandwidth between flows (CM02, without the limits of TCP). LogGOPS sends one message after the other, and occupies the
 receiver's CPU for a message's bytes. Cards send packets. Where the compiler (`CXX`, otherwise `c++`) finds no SimGrid,
 a line says so, and nothing is measured.

@@ -1,6 +1,6 @@
 """The cost of handlers under traffic: packets per second of CPU time, and cycles of PsPIN's 32 busy cores.
 
-`python crates/python/benches/handlers.py`. A small handler gets a looped capture of frames of 60, 590 and 1514 B at
+`python crates/py-ext/benches/handlers.py`. A small handler gets a looped capture of frames of 60, 590 and 1514 B at
 wire rate. PsPIN's cores add up the words of packets at a rate slightly above their capacity. Long packets cost almost
 only instructions; the result for short packets is a share of that for long ones.
 """

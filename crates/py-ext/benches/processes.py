@@ -1,6 +1,6 @@
 """Calls of real programs, beside two processes that only wake each other: real time, in one run.
 
-`python crates/python/benches/processes.py`. A call takes a turn of the simulation, unless the process can post it or
+`python crates/py-ext/benches/processes.py`. A call takes a turn of the simulation, unless the process can post it or
 knows that it finds nothing.
 """
 

@@ -1,6 +1,6 @@
 """The cost of calls of a program in Python, beside the same program in Rust: CPU time of both, in one run.
 
-`python crates/python/benches/calls.py`; `--all-to-all 1024` sets the hosts of the all-to-all.
+`python crates/py-ext/benches/calls.py`; `--all-to-all 1024` sets the hosts of the all-to-all.
 """
 
 from __future__ import annotations

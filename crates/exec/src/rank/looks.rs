@@ -1,0 +1,122 @@
+//! Looks of a process that find nothing, and the text of its waits.
+
+use super::receives::{tags, whose};
+use super::{Course, LIBRARY_CORES, Program};
+use crate::protocol::{Receive, flag};
+use crate::spent::Part;
+use nicety::{Duration, Time};
+
+impl Program {
+    /// Computes, for a look or for other work.
+    pub(super) async fn computes_for_looks(&self, duration: Duration, is_look: bool) {
+        if is_look {
+            self.turns.looks(self.rank);
+        }
+        self.host.compute(duration).await;
+    }
+
+    /// A look, after `counted` looks that the process has counted itself. If it `repeats`, all of its looks until one finds something, or
+    /// no event is left.
+    pub(super) async fn looks(
+        &self,
+        (course, counted): (&mut Course, u64),
+        finds: impl Fn() -> bool,
+        repeats: bool,
+    ) {
+        let polls_since = *course.polls_since.get_or_insert_with(|| self.host.now());
+        let since = course.peeks_since.unwrap_or(polls_since);
+        self.computes_for_looks(self.poll, true).await;
+        self.turns.lap(self.rank, Part::Looks);
+        if !finds() {
+            if repeats {
+                self.looks_on(since, &finds).await;
+            } else {
+                let end = self.host.now();
+                let since = (self.rank, since);
+                self.turns
+                    .looked_in_vain(since, counted + 1, || self.waiting(), std::future::pending())
+                    .await;
+                self.turns.lap(self.rank, Part::Waits);
+                let over = self.host.now().since(end).ps() % self.poll.ps();
+                if over > 0 {
+                    self.rest_of_look(over).await;
+                }
+            }
+        }
+        if finds() {
+            course.polls_since = None;
+        }
+    }
+
+    /// The looks that follow a failed one, if they are known to follow. Each has its usual cost, and all but the last find nothing. If they
+    /// depend on other work of the host, they are made one by one.
+    async fn looks_on(&self, since: Time, finds: impl Fn() -> bool) {
+        let cores = LIBRARY_CORES + self.places.on_host() as usize;
+        loop {
+            while !self.host.has_free_cores(cores) && !finds() && self.turns.is_quiet(self.rank) != Some(true)
+            {
+                self.computes_for_looks(self.poll, true).await;
+                self.counts.borrow_mut().calls += 1;
+            }
+            self.turns.lap(self.rank, Part::Looks);
+            if finds() {
+                return;
+            }
+            let end = self.host.now();
+            self.turns.polls((self.rank, since), || self.waiting(), || self.ended.is_woken()).await;
+            let waited = self.host.now().since(end).ps();
+            self.counts.borrow_mut().calls += waited / self.poll.ps() + 1;
+            self.rest_of_look(waited % self.poll.ps()).await;
+            if finds() || self.turns.is_released(self.rank) {
+                return;
+            }
+        }
+    }
+
+    /// Takes the rest of a look that began `over_ps` ago.
+    async fn rest_of_look(&self, over_ps: u64) {
+        self.computes_for_looks(Duration::from_ps(self.poll.ps() - over_ps), true).await;
+        self.turns.lap(self.rank, Part::Looks);
+    }
+
+    /// Returns the operations for which a polling process waits.
+    pub(super) fn waiting(&self) -> String {
+        if let Some(peek) = &*self.peeks.borrow() {
+            return self.looking_for(peek);
+        }
+        let posted = self.posted.borrow();
+        let mut text = "a completion: it polls, and has posted ".to_owned();
+        match self.rma.pending() {
+            0 => {}
+            1 => text += "an access to registered memory, and ",
+            several => text += &format!("{several} accesses to registered memory, and "),
+        }
+        let (untagged, first_untagged) = self.untagged.waiting();
+        match posted.len() + self.queued.borrow().len() + untagged {
+            0 => text += "no receive",
+            1 => text += "a receive of ",
+            several => text += &format!("{several} receives, first of "),
+        }
+        if let Some(receive) = posted.values().next().map(|posted| posted.receive).or(first_untagged) {
+            text += &format!("{} bytes from {}", receive.bytes, whose(&receive));
+        }
+        let sending = self.sending.borrow();
+        if let Some(send) = sending.values().next() {
+            text += match sending.len() {
+                1 => "; a send has not ended, of ".to_owned(),
+                several => format!("; {several} sends have not ended, first that of "),
+            }
+            .as_str();
+            text += &format!("{} bytes to rank {}", send.bytes, send.to);
+            if send.flags & flag::UNTAGGED == 0 {
+                text += &format!(", {}", tags(send.tag, 0));
+            }
+        }
+        text
+    }
+
+    /// Returns the message for which a process looks.
+    pub(super) fn looking_for(&self, peek: &Receive) -> String {
+        format!("a message from {}, for which it looks (a probe)", whose(peek))
+    }
+}

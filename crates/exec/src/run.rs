@@ -1,0 +1,222 @@
+//! A run of a program: its processes, their hosts, and the report.
+
+use crate::launch::{self, Processes};
+use crate::offload::Offload;
+use crate::pages::{Pages, Timing};
+use crate::places::Places;
+use crate::requests::{Goal, Rank, Report, Request};
+use crate::schedule::Log;
+use crate::spent::Part;
+use crate::turns::Turns;
+use crate::{notes, rank, rma};
+use nicety::record::{Level, Recording};
+use nicety::{Cluster, Duration, Environment, Error, VERSION};
+use nicety_goal::file::{self, Format};
+use nicety_goal::requests::Ns;
+use std::path::Path;
+use std::rc::Rc;
+
+/// The most processes of a program.
+const MOST_RANKS: u32 = 1024;
+
+/// Runs a program. `recorded` gets the activities of hosts and network, with their times. `said` gets the launcher's output about the end
+/// of processes, and is called at most once.
+///
+/// # Errors
+/// An option is invalid; the program cannot be started, never uses the network, or ends early; its processes wait for each other.
+pub fn run(
+    request: &Request,
+    environment: &Environment<'_>,
+    recorded: Option<&dyn Fn(Recording)>,
+    said: &dyn Fn(String),
+) -> Result<Report, Error> {
+    if !(1..=MOST_RANKS).contains(&request.ranks) {
+        return Err(Error::Input(format!(
+            "a program has 1 to {MOST_RANKS} processes, not {}",
+            request.ranks
+        )));
+    }
+    let places = Places::new(request.ranks, request.ranks_per_node)?;
+    let (poll, timing) = timing(request, places)?;
+    let named = [request.nic.clone()];
+    let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
+    let (nic, card) = &loaded[0];
+    let offload = Offload::of(request, (nic, card), environment)?;
+    let mut config = request.cards.config(places.hosts(request.ranks), (nic, card), environment)?;
+    config.breakdown = false;
+    if recorded.is_some() {
+        config.recording = Level::Everything;
+    }
+    let manifest = request.cards.manifest(&loaded, config.topology, &[]);
+    let mut cluster = Cluster::new(config)?;
+    let pages = Pages::new(request.ranks, &timing, rma::abilities(cluster.host(0), places.are_shared()))?;
+    let program = launch::Program {
+        launcher: request.launcher,
+        mpiexec: &request.mpiexec,
+        command: &request.program,
+        folder: Path::new(&request.folder),
+        to_stderr: request.to_stderr,
+        offload: offload.as_ref(),
+    };
+    let processes = Processes::start(&program, &pages)?;
+    let log = request.goal.as_ref().map(|_| Rc::new(Log::new(request.ranks)));
+    let turns = Rc::new(Turns::new(pages, processes, request.patience, environment.interrupt.clone()));
+    let programs: Vec<_> = (0..request.ranks)
+        .map(|rank| {
+            let mut made = None;
+            cluster.process(places.host(rank), &format!("rank {rank}"), |host| {
+                let program = rank::Program::new(&host, (&turns, places), poll, log.clone());
+                made = Some(program.clone());
+                program.run()
+            });
+            made.expect("all hosts run here")
+        })
+        .collect();
+    let outcome = cluster.run_with(&mut || turns.idle());
+    // Memory that a card could not reach explains the later wait of its process.
+    let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
+    let outcome = reached.into_iter().collect::<Result<(), Error>>().and(outcome);
+    let (run, status, signals) = end(&turns, (request, places), outcome, said)?;
+    if let Some(recorded) = recorded {
+        recorded(run.recording);
+    }
+    let goal = match (&request.goal, log) {
+        (Some(file), Some(log)) => Some(write(file, &log, environment)?),
+        _ => None,
+    };
+    let counts: Vec<_> = programs.iter().map(|program| program.counts()).collect();
+    let offloaded: Vec<_> = (0..request.ranks).map(|rank| turns.pages.offload(rank)).collect();
+    Ok(Report {
+        version: VERSION,
+        program: request.program.clone(),
+        nic: nic.clone(),
+        manifest,
+        compute: request.compute.clone(),
+        launcher: request.launcher,
+        ranks_per_node: request.ranks_per_node,
+        status,
+        max_finish_ns: ns(counts.iter().map(|own| own.finish.ps()).max().unwrap_or_default()),
+        ranks: (0..)
+            .zip(&counts)
+            .map(|(rank, own)| Rank {
+                signal: signals[rank as usize],
+                offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
+                ..Rank::of(rank, own)
+            })
+            .collect(),
+        offload: offload.map(|offload| offload.report(&offloaded)),
+        goal,
+    })
+}
+
+/// Returns the cost of a look, and the times of a program.
+fn timing(request: &Request, places: Places) -> Result<(Duration, Timing), Error> {
+    let poll = time("poll_cost", &request.poll_cost)?;
+    if poll.is_zero() {
+        return Err(Error::Input(
+            "poll_cost: a look takes time, or time never goes on; give 1ps or more".to_owned(),
+        ));
+    }
+    let timing = Timing {
+        measured: request.scale()?,
+        clock_cost_ps: time("clock_cost", &request.clock_cost)?.ps(),
+        look_cost_ps: poll.ps(),
+        tag_bits: places.tag_bits(),
+        launcher: request.launcher,
+    };
+    Ok((poll, timing))
+}
+
+/// Ends the processes of a run. Returns its outcome, the exit status, and the signals that ended processes.
+fn end<R>(
+    turns: &Turns,
+    (request, places): (&Request, Places),
+    outcome: Result<R, Error>,
+    said: &dyn Fn(String),
+) -> Result<(R, i32, Vec<Option<i32>>), Error> {
+    let status = match &outcome {
+        Ok(_) => turns.status(),
+        Err(_) => Ok(0),
+    };
+    let signals = (0..request.ranks).map(|rank| turns.signal_of(rank)).collect();
+    let is_asked = turns.processes.stop(&turns.pages);
+    let words = turns.processes.finish();
+    if !words.is_empty() && !is_asked {
+        said(words);
+    }
+    if outcome.is_err() || status != Ok(0) {
+        turns.processes.clean(&turns.pages, request.launcher);
+    }
+    let run = outcome.map_err(|error| notes::explained(turns.explain(error), places))?;
+    match turns.aborted() {
+        Some(aborted) => Err(aborted),
+        None => Ok((run, status?, signals)),
+    }
+}
+
+const fn ns(ps: u64) -> Ns {
+    Ns { ps }
+}
+
+impl Rank {
+    /// Returns the report of a rank's counts.
+    fn of(rank: u32, own: &rank::Counts) -> Rank {
+        let part = |part| ns(own.spent.of(part).ps());
+        Rank {
+            rank,
+            finish_ns: ns(own.finish.ps()),
+            sends: own.sends,
+            sent_bytes: own.bytes,
+            receives: own.receives,
+            calls: own.calls,
+            computing_ns: part(Part::Computes),
+            sleeping_ns: part(Part::Sleeps),
+            calling_ns: part(Part::Calls),
+            looking_ns: part(Part::Looks),
+            waiting_ns: part(Part::Waits),
+            outside_ns: part(Part::Outside),
+            signal: None,
+            offload: None,
+        }
+    }
+}
+
+/// Writes the schedule of a program's operations.
+fn write(file: &str, log: &Log, environment: &Environment<'_>) -> Result<Goal, Error> {
+    let written = log.finish().ok_or_else(|| {
+        Error::Program(format!(
+            "{file}: a rank did more than a schedule can have; run fewer iterations of the program"
+        ))
+    })?;
+    if written.schedule.ops().is_empty() {
+        return Err(Error::Program(format!(
+            "{file}: there is nothing to write; a schedule is of what a program does by MPI or libfabric, and not by Portals \
+             or channels"
+        )));
+    }
+    let path = Path::new(file);
+    let format = Format::of_name(path).unwrap_or(Format::Text);
+    file::write(&written.schedule, path, format, environment.interrupt.as_deref())?;
+    let operations = written.schedule.ops().len() as u64;
+    Ok(Goal { file: file.to_owned(), operations, unreceived: written.unreceived, accesses: written.accesses })
+}
+
+impl Request {
+    /// Returns the factor of CPU time; `None` if it costs nothing.
+    fn scale(&self) -> Result<Option<f64>, Error> {
+        match self.compute.as_str() {
+            "none" => Ok(None),
+            "measured" => Ok(Some(1.0)),
+            factor => match factor.parse::<f64>() {
+                Ok(scale) if scale.is_finite() && scale > 0.0 => Ok(Some(scale)),
+                _ => Err(Error::Input(format!(
+                    "compute {factor:?}: it is none, measured, or a factor of what is measured, such as 0.5"
+                ))),
+            },
+        }
+    }
+}
+
+fn time(what: &str, text: &str) -> Result<Duration, Error> {
+    nicety_spec::units::parse_time(text).map_err(|error| Error::Input(format!("{what} {text:?}: {error}")))
+}
