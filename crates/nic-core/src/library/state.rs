@@ -167,12 +167,16 @@ impl<T: Transport> Library<T> {
     }
 }
 
-/// Completes `work`, even if its waiting caller is dropped.
-pub async fn to_its_end<V: 'static>(sim: &Sim, work: impl Future<Output = V> + 'static) -> V {
+/// Completes `work`, even if its waiting caller is dropped. Returns the first part of its result. The second is dropped
+/// after the caller has been woken.
+pub async fn to_its_end<V: 'static, R: 'static>(
+    sim: &Sim,
+    work: impl Future<Output = (V, R)> + 'static,
+) -> V {
     let (result, done) = (Rc::new(RefCell::new(None)), Signal::new(sim));
     let (store, tell) = (result.clone(), done.clone());
     sim.spawn(async move {
-        let value = work.await;
+        let (value, _rest) = work.await;
         store.replace(Some(value));
         tell.notify_one();
     });
