@@ -1,14 +1,14 @@
 //! The APEnet+ implementation of the card design seam.
 
 use crate::hints::hints;
-use crate::messages::{Messenger, Receiving};
+use crate::messages::Messenger;
 use crate::spec::read_apenet;
 use crate::{ApenetError, ApenetSpec, Card, LIBRARY, MessagesSpec, Process, Statistics, stages};
 use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
+use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{self, Early};
 use nicety_nic_core::{
-    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign,
-    Outgoing, Pairs, PostedReceive, RefusedCommand, Seat, Tags, Wanted,
+    CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign, Pairs, RefusedCommand, Seat,
 };
 use nicety_spec::Reader;
 use nicety_types::Stage;
@@ -205,42 +205,8 @@ impl nicety_nic_core::Card for Node {
         self.messenger.leases.adopt(allocation.address(), allocation.len());
     }
 
-    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
-        Box::pin(
-            async move { caller.timed("send", async |path| self.messenger.send(message, path).await).await },
-        )
-    }
-
-    fn post_receive<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        wanted: Wanted,
-    ) -> Calling<'c, Result<PostedReceive, CardError>> {
-        let posted = self.messenger.post(wanted, &caller.path.borrow());
-        Box::pin(std::future::ready(Ok(PostedReceive::new(posted))))
-    }
-
-    fn received<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        posted: PostedReceive,
-    ) -> Calling<'c, Result<Arrival, CardError>> {
-        let receiving: Rc<Receiving> = posted.of();
-        Box::pin(
-            async move { caller.on_path(async |path| self.messenger.received(&receiving, path).await).await },
-        )
-    }
-
-    fn probe<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        source: Option<u32>,
-        tags: Tags,
-    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
-        Box::pin(async move {
-            let look = async |path: &mut _| self.messenger.probe(source, tags, path).await;
-            caller.timed("look for a message", look).await
-        })
+    fn library(&self) -> Option<Rc<dyn Messages>> {
+        Some(self.messenger.clone())
     }
 
     fn match_in_library(&self, pairs: Pairs) -> Result<(), CardError> {
@@ -249,19 +215,7 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn early(&self) -> Option<&Early> {
-        Some(&self.messenger.early)
-    }
-
-    fn cancel<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        posted: PostedReceive,
-    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
-        Box::pin(async move {
-            let receiving: Rc<Receiving> = posted.look::<Rc<Receiving>>().clone();
-            let cancel = async |path: &mut _| self.messenger.cancel(&receiving, path).await;
-            Ok((!caller.timed("cancel a receive", cancel).await).then_some(posted))
-        })
+        Some(&self.messenger.library.early)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::messages::Messenger;
 use crate::receive::Incoming;
 use crate::wire::Kind;
 use crate::{Card, LIBRARY};
-use nicety_nic_core::{HeldUp, LISTED, counted};
+use nicety_nic_core::{HeldUp, at_ranks, counted};
 use std::rc::Rc;
 
 /// Returns all hints, as notes on a deadlock.
@@ -17,27 +17,19 @@ pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     };
     let facts = [refused, lost, incomplete, gets, queues].map(|fact| {
         let all: Vec<(u32, String)> = nodes.iter().flat_map(of_card(fact)).collect();
-        listed(&all)
+        at_ranks(&all)
     });
-    let of_library = |(rank, _, messenger): &(u32, _, Rc<Messenger>)| Some((*rank, unreceived(messenger)?));
+    let of_library =
+        |(rank, _, messenger): &(u32, _, Rc<Messenger>)| Some((*rank, messenger.library.unreceived()?));
     let unreceived: Vec<(u32, String)> = nodes.iter().filter_map(of_library).collect();
     let full: Vec<(u32, String)> = nodes
         .iter()
         .flat_map(|(rank, _, messenger)| {
             let text = |held_up: HeldUp| (*rank, held_up.text(Some("messages.window")));
-            messenger.held_up().into_iter().map(text)
+            messenger.windows.held_up().into_iter().map(text)
         })
         .collect();
-    facts.concat() + &listed(&unreceived) + &listed(&full)
-}
-
-fn listed(facts: &[(u32, String)]) -> String {
-    let line = |(rank, text): &(u32, String)| format!("\n  note: at rank {rank}, {text}");
-    let mut text: String = facts.iter().take(LISTED).map(line).collect();
-    if let more @ 1.. = facts.len().saturating_sub(LISTED) as u64 {
-        text += &format!("\n  note: and {more} more like that");
-    }
-    text
+    facts.concat() + &at_ranks(&unreceived) + &at_ranks(&full)
 }
 
 fn refused(card: &Card) -> Vec<String> {
@@ -106,16 +98,6 @@ fn queues(card: &Card) -> Vec<String> {
         kept.into_iter().chain(nothing)
     };
     card.events.queued().into_iter().flat_map(of).collect()
-}
-
-/// Messages of `send` without a receive.
-fn unreceived(messenger: &Messenger) -> Option<String> {
-    let (source, tag, bytes, count) = messenger.unreceived()?;
-    let (first, verb) = if count == 1 { (":", "is") } else { (", the first", "are") };
-    let count = counted(count, "message");
-    Some(format!(
-        "{count} {verb} there that no recv has taken{first} one of {bytes} bytes from rank {source}, tag {tag}"
-    ))
 }
 
 fn process(number: u32) -> String {

@@ -6,6 +6,7 @@
 
 use crate::NodeSpec;
 use crate::counters::CardReport;
+use crate::library::Messages;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::Early;
 use crate::parts::transport::Undelivered;
@@ -260,11 +261,22 @@ pub trait Card: Any {
         0
     }
 
+    /// The host's library of `send` and `recv`, if software matches their messages. By default it carries out all calls
+    /// below.
+    fn library(&self) -> Option<Rc<dyn Messages>> {
+        None
+    }
+
     /// Sends a message to the receive of a rank, possibly this one. Returns when the buffer may be reused.
     ///
     /// # Errors
     /// When a limit of the card is reached.
-    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        match self.library() {
+            Some(library) => library.send(caller, message),
+            None => lacking(self.design(), "sends messages"),
+        }
+    }
 
     /// Posts a receive without waiting for its message. If software matches messages only on demand, this takes no time
     /// and just stores the request.
@@ -273,10 +285,13 @@ pub trait Card: Any {
     /// When a limit of the card is reached.
     fn post_receive<'c>(
         self: Rc<Self>,
-        _caller: Caller<'c>,
+        caller: Caller<'c>,
         wanted: Wanted,
     ) -> Calling<'c, Result<PostedReceive, CardError>> {
-        Box::pin(ready(Ok(PostedReceive::new(wanted))))
+        Box::pin(ready(match self.library() {
+            Some(library) => library.post_receive(caller, wanted),
+            None => Ok(PostedReceive::new(wanted)),
+        }))
     }
 
     /// Waits for the message of a receive.
@@ -287,7 +302,12 @@ pub trait Card: Any {
         self: Rc<Self>,
         caller: Caller<'c>,
         posted: PostedReceive,
-    ) -> Calling<'c, Result<Arrival, CardError>>;
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        match self.library() {
+            Some(library) => library.received(caller, posted),
+            None => lacking(self.design(), "receives messages"),
+        }
+    }
 
     /// Calls `then` with the receive once a message has arrived for it, so that [`Card::received`] need not wait. Many
     /// receives may be posted with little memory for each.
@@ -320,11 +340,14 @@ pub trait Card: Any {
     /// When the design does not support this, or a message was lost.
     fn probe<'c>(
         self: Rc<Self>,
-        _caller: Caller<'c>,
-        _source: Option<u32>,
-        _tags: Tags,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
     ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
-        Box::pin(ready(Err(self.design().lacks("looks for messages and takes none"))))
+        match self.library() {
+            Some(library) => library.probe(caller, source, tags),
+            None => lacking(self.design(), "looks for messages and takes none"),
+        }
     }
 
     /// Signals when a probe for an early message may find more than the previous one. None before the first message, or
@@ -339,10 +362,13 @@ pub trait Card: Any {
     /// When the design cannot take back a posted receive.
     fn cancel<'c>(
         self: Rc<Self>,
-        _caller: Caller<'c>,
-        _posted: PostedReceive,
+        caller: Caller<'c>,
+        posted: PostedReceive,
     ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
-        Box::pin(ready(Err(self.design().lacks("takes a posted receive back"))))
+        match self.library() {
+            Some(library) => Box::pin(async move { Ok(library.cancel(caller, posted).await) }),
+            None => lacking(self.design(), "takes a posted receive back"),
+        }
     }
 
     /// Ends the host's program: closes everything that it has left open, as an operating system does.
@@ -352,6 +378,11 @@ pub trait Card: Any {
 
     /// Informs the card of host memory allocated for the program that uses `send` and `recv`.
     fn adopt(&self, _allocation: &Allocation) {}
+}
+
+/// The outcome of a call that cards of a design do not have.
+fn lacking<'c, V: 'c>(design: &'static dyn Design, what: &str) -> Calling<'c, Result<V, CardError>> {
+    Box::pin(ready(Err(design.lacks(what))))
 }
 
 impl dyn Card {

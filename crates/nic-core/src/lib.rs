@@ -3,6 +3,7 @@
 //! A [`CardSpec`] describes a card, and is read from a TOML file. One [`Design`] serves every card that arranges its
 //! parts. `design.rs` is the seam. Each design is a crate of its own, and this one names none of them.
 //!
+//! - [`library`]: `send` and `recv` in software, over the transport of a design.
 //! - [`parts`]: parts that several cards share.
 //! - `sections.rs`: keys of specs that several cards have.
 //! - `messages.rs`: messages between ranks.
@@ -10,6 +11,7 @@
 
 mod counters;
 mod design;
+pub mod library;
 mod messages;
 pub mod parts;
 mod programs;
@@ -26,4 +28,4 @@ pub use sections::{
     NodeSpec, read_bus, read_costs, read_isa, read_kernel, read_misaligned, read_node, read_ports,
     read_threads,
 };
-pub use text::{HeldUp, LISTED, counted};
+pub use text::{HeldUp, LISTED, at_ranks, counted};

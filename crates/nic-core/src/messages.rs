@@ -197,6 +197,11 @@ impl PostedReceive {
         PostedReceive(Rc::new(posted))
     }
 
+    /// Whether it has this type.
+    pub fn is<P: Any>(&self) -> bool {
+        self.0.is::<P>()
+    }
+
     /// Returns the receive in the type of the card's design, read-only.
     ///
     /// # Panics

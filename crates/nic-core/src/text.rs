@@ -28,6 +28,16 @@ impl HeldUp {
     }
 }
 
+/// Notes on a deadlock: facts, each at its rank. Each note begins with a line break.
+pub fn at_ranks(facts: &[(u32, String)]) -> String {
+    let line = |(rank, text): &(u32, String)| format!("\n  note: at rank {rank}, {text}");
+    let mut text: String = facts.iter().take(LISTED).map(line).collect();
+    if let more @ 1.. = facts.len().saturating_sub(LISTED) {
+        text += &format!("\n  note: and {more} more like that");
+    }
+    text
+}
+
 /// A count with its noun.
 pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })

@@ -1,6 +1,6 @@
 //! The QNIX implementation of the card design seam, and the processes of its host.
 
-use crate::messages::{Messenger, Receiving};
+use crate::messages::Messenger;
 use crate::spec::read_qnix;
 use crate::stages;
 use crate::{
@@ -8,15 +8,17 @@ use crate::{
 };
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::{Pool, describe};
+use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{self, Early};
 use nicety_nic_core::{
     Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign,
-    Outgoing, Pairs, PostedReceive, Seat, Tags, Wanted,
+    Outgoing, Pairs, PostedReceive, Seat, Wanted,
 };
 use nicety_spec::Reader;
 use nicety_types::{NodeId, Stage};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -134,19 +136,15 @@ impl Node {
         let process = self.process(OWN_PROCESS);
         let post = async |path: &mut _| process.receive(self.own, receive, path).await;
         let operation = caller.timed("post a receive", post).await?;
-        Ok(PostedReceive::new(Posted::Card { operation, wanted }))
+        Ok(PostedReceive::new(Posted { operation, wanted }))
     }
 }
 
-/// A receive of the host's own process.
-#[derive(Clone)]
-enum Posted {
-    /// A Receive command in its interface.
-    Card {
-        operation: Operation,
-        wanted: Wanted,
-    },
-    Library(Rc<Receiving>),
+/// A receive of the host's own process: a Receive command in its interface.
+#[derive(Clone, Copy)]
+struct Posted {
+    operation: Operation,
+    wanted: Wanted,
 }
 
 impl Design for Interfaces {
@@ -234,11 +232,15 @@ impl nicety_nic_core::Card for Node {
         self.process(OWN_PROCESS).adopt(allocation);
     }
 
+    fn library(&self) -> Option<Rc<dyn Messages>> {
+        Some(self.library.get()?.clone())
+    }
+
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        if let Some(library) = self.library() {
+            return library.send(caller, message);
+        }
         Box::pin(async move {
-            if let Some(library) = self.library.get() {
-                return library.send(caller, message).await;
-            }
             let start = caller.sim.now();
             let turn = self.turn.acquire().await;
             let posted = self.post_send(caller, message, How::Auto).await;
@@ -255,12 +257,10 @@ impl nicety_nic_core::Card for Node {
         caller: Caller<'c>,
         wanted: Wanted,
     ) -> Calling<'c, Result<PostedReceive, CardError>> {
-        Box::pin(async move {
-            match self.library.get() {
-                Some(library) => Ok(PostedReceive::new(Posted::Library(library.post(caller, wanted)?))),
-                None => self.post_receive_by(caller, wanted, How::Auto).await,
-            }
-        })
+        match self.library() {
+            Some(library) => Box::pin(ready(library.post_receive(caller, wanted))),
+            None => Box::pin(async move { self.post_receive_by(caller, wanted, How::Auto).await }),
+        }
     }
 
     fn received<'c>(
@@ -268,14 +268,11 @@ impl nicety_nic_core::Card for Node {
         caller: Caller<'c>,
         posted: PostedReceive,
     ) -> Calling<'c, Result<Arrival, CardError>> {
+        if let Some(library) = self.library().filter(|_| !posted.is::<Posted>()) {
+            return library.received(caller, posted);
+        }
         Box::pin(async move {
-            let (operation, wanted) = match (posted.of(), self.library.get()) {
-                (Posted::Card { operation, wanted }, _) => (operation, wanted),
-                (Posted::Library(receiving), library) => {
-                    let library = library.expect("its receives are the library's");
-                    return library.received(caller, &receiving).await;
-                }
-            };
+            let Posted { operation, wanted } = posted.of();
             let completed = self.completed(caller, operation, "wait for a receive");
             let Completed { peer, tag, bytes, .. } = describe(move || wanted.what(), completed).await?;
             Ok(Arrival { source: peer.node.0, tag, bytes, room: wanted.room })
@@ -290,22 +287,8 @@ impl nicety_nic_core::Card for Node {
         Ok(())
     }
 
-    fn probe<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        source: Option<u32>,
-        tags: Tags,
-    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
-        Box::pin(async move {
-            match self.library.get() {
-                Some(library) => library.probe(caller, source, tags).await,
-                None => Err(DESIGN.lacks("looks for messages and takes none")),
-            }
-        })
-    }
-
     fn early(&self) -> Option<&Early> {
-        self.library.get().map(|library| &library.early)
+        self.library.get().map(|messenger| &messenger.library.early)
     }
 
     fn cancel<'c>(
@@ -313,14 +296,10 @@ impl nicety_nic_core::Card for Node {
         caller: Caller<'c>,
         posted: PostedReceive,
     ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
-        Box::pin(async move {
-            let (Some(library), Posted::Library(receiving)) = (self.library.get(), posted.clone().of())
-            else {
-                return Err(DESIGN.lacks("takes a posted receive back"));
-            };
-            let is_given_up = library.cancel(caller, &receiving).await;
-            Ok((!is_given_up).then_some(posted))
-        })
+        match self.library().filter(|_| !posted.is::<Posted>()) {
+            Some(library) => Box::pin(async move { Ok(library.cancel(caller, posted).await) }),
+            None => Box::pin(ready(Err(DESIGN.lacks("takes a posted receive back")))),
+        }
     }
 }
 

@@ -37,11 +37,10 @@ use crate::event::{Event, EventKind};
 use crate::library::{Process, Transfer};
 use crate::{ApenetError, Card, Endpoint, LIBRARY};
 use leases::{Lease, Leases};
-use nicety_kernel::{Credits, Pool, Signal};
-use nicety_nic_core::parts::{Early, Matching};
-use nicety_nic_core::{Arrival, CardError, HeldUp, LARGEST_TAG, Pairs, RefusedCommand, Wanted, check_tag};
+use nicety_kernel::Credits;
+use nicety_nic_core::library::{self, Library, Slices, Transport, Window, Windows};
+use nicety_nic_core::{Arrival, Caller, CardError, LARGEST_TAG, Outgoing, Pairs, RefusedCommand, check_tag};
 use nicety_types::{NodeId, Path, Stage};
-use receive::finish;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -66,24 +65,12 @@ const fn data(kind: u64, id: u32, low: u32) -> u64 {
     kind << 60 | (id as u64) << 32 | low as u64
 }
 
-/// A posted receive.
-pub(crate) struct Receiving {
-    wanted: Wanted,
-    result: RefCell<Option<(Result<Arrival, CardError>, Path)>>,
-    ended: Cell<bool>,
-    done: Signal,
-}
+type Receiving = library::Receiving<Messenger>;
+type Came = library::Came<How>;
 
-/// An arrived message, or its RTS.
-struct Came {
-    source: u32,
-    tag: u64,
-    bytes: u64,
-    how: How,
-}
-
+/// The place of an arrived message.
 #[derive(Clone, Copy)]
-enum How {
+pub(crate) enum How {
     /// In a streaming buffer.
     Eager(u64),
     /// At its sender, with this number.
@@ -99,15 +86,6 @@ struct Coming {
     _lease: Option<Lease>,
 }
 
-/// A long message at its sender.
-struct Announced {
-    to: u32,
-    bytes: u64,
-    /// Destination and number of its bytes.
-    cts: RefCell<Option<(u64, u32, Path)>>,
-    sent: RefCell<Option<Path>>,
-}
-
 impl Coming {
     /// Whether this event is the arrival of its bytes.
     fn is_whole(&self, event: &Event) -> bool {
@@ -116,53 +94,21 @@ impl Coming {
     }
 }
 
-impl Announced {
-    /// Whether it accepts a CTS of this rank, for this number of bytes at this address.
-    fn allows(&self, source: u32, address: u64, bytes: u64) -> bool {
-        source == self.to && bytes <= self.bytes && (bytes == 0 || address != 0)
-    }
-}
-
-/// Another host, this one, or a pair of their processes.
-struct Peer {
-    /// Its host, and the pair.
-    rank: u32,
-    pair: u32,
-    credits: Credits,
-    /// Messages leave in the order of sending, whatever their preparation.
-    turn: Pool,
-    /// Messages to it without returned credits.
-    out: Cell<u64>,
-    /// Messages from it that no receive has taken.
-    held: Cell<u64>,
-    /// Messages from it that receives have taken since the last credits.
-    owed: Cell<u64>,
-    /// The path of its last credits.
-    credited: RefCell<Option<Path>>,
-}
-
 /// The library of a host for `send` and `recv`.
 pub(crate) struct Messenger {
     card: Rc<Card>,
     process: Process,
     pub(crate) leases: Leases,
-    pairs: Cell<Pairs>,
-    window: Cell<u64>,
-    matching: RefCell<Matching<Rc<Receiving>, Came>>,
-    pub(crate) early: Early,
-    /// By rank and pair.
-    peers: RefCell<BTreeMap<(u32, u32), Rc<Peer>>>,
+    pub(crate) library: Library<Messenger>,
+    pub(crate) windows: Windows,
     /// Free buffers for copies; none before the first use.
     copies: RefCell<Option<Vec<u64>>>,
     free_copies: Credits,
-    announced: RefCell<BTreeMap<u32, Rc<Announced>>>,
+    /// The paths of long messages whose bytes have left, by number.
+    sent: RefCell<BTreeMap<u32, Path>>,
     coming: RefCell<BTreeMap<(u32, u32), Coming>>,
     /// Number of long messages so far.
     long: Cell<u32>,
-    changed: Signal,
-    failed: RefCell<Option<ApenetError>>,
-    /// Whether the failure was reported to a program.
-    told: Cell<bool>,
 }
 
 impl Messenger {
@@ -174,60 +120,39 @@ impl Messenger {
             card: card.clone(),
             leases: Leases::new(sim, process.clone()),
             process,
-            pairs: Cell::new(Pairs::ONE),
-            window: Cell::new(0),
-            matching: RefCell::default(),
-            early: Early::new(sim),
-            peers: RefCell::default(),
+            library: Library::new(sim),
+            windows: Windows::new(sim, 0),
             copies: RefCell::default(),
             free_copies: Credits::new(sim, COPIES),
-            announced: RefCell::default(),
+            sent: RefCell::default(),
             coming: RefCell::default(),
             long: Cell::new(0),
-            changed: Signal::new(sim),
-            failed: RefCell::default(),
-            told: Cell::new(false),
         });
-        messenger.have_room();
+        messenger.have_room(Pairs::ONE);
         sim.spawn(messenger.clone().run());
         messenger
     }
 
     /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.
     pub(crate) fn have_pairs(&self, pairs: Pairs) {
-        if self.pairs.replace(pairs) != pairs {
-            self.have_room();
+        if self.windows.pairs() != pairs {
+            self.have_room(pairs);
         }
     }
 
-    fn have_room(&self) {
+    fn have_room(&self, pairs: Pairs) {
         let messages = &self.card.spec.messages;
-        let peers = u64::from(self.card.nodes) * u64::from(self.pairs.get().count());
+        let peers = u64::from(self.card.nodes) * u64::from(pairs.count());
         let window = messages.window.min(HELD / peers).max(1);
-        self.window.set(window);
+        self.windows.resize(pairs, window);
         if messages.eager > 0 {
             self.card.reserve_streaming(LIBRARY, window * peers, CHUNK, messages.eager);
         }
     }
 
-    /// Returns the other end of messages with this tag.
-    fn peer_of(&self, rank: u32, tag: u64) -> Rc<Peer> {
-        self.peer(rank, self.pairs.get().of(tag))
-    }
-
-    fn peer(&self, rank: u32, pair: u32) -> Rc<Peer> {
-        let new = || {
-            let (credits, zero) = (Credits::new(&self.card.sim, self.window.get()), || Cell::new(0));
-            let (turn, credited) = (Pool::new(&self.card.sim, 1), RefCell::default());
-            Rc::new(Peer { rank, pair, credits, turn, out: zero(), held: zero(), owed: zero(), credited })
-        };
-        self.peers.borrow_mut().entry((rank, pair)).or_insert_with(new).clone()
-    }
-
     /// Returns the library's failure if no program has been told, as a call came too late or not at all.
     pub(crate) fn unnoticed(&self) -> Option<RefusedCommand> {
-        let failed = self.failed.borrow();
-        let (code, place) = match failed.as_ref().filter(|_| !self.told.get())? {
+        let (code, place) = match self.library.untold()? {
             ApenetError::Refused { why, node } => (why.name(), format!("by rank {node}")),
             ApenetError::Rejected { why, node } => (why.name(), format!("a message of rank {node}")),
             error => ("failed", error.to_string()),
@@ -238,38 +163,6 @@ impl Messenger {
             place: format!("{place}; no program has heard of it"),
             times: 1,
         })
-    }
-
-    /// Messages of `send` that no receive has taken: rank, tag and bytes of the first, and their number.
-    pub(crate) fn unreceived(&self) -> Option<(u32, u64, u64, u64)> {
-        let matching = self.matching.borrow();
-        let mut messages = matching.messages();
-        let count = messages.len() as u64;
-        messages.next().map(|first| (first.source, first.tag, first.bytes, count))
-    }
-
-    /// Sends that wait until their receivers take others.
-    pub(crate) fn held_up(&self) -> Vec<HeldUp> {
-        let (pairs, window) = (self.pairs.get(), self.window.get());
-        let waiting = |peer: &Rc<Peer>| {
-            let pair = (pairs.bits > 0).then_some(peer.pair);
-            HeldUp { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
-        };
-        self.peers.borrow().values().map(waiting).filter(|held_up| held_up.sends > 0).collect()
-    }
-
-    fn failure(&self) -> Option<CardError> {
-        self.told.set(true);
-        self.failed
-            .borrow()
-            .as_ref()
-            .map(|error| CardError::Failed(format!("messages of send and recv: {error}")))
-    }
-
-    /// Waits until `there` holds or the library has failed.
-    async fn until(&self, there: impl Fn() -> bool) -> Result<(), CardError> {
-        self.changed.wait_until(|| there() || self.failed.borrow().is_some()).await;
-        if there() { Ok(()) } else { Err(self.failure().expect("one of the two")) }
     }
 
     /// Returns a number for a message to put.
@@ -307,15 +200,9 @@ impl Messenger {
         loop {
             match self.process.next().await {
                 Ok((event, path)) => self.take(event, path),
-                Err(error) => self.fail(error),
+                Err(error) => self.library.fail(error),
             }
         }
-    }
-
-    fn fail(&self, error: ApenetError) {
-        self.failed.borrow_mut().get_or_insert(error);
-        self.changed.notify_all();
-        self.early.note();
     }
 
     fn take(self: &Rc<Self>, event: Event, path: Path) {
@@ -327,18 +214,20 @@ impl Messenger {
                 self.free_copies.release(1);
             }
             EventKind::Sent(_) if kind == BYTES => {
-                if let Some(announced) = self.announced.borrow().get(&id) {
-                    announced.sent.replace(Some(path));
+                if self.library.is_announced(id.into()) {
+                    self.sent.borrow_mut().insert(id, path);
                 }
-                self.changed.notify_all();
+                self.library.changed.notify_all();
             }
             EventKind::Received => {
                 let unusable = !self.take_message(event, (kind, id, low), path);
                 self.card.count(|counted| counted.unusable += u64::from(unusable));
             }
-            EventKind::Refused(_, why) => self.fail(ApenetError::Refused { why, node: event.peer.node.0 }),
+            EventKind::Refused(_, why) => {
+                self.library.fail(ApenetError::Refused { why, node: event.peer.node.0 })
+            }
             EventKind::Rejected(why) if event.peer.process == LIBRARY => {
-                self.fail(ApenetError::Rejected { why, node: event.peer.node.0 });
+                self.library.fail(ApenetError::Rejected { why, node: event.peer.node.0 });
             }
             _ => {}
         }
@@ -353,38 +242,34 @@ impl Messenger {
         if event.data & EAGER != 0 {
             let (tag, how) = (event.data & LARGEST_TAG, How::Eager(event.address));
             let whole = event.streaming || event.bytes == 0;
-            return whole && self.came(Came { source, tag, bytes: event.bytes, how }, path);
+            return whole && self.came(Came { source, tag, bytes: event.bytes, body: how }, path);
         }
         match kind {
             RTS if event.bytes == 0 => {
                 let (high, bytes) = (event.address >> 32, event.address & u64::from(u32::MAX));
                 let tag = high << 32 | u64::from(low);
                 let good = check_tag(tag).is_ok() && (1..=self.card.spec.limits.message).contains(&bytes);
-                good && self.came(Came { source, tag, bytes, how: How::Long(id) }, path)
+                good && self.came(Came { source, tag, bytes, body: How::Long(id) }, path)
             }
-            CTS if event.bytes == 0 => match self.announced.borrow().get(&id) {
-                Some(announced) if announced.allows(source, event.address, low.into()) => {
-                    announced.cts.replace(Some((event.address, low, path)));
-                    self.changed.notify_all();
-                    true
-                }
-                _ => false,
-            },
+            CTS if event.bytes == 0 => {
+                self.library.answer(id.into(), (event.address, low), path, |announced, &(address, bytes)| {
+                    let fits = u64::from(bytes) <= announced.bytes && (bytes == 0 || address != 0);
+                    source == announced.to && fits
+                })
+            }
             BYTES => {
                 let mut coming = self.coming.borrow_mut();
                 let whole = coming.get(&(source, id)).is_some_and(|coming| coming.is_whole(&event));
                 let ended = if whole { coming.remove(&(source, id)) } else { None };
                 if let Some(Coming { receiving, arrival, .. }) = ended {
-                    finish(&receiving, Ok(arrival), path);
+                    receiving.finish(Ok(arrival), path);
                 }
                 whole
             }
-            CREDIT if event.bytes == 0 && id < self.pairs.get().count() => {
-                let peer = self.peer(source, id);
-                let credits = u64::from(low).min(peer.out.get());
-                peer.out.set(peer.out.get() - credits);
+            CREDIT if event.bytes == 0 && id < self.windows.pairs().count() => {
+                let peer = self.windows.peer(source, id);
                 peer.credited.replace(Some(path));
-                peer.credits.release(credits);
+                peer.give(u64::from(low).min(peer.window().out()));
                 true
             }
             _ => false,
@@ -393,20 +278,68 @@ impl Messenger {
 
     /// Handles an arrived message or RTS.
     fn came(self: &Rc<Self>, came: Came, path: Path) -> bool {
-        let peer = self.peer_of(came.source, came.tag);
-        if peer.held.get() >= self.window.get() {
-            return false;
+        let peer = self.windows.of_tag(came.source, came.tag);
+        let has_room = peer.window().held() < self.windows.size();
+        if has_room {
+            peer.count(Window::arrive);
+            self.arrive(came, path);
         }
-        peer.held.set(peer.held.get() + 1);
-        let takes = |receiving: &Rc<Receiving>| receiving.wanted.takes(came.source, came.tag);
-        let receive = self.matching.borrow_mut().take_receive(takes).0;
-        match receive {
-            Some(receiving) => self.begin(receiving, came, path),
-            None => {
-                self.matching.borrow_mut().keep(came);
-                self.early.note();
+        has_room
+    }
+}
+
+impl Transport for Messenger {
+    type Body = How;
+    type Progress = ();
+    /// The address for the bytes, and their number.
+    type Place = (u64, u32);
+    type Failure = ApenetError;
+    type Error = CardError;
+
+    const SLICES: Slices =
+        Slices { wait: None, probe: Some("look for a message"), cancel: Some("cancel a receive") };
+
+    fn library(&self) -> &Library<Messenger> {
+        &self.library
+    }
+
+    fn failed(failure: &ApenetError) -> CardError {
+        CardError::Failed(format!("messages of send and recv: {failure}"))
+    }
+
+    async fn send(
+        self: &Rc<Self>,
+        _caller: Caller<'_>,
+        message: Outgoing,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        self.send_in_window(message, path).await
+    }
+
+    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, mut path: Path) {
+        let own = self.clone();
+        self.card.sim.spawn(async move {
+            let arrival = came.arrival(receiving.wanted.room);
+            let taken = match came.body {
+                How::Eager(buffer) => own.bring_eager(&receiving, arrival, buffer, &mut path).await,
+                How::Long(id) => own.bring_long(&receiving, arrival, id, &mut path).await,
+            };
+            if let Err(error) = taken {
+                receiving.finish(Err(error), path);
             }
-        }
-        true
+        });
+    }
+
+    async fn receive(
+        self: &Rc<Self>,
+        _caller: Caller<'_>,
+        receiving: Rc<Receiving>,
+        path: &mut Path,
+    ) -> Result<Arrival, CardError> {
+        self.ended(&receiving, path).await
+    }
+
+    async fn call(&self, caller: Caller<'_>, path: &mut Path) {
+        caller.cpus.notice(path, None).await;
     }
 }

@@ -1,55 +1,54 @@
 //! The sender's side of `send`: eager messages by copies, longer ones by RTS, CTS and a put.
 
-use crate::messages::{Announced, BYTES, COPIES, EAGER, Messenger, RTS, data};
+use crate::messages::{BYTES, COPIES, EAGER, Messenger, RTS, data};
 use crate::{ApenetError, stages};
-use nicety_kernel::{Either, Permit, Signal, describe, race};
+use nicety_kernel::{Either, Permit, describe, race};
+use nicety_nic_core::library::{Window, to_its_end};
 use nicety_nic_core::{CardError, Outgoing};
 use nicety_types::Path;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 impl Messenger {
     /// Sends a message. Once it has a credit, it continues even if its program stops waiting.
-    pub(crate) async fn send(self: &Rc<Self>, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+    pub(super) async fn send_in_window(
+        self: &Rc<Self>,
+        message: Outgoing,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
         let limit = self.card.spec.limits.message;
         if message.bytes > limit {
             return Err(ApenetError::Message { bytes: message.bytes, limit }.into());
         }
         self.card.dma.check(message.address, message.bytes)?;
-        let peer = self.peer_of(message.to, message.tag);
+        let peer = self.windows.of_tag(message.to, message.tag);
         let text = move || format!("rank {} to take one of the messages to it", message.to);
-        let failed = self.changed.wait_until(|| self.failed.borrow().is_some());
+        let failed = self.library.changed.wait_until(|| self.library.has_failed());
         match describe(text, race(peer.credits.acquire(1), failed)).await {
             Either::Left(credit) => credit.forget(),
-            Either::Right(()) => return Err(self.failure().expect("just seen")),
+            Either::Right(()) => return Err(self.library.failure().expect("just seen")),
         }
         if let Some(credited) = &*peer.credited.borrow() {
             path.follow(credited);
         }
         path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
-        peer.out.set(peer.out.get() + 1);
+        peer.count(Window::send);
         let (own, mut its) = (self.clone(), path.clone());
-        let (ended, done) = (Rc::new(RefCell::new(None)), Signal::new(&self.card.sim));
-        let (end, signal) = (ended.clone(), done.clone());
-        self.card.sim.spawn(async move {
+        let work = async move {
             let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
             let turn = peer.turn.acquire().await;
             its.advance(stages::WINDOW_QUEUED, own.card.sim.now());
-            let sent = if long && message.bytes > 0 {
-                own.send_long(message, turn, &mut its).await
+            let (sent, turn) = if long && message.bytes > 0 {
+                (own.send_long(message, turn, &mut its).await, None)
             } else {
-                own.send_eager(message, &mut its).await
+                (own.send_eager(message, &mut its).await, Some(turn))
             };
             if sent.is_err() {
-                peer.out.set(peer.out.get() - 1);
-                peer.credits.release(1);
+                peer.give(1);
             }
-            end.replace(Some((sent, its)));
-            signal.notify_all();
-        });
+            ((sent, its), turn)
+        };
         let text = move || format!("its message to rank {} to be taken", message.to);
-        describe(text, done.wait_until(|| ended.borrow().is_some())).await;
-        let (sent, its) = ended.take().expect("just seen");
+        let (sent, its) = describe(text, to_its_end(&self.card.sim, work)).await;
         *path = its;
         sent
     }
@@ -73,24 +72,21 @@ impl Messenger {
         let Outgoing { to, tag, address, bytes } = message;
         let lease = self.leases.lease(address, bytes, path).await?;
         let id = self.number();
-        let (cts, sent) = (RefCell::default(), RefCell::default());
-        let announced = Rc::new(Announced { to, bytes, cts, sent });
-        self.announced.borrow_mut().insert(id, announced.clone());
+        self.library.announce(id.into(), to, bytes);
         // The length fits 32 bits: the card accepts no longer message.
         let told = tag >> 32 << 32 | bytes;
         self.put(to, 0, told, 0, data(RTS, id, tag as u32), path).await?;
         drop(turn);
-        self.until(|| announced.cts.borrow().is_some()).await?;
-        let (remote, length, its) = announced.cts.take().expect("just seen");
+        let ((remote, length), its) = self.library.answered(id.into()).await?;
         path.follow(&its);
         if length > 0 {
             self.put(to, address, remote, length.into(), data(BYTES, id, 0), path).await?;
         } else {
             self.put(to, 0, 0, 0, data(BYTES, id, 0), path).await?;
         }
-        self.until(|| announced.sent.borrow().is_some()).await?;
-        path.follow(&announced.sent.take().expect("just seen"));
-        self.announced.borrow_mut().remove(&id);
+        self.library.until(|| self.sent.borrow().contains_key(&id)).await?;
+        path.follow(&self.sent.borrow_mut().remove(&id).expect("just seen"));
+        self.library.end(id.into());
         drop(lease);
         Ok(())
     }

@@ -28,13 +28,12 @@ mod send;
 
 use crate::process::Process;
 use crate::{Endpoint, QnixError};
-use header::{HEADER, Header};
-use nicety_kernel::{Credits, Pool, Signal};
-use nicety_nic_core::parts::{Early, Matching};
-use nicety_nic_core::{Arrival, CardError, Wanted};
+use header::{HEADER, Header, Kind};
+use nicety_kernel::{Credits, Pool};
+use nicety_nic_core::library::{self, Library, Slices, Transport};
+use nicety_nic_core::{Arrival, Caller, CardError, Outgoing, Wanted};
 use nicety_types::{NodeId, Path};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 
@@ -43,34 +42,32 @@ const SMALL: u64 = 1 << 63;
 /// The most bytes of messages without a receive: the memory of the largest card.
 const KEPT: u64 = 64 << 20;
 
-/// A posted receive.
-pub(crate) struct Receiving {
-    wanted: Wanted,
-    result: RefCell<Option<(Result<Arrival, CardError>, Path)>>,
-    done: Signal,
-}
+type Receiving = library::Receiving<Messenger>;
+type Came = library::Came<Body>;
 
 /// A message that no receive has taken yet.
-struct Came {
-    header: Header,
-    from: Endpoint,
+pub(crate) enum Body {
     /// The bytes of a small message.
-    bytes: Vec<u8>,
+    Small(Vec<u8>),
+    /// The number of a long one at its sender.
+    Long(u64),
 }
 
-impl Came {
-    fn is_for(&self, wanted: &Wanted) -> bool {
-        wanted.takes(self.from.node.0, self.header.tag)
+impl Body {
+    /// Bytes in the library's memory.
+    fn kept(&self) -> u64 {
+        match self {
+            Body::Small(bytes) => bytes.len() as u64,
+            Body::Long(_) => 0,
+        }
     }
 }
-
-/// A long message at its sender: the bytes requested by its receiver, and the path to that request.
-type Cleared = Rc<RefCell<Option<(u64, Path)>>>;
 
 /// The library of a host for `send` and `recv`.
 pub(crate) struct Messenger {
     process: Rc<Process>,
     vni: u32,
+    pub(crate) library: Library<Messenger>,
     /// Contexts of sends, and those of receives for long messages.
     sends: Credits,
     receives: Credits,
@@ -79,15 +76,10 @@ pub(crate) struct Messenger {
     free_pieces: Credits,
     /// Messages leave in the order of posting.
     turn: Pool,
-    matching: RefCell<Matching<Rc<Receiving>, Came>>,
-    pub(crate) early: Early,
     /// Bytes of messages that no receive has taken.
     kept: Cell<u64>,
-    /// Long messages, by number.
-    announced: RefCell<BTreeMap<u64, Cleared>>,
-    next: Cell<u64>,
-    changed: Signal,
-    failed: RefCell<Option<CardError>>,
+    /// Number of long messages so far.
+    long: Cell<u64>,
 }
 
 impl Messenger {
@@ -107,13 +99,9 @@ impl Messenger {
             free_pieces: Credits::new(sim, pieces.len() as u64),
             pieces: RefCell::new(pieces),
             turn: Pool::new(sim, 1),
-            matching: RefCell::default(),
-            early: Early::new(sim),
+            library: Library::new(sim),
             kept: Cell::new(0),
-            announced: RefCell::default(),
-            next: Cell::new(0),
-            changed: Signal::new(sim),
-            failed: RefCell::default(),
+            long: Cell::new(0),
             process: process.clone(),
             vni,
         });
@@ -134,23 +122,75 @@ impl Messenger {
         Path::from(self.process.card().sim.now())
     }
 
-    fn fail(&self, error: CardError) {
-        self.failed.borrow_mut().get_or_insert(error);
-        self.changed.notify_all();
-        self.early.note();
-    }
-
-    fn failure(&self) -> Option<CardError> {
-        self.failed.borrow().clone()
-    }
-
     /// Starts work of the library. A failure of the work is the library's failure.
     fn spawn(self: &Rc<Self>, work: impl Future<Output = Result<(), CardError>> + 'static) {
         let own = self.clone();
         self.process.card().sim.spawn(async move {
             if let Err(error) = work.await {
-                own.fail(error);
+                own.library.fail(error);
             }
         });
+    }
+}
+
+impl Transport for Messenger {
+    type Body = Body;
+    type Progress = ();
+    /// The bytes that its receiver requests.
+    type Place = u64;
+    type Failure = CardError;
+    type Error = CardError;
+
+    const SLICES: Slices = Slices { wait: Some("wait for a receive"), probe: None, cancel: None };
+
+    fn library(&self) -> &Library<Messenger> {
+        &self.library
+    }
+
+    fn failed(failure: &CardError) -> CardError {
+        failure.clone()
+    }
+
+    fn check_send(&self, message: &Outgoing) -> Result<(), CardError> {
+        self.process.check_peer(self.endpoint(message.to))?;
+        self.process.check_bytes(message.address, message.bytes)?;
+        self.library.failure().map_or(Ok(()), Err)
+    }
+
+    async fn send(
+        self: &Rc<Self>,
+        _caller: Caller<'_>,
+        message: Outgoing,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let Outgoing { to, tag, address, bytes } = message;
+        if bytes <= self.longest_small() {
+            return self
+                .send_small(to, Header { kind: Kind::Whole, tag, bytes, number: 0 }, address, path)
+                .await;
+        }
+        self.send_long(message, path).await
+    }
+
+    fn check_receive(self: &Rc<Self>, wanted: &Wanted) -> Result<(), CardError> {
+        Ok(self.process.check_bytes(wanted.address, wanted.room)?)
+    }
+
+    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, path: Path) {
+        self.kept.set(self.kept.get() - came.body.kept());
+        self.bring(receiving, came, path);
+    }
+
+    async fn receive(
+        self: &Rc<Self>,
+        _caller: Caller<'_>,
+        receiving: Rc<Receiving>,
+        path: &mut Path,
+    ) -> Result<Arrival, CardError> {
+        self.ended(&receiving, path).await
+    }
+
+    async fn call(&self, caller: Caller<'_>, path: &mut Path) {
+        caller.cpus.notice(path, None).await;
     }
 }

@@ -2,37 +2,13 @@
 
 use crate::QnixError;
 use crate::messages::header::{HEADER, Header, Kind};
-use crate::messages::{Cleared, Messenger, SMALL};
+use crate::messages::{Messenger, SMALL};
 use crate::process::{How, Send};
 use nicety_kernel::{Permit, describe};
-use nicety_nic_core::{Caller, CardError, Outgoing};
+use nicety_nic_core::{CardError, Outgoing};
 use nicety_types::{Path, Payload};
-use std::rc::Rc;
 
 impl Messenger {
-    /// Sends a message. Returns when its buffer may be reused.
-    pub(crate) async fn send(
-        self: &Rc<Self>,
-        caller: Caller<'_>,
-        message: Outgoing,
-    ) -> Result<(), CardError> {
-        let Outgoing { to, tag, address, bytes } = message;
-        self.process.check_peer(self.endpoint(to))?;
-        self.process.check_bytes(address, bytes)?;
-        if let Some(error) = self.failure() {
-            return Err(error);
-        }
-        caller
-            .timed("send", async |path| {
-                if bytes <= self.longest_small() {
-                    let header = Header { kind: Kind::Whole, tag, bytes, number: 0 };
-                    return self.send_small(to, header, address, path).await;
-                }
-                self.send_long(message, path).await
-            })
-            .await
-    }
-
     /// Sends a header, followed by the bytes of a whole message.
     pub(super) async fn send_small(
         &self,
@@ -74,31 +50,23 @@ impl Messenger {
         Ok(())
     }
 
-    async fn send_long(self: &Rc<Self>, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+    pub(super) async fn send_long(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         let limit = self.process.card().spec().limits.message;
         if bytes > limit {
             return Err(QnixError::Message { bytes, limit }.into());
         }
-        let number = self.next.get();
-        self.next.set(number + 1);
-        let cleared = Cleared::default();
-        self.announced.borrow_mut().insert(number, cleared.clone());
+        let number = self.long.replace(self.long.get() + 1);
+        self.library.announce(number, to, bytes);
         self.send_small(to, Header { kind: Kind::Rts, tag, bytes, number }, 0, path).await?;
-        let ready = self.changed.wait_until(|| cleared.borrow().is_some() || self.failed.borrow().is_some());
-        describe(move || format!("rank {to} to receive its message"), ready).await;
-        let Some((wanted, its)) = cleared.take() else { return Err(self.failure().expect("one of the two")) };
+        let ready = self.library.answered(number);
+        let (wanted, its) = describe(move || format!("rank {to} to receive its message"), ready).await?;
         path.follow(&its);
-        self.announced.borrow_mut().remove(&number);
+        self.library.end(number);
         if wanted > 0 {
             let context = self.sends.acquire(1).await;
-            let send = Send {
-                address,
-                bytes: wanted.min(bytes),
-                to: self.endpoint(to),
-                tag: number,
-                how: How::Auto,
-            };
+            let (to, bytes) = (self.endpoint(to), wanted.min(bytes));
+            let send = Send { address, bytes, to, tag: number, how: How::Auto };
             let operation = self.process.send(self.vni, send, path).await?;
             self.process.wait(self.vni, operation, path).await?;
             drop(context);

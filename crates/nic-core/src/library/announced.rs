@@ -1,0 +1,95 @@
+//! Long messages at their sender, between RTS and CTS.
+
+use nicety_types::Path;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// A long message at its sender.
+#[derive(Debug)]
+pub struct Announced<P> {
+    /// The receiver's rank.
+    pub to: u32,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The content of its CTS, and the path to that.
+    answer: Option<(P, Path)>,
+}
+
+impl<P> Announced<P> {
+    /// Whether its CTS has come, and no call has taken it.
+    pub const fn is_answered(&self) -> bool {
+        self.answer.is_some()
+    }
+}
+
+/// The announced messages of a host, by number.
+#[derive(Debug)]
+pub(super) struct AllAnnounced<P>(RefCell<BTreeMap<u64, Announced<P>>>);
+
+impl<P> AllAnnounced<P> {
+    pub(super) const fn new() -> AllAnnounced<P> {
+        AllAnnounced(RefCell::new(BTreeMap::new()))
+    }
+
+    pub(super) fn announce(&self, number: u64, to: u32, bytes: u64) {
+        self.0.borrow_mut().insert(number, Announced { to, bytes, answer: None });
+    }
+
+    /// Notes a CTS, if the message exists and `allows` it. Returns whether that is so.
+    pub(super) fn answer(
+        &self,
+        number: u64,
+        (place, path): (P, Path),
+        allows: impl FnOnce(&Announced<P>, &P) -> bool,
+    ) -> bool {
+        match self.0.borrow_mut().get_mut(&number) {
+            Some(announced) if allows(announced, &place) => {
+                announced.answer = Some((place, path));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_there(&self, number: u64) -> bool {
+        self.0.borrow().contains_key(&number)
+    }
+
+    pub(super) fn is_answered(&self, number: u64) -> bool {
+        self.0.borrow().get(&number).is_some_and(Announced::is_answered)
+    }
+
+    /// Takes the CTS of a message, which stays announced.
+    pub(super) fn take(&self, number: u64) -> Option<(P, Path)> {
+        self.0.borrow_mut().get_mut(&number)?.answer.take()
+    }
+
+    pub(super) fn end(&self, number: u64) {
+        self.0.borrow_mut().remove(&number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicety_types::Time;
+
+    #[test]
+    fn only_an_announced_message_has_an_allowed_answer_once() {
+        let path = || Path::from(Time::ZERO);
+        let all: AllAnnounced<u64> = AllAnnounced::new();
+        let from = |rank| {
+            move |announced: &Announced<u64>, _: &u64| announced.to == rank && !announced.is_answered()
+        };
+        assert!(!all.answer(7, (1, path()), from(2)));
+        all.announce(7, 2, 100);
+        assert!(!all.answer(7, (1, path()), from(3)) && !all.is_answered(7) && all.take(7).is_none());
+        assert!(!all.answer(7, (101, path()), |announced, &place| place <= announced.bytes));
+        assert!(all.answer(7, (1, path()), from(2)) && all.is_answered(7));
+        assert!(!all.answer(7, (9, path()), from(2)));
+        assert_eq!(all.take(7).map(|(place, _)| place), Some(1));
+        assert!(all.is_there(7) && !all.is_answered(7));
+        all.end(7);
+        assert!(!all.is_there(7) && !all.answer(7, (1, path()), from(2)));
+    }
+}

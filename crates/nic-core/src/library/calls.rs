@@ -1,0 +1,123 @@
+//! The calls of a host's program.
+
+use super::{Receiving, Transport};
+use crate::{Arrival, Caller, Calling, CardError, Outgoing, PostedReceive, Tags, Wanted};
+use nicety_types::Path;
+use std::rc::Rc;
+
+/// The library of a host for `send` and `recv`, to its card's design. Its calls are those of [`Card`](crate::Card).
+pub trait Messages {
+    /// As [`Card::send`](crate::Card::send).
+    ///
+    /// # Errors
+    /// When a limit is reached, or the library has failed.
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>>;
+
+    /// As [`Card::post_receive`](crate::Card::post_receive).
+    ///
+    /// # Errors
+    /// When the receive cannot be posted.
+    fn post_receive(self: Rc<Self>, caller: Caller<'_>, wanted: Wanted) -> Result<PostedReceive, CardError>;
+
+    /// As [`Card::received`](crate::Card::received).
+    ///
+    /// # Errors
+    /// When the receive or the library has failed.
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>>;
+
+    /// As [`Card::probe`](crate::Card::probe).
+    ///
+    /// # Errors
+    /// When the library has failed.
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>>;
+
+    /// As [`Card::cancel`](crate::Card::cancel).
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Option<PostedReceive>>;
+}
+
+impl<T: Transport<Error: Into<CardError>>> Messages for T {
+    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
+        Box::pin(async move {
+            self.check_send(&message)?;
+            caller.timed("send", async |path| Transport::send(&self, caller, message, path).await).await
+        })
+    }
+
+    fn post_receive(self: Rc<Self>, caller: Caller<'_>, wanted: Wanted) -> Result<PostedReceive, CardError> {
+        self.check_receive(&wanted)?;
+        Ok(PostedReceive::new(self.post(wanted, &caller.path.borrow())))
+    }
+
+    fn received<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Result<Arrival, CardError>> {
+        let receiving: Rc<Receiving<T>> = posted.of();
+        Box::pin(async move {
+            let wait = async |path: &mut Path| self.receive(caller, receiving, path).await;
+            shown(caller, T::SLICES.wait, wait).await
+        })
+    }
+
+    fn probe<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        source: Option<u32>,
+        tags: Tags,
+    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
+        Box::pin(async move {
+            self.check_source(source)?;
+            let (wanted, library) = (Wanted { source, tags, address: 0, room: 0 }, self.library());
+            let look = async |path: &mut Path| {
+                self.look(caller, &wanted, path).await?;
+                match library.has_failed() {
+                    true => Err(library.failure().expect("just seen").into()),
+                    false => Ok(library.first(&wanted)),
+                }
+            };
+            shown(caller, T::SLICES.probe, look).await
+        })
+    }
+
+    fn cancel<'c>(
+        self: Rc<Self>,
+        caller: Caller<'c>,
+        posted: PostedReceive,
+    ) -> Calling<'c, Option<PostedReceive>> {
+        Box::pin(async move {
+            let own = posted.look::<Rc<Receiving<T>>>();
+            let cancel = async |path: &mut Path| {
+                self.call(caller, path).await;
+                self.library().withdraw(own)
+            };
+            let withdrawn = shown(caller, T::SLICES.cancel, cancel).await;
+            (!withdrawn).then_some(posted)
+        })
+    }
+}
+
+/// Makes a call on the thread's path, and records it if it has a name.
+async fn shown<V>(
+    caller: Caller<'_>,
+    slice: Option<&'static str>,
+    call: impl AsyncFnOnce(&mut Path) -> V,
+) -> V {
+    match slice {
+        Some(slice) => caller.timed(slice, call).await,
+        None => caller.on_path(call).await,
+    }
+}

@@ -1,0 +1,27 @@
+//! The library of `send` and `recv` on a host, for cards that leave the matching of messages to software.
+//!
+//! [`Messages`] is its interface to a host's program, and [`Transport`] the part of a card's design. The design moves
+//! bytes and takes time; matching, probes, cancellation, failures and the counts of windows are here.
+//!
+//! | file | content |
+//! |---|---|
+//! | `receiving.rs` | posted receives and messages that have arrived |
+//! | `announced.rs` | long messages at their sender, between RTS and CTS |
+//! | `window.rs` | messages to a peer that no receive has taken, and their limit |
+//! | `state.rs` | the state of a host's library |
+//! | `transport.rs` | the design's part, and the operations over it |
+//! | `calls.rs` | the calls of a host's program |
+
+mod announced;
+mod calls;
+mod receiving;
+mod state;
+mod transport;
+mod window;
+
+pub use announced::Announced;
+pub use calls::Messages;
+pub use receiving::{Came, Receiving};
+pub use state::{Library, to_its_end};
+pub use transport::{Slices, Transport};
+pub use window::{Peer, Window, Windows};

@@ -1,0 +1,77 @@
+//! Posted receives, and messages that have arrived.
+
+use super::Transport;
+use crate::{Arrival, Wanted};
+use nicety_kernel::{Signal, Sim};
+use nicety_types::Path;
+use std::cell::{Cell, RefCell};
+
+/// A message that has arrived, or its RTS.
+#[derive(Debug)]
+pub struct Came<B> {
+    /// The rank of its sender.
+    pub source: u32,
+    /// Its tag.
+    pub tag: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The part that belongs to the design, such as the place of its bytes.
+    pub body: B,
+}
+
+impl<B> Came<B> {
+    /// Whether a receive takes it.
+    pub fn is_for(&self, wanted: &Wanted) -> bool {
+        wanted.takes(self.source, self.tag)
+    }
+
+    /// Its arrival in a buffer of this size.
+    pub fn arrival(&self, room: u64) -> Arrival {
+        Arrival { source: self.source, tag: self.tag, bytes: self.bytes, room }
+    }
+}
+
+/// The result of a receive, and the path to it.
+type Outcome<E> = (Result<Arrival, E>, Path);
+
+/// A posted receive.
+pub struct Receiving<T: Transport> {
+    /// The messages that it takes, and its buffer.
+    pub wanted: Wanted,
+    /// The part that belongs to the design.
+    pub progress: T::Progress,
+    outcome: RefCell<Option<Outcome<T::Error>>>,
+    ended: Cell<bool>,
+    /// Notified when it ends. A design may notify it of other progress.
+    pub done: Signal,
+}
+
+impl<T: Transport> Receiving<T> {
+    pub(super) fn new(sim: &Sim, wanted: Wanted) -> Receiving<T> {
+        let (outcome, ended, done) = (RefCell::new(None), Cell::new(false), Signal::new(sim));
+        Receiving { wanted, progress: T::Progress::default(), outcome, ended, done }
+    }
+
+    /// Ends it. A received message stays received, whatever happens after it.
+    pub fn finish(&self, result: Result<Arrival, T::Error>, path: Path) {
+        if !self.ended.replace(true) {
+            self.outcome.replace(Some((result, path)));
+        }
+        self.done.notify_all();
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    /// Whether it has a result that no call has taken.
+    pub fn has_result(&self) -> bool {
+        self.outcome.borrow().is_some()
+    }
+
+    /// Takes the result.
+    pub fn take_result(&self) -> Option<Outcome<T::Error>> {
+        self.outcome.take()
+    }
+}

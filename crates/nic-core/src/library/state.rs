@@ -1,0 +1,186 @@
+//! The state of a host's library.
+
+use super::announced::AllAnnounced;
+use super::{Announced, Came, Receiving, Transport};
+use crate::parts::{Early, Matching};
+use crate::{Arrival, Wanted, counted};
+use nicety_kernel::{Signal, Sim};
+use nicety_types::Path;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The state of a host's library.
+pub struct Library<T: Transport> {
+    sim: Sim,
+    matching: RefCell<Matching<Rc<Receiving<T>>, Came<T::Body>>>,
+    /// Signals messages without a receive.
+    pub early: Early,
+    /// Notified of an answer, of a failure, and of progress that the design notes.
+    pub changed: Signal,
+    announced: AllAnnounced<T::Place>,
+    failed: RefCell<Option<T::Failure>>,
+    /// Whether a call has returned the failure.
+    told: Cell<bool>,
+}
+
+impl<T: Transport> Library<T> {
+    /// A library without messages.
+    pub fn new(sim: &Sim) -> Library<T> {
+        Library {
+            sim: sim.clone(),
+            matching: RefCell::default(),
+            early: Early::new(sim),
+            changed: Signal::new(sim),
+            announced: AllAnnounced::new(),
+            failed: RefCell::default(),
+            told: Cell::new(false),
+        }
+    }
+
+    /// The host's part of the simulation.
+    pub fn sim(&self) -> &Sim {
+        &self.sim
+    }
+
+    /// Takes the oldest posted receive that takes a message.
+    pub fn take_receive(&self, source: u32, tag: u64) -> Option<Rc<Receiving<T>>> {
+        self.matching.borrow_mut().take_receive(|posted| posted.wanted.takes(source, tag)).0
+    }
+
+    /// Whether a posted receive takes a message.
+    pub fn awaits(&self, source: u32, tag: u64) -> bool {
+        self.matching.borrow().receives().any(|posted| posted.wanted.takes(source, tag))
+    }
+
+    /// Keeps a message that no receive takes.
+    pub fn keep(&self, came: Came<T::Body>) {
+        self.matching.borrow_mut().keep(came);
+        self.early.note();
+    }
+
+    /// Adds a receive. Returns it, and the oldest message that it takes.
+    pub(super) fn add(&self, wanted: Wanted) -> (Rc<Receiving<T>>, Option<Came<T::Body>>) {
+        let receiving = Rc::new(Receiving::new(&self.sim, wanted));
+        let mut matching = self.matching.borrow_mut();
+        let came = matching.take_message(|came| came.is_for(&wanted)).0;
+        if came.is_none() {
+            matching.post(receiving.clone());
+        }
+        (receiving, came)
+    }
+
+    /// Withdraws a posted receive. Returns whether no message has taken it.
+    pub fn withdraw(&self, receiving: &Rc<Receiving<T>>) -> bool {
+        self.matching.borrow_mut().withdraw(|posted| Rc::ptr_eq(posted, receiving)).is_some()
+    }
+
+    /// Returns the oldest message that a receive would take, from those that none has taken.
+    pub fn first(&self, wanted: &Wanted) -> Option<Arrival> {
+        let matching = self.matching.borrow();
+        matching.messages().find(|came| came.is_for(wanted)).map(|came| came.arrival(came.bytes))
+    }
+
+    /// Messages that no receive has taken, as the object of a sentence.
+    pub fn unreceived(&self) -> Option<String> {
+        let matching = self.matching.borrow();
+        let mut messages = matching.messages();
+        let count = messages.len() as u64;
+        let Came { source, tag, bytes, .. } = messages.next()?;
+        let (first, verb) = if count == 1 { (":", "is") } else { (", the first", "are") };
+        let count = counted(count, "message");
+        Some(format!(
+            "{count} {verb} there that no recv has taken{first} one of {bytes} bytes from rank {source}, tag {tag}"
+        ))
+    }
+
+    /// Announces a long message to its receiver; its RTS follows.
+    pub fn announce(&self, number: u64, to: u32, bytes: u64) {
+        self.announced.announce(number, to, bytes);
+    }
+
+    /// Whether a message of this number is announced.
+    pub fn is_announced(&self, number: u64) -> bool {
+        self.announced.is_there(number)
+    }
+
+    /// Notes the CTS of a long message, if the message exists and `allows` it. Returns whether that is so.
+    pub fn answer(
+        &self,
+        number: u64,
+        place: T::Place,
+        path: Path,
+        allows: impl FnOnce(&Announced<T::Place>, &T::Place) -> bool,
+    ) -> bool {
+        let allowed = self.announced.answer(number, (place, path), allows);
+        if allowed {
+            self.changed.notify_all();
+        }
+        allowed
+    }
+
+    /// Waits for the CTS of a long message, which stays announced.
+    ///
+    /// # Errors
+    /// When the library fails before that.
+    pub async fn answered(&self, number: u64) -> Result<(T::Place, Path), T::Error> {
+        self.until(|| self.announced.is_answered(number)).await?;
+        Ok(self.announced.take(number).expect("just seen"))
+    }
+
+    /// Ends the announcement of a long message.
+    pub fn end(&self, number: u64) {
+        self.announced.end(number);
+    }
+
+    /// Notes the library's failure.
+    pub fn fail(&self, failure: T::Failure) {
+        self.failed.borrow_mut().get_or_insert(failure);
+        self.changed.notify_all();
+        self.early.note();
+    }
+
+    /// Whether the library has failed.
+    pub fn has_failed(&self) -> bool {
+        self.failed.borrow().is_some()
+    }
+
+    /// Returns the library's failure, for a call.
+    pub fn failure(&self) -> Option<T::Error> {
+        let failed = self.failed.borrow();
+        let failure = failed.as_ref()?;
+        self.told.set(true);
+        Some(T::failed(failure))
+    }
+
+    /// Returns the library's failure, if no call has returned it.
+    pub fn untold(&self) -> Option<T::Failure> {
+        self.failed.borrow().clone().filter(|_| !self.told.get())
+    }
+
+    /// Waits until `there` holds or the library has failed.
+    ///
+    /// # Errors
+    /// When the library fails before that.
+    pub async fn until(&self, there: impl Fn() -> bool) -> Result<(), T::Error> {
+        self.changed.wait_until(|| there() || self.has_failed()).await;
+        if there() { Ok(()) } else { Err(self.failure().expect("one of the two")) }
+    }
+}
+
+/// Completes `work`, even if its waiting caller is dropped. Returns the first part of its result. The second is dropped
+/// after the caller has been woken.
+pub async fn to_its_end<V: 'static, R: 'static>(
+    sim: &Sim,
+    work: impl Future<Output = (V, R)> + 'static,
+) -> V {
+    let (result, done) = (Rc::new(RefCell::new(None)), Signal::new(sim));
+    let (store, tell) = (result.clone(), done.clone());
+    sim.spawn(async move {
+        let (value, _rest) = work.await;
+        store.replace(Some(value));
+        tell.notify_one();
+    });
+    done.wait_until(|| result.borrow().is_some()).await;
+    let value = result.take();
+    value.expect("just seen")
+}

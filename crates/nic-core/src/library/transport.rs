@@ -1,0 +1,146 @@
+//! The part of a card's design in the library, and the operations over it.
+
+use super::{Came, Library, Receiving};
+use crate::{Arrival, Caller, CardError, Outgoing, Wanted};
+use nicety_kernel::{describe, race};
+use nicety_types::Path;
+use std::rc::Rc;
+
+/// The names under which a recording shows calls; none for calls that it leaves out. Sends are always shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Slices {
+    /// A wait for a receive.
+    pub wait: Option<&'static str>,
+    /// A probe.
+    pub probe: Option<&'static str>,
+    /// A cancellation.
+    pub cancel: Option<&'static str>,
+}
+
+/// The part of a card's design in the library of a host: it moves messages, and takes the time of the host's calls.
+#[expect(async_fn_in_trait, reason = "all tasks of a node run on one thread")]
+pub trait Transport: Sized + 'static {
+    /// The design's part of a message that has arrived, such as the place of its bytes.
+    type Body;
+    /// The design's part of a posted receive.
+    type Progress: Default;
+    /// The content of a CTS, such as the place for the bytes.
+    type Place;
+    /// The reason why the library has failed. A failure ends all later calls.
+    type Failure: Clone;
+    /// The error of a call.
+    type Error;
+
+    /// The calls that a recording shows.
+    const SLICES: Slices;
+
+    /// The state of the library.
+    fn library(&self) -> &Library<Self>;
+
+    /// The error of a call that finds the library failed.
+    fn failed(failure: &Self::Failure) -> Self::Error;
+
+    /// Checks a message before its send, in no time.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    fn check_send(&self, _message: &Outgoing) -> Result<(), CardError> {
+        Ok(())
+    }
+
+    /// Sends a message. Returns when its buffer may be reused.
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    async fn send(
+        self: &Rc<Self>,
+        caller: Caller<'_>,
+        message: Outgoing,
+        path: &mut Path,
+    ) -> Result<(), CardError>;
+
+    /// Checks a receive before it is posted, in no time.
+    ///
+    /// # Errors
+    /// When it cannot be posted.
+    fn check_receive(self: &Rc<Self>, _wanted: &Wanted) -> Result<(), CardError> {
+        Ok(())
+    }
+
+    /// Checks the source of a probe, in no time.
+    ///
+    /// # Errors
+    /// When there is no message from it.
+    fn check_source(&self, _source: Option<u32>) -> Result<(), CardError> {
+        Ok(())
+    }
+
+    /// Begins to deliver a message to the receive that has taken it. The path is that of the later one.
+    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving<Self>>, came: Came<Self::Body>, path: Path);
+
+    /// Waits for the message of a receive.
+    ///
+    /// # Errors
+    /// When the receive or the library has failed.
+    async fn receive(
+        self: &Rc<Self>,
+        caller: Caller<'_>,
+        receiving: Rc<Receiving<Self>>,
+        path: &mut Path,
+    ) -> Result<Arrival, CardError>;
+
+    /// Takes the time of a call that only reads or changes the library's lists.
+    async fn call(&self, caller: Caller<'_>, path: &mut Path);
+
+    /// Prepares a probe, and takes its time.
+    ///
+    /// # Errors
+    /// When there is nothing to probe.
+    async fn look(
+        self: &Rc<Self>,
+        caller: Caller<'_>,
+        _wanted: &Wanted,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        self.call(caller, path).await;
+        Ok(())
+    }
+
+    /// Matches a message that has arrived. Returns whether there was a receive for it.
+    fn arrive(self: &Rc<Self>, came: Came<Self::Body>, path: Path) -> bool {
+        let receiving = self.library().take_receive(came.source, came.tag);
+        let met = receiving.is_some();
+        match receiving {
+            Some(receiving) => self.deliver(receiving, came, path),
+            None => self.library().keep(came),
+        }
+        met
+    }
+
+    /// Posts a receive: it takes the oldest message that matches, or waits. The path is that of its program.
+    fn post(self: &Rc<Self>, wanted: Wanted, path: &Path) -> Rc<Receiving<Self>> {
+        let (receiving, came) = self.library().add(wanted);
+        if let Some(came) = came {
+            self.deliver(receiving.clone(), came, path.clone());
+        }
+        receiving
+    }
+
+    /// Waits until a receive has ended or the library has failed.
+    ///
+    /// # Errors
+    /// When the receive or the library has failed.
+    async fn ended(&self, receiving: &Receiving<Self>, path: &mut Path) -> Result<Arrival, Self::Error> {
+        let (library, wanted) = (self.library(), receiving.wanted);
+        let failed = library.changed.wait_until(|| library.has_failed());
+        let done = receiving.done.wait_until(|| receiving.has_result());
+        describe(move || wanted.what(), race(done, failed)).await;
+        match receiving.take_result() {
+            Some((result, its)) => {
+                path.follow(&its);
+                result
+            }
+            None => Err(library.failure().expect("one of the two")),
+        }
+    }
+}
