@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SPEC = ROOT / "crates/bench/tests/own_design/two-rings.toml"
+SPEC = ROOT / "examples/ring/ring.toml"
 COMMAND = "import sys; import own_design; from nicety.cli import main; sys.exit(main())"
 
 # The module is built once.
@@ -45,7 +45,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subproces
 def test_the_readmes_program_runs_on_it(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = command("run", "hello.py", "--nic", str(SPEC))
     assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("two-rings")]
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("ring")]
     assert [(rank, rounds) for _, rank, _, rounds, _ in rows] == [("0", "10"), ("1", "10")]
     # Another card than that of the cluster in the program itself.
     assert rows[0][4] == rows[1][4]
@@ -58,18 +58,18 @@ def test_commands_know_it(command: Callable[..., subprocess.CompletedProcess[str
     done = command(*latency, "--trace", str(timeline))
     assert (done.returncode, done.stderr) == (0, "")
     rows = {row["nic"]: row for row in json.loads(done.stdout)["rows"]}
-    own = {stage["stage"]: stage["ns"] for stage in rows["two-rings"]["stages"]}
-    assert list(own) == ["copy", "post", "bus", "fetch", "link", "deposit", "notice"]
-    assert (own["bus"], own["link"], sum(own.values())) == (250.0, 33.88, pytest.approx(1214.925))
+    own = {stage["stage"]: stage["ns"] for stage in rows["ring"]["stages"]}
+    assert list(own) == ["copy", "post", "bus", "dma set-up", "fetch", "link", "deposit", "notice"]
+    assert (own["bus"], own["link"], sum(own.values())) == (250.0, 33.88, pytest.approx(1255.323))
     assert rows["spin-discrete"]["latency_ns"] == 693.685
     assert timeline.stat().st_size > 0
 
     shown = command("specs", "show", str(SPEC))
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"rings.descriptors    32         user     {SPEC}:36" in shown.stdout
-    wrong = command("run", "hello.py", "--nic", str(SPEC), "--set", "rings.descriptors=0")
+    assert f"ring.buffers         32         user     {SPEC}:40" in shown.stdout
+    wrong = command("run", "hello.py", "--nic", str(SPEC), "--set", "ring.buffers=0")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert "rings.descriptors" in wrong.stderr
+    assert "ring.buffers" in wrong.stderr
 
 
 def test_it_comes_before_nicety(command: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -5,7 +5,6 @@ mod grid;
 mod interface_benchmarks;
 mod load;
 mod natural;
-mod own_design;
 mod pcie;
 mod peer;
 mod python_types;

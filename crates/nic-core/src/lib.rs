@@ -26,6 +26,6 @@ pub use messages::{
 pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand, lines};
 pub use sections::{
     NodeSpec, read_bus, read_costs, read_isa, read_kernel, read_misaligned, read_node, read_ports,
-    read_threads,
+    read_threads, read_transport,
 };
 pub use text::{HeldUp, LISTED, at_ranks, counted};

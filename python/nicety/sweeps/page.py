@@ -21,6 +21,17 @@ from nicety.sweeps.store import Damaged, Outcome, Store
 MOST_CELLS = 200_000
 """Maximum number of table cells on a page, some 3 MB."""
 
+_UNITS = {
+    "bytes_per_s": "bytes/s",
+    "bits_per_s": "bit/s",
+    "per_s": "1/s",
+    "percent": "%",
+    "bytes": "bytes",
+    "cycles": "cycles",
+    **{unit: unit for unit in ("ps", "ns", "us", "ms", "s")},
+}
+_WORDS = {"nic": "card", "sizes": "size (bytes)"}
+
 
 @checked
 def sweep_report(folder: Place, output: Place) -> None:
@@ -67,12 +78,15 @@ def _page(about: Mapping[str, Any], found: Sweep) -> str:
     shown = rows[: max(1, MOST_CELLS // max(1, len(table.columns)))]
     left_out = "" if len(shown) == len(rows) else f" The page has the first {len(shown)} rows of {len(rows)}."
     axes = list(points[0].values) if (points := found.points) else []
-    data = {"columns": table.columns, "rows": shown, "axes": axes}
+    labels = {name: label(name) for name in table.columns}
+    data = {"columns": table.columns, "rows": shown, "axes": axes, "labels": labels}
     options = named(about["options"])
     state = f"{found.done} of {len(found.points)} points are done, and {len(found.failed)} failed.{left_out}"
     parts = {
         "title": escape(f"nicety sweep: {about['run']}"),
         "about": escape(f"{options or 'Without further options'}. {state} nicety {about['nicety']}."),
+        "library": _file("uPlot.iife.min.js"),
+        "library_style": _file("uPlot.min.css"),
         "style": _file("page.css"),
         "script": _file("page.js"),
         "data": _script_json(data),
@@ -86,8 +100,22 @@ def _page(about: Mapping[str, Any], found: Sweep) -> str:
     return "".join(piece if at % 2 == 0 else parts[piece] for at, piece in enumerate(pieces))
 
 
+def label(column: str) -> str:
+    """A column's name in words, with its unit: `Half round trip (ns)` for `half_round_trip_ns`."""
+    for ending, unit in _UNITS.items():
+        words = column.removesuffix(f"_{ending}")
+        if words != column:
+            return f"{_words(words)} ({unit})"
+    return _words(_WORDS.get(column, column))
+
+
+def _words(name: str) -> str:
+    words = name.replace("_", " ").replace(".", " ")
+    return words[:1].upper() + words[1:]
+
+
 def _file(name: str) -> str:
-    return files("nicety.sweeps").joinpath(name).read_text(encoding="utf-8")
+    return files("nicety.sweeps").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def _script_json(data: Any) -> str:

@@ -62,10 +62,9 @@ nicety::portals_calls!(table);
 #[test]
 fn files_are_those_of_the_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (name, made) in [
-        ("shim/generated/portals_calls.h", c::header()),
-        ("shim/generated/portals_calls.c", c::functions()),
-    ] {
+    for (name, made) in
+        [("shim/generated/portals_calls.h", c::header()), ("shim/generated/portals_calls.c", c::functions())]
+    {
         let path = root.join(name);
         if std::env::var_os("NICETY_WRITE").is_some() {
             std::fs::write(&path, &made).unwrap();

@@ -4,10 +4,12 @@
 mod bus;
 mod node;
 mod threads;
+mod transport;
 
 pub use bus::read as read_bus;
 pub use node::{NodeSpec, read_node, read_ports};
 pub use threads::read_threads;
+pub use transport::read as read_transport;
 
 use nicety_host::KernelSpec;
 use nicety_hpu::{CycleCosts, Isa, Misaligned};

@@ -1,22 +1,19 @@
 //! A design outside nicety: its registration is enough for programs, benchmarks and recordings.
 
-mod card;
-
-use card::Rings;
 use nicety::record::Level;
-use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, cards};
+use nicety::{Cluster, ClusterConfig, Compiled, Environment, Error, Faults, Rates, cards};
 use nicety_bench::{self as bench, Benchmark, Request};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-const SPEC: &str = include_str!("own_design/two-rings.toml");
+const SPEC: &str = include_str!("../ring.toml");
 
 /// The spec as a file, with its design registered.
 fn file() -> &'static Path {
     static FILE: OnceLock<PathBuf> = OnceLock::new();
     FILE.get_or_init(|| {
-        nicety::designs::register(&Rings);
-        let path = std::env::temp_dir().join(format!("two-rings-{}.toml", std::process::id()));
+        nicety::designs::register(nicety_nic_ring::DESIGN);
+        let path = std::env::temp_dir().join(format!("ring-{}.toml", std::process::id()));
         std::fs::write(&path, SPEC).unwrap();
         path
     })
@@ -84,22 +81,15 @@ fn the_benchmarks_measure_it_beside_others() {
     let report = |benchmark, nics: &[&str]| report(&Request::new(benchmark, nics, &[8, 65_536]));
     let alone = report(Benchmark::Latency, &[own]);
     let row = &alone.rows[0];
-    assert_eq!((row.nic.as_str(), row.mode, row.verified), ("two-rings", "auto", true));
+    assert_eq!((row.nic.as_str(), row.mode, row.verified), ("ring", "auto", true));
     let stages = row.stages.as_ref().unwrap();
     let stage = |name: &str| stages.iter().find(|stage| stage.stage == name).map_or(0.0, |stage| stage.ns);
-    // A doorbell; the request and the bytes of a fetch; 24 bytes of packet; a copy. The copy's line is read from memory (50 ns)
-    // and written: 128 bytes at 150 GiB/s.
-    for (name, ns) in [
-        ("post", 65.0),
-        ("bus", 250.0),
-        ("fetch", 500.125),
-        ("link", 33.88),
-        ("deposit", 250.125),
-        ("notice", 65.0),
-        ("copy", 50.795),
-    ] {
-        assert_eq!(stage(name), ns, "{name}");
+    let worked = table("| stage | where it comes from | ns |");
+    assert_eq!(worked.len(), 9);
+    for row in &worked[..8] {
+        assert_eq!(format!("{:.3}", stage(&row[0])), row[2], "{}", row[0]);
     }
+    assert_eq!(format!("**{:.3}**", row.latency_ns.unwrap()), worked[8][2]);
     let sum: f64 = stages.iter().map(|stage| stage.ns).sum();
     assert!((sum - row.latency_ns.unwrap()).abs() < 1e-6, "{sum}");
     let several = report(Benchmark::Bandwidth, &["spin-discrete", own, "nfp-4000", "qnix"]);
@@ -107,24 +97,54 @@ fn the_benchmarks_measure_it_beside_others() {
         let row = several.rows.iter().find(|row| row.nic == nic && row.size_bytes == 65_536).unwrap();
         row.bandwidth_bytes_per_s.unwrap()
     };
-    assert!((1e9..50e9).contains(&rate("two-rings")), "{}", rate("two-rings"));
+    assert!((1e9..50e9).contains(&rate("ring")), "{}", rate("ring"));
+}
+
+#[test]
+fn its_file_chooses_among_parts() {
+    let run = |overrides: &[&str]| {
+        let rates = Rates { loss: 0.1, duplication: 0.1, ..Rates::default() };
+        let faults = Faults { rates, ..Faults::default() };
+        let config = ClusterConfig { faults, ..ClusterConfig::new(2, load(overrides).unwrap()) };
+        let mut cluster = Cluster::new(ClusterConfig { topology: nicety::Topology::Pair, ..config }).unwrap();
+        cluster.program(0, async |host| {
+            let buffer = host.alloc(100_000)?;
+            buffer.write(0, &[7; 100_000]);
+            host.send(&buffer, 1, 1).await
+        });
+        cluster.program(1, async |host| {
+            let buffer = host.alloc(100_000)?;
+            assert_eq!(host.recv(&buffer, None, None).await?.length, 100_000);
+            assert_eq!(buffer.read(0, 100_000), [7; 100_000]);
+            Ok(())
+        });
+        cluster.run().map(|run| run.end)
+    };
+    let reliable = "transport.reliable=true";
+    let lost = run(&[]).unwrap_err().to_string();
+    assert!(lost.contains("transport.reliable is false"), "{lost}");
+    let slow = ["dma.channels=1", "dma.setup=2 us"];
+    let times: Vec<_> = [&[][..], &["bus.kind=pcie"], &slow]
+        .map(|choice| run(&[&[reliable], choice].concat()).unwrap())
+        .to_vec();
+    assert!(times[0] != times[1] && times[2] > times[0], "{times:?}");
 }
 
 #[test]
 fn its_file_is_read_and_its_mistakes_are_told() {
-    let card = load(&["rings.descriptors=4"]).unwrap();
+    let card = load(&["ring.buffers=4"]).unwrap();
     let value = card
         .listing
         .parameters
         .iter()
-        .find(|parameter| (&*parameter.section, &*parameter.key) == ("rings", "descriptors"))
+        .find(|parameter| (&*parameter.section, &*parameter.key) == ("ring", "buffers"))
         .unwrap();
     assert_eq!(value.value, "4");
-    let error = load(&["rings.packet=1 B"]).unwrap_err();
-    assert!(error.exit_status() == 2 && error.to_string().contains("rings.packet"), "{error}");
+    let error = load(&["ring.packet=1 B"]).unwrap_err();
+    assert!(error.exit_status() == 2 && error.to_string().contains("ring.packet"), "{error}");
     let counter = cluster(2).host(0).portals().err().unwrap().to_string();
     let expected =
-        "a card of design rings has no Portals interface, but descriptor rings; name one of design portals";
+        "a card of design ring has no Portals interface, but a ring of buffers; name one of design portals";
     assert!(counter.contains(expected), "{counter}");
 }
 
@@ -146,4 +166,32 @@ fn a_receive_without_a_message_is_a_deadlock_with_its_reason() {
     cluster.program(0, |host| async move { host.recv(&host.alloc(8)?, Some(1), Some(3)).await.map(|_| ()) });
     let error = cluster.run().unwrap_err();
     assert!(matches!(error, Error::Deadlock(_)), "{error}");
+}
+
+/// The page about the card.
+fn page() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cards/adding.md")).unwrap()
+}
+
+/// The cells of the page's table with this first line.
+fn table(heading: &str) -> Vec<Vec<String>> {
+    let page = page();
+    let rows = page.split_once(heading).unwrap().1.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect())
+        .collect()
+}
+
+#[test]
+fn the_page_shows_the_files_of_this_crate() {
+    let page = page();
+    for name in ["Cargo.toml", "src/lib.rs", "ring.toml"] {
+        let opening = format!("title=\"{name}\"\n");
+        let blocks = page.split(&opening).skip(1).map(|block| block.split_once("```").unwrap().0);
+        let file = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+        let shown = blocks.collect::<Vec<_>>().join("\n");
+        for (at, (shown, line)) in shown.lines().zip(file.lines()).enumerate() {
+            assert_eq!(shown, line, "docs/cards/adding.md differs from {name} at line {}", at + 1);
+        }
+        assert_eq!(shown, file, "docs/cards/adding.md shows another {name}: one is longer");
+    }
 }
