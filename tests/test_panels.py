@@ -88,7 +88,7 @@ def test_the_budget_bends_where_bytes_take_longer_than_the_gap(tmp_path: Path) -
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     # Both cards have the same link and number of processors: one line is drawn for both.
     assert [line.get_label() for line in lines] == [
-        *(f"{nic}: taken, x where it does not keep up" for nic in nics),
+        *(f"{nic}: handler time (x: does not keep up)" for nic in nics),
         "time between packets, times 4 HPUs",
     ]
     sizes, budgets = (list(part) for part in lines[2].get_data())

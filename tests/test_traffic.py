@@ -213,7 +213,7 @@ def test_what_a_card_sustains_does_not_depend_on_how_long_the_last_packet_takes(
     assert rows[0]["buffer_packets_used"] < rows[0]["buffer_packets"]
     (text,) = shortfalls(rows[:1])
     assert f"has held {rows[0]['buffer_packets_used']} packets at most" in text
-    assert f"{100 / load:.1f}% of the traffic's rate can get through. Nothing is lost." in text
+    assert f"{100 / load:.1f}% of the offered rate can get through. Nothing is lost." in text
 
 
 def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(tmp_path: Path) -> None:

@@ -530,7 +530,7 @@ def line_rate_figure(report: LineRateReport) -> Figure:
         handles = draw(first, curves)
         size_axis(first, sorted({row["packet_bytes"] for row in rows}))
         first.set_xlabel("Packet size (B)")
-        title = "Line-rate check: handler time a packet, and the most it may be"
+        title = "Line-rate check: handler time per packet, and its budget"
         set_titles(first, title, circumstances(report["manifest"]))
         first.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
         draw_loads(second, rows)
@@ -550,7 +550,7 @@ def _curves(rows: Sequence[LineRateRow], scale: float) -> list[Curve]:
         by_nic.setdefault(row["nic"], []).append(row)
     curves = [
         Curve(
-            f"{nic}: taken, x where it does not keep up",
+            f"{nic}: handler time (x: does not keep up)",
             {row["packet_bytes"]: row["handler_ns"] / scale for row in own},
             colour=number,
             crossed=frozenset(row["packet_bytes"] for row in own if not row["sustains_line_rate"]),

@@ -179,7 +179,7 @@ def _occupied(level: MemoryLevel) -> str:
 
 def _at_most(row: LineRateRow) -> str:
     most = fixed(100 * row["reachable_fraction"], 1)
-    return f"However many processors there are, at most {most}% of the {offered([row])}'s rate can get through."
+    return f"However many processors there are, at most {most}% of the {offered([row])} can get through."
 
 
 def _lost(row: LineRateRow) -> int:
@@ -211,5 +211,5 @@ def _gets_through(row: LineRateRow) -> str:
     if "traffic" in row:
         # The observed value includes the ends of the run.
         most = fixed(100 * min(row["capacity_fraction"], 1.0), 1)
-        return f"{most}% of the traffic's rate can get through. Nothing is lost."
-    return f"{through}% of the wire's rate gets through. Nothing is lost."
+        return f"{most}% of the offered rate can get through. Nothing is lost."
+    return f"{through}% of the line rate gets through. Nothing is lost."

@@ -215,21 +215,21 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
                 if row["nic"] == nic and part["part"] == name and part["load"] > 0
             }
             if points:
-                label = f"{nic}: {name}" if len(nics) > 1 else name
+                label = f"{nic}: {part_name(name)}" if len(nics) > 1 else part_name(name)
                 curves.append(Curve(label, points, colour=colour, style=style, marker=colour))
         tried = {
             row["packet_bytes"]: 100 / row["capacity_fraction"] for row in rows if row["nic"] == nic and row["tried"]
         }
         if tried:
-            label = f"{nic}: as tried" if len(nics) > 1 else "as tried at other rates"
+            label = f"{nic}: by trials at other rates" if len(nics) > 1 else "by trials at other rates"
             curves.append(Curve(label, tried, colour=len(parts), style=style + 1, marker=len(parts)))
-    value_axis(axes, [*(value for curve in curves for value in curve.points.values()), 100.0], "Load (%)")
+    value_axis(axes, [*(value for curve in curves for value in curve.points.values()), 100.0], "Utilisation (%)")
     for level, dashes in ((100 * BARELY, ":"), (100.0, "-")):
         axes.axhline(level, color="#666666", linewidth=0.8, linestyle=dashes, label="_limit")
     handles = draw(axes, curves)
     size_axis(axes, sorted({row["packet_bytes"] for row in rows}))
     axes.set_xlabel("Packet size (B)")
-    title = f"Load of each part at the {offered(rows)}'s rate: barely from 90%, no above 100%"
+    title = f"Resource utilisation at the {offered(rows)}: barely from 90%, no above 100%"
     axes.set_title(title, loc="left", fontsize=9)
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
@@ -350,6 +350,6 @@ def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_xlabel(f"Sustained rate, x the {offered(rows)}'s")
+    axes.set_xlabel(f"Sustainable rate, x {offered(rows)}")
     title = "Assumed values to which the verdict is most sensitive: halved (blue), doubled (orange)"
     axes.set_title(title, loc="left", fontsize=9)
