@@ -9,14 +9,16 @@ use nicety::Error;
 /// Factors below and above the departure rate at which a run confirms it.
 const BELOW: f64 = 0.01;
 const ABOVE: f64 = 1.03;
-/// Maximum ratio of a run above for an adjacent one.
+/// Minimum ratio of the result over an unsustained rate: the sustainable rate is between them, and the result is within 3 %.
+const CLOSE: f64 = 0.97;
+/// Factor above the departure rate at which a search for a comparison of cards runs once.
 const BESIDE: f64 = 1.05;
 /// Maximum ratio of an interval that is the result.
 const NARROW: f64 = 1.02;
 /// The same ratio, if nothing shows the rate's place in the interval.
 const WIDE: f64 = 1.03;
 /// First factor beyond the rate by loads. Then the factor beyond the last sustained rate, which grows with each success.
-const BEYOND: f64 = 1.05;
+const BEYOND: f64 = 1.025;
 const FAR: f64 = 1.25;
 const FARTHER: f64 = 2.0;
 /// The first steps down from a run near the departure rate that was stopped: packets starve not far above the sustained rate.
@@ -167,7 +169,7 @@ impl Interval {
                 let (below, above) = (through * (1.0 - self.below), ABOVE * through);
                 match below > LEAST * self.low {
                     true => Some(below),
-                    false => (high > BESIDE * through).then_some(above),
+                    false => (CLOSE * high > through).then_some(above),
                 }
             }
             // With a backlog, the card does less than its sustained rate.
@@ -183,7 +185,9 @@ impl Interval {
             (Some(high), Some(through)) => {
                 let by_loads = [self.loads, known.loads]
                     .into_iter()
-                    .find(|loads| (loads / through - 1.0).abs() <= SAME && (self.low..=high).contains(loads));
+                    .find(|loads| {
+                        (loads / through - 1.0).abs() <= SAME && (self.low..=high).contains(loads) && CLOSE * high <= *loads
+                    });
                 by_loads.unwrap_or(through).max(self.low)
             }
             (Some(_), None) => self.low,
