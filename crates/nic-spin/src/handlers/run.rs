@@ -5,10 +5,9 @@ use nicety_nic_processors::clusters::course;
 use nicety_nic_processors::hpus::Thread;
 use nicety_nic_processors::map;
 use nicety_nic_processors::programs::program::Kind;
-use nicety_nic_processors::pspin::command_unit::Issued;
 use nicety_nic_processors::ready::Run;
+use nicety_nic_processors::run::Starting;
 use nicety_nic_processors::running::{RunMemory, Running};
-use nicety_nic_processors::stages;
 use nicety_portals::HeaderKind;
 use nicety_types::Payload;
 use std::rc::Rc;
@@ -51,33 +50,20 @@ impl Card {
             course::left_cluster(self, thread.core, &run);
             return self.refused(run);
         }
-        self.queued(thread.core, message, &mut run.path);
-        thread.state.borrow_mut().begin(attachment.application());
-        let mut running = Running {
-            thread: thread.clone(),
+        let starting = Starting {
             kind: run.kind,
             place: run.place,
             packet: run.packet.as_ref().map(|packet| packet.offset),
             message,
             attachment,
             memory: RunMemory::new(),
-            edges: self.levels.edges(thread.core, now),
-            since: now,
             path: run.path.clone(),
-            busy: 0,
-            number: self.hpus.next_run(),
-            atomic_commands: 0,
-            shared_accesses: 0,
-            memory_waits: 0,
-            fetch_waits: 0,
-            issued: self.spec.hpu.pspin.map(|_| Rc::new(Issued::new(&self.sim))),
         };
+        let mut running = self.processors.start(thread, starting);
         let started = running.edges.at(0);
         let (entry, arguments) = self.arguments(&mut run, &mut running);
         let ended = self.processors.execute(self, thread, &mut running, entry, arguments).await;
-        self.contention.goes_on(running.number);
-        running.path.advance(stages::HANDLER, self.sim.now());
-        self.leave_core(&running);
+        self.processors.end(&mut running);
         let parked = running.edges.at(0).since(started);
         self.record_run(&running, [ready, now], parked, ended.name());
         if let Some(packet) = &mut run.packet {
