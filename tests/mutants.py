@@ -32,7 +32,7 @@ NOT_SAMPLED = (
     "crates/fabric/src/switch.rs",
     "crates/hpu/src/decode.rs",
     "crates/nic-qnix/src/transfer.rs",
-    "crates/nic-spin/src/complete.rs",
+    "crates/nic-spin/src/complete/mod.rs",
     "crates/nic-spin/src/deposit/mod.rs",
     "crates/nic-spin/src/incoming.rs",
     "crates/nic-spin/src/receive/mod.rs",

@@ -25,12 +25,12 @@ impl Card {
         let Run { place, kind, packet, slots, .. } = run;
         let offset = packet.as_ref().map(|packet| packet.offset);
         if kind == Kind::Completion {
-            self.contexts.completed();
+            self.receive.contexts().completed();
         }
         let value = match ended {
             Ended::Returned(value) => value,
             Ended::Stopped(why) => {
-                self.report_failure(
+                self.processors().report_failure(
                     FailureKind::Trap,
                     Some(index),
                     format!("{} stopped: {why}", kind.name()),
@@ -38,7 +38,7 @@ impl Card {
                 return self.failed(place, kind, packet, path, FailType::HandlerError);
             }
             Ended::OutOfBudget(why) => {
-                self.report_failure(
+                self.processors().report_failure(
                     FailureKind::Budget,
                     Some(index),
                     format!("{} stopped: {why}", kind.name()),
@@ -76,7 +76,7 @@ impl Card {
             }
             (_, returned::FAIL | returned::SEGV) => {
                 let word = if value == returned::FAIL { "FAIL" } else { "SEGV" };
-                self.report_failure(
+                self.processors().report_failure(
                     FailureKind::Fail,
                     Some(index),
                     format!("{} returned {word}", kind.name()),
@@ -89,7 +89,7 @@ impl Card {
                     Kind::Payload => "SUCCESS, DROP, FAIL or SEGV",
                     Kind::Completion => "SUCCESS, FAIL or SEGV",
                 };
-                self.report_failure(
+                self.processors().report_failure(
                     FailureKind::Fail,
                     Some(index),
                     format!("{} returned {}, which is none of {allowed}", kind.name(), value as i32),
@@ -117,7 +117,7 @@ impl Card {
     pub(crate) fn refused(self: &Rc<Card>, run: Run) {
         let Run { place, kind, packet, mut path, .. } = run;
         if kind == Kind::Completion {
-            self.contexts.completed();
+            self.receive.contexts().completed();
         }
         path.advance(stages::HANDLER_QUEUED, self.sim.now());
         if self.incoming.borrow_mut().get(place).fail.is_ok() {
@@ -156,7 +156,7 @@ impl Card {
 
 impl Clustered for Card {
     fn scheduler(&self) -> &Scheduler {
-        &self.scheduler
+        &self.handlers.scheduler
     }
 
     fn queue_of(&self, place: usize) -> u64 {

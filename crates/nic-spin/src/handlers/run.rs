@@ -23,7 +23,7 @@ impl Card {
 
     /// Makes a handler ready to run.
     pub(crate) fn ready(self: &Rc<Card>, run: Run) {
-        match self.scheduler.clusters() {
+        match self.handlers.scheduler.clusters() {
             true => course::schedule(self, run),
             false => self.ready_on(None, run),
         }
@@ -31,7 +31,7 @@ impl Card {
 
     /// Makes a handler ready to run in a cluster, or anywhere.
     pub(crate) fn ready_on(self: &Rc<Card>, cluster: Option<usize>, run: Run) {
-        let new = self.hpus.ready(cluster, run, self.sim.now(), |run| {
+        let new = self.processors().hpus.ready(cluster, run, self.sim.now(), |run| {
             let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
             attachment.application().clone()
         });
@@ -46,7 +46,7 @@ impl Card {
         let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
         run.stay.began = now;
         if attachment.application().exhausted() {
-            self.hpus.release(thread, self.sim.now());
+            self.processors().hpus.release(thread, self.sim.now());
             course::left_cluster(self, thread.core, &run);
             return self.refused(run);
         }
@@ -59,24 +59,31 @@ impl Card {
             memory: RunMemory::new(),
             path: run.path.clone(),
         };
-        let mut running = self.processors.start(thread, starting);
+        let mut running = self.processors().start(thread, starting);
         let started = running.edges.at(0);
         let (entry, arguments) = self.arguments(&mut run, &mut running);
-        let ended = self.processors.execute(self, thread, &mut running, entry, arguments).await;
-        self.processors.end(&mut running);
+        let ended = self.processors().execute(self, thread, &mut running, entry, arguments).await;
+        self.processors().end(&mut running);
         let parked = running.edges.at(0).since(started);
-        self.record_run(&running, [ready, now], parked, ended.name());
+        self.processors().record_run(&running, [ready, now], parked, ended.name());
         if let Some(packet) = &mut run.packet {
             packet.payload = self.payload_after(thread, &mut running, packet.offset);
             packet.path = running.path.clone();
         }
         if running.issued.is_some() && thread.commands().hold_feedback().await {
             // The core has remained in its task until now.
-            self.sim.until(self.levels.edges(thread.core, self.sim.now()).at(self.hpu.handler_end)).await;
+            self.sim
+                .until(
+                    self.processors()
+                        .levels
+                        .edges(thread.core, self.sim.now())
+                        .at(self.processors().hpu.handler_end),
+                )
+                .await;
         }
         // The core is released first, because the result may start another handler on it.
-        self.hpus.release(thread, self.sim.now());
-        match self.scheduler.clusters() {
+        self.processors().hpus.release(thread, self.sim.now());
+        match self.handlers.scheduler.clusters() {
             true => self.sim.spawn(course::feed_back(self.clone(), running, run, ended)),
             false => self.apply_result(thread.core, run, ended, running.path),
         }
@@ -100,21 +107,21 @@ impl Card {
         // Handlers that become ready at this instant compete too.
         self.sim.yield_now().await;
         let (thread, asked) = (running.thread.clone(), self.sim.now());
-        if !self.hpus.others_wait(thread.core) {
+        if !self.processors().hpus.others_wait(thread.core) {
             return;
         }
-        self.leave_core(running);
+        self.processors().leave_core(running);
         let application = running.application();
         application.reservations.borrow_mut().release(thread.core as u32);
-        if let Some(new) = self.hpus.park(&thread, application, asked) {
+        if let Some(new) = self.processors().hpus.park(&thread, application, asked) {
             self.sim.spawn(self.clone().serve_thread(new));
         }
         thread.resumed().await;
         running.since = self.sim.now();
-        self.queued(thread.core, running.message, &mut running.path);
+        self.processors().queued(thread.core, running.message, &mut running.path);
         // Its cycles do not advance meanwhile, but `time` does.
         let started = running.edges.at(0) + running.since.since(asked);
-        running.edges = self.levels.edges(thread.core, started);
+        running.edges = self.processors().levels.edges(thread.core, started);
         thread.state.borrow_mut().context.set_time_base(running.edges.card());
     }
 
