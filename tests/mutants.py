@@ -31,6 +31,7 @@ NOT_SAMPLED = (
     "crates/channels/src/host/transfer.rs",
     "crates/fabric/src/switch.rs",
     "crates/hpu/src/decode.rs",
+    "crates/hpu/src/decode/word.rs",
     "crates/nic-qnix/src/transfer.rs",
     "crates/nic-spin/src/complete/mod.rs",
     "crates/nic-spin/src/deposit/mod.rs",

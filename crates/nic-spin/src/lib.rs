@@ -11,14 +11,15 @@
 //! | `incoming` | the messages in progress at the receiver, and the state of each |
 //! | `transmit` | send engine, packetisation, fetches from host memory; the packet generator; timeouts of replies |
 //! | `receive` | packet buffer, validation, matching, contexts |
-//! | `handlers` | disposition of packets; handler processors, runs, commands, results |
+//! | `handlers` | disposition of packets; the runs of handlers, their commands and results |
 //! | `deposit` | writes to host memory; gets and atomic operations, and their replies |
 //! | `complete` | settling of packets; completion and events in message order |
 //! | `host` | host calls: set-up, posts, waits, `send` and `recv`; the host's view of the card |
 //! | `design` | the card behind the design seam, and its deadlock hints |
 //!
-//! The `portals` crate decides which entry a message matches and which events it generates. The `hpu` crate executes
-//! instructions. This crate adds the time they take.
+//! Each stage of [`Card`] owns its state, and its neighbours call a few functions. The `portals` crate decides which
+//! entry a message matches and which events it generates. The `nic-processors` crate runs handlers. This crate adds the
+//! time of the other parts.
 
 mod complete;
 mod deposit;

@@ -1,7 +1,7 @@
 //! The effects of changes in the Portals interface, and their way to the host.
 
 use crate::Card;
-use crate::host::view::Seen;
+use crate::complete::Seen;
 use nicety_host::Notice;
 use nicety_portals::{Effect, Effects, Interface};
 use nicety_types::{MessageId, Path, Payload, Stage, Starter, Time};

@@ -7,17 +7,25 @@
 mod effects;
 
 use crate::Card;
-use crate::host::view::Seen;
 use crate::incoming::{Fate, outcome};
 use crate::stages;
 use nicety_kernel::{Signal, Sim};
 use nicety_nic_processors::clusters::course;
 use nicety_nic_processors::ready::Arrived;
 use nicety_portals::{Delivery, Effect, Effects, Error, FailType, HeaderKind, Interface, MeHandle};
-use nicety_types::{Path, Time};
+use nicety_types::{MessageId, Path, Time};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+
+/// The origin of a change in the host's view.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    /// The path up to the time at which the host could see it.
+    pub(crate) path: Path,
+    /// Its message, if it has one.
+    pub(crate) message: Option<MessageId>,
+}
 
 /// The state of completion.
 pub(crate) struct Complete {

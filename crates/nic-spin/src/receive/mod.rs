@@ -18,10 +18,9 @@ use nicety_nic_core::parts::transport::Wire;
 use nicety_nic_processors::ready::Arrived;
 use nicety_nic_processors::resources::MATCHING;
 use nicety_nic_processors::stages;
-use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
+use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, List, Reply};
 use nicety_types::{Duration, MessageId, NodeId, Occupancy, Path, Recorder, Time};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// The state of the receive path.
@@ -258,14 +257,18 @@ impl Card {
         controlled
     }
 
-    /// Matches a message's header, and adds it to the messages in progress.
-    fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
-        let (mut delivery, mut reply, mut flow_control) = (None, None, false);
-        let mut dropped = None;
-        self.prepare_for(&header);
+    /// Matches a message's header. Returns its destination, or the operation that it replies to.
+    fn match_header(
+        self: &Rc<Card>,
+        header: &Header,
+        packet: &Arrived,
+        context: bool,
+    ) -> (Option<Delivery>, Option<Reply>) {
+        let (mut delivery, mut reply, mut dropped, mut flow_control) = (None, None, None, false);
+        self.prepare_for(header);
         self.with_effects(packet.path.clone(), |interface, effects| {
             let before = interface.statistics().flow_control;
-            match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers, context), effects) {
+            match interface.arrive_if(header, |handlers| self.accepts(header, handlers, context), effects) {
                 Arrival::Matched(matched) => delivery = Some(matched),
                 Arrival::Reply(answer) => reply = Some(answer),
                 Arrival::Dropped(reason) => dropped = Some(reason),
@@ -277,17 +280,23 @@ impl Card {
             self.incoming.borrow_mut().flow_controlled(header.pt);
         }
         if let Some(reason) = dropped {
-            self.message_dropped(&header, reason);
+            self.message_dropped(header, reason);
         }
-        if delivery.is_some_and(|delivery| delivery.list == List::Overflow) {
-            self.came_unexpected(&header, packet.message);
+        if delivery.is_some_and(|delivery: Delivery| delivery.list == List::Overflow) {
+            self.came_unexpected(header, packet.message);
         }
+        (delivery, reply)
+    }
+
+    /// Matches a message's header, and adds it to the messages in progress.
+    fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
+        let (delivery, reply) = self.match_header(&header, packet, context);
         // A redelivered message is unchanged: handlers and events see its own header.
         let header = delivery.map_or(header, |delivery| delivery.header);
         if delivery.is_some() && header.kind.wants_reply() {
             self.receive.replies.set(self.receive.replies.get() + 1);
         }
-        let attachment = delivery.and_then(|d| d.handlers).map(|cookie| {
+        let attachment = delivery.and_then(|delivery| delivery.handlers).map(|cookie| {
             self.processors().attachments.get(cookie).expect("an entry's handlers stay attached")
         });
         let fate = match (&delivery, &attachment) {
@@ -308,28 +317,8 @@ impl Card {
         let outcome = if delivery.is_some() || reply.is_some() { IN_FLIGHT } else { "dropped" };
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.after_match();
-        self.incoming.borrow_mut().insert(Incoming {
-            message: packet.message,
-            header,
-            delivery,
-            reply,
-            attachment,
-            queue,
-            fate,
-            waiting: VecDeque::new(),
-            received: 0,
-            unsettled: 0,
-            lent: Vec::new(),
-            dropped_bytes: 0,
-            fail,
-            pending: false,
-            flow_control: false,
-            pieces: Vec::new(),
-            path: packet.path.clone(),
-            completion_started: false,
-            last: None,
-            done: false,
-            behind: None,
-        })
+        let incoming = Incoming::new(packet.message, header, packet.path.clone());
+        let incoming = Incoming { delivery, reply, attachment, queue, fate, fail, ..incoming };
+        self.incoming.borrow_mut().insert(incoming)
     }
 }
