@@ -227,7 +227,7 @@ impl Frames {
             before.fill(0);
             frame.copy_from_slice(bytes);
         });
-        let mut memory = RunMemory::new();
+        let mut memory = RunMemory::empty();
         memory.hold_part(place, start as usize..(start + len) as usize);
         let words = [map::PACKET + start, len, number, channel];
         for (at, word) in words.into_iter().enumerate() {

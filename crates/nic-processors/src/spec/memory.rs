@@ -187,6 +187,36 @@ const KEYS: [&str; 13] = [
     "remote",
 ];
 
+/// Reads the number of cores of a cluster.
+fn read_cluster(reader: &Reader<'_>, s: &Section<'_>, around: &Around) -> u64 {
+    let cores = around.cores as u64;
+    let mut cluster =
+        s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
+    if cluster > cores || !cores.is_multiple_of(cluster) {
+        let hpu = reader.section("hpu");
+        let cluster_near = clusters::cluster_near(cores, cluster, around.pspin_stack);
+        let cores_near = clusters::cores_near(cores, cluster, around.pspin_stack);
+        let remedy = |section, key, value: u64| Remedy { section, key, value: value.to_string() };
+        let remedies: Vec<_> = cores_near
+            .map(|near| remedy(&hpu, "cores", near))
+            .into_iter()
+            .chain(cluster_near.map(|near| remedy(s, "cluster", near)))
+            .collect();
+        s.refuse_one(
+            &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
+            &remedies,
+            "cluster",
+            "write others of both",
+        );
+        // Errors below would only follow from this one.
+        cluster = match around.pspin_stack {
+            None => cores,
+            Some(_) => cluster_near.unwrap_or(cluster.min(cores)),
+        };
+    }
+    cluster
+}
+
 /// Reads `[memory]` and its levels.
 pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
     let s = reader.section("memory");
@@ -203,31 +233,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
         let name = s.choice_or(piece.key(), &names, Level::Ideal.name(), doc);
         Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Ideal)
     });
-    let cores = around.cores as u64;
-    let mut cluster =
-        s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
-    if cluster > cores || !cores.is_multiple_of(cluster) {
-        let hpu = reader.section("hpu");
-        let cluster_near = clusters::cluster_near(cores, cluster, around.pspin_stack);
-        let cores_near = clusters::cores_near(cores, cluster, around.pspin_stack);
-        let remedy = |section, key, value: u64| Remedy { section, key, value: value.to_string() };
-        let remedies: Vec<_> = cores_near
-            .map(|near| remedy(&hpu, "cores", near))
-            .into_iter()
-            .chain(cluster_near.map(|near| remedy(&s, "cluster", near)))
-            .collect();
-        s.refuse_one(
-            &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
-            &remedies,
-            "cluster",
-            "write others of both",
-        );
-        // Errors below would only follow from this one.
-        cluster = match around.pspin_stack {
-            None => cores,
-            Some(_) => cluster_near.unwrap_or(cluster.min(cores)),
-        };
-    }
+    let cluster = read_cluster(reader, &s, around);
     let levels = Level::ALL.map(|level| match level {
         Level::Ideal => None,
         level => {

@@ -56,7 +56,7 @@ impl Card {
             packet: run.packet.as_ref().map(|packet| packet.offset),
             message,
             attachment,
-            memory: RunMemory::new(),
+            memory: RunMemory::empty(),
             path: run.path.clone(),
         };
         let mut running = self.processors().start(thread, starting);
