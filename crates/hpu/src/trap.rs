@@ -399,13 +399,20 @@ mod tests {
         Trap { kind, pc: 0x1d00_0012, location: Some(location) }.to_string()
     }
 
+    #[track_caller]
+    fn check(cases: &[(TrapKind, &str)]) {
+        for (kind, expected) in cases {
+            let place = ", in payload_handler at ping.c:42 (pc 0x1d000012)";
+            assert_eq!(text(*kind), format!("{expected}{place}"));
+        }
+    }
+
     #[test]
-    fn traps_read_as_sentences() {
-        let place = ", in payload_handler at ping.c:42 (pc 0x1d000012)";
+    fn traps_at_accesses_read_as_sentences() {
         let (read, write) = (Access::Read, Access::Write);
         let nearest = Some(Nearest { region: "packet", base: 0x1000, size: 64 });
         let out = |access, address, size| TrapKind::OutOfRegion { access, address, size, nearest };
-        for (kind, expected) in [
+        check(&[
             (out(write, 0x9_1234, 4), "store of 4 bytes to 0x91234 outside its memory"),
             (
                 out(write, 0x1040, 1),
@@ -453,6 +460,12 @@ mod tests {
                 TrapKind::AtomicOnDevice { address: 0x20, region: "doorbell" },
                 "atomic access to 0x20 in doorbell, a device without atomics",
             ),
+        ]);
+    }
+
+    #[test]
+    fn other_traps_read_as_sentences() {
+        check(&[
             (
                 TrapKind::StackExhausted { pointer: 0xff0, bottom: 0x1000, size: 512 },
                 "stack overflow: the stack pointer goes to 0xff0, 16 bytes below the stack of 512 bytes at 0x1000",
@@ -498,9 +511,7 @@ mod tests {
                 TrapKind::IllegalInstruction { word: 0xffff_ffff, why: Illegal::Unknown },
                 "illegal instruction 0xffffffff (no instruction of this core)",
             ),
-        ] {
-            assert_eq!(text(kind), format!("{expected}{place}"));
-        }
+        ]);
     }
 
     #[test]

@@ -142,7 +142,7 @@ impl OnHost {
 
     pub(super) fn processors(&self) -> &Processors {
         match self {
-            OnHost::Messages(card) => card,
+            OnHost::Messages(card) => card.processors(),
             OnHost::Frames(frames) => frames.processors(),
         }
     }

@@ -34,7 +34,7 @@ pub struct RunMemory {
 
 impl RunMemory {
     /// Returns memory without a packet.
-    pub const fn new() -> RunMemory {
+    pub const fn empty() -> RunMemory {
         RunMemory { packet: None, part: None, phantom: None, arguments: [0; ARGUMENTS], hardware: None }
     }
 

@@ -135,7 +135,7 @@ fn core_cycles_per_s(overrides: &[&str]) -> f64 {
     });
     let begun = ThreadTime::now();
     rig.run();
-    rig.nodes[1].card.handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
+    rig.nodes[1].card.processors().handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
 }
 
 /// Cycles per second with runs of 30 instructions. Packets arrive as fast as 32 cores take them.
@@ -158,7 +158,7 @@ fn short_runs_cycles_per_s() -> f64 {
     });
     let begun = ThreadTime::now();
     rig.run();
-    rig.nodes[1].card.handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
+    rig.nodes[1].card.processors().handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
 }
 
 fn main() {

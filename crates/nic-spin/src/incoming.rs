@@ -110,6 +110,33 @@ pub(super) struct Lent {
 }
 
 impl Incoming {
+    /// Returns a message before its first packet is taken in, without a destination.
+    pub(super) const fn new(message: MessageId, header: Header, path: Path) -> Incoming {
+        Incoming {
+            message,
+            header,
+            delivery: None,
+            reply: None,
+            attachment: None,
+            queue: 0,
+            fate: Fate::Drop,
+            waiting: VecDeque::new(),
+            received: 0,
+            unsettled: 0,
+            lent: Vec::new(),
+            dropped_bytes: 0,
+            fail: FailType::Ok,
+            pending: false,
+            flow_control: false,
+            pieces: Vec::new(),
+            path,
+            completion_started: false,
+            last: None,
+            done: false,
+            behind: None,
+        }
+    }
+
     /// Counts another transfer on the packet at this offset.
     pub(super) fn lend(&mut self, offset: u64) {
         match self.lent.iter_mut().find(|lent| lent.offset == offset) {

@@ -11,14 +11,15 @@
 //! | `incoming` | the messages in progress at the receiver, and the state of each |
 //! | `transmit` | send engine, packetisation, fetches from host memory; the packet generator; timeouts of replies |
 //! | `receive` | packet buffer, validation, matching, contexts |
-//! | `handlers` | disposition of packets; handler processors, runs, commands, results |
+//! | `handlers` | disposition of packets; the runs of handlers, their commands and results |
 //! | `deposit` | writes to host memory; gets and atomic operations, and their replies |
 //! | `complete` | settling of packets; completion and events in message order |
 //! | `host` | host calls: set-up, posts, waits, `send` and `recv`; the host's view of the card |
 //! | `design` | the card behind the design seam, and its deadlock hints |
 //!
-//! The `portals` crate decides which entry a message matches and which events it generates. The `hpu` crate executes
-//! instructions. This crate adds the time they take.
+//! Each stage of [`Card`] owns its state, and its neighbours call a few functions. The `portals` crate decides which
+//! entry a message matches and which events it generates. The `nic-processors` crate runs handlers. This crate adds the
+//! time of the other parts.
 
 mod complete;
 mod deposit;
@@ -43,76 +44,49 @@ pub use receive::intake::Unusable;
 pub use spec::{MessagesSpec, SpinSpec};
 pub use transmit::generate::{Generated, Target};
 
+use complete::Complete;
 use deposit::reply::Atomics;
+use handlers::HandlerStage;
 use host::messages::Messages;
-use host::view::{HostView, Seen};
+use host::view::HostView;
 use incoming::IncomingTable;
 use nicety_fabric::Port;
-use nicety_host::{Memory, Notice};
-use nicety_kernel::{Credits, Pool, Signal, Sim};
+use nicety_host::Memory;
+use nicety_kernel::{Signal, Sim};
+use nicety_nic_core::Log;
 use nicety_nic_core::parts::Dma;
 use nicety_nic_core::parts::transport::{TransportStatistics, Undelivered, Wire};
-use nicety_nic_core::{FailureKind, Log, ProgramFailure, RefusedCommand};
-use nicety_nic_processors as processors;
-use nicety_nic_processors::clusters::packets::Scheduler;
 use nicety_nic_processors::{Busy, Processors};
-use nicety_portals::{Effect, Effects, Interface, MeHandle, Statistics, WaitingTriggered};
-use nicety_types::{MessageId, NodeId, Occupancy, Path, Payload, Recorder, Stage, Starter, Time};
-use receive::contexts::Contexts;
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::VecDeque;
-use std::ops::Deref;
+use nicety_portals::{Interface, Statistics, WaitingTriggered};
+use nicety_types::{NodeId, Recorder};
+use receive::Receive;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use transmit::SendEngine;
-use transmit::reply_timeout::Answers;
+use transmit::Transmit;
 
-/// One node's card: its handler processors, and messages.
+/// One node's card. Each stage of a packet owns its state.
 pub struct Card {
     sim: Sim,
     node: NodeId,
     nodes: u32,
     spec: Arc<SpinSpec>,
+    recorder: Recorder,
+    /// Reads and writes of host memory over the bus.
     dma: Rc<Dma>,
-    port: Rc<Wire>,
-    /// Unusable packets received.
-    unusable: Cell<Unusable>,
+    /// Entries, counters and operations in progress.
     interface: RefCell<Interface>,
-    effects: RefCell<Effects>,
-    engine: SendEngine,
-    /// Slots for messages that handlers have handed to the card to send.
-    staging: Credits,
-    /// Credits for bursts of handlers' DMA to and from the host, where the spec limits them.
-    host_bursts: Option<Box<[Credits; 2]>>,
-    matching: RefCell<Occupancy>,
+    /// The messages in progress at this receiver.
     incoming: RefCell<IncomingTable>,
-    /// Serializes atomic operations on host memory.
+    transmit: Transmit,
+    receive: Receive,
+    handlers: HandlerStage,
+    /// Serializes atomic operations on host memory, for deposits.
     atomics: Atomics,
-    /// Operations in progress that need a reply.
-    replies: Cell<u32>,
-    answers: Answers,
-    scheduler: Scheduler,
-    processors: Processors,
-    contexts: Contexts,
-    /// Match entries that handlers have left open.
-    held: RefCell<Vec<MeHandle>>,
+    complete: Complete,
     view: HostView,
     /// The state of `send` and `recv`, if it is on a node.
     library: OnceCell<Messages>,
-    /// Changes in flight to the host's view, in the order in which the host sees them.
-    posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
-    posting: Signal,
-    messages: Cell<u64>,
-    /// Whether the card generates packets and drops received ones.
-    discards: Cell<bool>,
-    recorder: Recorder,
-}
-
-impl Deref for Card {
-    type Target = Processors;
-    fn deref(&self) -> &Processors {
-        &self.processors
-    }
 }
 
 impl Card {
@@ -127,58 +101,45 @@ impl Card {
         recorder: &Recorder,
     ) -> Rc<Card> {
         let node = sim.node();
-        let mut matching = Occupancy::new(processors::stages::MATCH, processors::stages::MATCH_QUEUED);
-        matching.record(recorder, processors::resources::MATCHING);
+        let port = Wire::new(sim, port, spec.transport, nodes, recorder);
         let card = Rc::new(Card {
             node,
             nodes,
             dma: Dma::new(sim, spec.bus, memory, recorder),
-            port: Wire::new(sim, port, spec.transport, nodes, recorder),
-            unusable: Cell::default(),
             interface: RefCell::new(Interface::new(node, spec.limits)),
-            effects: RefCell::default(),
-            engine: SendEngine::new(Pool::new(sim, 1), spec.send_gap),
-            staging: Credits::new(sim, spec.send_queue),
-            host_bursts: spec
-                .hpu
-                .interconnect
-                .map(|limits| Box::new([(); 2].map(|()| Credits::new(sim, limits.host_bursts.into())))),
-            matching: RefCell::new(matching),
             incoming: RefCell::default(),
+            transmit: Transmit::new(sim, &spec, port.clone()),
+            receive: Receive::new(sim, &spec, port, recorder),
+            handlers: HandlerStage::new(sim, &spec, log, recorder),
             atomics: Atomics::new(sim),
-            replies: Cell::new(0),
-            answers: Answers::new(sim),
-            scheduler: Scheduler::new(sim, &spec.hpu),
-            processors: Processors::new(sim, spec.hpu.clone(), spec.packet_payload, log, recorder),
-            contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
-            held: RefCell::default(),
+            complete: Complete::new(sim),
             view: HostView::new(Signal::new(sim)),
             library: OnceCell::new(),
-            posted: RefCell::default(),
-            posting: Signal::new(sim),
-            messages: Cell::new(0),
-            discards: Cell::new(false),
             recorder: recorder.clone(),
             sim: sim.clone(),
             spec,
         });
         card.keep_near();
-        card.contexts.belong_to(&card);
+        card.receive.contexts().belong_to(&card);
         sim.spawn(card.clone().listen());
         sim.spawn(card.clone().listen_to_itself());
         sim.spawn(card.clone().publish());
-        if let Some(patience) = card.port.patience() {
+        if let Some(patience) = card.transmit.link().patience() {
             sim.spawn(card.clone().watch_answers(patience));
         }
         card
     }
 
+    /// Returns the handler processors.
+    pub const fn processors(&self) -> &Processors {
+        self.handlers.processors()
+    }
+
     /// Marks the data that every packet touches as [kept near](Sim::keep_near).
     fn keep_near(&self) {
         self.sim.keep_near(&self.incoming);
-        self.sim.keep_near(&self.matching);
-        self.sim.keep_near(&self.engine);
-        self.port.keep_near();
+        self.receive.keep_near(&self.sim);
+        self.transmit.keep_near(&self.sim);
         self.dma.keep_near();
     }
 
@@ -200,17 +161,17 @@ impl Card {
 
     /// Returns the counters of the card's reliable transport.
     pub fn transport_statistics(&self) -> TransportStatistics {
-        self.port.statistics()
+        self.transmit.link().statistics()
     }
 
     /// Returns the first hundred messages that this card failed to deliver.
     pub fn undelivered(&self) -> Vec<Undelivered> {
-        self.port.undelivered()
+        self.transmit.link().undelivered()
     }
 
     /// Returns the counters of unusable packets.
     pub fn unusable(&self) -> Unusable {
-        self.unusable.get()
+        self.receive.unusable()
     }
 
     /// Returns the number of unfinished operations of this card, started or waiting for a trigger.
@@ -226,115 +187,20 @@ impl Card {
 
     /// Returns the number of packets that this card has put on its link.
     pub fn packets_sent(&self) -> u64 {
-        self.port.packets().0
+        self.transmit.link().packets().0
     }
 
     /// Returns the busy times of the card's units so far.
     pub fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.dma.bus().busy();
         Busy {
-            matching: self.matching.borrow().busy(),
-            link: self.port.busy(),
+            matching: self.receive.matching_busy(),
+            link: self.transmit.link().busy(),
             bus_to_card,
             bus_to_host,
-            send_engine: Some(self.engine.busy.get()),
-            movers: self.scheduler.movers(),
-            contexts: self.contexts.used(),
-        }
-    }
-
-    /// Calls `act` on the interface at the end of `path`, and carries out the effects.
-    fn with_effects(self: &Rc<Card>, path: Path, act: impl FnOnce(&mut Interface, &mut Effects)) {
-        self.with_effects_of(None, path, act);
-    }
-
-    /// Does the same, and attributes changes in the host's view to `message`. Returns the path up to the time at
-    /// which the host sees them.
-    fn with_effects_of(
-        self: &Rc<Card>,
-        message: Option<MessageId>,
-        path: Path,
-        act: impl FnOnce(&mut Interface, &mut Effects),
-    ) -> Path {
-        debug_assert!(
-            path.at() >= self.sim.now(),
-            "a path that ends in the past would show its effects too early"
-        );
-        let mut effects = self.effects.take();
-        let (before, after) = {
-            let mut interface = self.interface.borrow_mut();
-            let before = interface.unanswered_operations();
-            act(&mut interface, &mut effects);
-            (before, interface.unanswered_operations())
-        };
-        self.answers.count(before, after);
-        let mut visible = path.clone();
-        for effect in effects.drain() {
-            if let Some(seen) = self.apply(effect, Seen { path: path.clone(), message }) {
-                visible = seen;
-            }
-        }
-        self.effects.replace(effects);
-        visible
-    }
-
-    /// Carries out an effect. Returns the path up to the time at which the host sees it, if it does.
-    fn apply(self: &Rc<Card>, effect: Effect, seen: Seen) -> Option<Path> {
-        let Seen { path, message } = seen;
-        match effect {
-            Effect::Start(out) => {
-                self.start(&out, path, Starter::Trigger);
-                None
-            }
-            Effect::Ack(header) => {
-                self.send_from_card(header, Payload::empty(), None, None, path, Starter::Card);
-                None
-            }
-            Effect::Redeliver { header, start } => {
-                self.redeliver(header, start, path);
-                None
-            }
-            seen_by_host => {
-                // A posted write: it stays behind all earlier ones.
-                let mut posted = self.posted.borrow_mut();
-                let behind = posted.back().map_or(Time::ZERO, |(time, ..)| *time);
-                let notice = match seen_by_host {
-                    Effect::Count { .. } => Notice::Counter,
-                    _ => Notice::Event,
-                };
-                let mut path = self.dma.bus().post(notice, path);
-                let visible = path.at().max(behind);
-                path.advance(Stage::DEPOSIT, visible);
-                posted.push_back((visible, seen_by_host, Seen { path: path.clone(), message }));
-                self.posting.notify_one();
-                Some(path)
-            }
-        }
-    }
-
-    /// Makes events and counts visible to the host when they have crossed the bus. Runs as a task.
-    async fn publish(self: Rc<Card>) {
-        loop {
-            self.posting.wait_until(|| !self.posted.borrow().is_empty()).await;
-            let visible = self.posted.borrow().front().expect("just seen").0;
-            self.sim.until(visible).await;
-            // Bytes that arrive at this instant were handed over before the event.
-            self.dma.land_due();
-            let (_, effect, seen) = self.posted.borrow_mut().pop_front().expect("only this task takes them");
-            match effect {
-                Effect::Event { eq, event } if self.is_for_library(eq, &event, &seen) => {}
-                Effect::Event { eq, event } => self.view.event(eq, event, seen),
-                Effect::EventDropped { eq } => {
-                    self.view.lost(eq);
-                    if let Some(messages) = self.library.get().filter(|messages| messages.events == eq) {
-                        messages.wake_all();
-                    }
-                }
-                Effect::Count { ct, value } => self.view.count(ct, value, seen),
-                Effect::Start(_) | Effect::Ack(_) | Effect::Redeliver { .. } => {
-                    unreachable!("carried out by the card")
-                }
-            }
+            send_engine: Some(self.transmit.engine_busy()),
+            movers: self.handlers.movers(),
+            contexts: self.receive.contexts().used(),
         }
     }
 }

@@ -344,7 +344,10 @@ fn a_message_is_refused_when_it_is_matched_and_waits_for_no_processor() {
         for (bits, ok, runs) in [(1, false, 1), (3, true, 2)] {
             let event = b.event(EventKind::Put).await;
             assert_eq!((event.match_bits, event.fail.is_ok()), (bits, ok));
-            assert_eq!((b.card.handler_statistics().runs, b.card.applications()[1].refused), (runs, 1));
+            assert_eq!(
+                (b.card.processors().handler_statistics().runs, b.card.applications()[1].refused),
+                (runs, 1)
+            );
         }
     });
     rig.run();
@@ -360,7 +363,7 @@ fn cycles_that_a_handler_waits_are_stalls() {
     rig.program(1, async move |b| {
         b.append_with(entry(&b.alloc(&[0; 8]), 1), &handlers, &[0; 8]).await.unwrap();
         b.event(EventKind::Put).await;
-        let handlers = b.card.handler_statistics();
+        let handlers = b.card.processors().handler_statistics();
         assert_eq!((handlers.cycles - handlers.stalled, handlers.stalled), (10, 1251));
         assert_eq!(handlers, b.card.applications()[0].handlers);
     });

@@ -106,8 +106,8 @@ fn calls_that_cannot_be_are_refused() {
         let stale = PutRequest { length: 9, ..request };
         a.triggered_put(stale, a.ct, 1).await.unwrap();
         a.sim.delay(nicety_types::Duration::from_us(1)).await;
-        assert!(a.card.failures()[0].text.starts_with("the card refused a triggered put: "));
-        assert_eq!(a.card.failures()[0].hpu, None);
+        assert!(a.card.processors().failures()[0].text.starts_with("the card refused a triggered put: "));
+        assert_eq!(a.card.processors().failures()[0].hpu, None);
         let options = MeOptions::OP_PUT;
         assert!(a.memory.check(0, 0).is_ok(), "no bytes are anywhere: {options:?}");
     });

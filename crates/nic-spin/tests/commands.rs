@@ -72,7 +72,7 @@ fn run_handlers(
         state: memory[..256].to_vec(),
         memory,
         failures: rig.failures(),
-        refused: rig.nodes[1].card.refused_commands(),
+        refused: rig.nodes[1].card.processors().refused_commands(),
         fail,
     }
 }
@@ -289,8 +289,8 @@ fn a_handler_that_prints_for_ever_is_stopped_and_its_lines_are_counted() {
     let printed = 1_000_000_u64.div_ceil(105);
     assert_eq!(rig.log().len() as u64, LINES_KEPT);
     let counted = Printed { lines: LINES_KEPT, left_out: printed - LINES_KEPT };
-    assert_eq!(rig.nodes[1].card.printed(), counted);
-    assert_eq!(rig.nodes[1].card.handler_statistics().stalled, 0, "printing is work");
+    assert_eq!(rig.nodes[1].card.processors().printed(), counted);
+    assert_eq!(rig.nodes[1].card.processors().handler_statistics().stalled, 0, "printing is work");
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn handlers_have_host_memory_of_their_own() {
         let region = Some((own.address(), own.len()));
         let handlers = Some(b.card.attach(&payload(body), &[9; 32], region).unwrap());
         b.append(Me { handlers, ..entry(&memory, 5) }).await.unwrap();
-        assert!(b.event(EventKind::Put).await.fail.is_ok(), "{:?}", b.card.failures());
+        assert!(b.event(EventKind::Put).await.fail.is_ok(), "{:?}", b.card.processors().failures());
         assert_eq!(b.read(&memory)[..8], [3; 8]);
         assert_eq!((&b.read(&own)[..8], &b.read(&own)[8..]), (&[9; 8][..], &[3; 24][..]));
         let outside = b.card.attach(&payload(Code::enter().returns(0)), &[], Some((own.address(), 33)));

@@ -202,7 +202,11 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
                 // At this instant every byte is in place.
                 let expected = pattern(incoming[k].len, k as u64 ^ (1 - rank as u64) << 8);
                 assert_eq!(event.match_bits, k as u64, "messages complete in order");
-                assert!(event.fail.is_ok() && event.mlength == event.rlength, "{:?}", node.card.failures());
+                assert!(
+                    event.fail.is_ok() && event.mlength == event.rlength,
+                    "{:?}",
+                    node.card.processors().failures()
+                );
                 assert!(node.read(&memories[k]) == expected, "message {k} of {} B", expected.len());
                 node.parts();
                 note.borrow_mut().push((event.match_bits, node.sim.now(), node.path.get()));
@@ -222,7 +226,7 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
         events: events.map(|events| events.take()),
         end: summary.end,
         count: summary.events,
-        handlers: rig.nodes.iter().map(|node| node.card.handler_statistics()).collect(),
+        handlers: rig.nodes.iter().map(|node| node.card.processors().handler_statistics()).collect(),
         transport: rig.nodes.iter().map(|node| node.card.transport_statistics()).collect(),
         network: rig.network.statistics(),
     }
@@ -288,7 +292,7 @@ fn echoes_one_way_come_back_whatever_the_limits() {
         });
         rig.run();
         assert_eq!(rig.failures(), []);
-        assert_eq!(rig.nodes[1].card.handler_statistics().runs, 40);
+        assert_eq!(rig.nodes[1].card.processors().handler_statistics().runs, 40);
     }
 }
 

@@ -91,7 +91,7 @@ fn header_then_payload_then_completion() {
             "handlers that store nothing leave memory as it was"
         );
         assert_eq!(delivered.failures, []);
-        assert_eq!(delivered.rig.nodes[1].card.handler_statistics().runs, packets as u64 + 2);
+        assert_eq!(delivered.rig.nodes[1].card.processors().handler_statistics().runs, packets as u64 + 2);
     }
 }
 
@@ -125,7 +125,7 @@ fn a_header_handlers_result_decides_about_the_data() {
         };
         assert_eq!(delivered.failures[0].text, text);
         assert_eq!((delivered.failures[0].node.0, delivered.failures[0].hpu), (1, Some(0)));
-        assert_eq!(delivered.rig.nodes[1].card.handler_statistics().failed, 1);
+        assert_eq!(delivered.rig.nodes[1].card.processors().handler_statistics().failed, 1);
     }
 }
 
@@ -344,7 +344,7 @@ fn a_failure_that_comes_again_is_counted() {
     let failures: Vec<_> =
         delivered.failures.into_iter().map(|failure| (failure.text, failure.times, failure.hpu)).collect();
     assert_eq!(failures, [("payload handler returned FAIL".to_owned(), 5, Some(0))]);
-    assert_eq!(delivered.rig.nodes[1].card.handler_statistics().failed, 5);
+    assert_eq!(delivered.rig.nodes[1].card.processors().handler_statistics().failed, 5);
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn after_a_failed_packet_the_rest_of_the_message_is_dropped() {
     assert_eq!(delivered.texts, ["payload", "payload"]);
     assert_eq!(delivered.event.fail, FailType::HandlerError);
     // The next message is served as usual: a failed handler does not stop the card.
-    assert_eq!(delivered.rig.nodes[1].card.handler_statistics().failed, 1);
+    assert_eq!(delivered.rig.nodes[1].card.processors().handler_statistics().failed, 1);
 }
 
 #[test]

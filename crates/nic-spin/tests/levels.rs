@@ -61,10 +61,10 @@ pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> 
     Outcome {
         cycles,
         times,
-        levels: card.memory_levels(),
-        caches: card.data_caches(),
-        statistics: card.handler_statistics(),
-        lines: card.code_lines_filled(),
+        levels: card.processors().memory_levels(),
+        caches: card.processors().data_caches(),
+        statistics: card.processors().handler_statistics(),
+        lines: card.processors().code_lines_filled(),
     }
 }
 

@@ -127,8 +127,8 @@ fn handlers_start_and_end_and_commands_cost_what_the_spec_says() {
         assert_eq!(b.sim.now(), after(378_560 + 10_000 + 250_000));
     });
     rig.run();
-    assert_eq!(rig.nodes[1].card.handler_statistics().cycles, 25);
-    assert_eq!(rig.nodes[1].card.handler_statistics().instructions, 8);
+    assert_eq!(rig.nodes[1].card.processors().handler_statistics().cycles, 25);
+    assert_eq!(rig.nodes[1].card.processors().handler_statistics().instructions, 8);
 }
 
 /// Returns the times at which rank 1 sees the events of puts that rank 0 posts at once. Matching and posting take no
@@ -431,7 +431,7 @@ fn a_full_staging_queue_blocks_the_handler() {
         rig.run();
         // The first is in the queue at 2.4, the second at 3.2, the third at 4.0. The third is blocked until the
         // second starts at 9.1, in cycle 23.
-        assert_eq!(rig.nodes[1].card.handler_statistics().cycles, cycles, "queue {queue}");
+        assert_eq!(rig.nodes[1].card.processors().handler_statistics().cycles, cycles, "queue {queue}");
     }
 }
 

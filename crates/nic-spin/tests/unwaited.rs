@@ -79,7 +79,7 @@ fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Seen) {
 fn a_processor_is_free_while_its_packet_crosses_the_bus() {
     for len in [8, 1024, 4096] {
         let (rig, seen) = run(&[], len, vec![payload(forward())]);
-        let statistics = rig.nodes[1].card.handler_statistics();
+        let statistics = rig.nodes[1].card.processors().handler_statistics();
         assert_eq!((statistics.instructions, statistics.cycles, statistics.stalled), (9, 9, 0), "{len} B");
         assert_eq!(seen.memory[..len], pattern(len, 1));
     }
@@ -117,7 +117,7 @@ fn a_slot_waits_for_every_transfer_of_its_packet() {
     let read = LONG_READY + 6 * 400 + 2 * 63_898;
     let second = read + 33_400 + 81_920 + 33_400 + 30_000 + 6 * 400 + 2 * 63_898;
     assert_eq!(seen.events, [after(read + EVENT), after(second + EVENT)].map(|at| (at, FailType::Ok)));
-    assert_eq!(rig.nodes[1].card.handler_statistics().cycles, 4 * 9);
+    assert_eq!(rig.nodes[1].card.processors().handler_statistics().cycles, 4 * 9);
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn a_handler_waits_for_the_places_of_transfers_of_handlers_before_it() {
         seen.events,
         [after(first + EVENT), after(first + FETCH + EVENT)].map(|at| (at, FailType::Ok))
     );
-    assert_eq!(rig.nodes[1].card.refused_commands(), [], "it is no fault of its own");
-    assert_eq!(rig.nodes[1].card.handler_statistics().stalled, 1183 - 7);
+    assert_eq!(rig.nodes[1].card.processors().refused_commands(), [], "it is no fault of its own");
+    assert_eq!(rig.nodes[1].card.processors().handler_statistics().stalled, 1183 - 7);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn handles_are_a_handlers_own() {
     let (rig, seen) = run(&["hpu.cores=1"], 8, vec![leaves, payload(asks)]);
     let found = [0, 8, 12].map(|at| word(&seen.memory, 32 + at));
     assert_eq!(found, [1, 1, result::ARG_INVALID], "the second handle, done, and none to wait for");
-    assert_eq!(rig.nodes[1].card.refused_commands().len(), 1);
+    assert_eq!(rig.nodes[1].card.processors().refused_commands().len(), 1);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_failed_handler_leaves_its_transfers_too() {
     let handler = Code::enter().then(&fetch(8)).returns(result::FAIL);
     let (rig, seen) = run(&[], 8, vec![payload(handler)]);
     assert_eq!(seen.events, [(after(READY + 7 * 400 + FETCH + EVENT), FailType::HandlerError)]);
-    let statistics = rig.nodes[1].card.handler_statistics();
+    let statistics = rig.nodes[1].card.processors().handler_statistics();
     assert_eq!((statistics.runs, statistics.failed), (1, 1));
 }
 
@@ -267,6 +267,6 @@ fn bytes_without_contents_fail_the_message_of_a_handler_that_has_ended() {
         text.starts_with("payload handler stopped: the 8 bytes of host memory that it fetched are phantom"),
         "{text}"
     );
-    let statistics = rig.nodes[1].card.handler_statistics();
+    let statistics = rig.nodes[1].card.processors().handler_statistics();
     assert_eq!((statistics.runs, statistics.failed), (1, 1));
 }

@@ -261,7 +261,7 @@ fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
     });
     rig.run();
     assert_eq!(rig.failures(), []);
-    (rig.nodes[1].card.handler_statistics(), end.get())
+    (rig.nodes[1].card.processors().handler_statistics(), end.get())
 }
 
 proptest! {

@@ -11,10 +11,10 @@ use crate::programs::attachments::Attachment;
 use crate::programs::program::{HandlerError, HandlerNames, Handlers, Kind, map};
 use crate::pspin::ports::Ports;
 use crate::ready::Run;
+use crate::run::Starting;
 use crate::running::Ended;
 use crate::running::{Commands, RunMemory, Running};
 use crate::spec::HpuSpec;
-use crate::stages;
 use nicety_hpu::{DeviceAccess, Image};
 use nicety_kernel::Sim;
 use nicety_nic_core::FailureKind;
@@ -227,7 +227,7 @@ impl Frames {
             before.fill(0);
             frame.copy_from_slice(bytes);
         });
-        let mut memory = RunMemory::new();
+        let mut memory = RunMemory::empty();
         memory.hold_part(place, start as usize..(start + len) as usize);
         let words = [map::PACKET + start, len, number, channel];
         for (at, word) in words.into_iter().enumerate() {
@@ -258,38 +258,17 @@ impl Frames {
     }
 
     async fn run(self: &Rc<Frames>, thread: &Rc<Thread>, run: Run) {
-        let Run { place, kind, mut path, .. } = run;
+        let Run { place, kind, path, .. } = run;
         let (now, ready) = (self.sim.now(), path.at());
         let work = self.work.borrow_mut()[place].take().expect("it runs once");
         let Work { attachment, number, message, came, memory } = work;
         self.unused.borrow_mut().push(place);
-        self.queued(thread.core, message, &mut path);
-        thread.state.borrow_mut().begin(attachment.application());
         let entry = attachment.program.handlers.payload.expect("frame handlers are loaded as these");
         let arguments = [map::ARGUMENTS, attachment.state_address(), 0];
-        let mut running = Running {
-            thread: thread.clone(),
-            kind,
-            place,
-            packet: Some(0),
-            message,
-            attachment,
-            memory,
-            edges: self.levels.edges(thread.core, now),
-            since: now,
-            path,
-            busy: 0,
-            number: self.hpus.next_run(),
-            atomic_commands: 0,
-            shared_accesses: 0,
-            memory_waits: 0,
-            fetch_waits: 0,
-            issued: None,
-        };
+        let starting = Starting { kind, place, packet: Some(0), message, attachment, memory, path };
+        let mut running = self.start(thread, starting);
         let ended = self.execute(self, thread, &mut running, entry, arguments).await;
-        self.contention.goes_on(running.number);
-        running.path.advance(stages::HANDLER, self.sim.now());
-        self.leave_core(&running);
+        self.end(&mut running);
         let outcome = match &ended {
             Ended::Returned(value) => {
                 let fits = |fate: &Fate| self.fits(*fate, running.memory.part().len());

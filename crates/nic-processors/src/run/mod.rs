@@ -6,59 +6,83 @@
 //! | output of handlers | `printf.rs` |
 //! | the commands that every card has | `own_memory.rs` |
 //! | turns of accesses inside a slice | `ahead.rs` |
+//! | the ends of handlers that are stopped | `ends.rs` |
+//! | the execution of a handler, slice after slice | `execute.rs` |
 //! | handlers of frames, which have no messages | `frames.rs` |
 
 mod ahead;
+mod ends;
+mod execute;
 pub mod frames;
 mod own_memory;
 pub mod printf;
 pub mod shared;
 
 use crate::Processors;
-use crate::commands::codes::{Stop, code, command_name, phantom_memory};
-use crate::commands::refusals::place;
-use crate::contention::exclusive::Act;
 use crate::hpus::{Thread, ThreadState};
-use crate::memory::reach::PROGRAM_BITS;
-use crate::programs::application::Bound;
-use crate::programs::program::{Kind, map};
-use crate::pspin::hardware::Bytes;
-use crate::pspin::ports::{Ports, SeenPorts, Settling};
+use crate::programs::attachments::Attachment;
+use crate::programs::program::Kind;
+use crate::pspin::command_unit::Issued;
+use crate::pspin::ports::{Ports, Settling};
 use crate::resources;
-use crate::run::ahead::Ahead;
-use crate::run::shared::{SharedWord, WordAccess};
-use crate::running::{Commands, Running, Turn, fill};
-use crate::running::{Ended, returned};
-use crate::spec::pspin_map;
+use crate::running::{RunMemory, Running};
 use crate::stages;
-use nicety_hpu::{AddressSpace, Context, Exit, Image, OrderPoint, Trap, TrapKind};
-use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Payload, Time};
-use std::cell::RefCell;
+use nicety_types::{Duration, HandlerRun, Level, MessageId, Path, Time};
 use std::rc::Rc;
 
-/// The register with the address of the core's registers in PsPIN's runtime: s2.
-const REGISTERS: usize = 18;
-
-/// The register tp.
-const THREAD_POINTER: usize = 4;
-
-/// Most cycles of a slice. It bounds the delay with which an unordered load sees another handler's store, and the
-/// delay of an interrupt of the run.
-const SLICE: u64 = 1000;
-
-/// The same in clusters, where handlers are short.
-const CLUSTER_SLICE: u64 = 128;
-
-/// An instruction that has its turn.
-struct Due {
-    /// Its cycles beyond its own.
-    extra: u64,
-    /// The kind of its access and, for a word that other handlers wait for, the word and its address.
-    point: OrderPoint,
-    word: Option<(u32, SharedWord)>,
+/// A handler that starts.
+pub struct Starting {
+    /// The kind of the handler.
+    pub kind: Kind,
+    /// Index of its message among the messages in progress.
+    pub place: usize,
+    /// Its packet's offset in the message.
+    pub packet: Option<u64>,
+    /// The message.
+    pub message: MessageId,
+    /// The attached handlers.
+    pub attachment: Rc<Attachment>,
+    /// Its memory, without HPU memory.
+    pub memory: RunMemory,
+    /// The path up to the time at which it was ready.
+    pub path: Path,
 }
 
 impl Processors {
+    /// Starts a handler on a thread.
+    pub fn start(&self, thread: &Rc<Thread>, starting: Starting) -> Running {
+        let Starting { kind, place, packet, message, attachment, memory, mut path } = starting;
+        let now = self.sim.now();
+        self.queued(thread.core, message, &mut path);
+        thread.state.borrow_mut().begin(attachment.application());
+        Running {
+            thread: thread.clone(),
+            kind,
+            place,
+            packet,
+            message,
+            attachment,
+            memory,
+            edges: self.levels.edges(thread.core, now),
+            since: now,
+            path,
+            busy: 0,
+            number: self.hpus.next_run(),
+            atomic_commands: 0,
+            shared_accesses: 0,
+            memory_waits: 0,
+            fetch_waits: 0,
+            issued: self.hpu.pspin.map(|_| Rc::new(Issued::new(&self.sim))),
+        }
+    }
+
+    /// Notes that a handler's instructions have ended, and takes it off its core.
+    pub fn end(&self, running: &mut Running) {
+        self.contention.goes_on(running.number);
+        running.path.advance(stages::HANDLER, self.sim.now());
+        self.leave_core(running);
+    }
+
     /// Continues a path that waited for this core.
     pub fn queued(&self, core: usize, message: MessageId, path: &mut Path) {
         let now = self.sim.now();
@@ -129,317 +153,5 @@ impl Processors {
                 return;
             }
         }
-    }
-
-    /// Runs a handler's instructions in slices. Between slices, time passes and commands are carried out.
-    pub async fn execute(
-        &self,
-        card: &Rc<impl Commands>,
-        thread: &Thread,
-        running: &mut Running,
-        entry: u32,
-        arguments: [u32; 3],
-    ) -> Ended {
-        let levels = &*self.levels;
-        levels.begins(running);
-        let spec = &self.hpu;
-        // Whether accesses ask for their turns inside slices. That needs levels in turn, and neither overlap nor
-        // instruction caches.
-        let asks = levels.in_turn && spec.core.overlap.is_none() && levels.caches.borrow().is_empty();
-        let attachment = running.attachment.clone();
-        let (program, application) = (&attachment.program, attachment.application());
-        let image = &program.handlers.image;
-        let ports = card.ports(thread.core);
-        let slice = if ports.is_some() { CLUSTER_SLICE } else { SLICE };
-        let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
-        let (mut stalled, mut ahead) = (0, None);
-        let mut due: Option<Due> = None;
-        // Whether the access to memory that ended the slice has its turn.
-        let mut granted = false;
-        {
-            let mut state = thread.state.borrow_mut();
-            let pspin = program.handlers.pspin.is_some();
-            // A handler written for PsPIN has its arguments on the stack.
-            let stack_top = if pspin { arguments[0] } else { map::STACK + spec.stack };
-            let hart =
-                running.memory.hardware.as_ref().map_or(thread.core as u32, |hardware| hardware.hart());
-            state.context = Context::new(hart);
-            state.context.call(image, entry, stack_top, &arguments, limit);
-            if pspin {
-                state.context.set_reg(REGISTERS, pspin_map::HARDWARE);
-                // FPsPIN's runtime keeps the core's number there for handlers.
-                state.context.set_reg(THREAD_POINTER, hart);
-            }
-            state.context.set_cycle(spec.handler_start);
-            // `time` continues between handlers, `cycle` restarts with each.
-            state.context.set_time_base(running.edges.card());
-        }
-        let ended = loop {
-            // `unasked` says whether no access has used a granted turn.
-            let (exit, unasked) = {
-                let mut state = thread.state.borrow_mut();
-                let ThreadState { context, stack, accesses, .. } = &mut *state;
-                let (mut data, mut bytes) =
-                    (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-                let words = application.atomic_words.borrow();
-                let mut pads = program.pads.borrow_mut();
-                let mut caches = levels.caches.borrow_mut();
-                let (base, known) = (running.edges.card(), ports.map_or(0, |ports| ports.known));
-                let dma = ports.map(|ports| SeenPorts {
-                    ports,
-                    base,
-                    // The cost of an access that overlaps others cannot be found later.
-                    known: if spec.core.overlap.is_some() { u64::MAX } else { context.cycle() + known },
-                    accesses: RefCell::new(accesses),
-                });
-                let mut ahead_of_others = Ahead {
-                    sim: &self.sim,
-                    levels,
-                    edges: &running.edges,
-                    words: &words,
-                    turn: Turn {
-                        core: thread.core,
-                        cycle: 0,
-                        pc: 0,
-                        attachment: &attachment,
-                        shared_accesses: &mut running.shared_accesses,
-                        memory_waits: &mut running.memory_waits,
-                    },
-                    base: running.edges.card(),
-                    first: std::mem::take(&mut granted),
-                };
-                let mut space = AddressSpace::new();
-                if let Some(cache) = levels.cache_of(&mut caches, thread.core) {
-                    space.fetch_through(cache, program.number << PROGRAM_BITS);
-                }
-                let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
-                fill(&mut space, &levels.timings, &attachment, memory, &mut running.memory);
-                if let Some(dma) = &dma {
-                    space.wait_for_dma(dma);
-                }
-                space.order_words(&words);
-                let mut reservations = application.reservations.borrow_mut();
-                let performed = due.take().map_or(Ok(()), |Due { extra, point, word }| {
-                    let pc = context.pc();
-                    let value = |space: &AddressSpace<'_>| {
-                        let (address, _) = word.as_ref()?;
-                        space.read(*address, 4).ok()?.first_chunk::<4>().copied()
-                    };
-                    let before = value(&space);
-                    context.perform(image, &mut space, &mut reservations)?;
-                    context.stall(extra);
-                    if let Some((_, shared)) = &word {
-                        let changed = value(&space) != before;
-                        let (run, act) = (running.number, Act::of(&point, image, pc));
-                        self.comes_to(shared, &WordAccess { run, image, pc, act, changed });
-                    }
-                    Ok(())
-                });
-                // A turn is granted at a cycle, and waits for DMA may move that cycle.
-                if asks && dma.is_none() {
-                    space.take_turns(&mut ahead_of_others, slice);
-                }
-                let exit = match performed {
-                    Err(trap) => Exit::Trap(trap),
-                    Ok(()) => {
-                        let until = context.cycle().saturating_add(slice);
-                        context.run(image, &mut space, &mut reservations, until)
-                    }
-                };
-                drop(space);
-                (exit, ahead_of_others.first)
-            };
-            if let Some(ports) = ports {
-                self.settle(thread, running, ports).await;
-            }
-            let cycle = thread.state.borrow().context.cycle();
-            if matches!(exit, Exit::Return(_)) && thread.transfers.all_free() {
-                // The return has no effect. So the task waits only once, until the handler's end.
-                ahead = Some(cycle);
-            } else {
-                let reached = running.edges.at(cycle);
-                match &exit {
-                    // It was not its turn: other events come first.
-                    Exit::Order(OrderPoint::Memory { .. }) if asks => self.sim.until(reached).await,
-                    _ => self.sim.pass_until(reached).await,
-                }
-            }
-            match exit {
-                Exit::Return(value) => break Ended::Returned(value),
-                Exit::Trap(trap) => {
-                    let in_vain = self.contention.in_vain(running.number);
-                    break match stopped_within(running, &trap, bound) {
-                        Ended::Stopped(why) if matches!(trap.kind, TrapKind::CycleLimit { .. }) => {
-                            Ended::Stopped(
-                                [Some(why), in_vain].into_iter().flatten().collect::<Vec<_>>().join("; "),
-                            )
-                        }
-                        ended => ended,
-                    };
-                }
-                Exit::Order(OrderPoint::Fence) => {
-                    let performed = {
-                        let mut state = thread.state.borrow_mut();
-                        let ThreadState { context, stack, .. } = &mut *state;
-                        let (mut data, mut bytes) =
-                            (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
-                        let mut pads = program.pads.borrow_mut();
-                        let mut space = AddressSpace::new();
-                        let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
-                        fill(&mut space, &levels.timings, &attachment, memory, &mut running.memory);
-                        context.perform(image, &mut space, &mut application.reservations.borrow_mut())
-                    };
-                    if let Err(trap) = performed {
-                        break stopped(running, &trap);
-                    }
-                    running.orders_next();
-                }
-                Exit::Order(point) => {
-                    let word = running.ordered_word(&point);
-                    let asks = asks && !unasked && ports.is_none();
-                    if asks && word.is_none() && matches!(point, OrderPoint::Memory { .. }) {
-                        granted = true;
-                        continue;
-                    }
-                    let extra = levels.in_turn(&mut running.turn(), &point);
-                    due = Some(Due { extra, point, word });
-                }
-                Exit::Ecall => {
-                    let asked = self.sim.now();
-                    running.path.advance(stages::HANDLER, asked);
-                    let registers = thread.state.borrow().context.args();
-                    let answer = card.command(running, registers).await;
-                    if self.sim.now() > asked && running.since <= asked {
-                        let (hpu, what) =
-                            (resources::HPU.numbered(thread.core as u32), command_name(registers[7]));
-                        self.recorder.slice(hpu, asked, self.sim.now(), Some(running.message), what);
-                    }
-                    match answer {
-                        Ok(result) => {
-                            let over = running.edges.until(self.sim.now());
-                            let mut state = thread.state.borrow_mut();
-                            if result != code::OK && program.handlers.pspin.is_none() {
-                                self.refusals.count(&registers, result, image, state.context.pc());
-                            }
-                            state.context.finish_ecall(result, 0);
-                            // The command was issued at `cycle`. Its wait ends at `over`.
-                            let cycle = state.context.cycle();
-                            stalled += over.saturating_sub(cycle);
-                            let busy = std::mem::take(&mut running.busy);
-                            state.context.set_cycle(cycle.max(over) + busy);
-                        }
-                        Err(stop) => {
-                            let pc = thread.state.borrow().context.pc();
-                            break stop_in_command(running, image, pc, stop);
-                        }
-                    }
-                }
-                Exit::Fetch { address, asked } => {
-                    let cycles = levels.fetch(running, address, asked);
-                    running.fetch_waits += cycles;
-                    thread.state.borrow_mut().context.stall(cycles);
-                }
-                Exit::Limit => {
-                    self.sim.check_interrupt();
-                    running.orders_polled();
-                }
-                Exit::Device(access) => {
-                    let asked = self.sim.now();
-                    running.path.advance(stages::HANDLER, asked);
-                    match card.register(running, access).await {
-                        Ok(None) => break Ended::Returned(success(running.kind)),
-                        Ok(Some(value)) => {
-                            let over = running.edges.until(self.sim.now());
-                            let context = &mut thread.state.borrow_mut().context;
-                            let waited = over.saturating_sub(context.cycle());
-                            stalled += waited;
-                            context.stall(waited);
-                            context.finish_device(value, 0);
-                        }
-                        Err(stop) => {
-                            let pc = thread.state.borrow().context.pc();
-                            break stop_in_command(running, image, pc, stop);
-                        }
-                    }
-                }
-            }
-        };
-        let ended = match (card.leave(running), ended) {
-            (Err(stop), Ended::Returned(_)) => {
-                let pc = thread.state.borrow().context.pc();
-                stop_in_command(running, image, pc, stop)
-            }
-            (_, ended) => ended,
-        };
-        application.reservations.borrow_mut().release(thread.state.borrow().context.hart());
-        if let Some(hardware) = running.memory.hardware.take() {
-            thread.state.borrow_mut().hardware = Some(hardware);
-        }
-        let over = ahead.unwrap_or_else(|| running.edges.until(self.sim.now()));
-        stalled += over.saturating_sub(thread.state.borrow().context.cycle());
-        let cycle = over + spec.handler_end;
-        self.sim.pass_until(running.edges.at(cycle)).await;
-
-        let (instructions, accesses) = {
-            let context = &thread.state.borrow().context;
-            (context.instret(), context.accesses() + running.atomic_commands)
-        };
-        application.count(|statistics| {
-            statistics.runs += 1;
-            statistics.instructions += instructions;
-            statistics.accesses += accesses;
-            statistics.shared_accesses += running.shared_accesses;
-            statistics.memory_waits += running.memory_waits;
-            statistics.fetch_waits += running.fetch_waits;
-            statistics.cycles += cycle;
-            statistics.stalled += stalled;
-        });
-        ended
-    }
-}
-
-/// Returns the result of PsPIN's handlers, which return no code.
-const fn success(kind: Kind) -> u32 {
-    match kind {
-        Kind::Header => returned::PROCESS_DATA,
-        Kind::Payload | Kind::Completion => returned::SUCCESS,
-    }
-}
-
-/// Returns the end of a handler that was stopped at an instruction, possibly by its bound.
-fn stopped_within(running: &Running, trap: &Trap, bound: Bound) -> Ended {
-    let budget = match bound {
-        _ if !matches!(trap.kind, TrapKind::CycleLimit { .. }) => return stopped(running, trap),
-        Bound::CycleLimit => return stopped(running, trap),
-        Bound::Run(cycles) => format!("{cycles} cycles for a run"),
-        Bound::Total(cycles) => format!("{cycles} cycles in all"),
-    };
-    let name = running.application().name();
-    let place = match &trap.location {
-        Some(location) => format!("{location} (pc {:#010x})", trap.pc),
-        None => format!("at pc {:#010x}", trap.pc),
-    };
-    Ended::OutOfBudget(format!("the budget of application '{name}' is used up, {budget}, {place}"))
-}
-
-/// Returns the end of a handler that was stopped at an instruction.
-fn stopped(running: &Running, trap: &Trap) -> Ended {
-    let packet = running.memory.phantom.as_ref().map_or(0, Payload::len);
-    let phantom = trap.address().is_some_and(|address| running.memory.is_phantom(address, 1));
-    Ended::Stopped(match phantom {
-        true => format!(
-            "the payload is phantom, {packet} bytes long without contents, and a handler cannot touch it; send it from \
-             real memory: {trap}"
-        ),
-        false => trap.to_string(),
-    })
-}
-
-/// Returns the end of a handler that was stopped in a command.
-fn stop_in_command(running: &Running, image: &Image, pc: u32, stop: Stop) -> Ended {
-    match stop {
-        Stop::Trap(kind) => stopped(running, &image.trap(pc, kind)),
-        Stop::PhantomMemory { len } => Ended::Stopped(phantom_memory(len)),
-        Stop::Wrong(why) => Ended::Stopped(format!("{why}, at {}", place(image, pc))),
     }
 }

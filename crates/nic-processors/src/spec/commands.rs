@@ -1,7 +1,7 @@
 //! Processors that run handlers written for PsPIN or FPsPIN: `hpu.interface`, and the command unit in `[hpu.commands]`.
 
 use crate::spec::{Level, MemorySpec, Piece, clusters, pspin_map as map};
-use nicety_spec::Reader;
+use nicety_spec::{Reader, Section};
 
 /// The command unit of a processor, in cycles of the processors' clock, and the memory of its cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,31 @@ impl CommandsSpec {
     }
 }
 
+/// Refuses memories and cores that the interface does not allow.
+fn check(hpu: &Section<'_>, spec: &CommandsSpec, memories: &MemorySpec, cores: usize) {
+    if spec.cycle_call.is_some() && cores / memories.cluster.max(1) > FPSPIN_CLUSTERS {
+        hpu.refuse(
+            "interface",
+            "FPsPIN's card has two clusters, and its host data has flags for their cores",
+            &format!("write hpu.cores = {} or fewer", FPSPIN_CLUSTERS * memories.cluster),
+        );
+    }
+    if memories.is_shared() {
+        hpu.refuse(
+            "interface",
+            "accesses of handlers written for PsPIN do not wait for one another here",
+            "write contended = false and cached = false in each level of [memory], or interface = \"nicety\" without [hpu.commands], hpu.scratchpad and hpu.protection",
+        );
+    }
+    if [Piece::State, Piece::Data].iter().any(|piece| memories.place(*piece) == Level::L1) {
+        hpu.refuse(
+            "interface",
+            "handler memory of PsPIN, with states and data, is not in a cluster's L1",
+            "write memory.state = \"l2\" and memory.data = \"l2\"",
+        );
+    }
+}
+
 /// Reads the keys of PsPIN's interface, if handlers are written for it.
 pub(super) fn read(
     reader: &Reader<'_>,
@@ -111,27 +136,7 @@ pub(super) fn read(
             )
         }),
     };
-    if spec.cycle_call.is_some() && cores / memories.cluster.max(1) > FPSPIN_CLUSTERS {
-        hpu.refuse(
-            "interface",
-            "FPsPIN's card has two clusters, and its host data has flags for their cores",
-            &format!("write hpu.cores = {} or fewer", FPSPIN_CLUSTERS * memories.cluster),
-        );
-    }
-    if memories.is_shared() {
-        hpu.refuse(
-            "interface",
-            "accesses of handlers written for PsPIN do not wait for one another here",
-            "write contended = false and cached = false in each level of [memory], or interface = \"nicety\" without [hpu.commands], hpu.scratchpad and hpu.protection",
-        );
-    }
-    if [Piece::State, Piece::Data].iter().any(|piece| memories.place(*piece) == Level::L1) {
-        hpu.refuse(
-            "interface",
-            "handler memory of PsPIN, with states and data, is not in a cluster's L1",
-            "write memory.state = \"l2\" and memory.data = \"l2\"",
-        );
-    }
+    check(&hpu, &spec, memories, cores);
     clusters::check(reader, memories.cluster as u64, cores as u64, stack);
     Some(spec)
 }

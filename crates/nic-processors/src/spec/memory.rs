@@ -187,6 +187,36 @@ const KEYS: [&str; 13] = [
     "remote",
 ];
 
+/// Reads the number of cores of a cluster.
+fn read_cluster(reader: &Reader<'_>, s: &Section<'_>, around: &Around) -> u64 {
+    let cores = around.cores as u64;
+    let mut cluster =
+        s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
+    if cluster > cores || !cores.is_multiple_of(cluster) {
+        let hpu = reader.section("hpu");
+        let cluster_near = clusters::cluster_near(cores, cluster, around.pspin_stack);
+        let cores_near = clusters::cores_near(cores, cluster, around.pspin_stack);
+        let remedy = |section, key, value: u64| Remedy { section, key, value: value.to_string() };
+        let remedies: Vec<_> = cores_near
+            .map(|near| remedy(&hpu, "cores", near))
+            .into_iter()
+            .chain(cluster_near.map(|near| remedy(s, "cluster", near)))
+            .collect();
+        s.refuse_one(
+            &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
+            &remedies,
+            "cluster",
+            "write others of both",
+        );
+        // Errors below would only follow from this one.
+        cluster = match around.pspin_stack {
+            None => cores,
+            Some(_) => cluster_near.unwrap_or(cluster.min(cores)),
+        };
+    }
+    cluster
+}
+
 /// Reads `[memory]` and its levels.
 pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
     let s = reader.section("memory");
@@ -203,31 +233,7 @@ pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
         let name = s.choice_or(piece.key(), &names, Level::Ideal.name(), doc);
         Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Ideal)
     });
-    let cores = around.cores as u64;
-    let mut cluster =
-        s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
-    if cluster > cores || !cores.is_multiple_of(cluster) {
-        let hpu = reader.section("hpu");
-        let cluster_near = clusters::cluster_near(cores, cluster, around.pspin_stack);
-        let cores_near = clusters::cores_near(cores, cluster, around.pspin_stack);
-        let remedy = |section, key, value: u64| Remedy { section, key, value: value.to_string() };
-        let remedies: Vec<_> = cores_near
-            .map(|near| remedy(&hpu, "cores", near))
-            .into_iter()
-            .chain(cluster_near.map(|near| remedy(&s, "cluster", near)))
-            .collect();
-        s.refuse_one(
-            &format!("{cores} cores (hpu.cores) do not divide into clusters of {cluster}"),
-            &remedies,
-            "cluster",
-            "write others of both",
-        );
-        // Errors below would only follow from this one.
-        cluster = match around.pspin_stack {
-            None => cores,
-            Some(_) => cluster_near.unwrap_or(cluster.min(cores)),
-        };
-    }
+    let cluster = read_cluster(reader, &s, around);
     let levels = Level::ALL.map(|level| match level {
         Level::Ideal => None,
         level => {
@@ -280,60 +286,75 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
     Some(InstructionCacheSpec { shape, of_core: of == "core", fill, line_cycles })
 }
 
-/// The documentation of the key `atomic`. Its default differs at the core.
-const ATOMIC: &str = "cycles of an atomic operation that waits for nothing";
+/// The cycles of accesses to a level that wait for nothing.
+struct Latencies<'a> {
+    s: &'a Section<'a>,
+    around: &'a Around,
+}
 
-fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
-    let costs = &around.costs;
-    let section = |key| if around.overlaps && key != "atomic" { "hpu.overlap" } else { "hpu.cycles" };
-    let latency = |key, default: u32, least: u16, doc| {
-        let cycles = s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
+impl Latencies<'_> {
+    /// Reads the cycles of an access. An instruction that does not wait for memory takes at least `least`.
+    fn read(&self, key: &'static str, default: u32, least: u16, doc: &'static str) -> u32 {
+        let cycles = self.s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
         if cycles < u32::from(least) {
-            s.refuse(
+            let section = if self.around.overlaps && key != "atomic" { "hpu.overlap" } else { "hpu.cycles" };
+            self.s.refuse(
                 key,
                 &format!(
-                    "an instruction that does not wait for memory takes {least} cycles ({}.{key})",
-                    section(key)
+                    "an instruction that does not wait for memory takes {least} cycles ({section}.{key})"
                 ),
-                &format!("write {least} or more, or lower {}.{key}", section(key)),
+                &format!("write {least} or more, or lower {section}.{key}"),
             );
         }
         cycles.max(u32::from(least))
-    };
+    }
+
+    fn atomic(&self, default: u32) -> u32 {
+        const DOC: &str = "cycles of an atomic operation that waits for nothing";
+        self.read("atomic", default, self.around.costs.atomic, DOC)
+    }
+}
+
+fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
+    let costs = &around.costs;
+    let latencies = Latencies { s, around };
     let of = |cost: u16| u32::from(cost.max(1));
-    let load = latency("load", of(costs.load), costs.load, "cycles of a load that waits for nothing");
-    let store = latency("store", of(costs.store), costs.store, "cycles of a store that waits for nothing");
+    let load = latencies.read("load", of(costs.load), costs.load, "cycles of a load that waits for nothing");
+    let store =
+        latencies.read("store", of(costs.store), costs.store, "cycles of a store that waits for nothing");
     if level == Level::Core {
-        let atomic = latency("atomic", load.max(of(costs.atomic)), costs.atomic, ATOMIC);
+        let atomic = latencies.atomic(load.max(of(costs.atomic)));
         let banks = BankTiming::one_bank(load, store, atomic);
         return LevelSpec { contended: false, banks, remote: 0, cached: false };
     }
     let contended = s.flag_or("contended", true, "accesses wait for one another");
     let cached = s.flag_or("cached", false, "loads and stores look for their lines in [memory.cache] before");
+    let banks = read_banks(s, (load, store), &latencies);
+    let remote = match level {
+        Level::L1 => s.count_or("remote", 0..=100_000, 0, "cycles more to another cluster's") as u32,
+        _ => 0,
+    };
+    LevelSpec { contended, banks, remote, cached }
+}
+
+/// Reads the banks of a level. Loads and stores that wait for nothing take `load` and `store` cycles.
+fn read_banks(s: &Section<'_>, (load, store): (u32, u32), latencies: &Latencies<'_>) -> BankTiming {
     let banks = s.count_or("banks", 1..=4096, 1, "banks of it") as u32;
     let interleave = s.size_or("interleave", 4..=1 << 20, "4 B", "consecutive bytes in one bank") as u32;
     let width = s.size_or("width", 1..=4096, "4 B", "bytes that a bank moves in an occupancy") as u32;
     let cycles = |key, default: u32, doc| s.count_or(key, 1..=100_000, u64::from(default), doc) as u32;
     let occupancy = cycles("occupancy", 1, "cycles for which an access occupies its bank");
-    let atomics = match s.choice_or(
-        "atomics",
-        &["core", "bank", "memory"],
-        "bank",
-        "where atomic operations are computed",
-    ) {
+    let places = ["core", "bank", "memory"];
+    let atomics = match s.choice_or("atomics", &places, "bank", "where atomic operations are computed") {
         "core" => AtomicsAt::Core,
         "memory" => AtomicsAt::Memory,
         _ => AtomicsAt::Bank,
     };
-    let at_once = match atomics {
-        AtomicsAt::Core => load + store,
-        _ => load.max(of(costs.atomic)),
+    let (at_once, occupied, least) = match atomics {
+        AtomicsAt::Core => (load + store, load + occupancy, load + occupancy),
+        _ => (load.max(u32::from(latencies.around.costs.atomic.max(1))), occupancy, 1),
     };
-    let atomic = latency("atomic", at_once, costs.atomic, ATOMIC);
-    let (occupied, least) = match atomics {
-        AtomicsAt::Core => (load + occupancy, load + occupancy),
-        _ => (occupancy, 1),
-    };
+    let atomic = latencies.atomic(at_once);
     let atomic_occupancy = cycles(
         "atomic_occupancy",
         occupied,
@@ -350,11 +371,7 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
         );
     }
     let queue = s.count_or("queue", 0..=1024, 0, "stores that wait at a bank while their cores go on") as u32;
-    let remote = match level {
-        Level::L1 => s.count_or("remote", 0..=100_000, 0, "cycles more to another cluster's") as u32,
-        _ => 0,
-    };
-    let timing = BankTiming {
+    BankTiming {
         banks,
         interleave,
         width,
@@ -363,8 +380,7 @@ fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
         atomic_occupancy,
         queue,
         ..BankTiming::one_bank(load, store, atomic)
-    };
-    LevelSpec { contended, banks: timing, remote, cached }
+    }
 }
 
 /// Checks the data caches against the levels behind them.

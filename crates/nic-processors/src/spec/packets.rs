@@ -1,7 +1,7 @@
 //! The packet scheduler of a card with clusters of handler processors: `[hpu.packets]`.
 
 use crate::spec::pspin_map as map;
-use nicety_spec::Reader;
+use nicety_spec::{Reader, Section};
 
 /// Most bytes of a buffer.
 const MOST: u64 = 1 << 30;
@@ -48,10 +48,7 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
     let cycles = |key, doc| s.count(key, 0..=1_000_000, doc);
     let spec = PacketsSpec {
         beat: s.size("beat", 1..=4096, "bytes of a packet that are moved in a cycle"),
-        schedule: cycles(
-            "schedule",
-            "cycles from when a packet is whole in its buffer until a cluster has it",
-        ),
+        schedule: cycles("schedule", "cycles from when a packet is whole in its buffer until a cluster has it"),
         copy: cycles("copy", "cycles of a copy to a cluster's memory, beside those of its bytes"),
         feedback: cycles(
             "feedback",
@@ -93,6 +90,12 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
             "packets of a cluster that wait for slots, and feedbacks that wait for the scheduler, which takes one of each in a cycle; 0 where it takes any number",
         ) as u32,
     };
+    check_sizes(&s, &spec);
+    spec
+}
+
+/// Refuses bursts, slots and rings that do not divide what they are parts of.
+fn check_sizes(s: &Section<'_>, spec: &PacketsSpec) {
     if !spec.burst.is_multiple_of(spec.beat) {
         s.refuse(
             "burst",
@@ -124,7 +127,6 @@ pub(super) fn read(reader: &Reader<'_>) -> PacketsSpec {
             );
         }
     }
-    spec
 }
 
 impl PacketsSpec {

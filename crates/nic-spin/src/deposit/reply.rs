@@ -16,10 +16,11 @@
 //! slot in the buffer until its turn, which needs only the bus. Handlers that send before they end can block each
 //! other across cards: a payload handler keeps its packet.
 
+use crate::Card;
 use crate::stages;
 use crate::transmit::{HostPart, Report};
-use crate::{Card, FailureKind};
 use nicety_kernel::{Pool, Signal, Sim};
+use nicety_nic_core::FailureKind;
 use nicety_nic_processors::ready::Arrived;
 use nicety_portals::{Delivery, FailType, HeaderKind, Reply};
 use nicety_types::{MessageId, Path, Payload, Resource, Starter};
@@ -175,7 +176,7 @@ impl Card {
         self.recorder.message_completed(message, &seen, crate::incoming::outcome(reply.fail));
         if reply.of_card && !reply.fail.is_ok() {
             let text = format!("a handler's get of {} bytes failed: {}", reply.rlength, reply.fail);
-            self.report_failure(FailureKind::Refused, None, text);
+            self.processors().report_failure(FailureKind::Refused, None, text);
         }
     }
 }

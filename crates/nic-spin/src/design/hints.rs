@@ -106,7 +106,7 @@ fn triggered(cards: &[(u32, Rc<Card>)]) -> String {
 
 fn handled(cards: &[(u32, Rc<Card>)]) -> String {
     let of_rank = |(rank, card): &(u32, Rc<Card>)| {
-        let runs = card.handler_statistics().runs;
+        let runs = card.processors().handler_statistics().runs;
         (runs > 0).then(|| (*rank, runs, card.packets_sent()))
     };
     let found: Vec<_> = cards.iter().filter_map(of_rank).collect();

@@ -1,12 +1,13 @@
 //! A Portals 4 card on its node, behind the design seam; `send` and `recv` are in `messages.rs`.
 
 use crate::design::{DESIGN, Report};
-use crate::{CallError, Card, ProgramFailure, RefusedCommand};
+use crate::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_nic_core::parts::Early;
 use nicety_nic_core::parts::transport::Undelivered;
 use nicety_nic_core::{
-    Arrival, Caller, Calling, CardError, CardReport, Design, OfDesign, Outgoing, PostedReceive, Tags, Wanted,
+    Arrival, Caller, Calling, CardError, CardReport, Design, OfDesign, Outgoing, PostedReceive,
+    ProgramFailure, RefusedCommand, Tags, Wanted,
 };
 use std::rc::Rc;
 
@@ -41,16 +42,16 @@ impl nicety_nic_core::Card for Node {
         let card = &self.card;
         CardReport::new(Report {
             portals: card.statistics(),
-            handlers: card.handler_statistics(),
+            handlers: card.processors().handler_statistics(),
             applications: card.applications(),
-            printed: card.printed(),
+            printed: card.processors().printed(),
             transport: card.transport_statistics(),
             unusable: card.unusable(),
         })
     }
 
     fn failures(&self) -> Vec<ProgramFailure> {
-        self.card.failures()
+        self.card.processors().failures()
     }
 
     fn undelivered(&self) -> Vec<Undelivered> {
@@ -66,7 +67,7 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn refused_commands(&self) -> Vec<RefusedCommand> {
-        self.card.refused_commands()
+        self.card.processors().refused_commands()
     }
 
     fn unserved(&self) -> Vec<(String, u64)> {
@@ -75,7 +76,7 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn lines_left_out(&self) -> u64 {
-        self.card.printed().left_out
+        self.card.processors().printed().left_out
     }
 
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {

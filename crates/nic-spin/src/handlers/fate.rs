@@ -17,7 +17,7 @@ impl Card {
 
     /// Runs the completion handler of a message. On PsPIN it runs on the last packet.
     pub(crate) fn run_completion(self: &Rc<Card>, place: usize, path: Path, last: Option<Box<LastPacket>>) {
-        self.contexts.completes();
+        self.receive.contexts().completes();
         let (packet, slot) = last.map_or((None, None), |last| (Some(last.packet), last.slot));
         let run = Run::new(place, Kind::Completion, packet, path);
         self.ready(Run { slots: Slots { buffer: slot, cluster: None }, ..run });

@@ -11,3 +11,47 @@ mod commands;
 mod fate;
 mod outcome;
 mod run;
+
+use crate::spec::SpinSpec;
+use nicety_fabric::Parcel;
+use nicety_kernel::{Credits, Sim};
+use nicety_nic_core::Log;
+use nicety_nic_processors::clusters::packets::Scheduler;
+use nicety_nic_processors::{Movers, Processors};
+use nicety_types::{Recorder, Time};
+
+/// The state of handlers.
+pub(crate) struct HandlerStage {
+    processors: Processors,
+    scheduler: Scheduler,
+    /// Credits for bursts of handlers' DMA to and from the host, where the spec limits them.
+    host_bursts: Option<Box<[Credits; 2]>>,
+}
+
+impl HandlerStage {
+    pub(crate) fn new(sim: &Sim, spec: &SpinSpec, log: Log, recorder: &Recorder) -> HandlerStage {
+        HandlerStage {
+            processors: Processors::new(sim, spec.hpu.clone(), spec.packet_payload, log, recorder),
+            scheduler: Scheduler::new(sim, &spec.hpu),
+            host_bursts: spec
+                .hpu
+                .interconnect
+                .map(|limits| Box::new([(); 2].map(|()| Credits::new(sim, limits.host_bursts.into())))),
+        }
+    }
+
+    /// Returns the handler processors.
+    pub(crate) const fn processors(&self) -> &Processors {
+        &self.processors
+    }
+
+    /// Returns the time at which an arriving packet is in the packet buffer.
+    pub(crate) fn written(&self, packet: &Parcel) -> Time {
+        self.scheduler.written(packet)
+    }
+
+    /// Returns the busy times of the units that move packets. None without clusters.
+    pub(crate) fn movers(&self) -> Option<Movers> {
+        self.scheduler.movers()
+    }
+}

@@ -19,95 +19,78 @@ const fn leaves_open(value: u32) -> bool {
     matches!(value, SUCCESS_PENDING | PROCESS_DATA_PENDING | PROCEED_PENDING | DROP_PENDING)
 }
 
+/// Returns the description of a result with which a handler fails.
+fn failure(kind: Kind, value: u32) -> String {
+    let allowed = match kind {
+        _ if value == returned::FAIL => return "returned FAIL".to_owned(),
+        _ if value == returned::SEGV => return "returned SEGV".to_owned(),
+        Kind::Header => "PROCESS_DATA, PROCEED, DROP, FAIL or SEGV",
+        Kind::Payload => "SUCCESS, DROP, FAIL or SEGV",
+        Kind::Completion => "SUCCESS, FAIL or SEGV",
+    };
+    format!("returned {}, which is none of {allowed}", value as i32)
+}
+
 impl Card {
-    /// Applies a handler's result.
-    pub(crate) fn apply_result(self: &Rc<Card>, index: usize, run: Run, ended: Ended, path: Path) {
-        let Run { place, kind, packet, slots, .. } = run;
-        let offset = packet.as_ref().map(|packet| packet.offset);
-        if kind == Kind::Completion {
-            self.contexts.completed();
+    /// Applies the result of a handler that ran on a core.
+    pub(crate) fn apply_result(self: &Rc<Card>, core: usize, run: Run, ended: Ended, path: Path) {
+        if run.kind == Kind::Completion {
+            self.receive.contexts().completed();
         }
         let value = match ended {
             Ended::Returned(value) => value,
             Ended::Stopped(why) => {
-                self.report_failure(
-                    FailureKind::Trap,
-                    Some(index),
-                    format!("{} stopped: {why}", kind.name()),
-                );
-                return self.failed(place, kind, packet, path, FailType::HandlerError);
+                return self.failed(core, run, path, FailureKind::Trap, &format!("stopped: {why}"));
             }
             Ended::OutOfBudget(why) => {
-                self.report_failure(
-                    FailureKind::Budget,
-                    Some(index),
-                    format!("{} stopped: {why}", kind.name()),
-                );
-                return self.failed(place, kind, packet, path, FailType::HandlerBudget);
+                return self.failed(core, run, path, FailureKind::Budget, &format!("stopped: {why}"));
             }
         };
         if leaves_open(value) {
-            self.incoming.borrow_mut().get(place).pending = true;
+            self.incoming.borrow_mut().get(run.place).pending = true;
         }
-        match (kind, value) {
+        let place = run.place;
+        match (run.kind, value) {
             (Kind::Header, returned::PROCESS_DATA | returned::PROCESS_DATA_PENDING) => {
                 let fate = Fate::by_default(&self.attachment_of(place).expect("its handler ran"));
-                self.decide(place, packet.expect("it ran on one"), fate, &path);
+                self.decide(place, run.packet.expect("it ran on one"), fate, &path);
             }
             (Kind::Header, returned::PROCEED | returned::PROCEED_PENDING) => {
-                self.decide(place, packet.expect("it ran on one"), Fate::Deposit, &path);
+                self.decide(place, run.packet.expect("it ran on one"), Fate::Deposit, &path);
             }
             (Kind::Header, returned::DROP | returned::DROP_PENDING) => {
-                self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path);
+                self.decide(place, run.packet.expect("it ran on one"), Fate::Drop, &path);
             }
             (Kind::Payload, returned::SUCCESS) => {
-                if let Some(packet) = packet {
-                    self.keep_last(place, packet, slots.buffer);
+                let offset = run.packet.as_ref().map_or(0, |packet| packet.offset);
+                if let Some(packet) = run.packet {
+                    self.keep_last(place, packet, run.slots.buffer);
                 }
-                self.settled(place, offset.unwrap_or(0), &path);
+                self.settled(place, offset, &path);
             }
             (Kind::Payload, returned::DROP) => {
-                self.count_dropped(place, &packet.expect("it ran on one"));
-                self.settled(place, offset.unwrap_or(0), &path);
+                let packet = run.packet.expect("it ran on one");
+                self.count_dropped(place, &packet);
+                let offset = packet.offset;
+                drop(packet);
+                self.settled(place, offset, &path);
             }
             (Kind::Completion, returned::SUCCESS | returned::SUCCESS_PENDING) => {
                 self.incoming.borrow_mut().get(place).path.follow(&path);
                 self.advance(place);
             }
-            (_, returned::FAIL | returned::SEGV) => {
-                let word = if value == returned::FAIL { "FAIL" } else { "SEGV" };
-                self.report_failure(
-                    FailureKind::Fail,
-                    Some(index),
-                    format!("{} returned {word}", kind.name()),
-                );
-                self.failed(place, kind, packet, path, FailType::HandlerError);
-            }
-            (_, value) => {
-                let allowed = match kind {
-                    Kind::Header => "PROCESS_DATA, PROCEED, DROP, FAIL or SEGV",
-                    Kind::Payload => "SUCCESS, DROP, FAIL or SEGV",
-                    Kind::Completion => "SUCCESS, FAIL or SEGV",
-                };
-                self.report_failure(
-                    FailureKind::Fail,
-                    Some(index),
-                    format!("{} returned {}, which is none of {allowed}", kind.name(), value as i32),
-                );
-                self.failed(place, kind, packet, path, FailType::HandlerError);
-            }
+            (kind, value) => self.failed(core, run, path, FailureKind::Fail, &failure(kind, value)),
         }
     }
 
     /// Handles a failed handler: drops the rest of its message, and sends the host an event with the failure.
-    fn failed(
-        self: &Rc<Card>,
-        place: usize,
-        kind: Kind,
-        packet: Option<Arrived>,
-        path: Path,
-        fail: FailType,
-    ) {
+    fn failed(self: &Rc<Card>, core: usize, run: Run, path: Path, failure: FailureKind, why: &str) {
+        let Run { place, kind, packet, .. } = run;
+        let fail = match failure {
+            FailureKind::Budget => FailType::HandlerBudget,
+            _ => FailType::HandlerError,
+        };
+        self.processors().report_failure(failure, Some(core), format!("{} {why}", kind.name()));
         let attachment = self.attachment_of(place).expect("its handler ran");
         attachment.application().count(|statistics| statistics.failed += 1);
         self.drop_rest(place, kind, packet, path, fail);
@@ -117,7 +100,7 @@ impl Card {
     pub(crate) fn refused(self: &Rc<Card>, run: Run) {
         let Run { place, kind, packet, mut path, .. } = run;
         if kind == Kind::Completion {
-            self.contexts.completed();
+            self.receive.contexts().completed();
         }
         path.advance(stages::HANDLER_QUEUED, self.sim.now());
         if self.incoming.borrow_mut().get(place).fail.is_ok() {
@@ -156,7 +139,7 @@ impl Card {
 
 impl Clustered for Card {
     fn scheduler(&self) -> &Scheduler {
-        &self.scheduler
+        &self.handlers.scheduler
     }
 
     fn queue_of(&self, place: usize) -> u64 {

@@ -5,10 +5,9 @@ use nicety_nic_processors::clusters::course;
 use nicety_nic_processors::hpus::Thread;
 use nicety_nic_processors::map;
 use nicety_nic_processors::programs::program::Kind;
-use nicety_nic_processors::pspin::command_unit::Issued;
 use nicety_nic_processors::ready::Run;
+use nicety_nic_processors::run::Starting;
 use nicety_nic_processors::running::{RunMemory, Running};
-use nicety_nic_processors::stages;
 use nicety_portals::HeaderKind;
 use nicety_types::Payload;
 use std::rc::Rc;
@@ -24,7 +23,7 @@ impl Card {
 
     /// Makes a handler ready to run.
     pub(crate) fn ready(self: &Rc<Card>, run: Run) {
-        match self.scheduler.clusters() {
+        match self.handlers.scheduler.clusters() {
             true => course::schedule(self, run),
             false => self.ready_on(None, run),
         }
@@ -32,7 +31,7 @@ impl Card {
 
     /// Makes a handler ready to run in a cluster, or anywhere.
     pub(crate) fn ready_on(self: &Rc<Card>, cluster: Option<usize>, run: Run) {
-        let new = self.hpus.ready(cluster, run, self.sim.now(), |run| {
+        let new = self.processors().hpus.ready(cluster, run, self.sim.now(), |run| {
             let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
             attachment.application().clone()
         });
@@ -47,50 +46,44 @@ impl Card {
         let attachment = self.attachment_of(run.place).expect("only messages with handlers run them");
         run.stay.began = now;
         if attachment.application().exhausted() {
-            self.hpus.release(thread, self.sim.now());
+            self.processors().hpus.release(thread, self.sim.now());
             course::left_cluster(self, thread.core, &run);
             return self.refused(run);
         }
-        self.queued(thread.core, message, &mut run.path);
-        thread.state.borrow_mut().begin(attachment.application());
-        let mut running = Running {
-            thread: thread.clone(),
+        let starting = Starting {
             kind: run.kind,
             place: run.place,
             packet: run.packet.as_ref().map(|packet| packet.offset),
             message,
             attachment,
-            memory: RunMemory::new(),
-            edges: self.levels.edges(thread.core, now),
-            since: now,
+            memory: RunMemory::empty(),
             path: run.path.clone(),
-            busy: 0,
-            number: self.hpus.next_run(),
-            atomic_commands: 0,
-            shared_accesses: 0,
-            memory_waits: 0,
-            fetch_waits: 0,
-            issued: self.spec.hpu.pspin.map(|_| Rc::new(Issued::new(&self.sim))),
         };
+        let mut running = self.processors().start(thread, starting);
         let started = running.edges.at(0);
         let (entry, arguments) = self.arguments(&mut run, &mut running);
-        let ended = self.processors.execute(self, thread, &mut running, entry, arguments).await;
-        self.contention.goes_on(running.number);
-        running.path.advance(stages::HANDLER, self.sim.now());
-        self.leave_core(&running);
+        let ended = self.processors().execute(self, thread, &mut running, entry, arguments).await;
+        self.processors().end(&mut running);
         let parked = running.edges.at(0).since(started);
-        self.record_run(&running, [ready, now], parked, ended.name());
+        self.processors().record_run(&running, [ready, now], parked, ended.name());
         if let Some(packet) = &mut run.packet {
             packet.payload = self.payload_after(thread, &mut running, packet.offset);
             packet.path = running.path.clone();
         }
         if running.issued.is_some() && thread.commands().hold_feedback().await {
             // The core has remained in its task until now.
-            self.sim.until(self.levels.edges(thread.core, self.sim.now()).at(self.hpu.handler_end)).await;
+            self.sim
+                .until(
+                    self.processors()
+                        .levels
+                        .edges(thread.core, self.sim.now())
+                        .at(self.processors().hpu.handler_end),
+                )
+                .await;
         }
         // The core is released first, because the result may start another handler on it.
-        self.hpus.release(thread, self.sim.now());
-        match self.scheduler.clusters() {
+        self.processors().hpus.release(thread, self.sim.now());
+        match self.handlers.scheduler.clusters() {
             true => self.sim.spawn(course::feed_back(self.clone(), running, run, ended)),
             false => self.apply_result(thread.core, run, ended, running.path),
         }
@@ -114,21 +107,21 @@ impl Card {
         // Handlers that become ready at this instant compete too.
         self.sim.yield_now().await;
         let (thread, asked) = (running.thread.clone(), self.sim.now());
-        if !self.hpus.others_wait(thread.core) {
+        if !self.processors().hpus.others_wait(thread.core) {
             return;
         }
-        self.leave_core(running);
+        self.processors().leave_core(running);
         let application = running.application();
         application.reservations.borrow_mut().release(thread.core as u32);
-        if let Some(new) = self.hpus.park(&thread, application, asked) {
+        if let Some(new) = self.processors().hpus.park(&thread, application, asked) {
             self.sim.spawn(self.clone().serve_thread(new));
         }
         thread.resumed().await;
         running.since = self.sim.now();
-        self.queued(thread.core, running.message, &mut running.path);
+        self.processors().queued(thread.core, running.message, &mut running.path);
         // Its cycles do not advance meanwhile, but `time` does.
         let started = running.edges.at(0) + running.since.since(asked);
-        running.edges = self.levels.edges(thread.core, started);
+        running.edges = self.processors().levels.edges(thread.core, started);
         thread.state.borrow_mut().context.set_time_base(running.edges.card());
     }
 

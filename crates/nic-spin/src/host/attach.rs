@@ -20,7 +20,7 @@ impl Card {
     /// # Errors
     /// When the configuration is invalid, or there are too many.
     pub fn application(&self, config: ApplicationConfig) -> Result<ApplicationId, CallError> {
-        let mut applications = self.attachments.applications.borrow_mut();
+        let mut applications = self.processors().attachments.applications.borrow_mut();
         if let Some(problem) = config.problem() {
             return Err(AttachError::Application(problem).into());
         }
@@ -39,7 +39,7 @@ impl Card {
 
     /// Returns the resource use of each application, the default one first.
     pub fn applications(&self) -> Vec<ApplicationReport> {
-        self.attachments.applications.borrow().iter().map(|a| a.report()).collect()
+        self.processors().attachments.applications.borrow().iter().map(|a| a.report()).collect()
     }
 
     /// Allocates HPU memory with these contents (`PtlHPUAllocMem`). Handlers of the application may be attached with
@@ -48,19 +48,19 @@ impl Card {
     /// # Errors
     /// When too little memory is left.
     pub fn hpu_alloc(&self, application: ApplicationId, contents: Vec<u8>) -> Result<HpuMemoryId, CallError> {
-        let application = self.attachments.application(application)?;
+        let application = self.processors().attachments.application(application)?;
         if contents.is_empty() {
             return Err(AttachError::Nothing.into());
         }
-        let piece = Rc::new(self.attachments.take(&application, contents)?);
+        let piece = Rc::new(self.processors().attachments.take(&application, contents)?);
         let id = self.next_memory();
-        self.attachments.pieces.borrow_mut().insert(id, piece);
+        self.processors().attachments.pieces.borrow_mut().insert(id, piece);
         Ok(id)
     }
 
     fn next_memory(&self) -> HpuMemoryId {
-        let id = HpuMemoryId(self.attachments.allocated.get());
-        self.attachments.allocated.set(id.0 + 1);
+        let id = HpuMemoryId(self.processors().attachments.allocated.get());
+        self.processors().attachments.allocated.set(id.0 + 1);
         id
     }
 
@@ -70,7 +70,8 @@ impl Card {
     /// # Errors
     /// When there are no such handlers, or their program has no such variable.
     pub fn hpu_variable(&self, cookie: u32, name: &str) -> Result<(HpuMemoryId, u64), CallError> {
-        let attachment = self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
+        let attachment =
+            self.processors().attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
         let program = &attachment.program;
         let base = program.handlers.data_address();
         let found = program.handlers.image.variable(name).and_then(|(address, bytes)| {
@@ -80,7 +81,7 @@ impl Card {
         });
         let variable = found.ok_or_else(|| AttachError::NoSuchVariable { name: name.to_owned() })?;
         let (id, bytes) = (self.next_memory(), variable.bytes);
-        self.attachments.variables.borrow_mut().insert(id, variable);
+        self.processors().attachments.variables.borrow_mut().insert(id, variable);
         Ok((id, bytes))
     }
 
@@ -89,7 +90,7 @@ impl Card {
     /// # Errors
     /// When there is no such memory, or attached handlers use it as their state.
     pub fn hpu_free(&self, memory: HpuMemoryId) -> Result<(), CallError> {
-        let mut pieces = self.attachments.pieces.borrow_mut();
+        let mut pieces = self.processors().attachments.pieces.borrow_mut();
         let piece = pieces.get(&memory).ok_or(AttachError::NoSuchMemory { number: memory.0 })?;
         match piece.users.get() {
             0 => pieces.remove(&memory),
@@ -122,27 +123,27 @@ impl Card {
         if let Some((address, length)) = attach.memory {
             self.dma.memory().check(address, length)?;
         }
-        let application = self.attachments.application(attach.application)?;
+        let application = self.processors().attachments.application(attach.application)?;
         let shared = match attach.state {
             State::Own(_) => None,
             State::Shared(id) => Some(self.allocated(id, &application)?),
         };
-        let program = self.attachments.program(&application, attach.handlers, &self.spec.hpu)?;
+        let program = self.processors().attachments.program(&application, attach.handlers, &self.spec.hpu)?;
         let state = match (attach.state, shared) {
             (_, Some(piece)) => Ok(piece),
             (State::Own(contents), None) => {
-                self.attachments.take(&application, contents.to_vec()).map(Rc::new)
+                self.processors().attachments.take(&application, contents.to_vec()).map(Rc::new)
             }
             (State::Shared(_), None) => unreachable!("it was just looked up"),
         };
         let state = state.inspect_err(|_| self.forget(&program))?;
         let (handler_memory, appending) = (attach.memory, Cell::new(0));
-        Ok(self.attachments.attach(Attachment { program, state, handler_memory, appending }))
+        Ok(self.processors().attachments.attach(Attachment { program, state, handler_memory, appending }))
     }
 
     /// Returns the piece of HPU memory with this number.
     pub(crate) fn hpu_piece(&self, id: HpuMemoryId) -> Result<Rc<Piece>, AttachError> {
-        let piece = self.attachments.pieces.borrow().get(&id).cloned();
+        let piece = self.processors().attachments.pieces.borrow().get(&id).cloned();
         piece.ok_or(AttachError::NoSuchMemory { number: id.0 })
     }
 
@@ -161,11 +162,12 @@ impl Card {
     /// # Errors
     /// When there are no such handlers, or a match entry refers to them.
     pub fn detach(&self, cookie: u32) -> Result<(), CallError> {
-        let attachment = self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
+        let attachment =
+            self.processors().attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
         if attachment.appending.get() > 0 || self.interface.borrow().handlers_in_use(cookie) {
             return Err(AttachError::HandlersInUse.into());
         }
-        self.attachments.attached.borrow_mut()[cookie as usize] = None;
+        self.processors().attachments.attached.borrow_mut()[cookie as usize] = None;
         attachment.state.users.set(attachment.state.users.get() - 1);
         let count = &attachment.application().attached;
         count.set(count.get() - 1);
@@ -175,9 +177,9 @@ impl Card {
 
     /// Unloads a program without attached handlers.
     fn forget(&self, program: &Rc<Program>) {
-        let attached = self.attachments.attached.borrow();
+        let attached = self.processors().attachments.attached.borrow();
         if !attached.iter().flatten().any(|attachment| Rc::ptr_eq(&attachment.program, program)) {
-            self.attachments.programs.borrow_mut().retain(|other| !Rc::ptr_eq(other, program));
+            self.processors().attachments.programs.borrow_mut().retain(|other| !Rc::ptr_eq(other, program));
         }
     }
 }

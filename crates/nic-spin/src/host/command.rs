@@ -5,9 +5,10 @@
 
 use crate::host::in_order::Posting;
 use crate::stages;
-use crate::{CallError, Card, FailureKind};
+use crate::{CallError, Card};
 use nicety_host::{Cpus, Notice, Transfer};
 use nicety_kernel::describe;
+use nicety_nic_core::FailureKind;
 use nicety_portals::{CtEvent, CtHandle, Effects, Error, Interface, List, Me, MeHandle, SearchOp};
 use nicety_types::{MessageId, Path};
 use std::cell::RefCell;
@@ -147,7 +148,9 @@ impl Card {
         self.dma.memory().check(me.start, me.length)?;
         let attachment = match me.handlers {
             None => None,
-            Some(cookie) => Some(self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?),
+            Some(cookie) => {
+                Some(self.processors().attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?)
+            }
         };
         if let Some(attachment) = &attachment {
             attachment.appending.set(attachment.appending.get() + 1);
@@ -199,22 +202,7 @@ impl Card {
     pub async fn me_unlink(self: &Rc<Card>, cpus: &Cpus, path: &mut Path, me: MeHandle) -> Pending<()> {
         let card = self.clone();
         let unlink = move |interface: &mut Interface, effects: &mut Effects| {
-            let mut held = card.held.borrow_mut();
-            let open = held.iter().position(|&open| open == me);
-            let refused = interface.me_unlink(me);
-            let Some(place) = open.filter(|_| refused.is_err()) else { return refused };
-            interface.me_release(me, effects)?;
-            let unlinked = match interface.me_unlink(me) {
-                // The last release of a use-once entry has unlinked it.
-                Err(Error::Stale(_)) => Ok(()),
-                result => result,
-            };
-            match unlinked {
-                Ok(()) => _ = held.swap_remove(place),
-                // Messages refer to it, so it stays linked.
-                Err(_) => interface.me_hold(me)?,
-            }
-            unlinked
+            card.complete.unlink(interface, effects, me)
         };
         self.ask(cpus, path, unlink).await
     }
@@ -300,7 +288,7 @@ impl Card {
             let mut result = Ok(());
             card.with_effects(path, |interface, effects| result = act(interface, effects));
             if let Err(error) = result {
-                card.report_failure(
+                card.processors().report_failure(
                     FailureKind::Refused,
                     None,
                     format!("the card refused a {what}: {error}"),

@@ -76,7 +76,7 @@ impl Card {
         offset: u64,
         bytes: u64,
     ) -> Result<(Rc<Piece>, usize, u32), AttachError> {
-        let variable = self.attachments.variables.borrow().get(&memory).cloned();
+        let variable = self.processors().attachments.variables.borrow().get(&memory).cloned();
         let (piece, start, length, address) = match variable {
             Some(variable) => (variable.data, variable.offset, variable.bytes, variable.address),
             None => {

@@ -270,7 +270,7 @@ impl Card {
     pub fn me_set_up(&self, pt: u32, me: Me, list: List) -> Result<MeHandle, CallError> {
         self.dma.memory().check(me.start, me.length)?;
         if let Some(cookie) = me.handlers {
-            self.attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
+            self.processors().attachments.get(cookie).ok_or(CallError::NotAttached { cookie })?;
         }
         Ok(self.interface.borrow_mut().me_append_own(pt, me, list)?)
     }

@@ -12,11 +12,11 @@ use crate::host::long::LongMessage;
 use crate::host::match_bits::{LONG, MESSAGES, tag_of};
 use crate::host::view::Seen;
 use crate::resources;
-use crate::{CallError, Card, FailureKind};
+use crate::{CallError, Card};
 use nicety_host::Allocation;
 use nicety_kernel::{Pool, Sim};
 use nicety_nic_core::parts::Early;
-use nicety_nic_core::{Arrival, Wanted};
+use nicety_nic_core::{Arrival, FailureKind, Wanted};
 use nicety_portals::{
     DropReason, Effects, EqHandle, Event, EventKind, GetRequest, Header, HeaderKind, Interface, List, Md,
     MdHandle, Me, MeOptions, OWN_PT, Request,
@@ -251,7 +251,7 @@ impl Card {
             "a message of {bytes} bytes from rank {from}, tag {tag}, came to rank {to} before its receive and is lost: {why}"
         );
         self.interface.borrow_mut().pt_disable(MESSAGES).expect("the entry is the library's");
-        self.report_failure(FailureKind::Refused, None, text.clone());
+        self.processors().report_failure(FailureKind::Refused, None, text.clone());
         unexpected.lost.borrow_mut().get_or_insert(CallError::MessageLost { text });
         messages.wake_all();
         unexpected.early.note();

@@ -1,20 +1,12 @@
 //! The host's view of its card: counters and event queues in host memory. Each change has its path.
 
+pub(crate) use crate::complete::Seen;
+
 use nicety_kernel::Signal;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
-use nicety_types::{MessageId, Path};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-
-/// The origin of a change in the host's view.
-#[derive(Clone)]
-pub(crate) struct Seen {
-    /// The path up to the time at which the host could see it.
-    pub(crate) path: Path,
-    /// Its message, if it has one.
-    pub(crate) message: Option<MessageId>,
-}
 
 /// An entry of a queue.
 pub(crate) enum Slot {

@@ -206,12 +206,12 @@ impl Contexts {
         let mut batch = self.line.take();
         self.sim.spawn(async move {
             while let Some(first) = card.first_over(&batch) {
-                card.contexts.line.borrow_mut().extend(batch.drain(..first));
+                card.receive.contexts.line.borrow_mut().extend(batch.drain(..first));
                 let goes = batch.pop_front().expect("it is there");
                 goes.over.set(true);
                 goes.go.go_first().await;
             }
-            let mut line = card.contexts.line.borrow_mut();
+            let mut line = card.receive.contexts.line.borrow_mut();
             if line.is_empty() {
                 *line = batch;
             } else {
@@ -250,30 +250,36 @@ impl Card {
     /// Returns whether an entry's handlers have a context for another message, by the limit and their application's
     /// share.
     fn has_context(&self, handlers: u32) -> bool {
-        let contexts = &self.contexts;
+        let contexts = &self.receive.contexts;
         contexts.live.get() < contexts.limit
             && (!contexts.shared_out || {
-                let application = self.attachments.get(handlers).map(|a| a.application().clone());
-                application.is_none_or(|a| a.contexts.get() < self.attachments.share(&a, contexts.limit))
+                let application =
+                    self.processors().attachments.get(handlers).map(|a| a.application().clone());
+                application.is_none_or(|a| {
+                    a.contexts.get() < self.processors().attachments.share(&a, contexts.limit)
+                })
             })
     }
 
     /// Returns whether the packets of an application fill its share of the packet buffer.
     pub(crate) fn buffer_is_taken(&self, application: &Application) -> bool {
-        application.slots.get() >= self.attachments.share(application, self.contexts.buffer)
+        application.slots.get()
+            >= self.processors().attachments.share(application, self.receive.contexts.buffer)
     }
 
     /// Returns whether there is a context for a message. None if the message has to wait.
     fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
-        if self.contexts.waiting.borrow().behind_another(message, (header.source, header.pt)) {
+        if self.receive.contexts.waiting.borrow().behind_another(message, (header.source, header.pt)) {
             return None;
         }
         let prospect = self.interface.borrow().prospect(header);
         match prospect.and_then(|prospect| Some((prospect.handlers?, prospect.flow_control))) {
             None => Some(true),
             Some((handlers, true)) => {
-                let application = self.attachments.get(handlers).map(|a| a.application().clone());
-                let taken = application.is_some_and(|a| self.contexts.shared_out && self.buffer_is_taken(&a));
+                let application =
+                    self.processors().attachments.get(handlers).map(|a| a.application().clone());
+                let taken =
+                    application.is_some_and(|a| self.receive.contexts.shared_out && self.buffer_is_taken(&a));
                 Some(self.has_context(handlers) && !taken)
             }
             Some((handlers, false)) => self.has_context(handlers).then_some(true),
@@ -283,7 +289,7 @@ impl Card {
     /// Returns, before a message is matched, whether there is a context for it if it needs one. None if it has to
     /// wait.
     pub(crate) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
-        let contexts = &self.contexts;
+        let contexts = &self.receive.contexts;
         let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
         if header.kind == HeaderKind::Reply || plenty && contexts.waiting.borrow().lines.is_empty() {
             return Some(true);
@@ -293,7 +299,7 @@ impl Card {
 
     /// Waits for a context, or until there can be none. Returns whether there is one.
     pub(crate) async fn wait_for_context(&self, header: &Header, packet: &mut Arrived) -> bool {
-        let (contexts, message) = (&self.contexts, packet.message);
+        let (contexts, message) = (&self.receive.contexts, packet.message);
         contexts.waiting.borrow_mut().enter(message, *header);
         contexts.hold();
         if !self.is_over(header, message) {
@@ -309,7 +315,7 @@ impl Card {
     /// Returns whether no waiting message can proceed, the packet buffer holds nothing else, and this message is the
     /// last.
     fn stuck(&self, message: MessageId) -> bool {
-        let contexts = &self.contexts;
+        let contexts = &self.receive.contexts;
         let waiting = contexts.waiting.borrow();
         contexts.held.get() >= contexts.buffer
             && contexts.completing.get() == 0
@@ -325,8 +331,8 @@ impl Card {
     /// Returns the index of the first of these packets with an ended wait.
     fn first_over(&self, batch: &Batch) -> Option<usize> {
         // Among messages with equal keys only the first has room, and only the last of all messages is stuck.
-        let none = self.contexts.further.get() == 0 && {
-            let waiting = self.contexts.waiting.borrow();
+        let none = self.receive.contexts.further.get() == 0 && {
+            let waiting = self.receive.contexts.waiting.borrow();
             let mut candidates = waiting.first().chain(waiting.last());
             !candidates.any(|waiting| self.is_over(&waiting.header, waiting.message))
         };
@@ -339,23 +345,23 @@ impl Card {
 
     /// Returns whether a message waits for a context. Its further packets wait with it.
     pub(crate) fn awaits_context(&self, message: MessageId) -> bool {
-        self.contexts.waiting.borrow().contains(message)
+        self.receive.contexts.waiting.borrow().contains(message)
     }
 
     /// Waits with a further packet until its message has matched.
     pub(crate) async fn behind_its_header(&self, packet: &mut Arrived) -> usize {
         let message = packet.message;
-        self.contexts.hold();
+        self.receive.contexts.hold();
         if self.place_of(message).is_none() {
-            self.contexts.wait_in_line(message, None).await;
+            self.receive.contexts.wait_in_line(message, None).await;
         }
-        self.contexts.let_go();
+        self.receive.contexts.let_go();
         packet.path.advance(stages::HANDLER_QUEUED, self.sim.now());
         self.place_of(message).expect("just seen")
     }
 
     /// Lets waiting packets of a message proceed once it has matched.
     pub(crate) fn after_match(&self) {
-        self.contexts.look();
+        self.receive.contexts.look();
     }
 }

@@ -50,7 +50,7 @@ impl Card {
             Arrived {
                 message: repr.message(),
                 offset: repr.offset(),
-                written: self.scheduler.written(&parcel),
+                written: self.handlers.written(&parcel),
                 parcel,
             },
             header,
@@ -65,17 +65,17 @@ impl Card {
     /// Drops a packet that belongs to no message in progress, or that is a second first packet of one.
     pub(crate) fn drop_stray(&self, message: MessageId) {
         self.count_unusable(|unusable| unusable.strays += 1);
-        self.port.free_slot(message.source);
+        self.receive.port.free_slot(message.source);
     }
 
     /// Frees the slot of a packet, whatever its header says: on the loopback path, or on the link.
     pub(crate) fn free_slot_of(&self, own: bool) {
-        if own { self.port.free_slot(self.node) } else { self.port.free_link_slot() }
+        if own { self.receive.port.free_slot(self.node) } else { self.receive.port.free_link_slot() }
     }
 
     fn count_unusable(&self, count: impl FnOnce(&mut Unusable)) {
-        let mut unusable = self.unusable.get();
+        let mut unusable = self.receive.unusable.get();
         count(&mut unusable);
-        self.unusable.set(unusable);
+        self.receive.unusable.set(unusable);
     }
 }

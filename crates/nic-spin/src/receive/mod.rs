@@ -9,20 +9,93 @@ pub(super) mod intake;
 
 use crate::Card;
 use crate::incoming::{Fate, IN_FLIGHT, Incoming, outcome};
+use crate::receive::contexts::Contexts;
+use crate::receive::intake::Unusable;
+use crate::spec::SpinSpec;
 use nicety_fabric::Parcel;
-use nicety_kernel::Needed;
+use nicety_kernel::{Needed, Sim};
+use nicety_nic_core::parts::transport::Wire;
 use nicety_nic_processors::ready::Arrived;
+use nicety_nic_processors::resources::MATCHING;
 use nicety_nic_processors::stages;
-use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
-use nicety_types::{Duration, MessageId, Path, Time};
-use std::collections::VecDeque;
+use nicety_portals::{Arrival, Delivery, FailType, Header, HeaderKind, List, Reply};
+use nicety_types::{Duration, MessageId, NodeId, Occupancy, Path, Recorder, Time};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+
+/// The state of the receive path.
+pub(crate) struct Receive {
+    port: Rc<Wire>,
+    /// The matching unit.
+    matching: RefCell<Occupancy>,
+    unusable: Cell<Unusable>,
+    contexts: Contexts,
+    /// Operations in progress that need a reply.
+    replies: Cell<u32>,
+    /// Whether the card drops received packets, because it generates packets.
+    discards: Cell<bool>,
+}
+
+impl Receive {
+    pub(crate) fn new(sim: &Sim, spec: &SpinSpec, port: Rc<Wire>, recorder: &Recorder) -> Receive {
+        let mut matching = Occupancy::new(stages::MATCH, stages::MATCH_QUEUED);
+        matching.record(recorder, MATCHING);
+        Receive {
+            port,
+            matching: RefCell::new(matching),
+            unusable: Cell::default(),
+            contexts: Contexts::new(sim, spec.hpu.contexts, spec.link.buffer, spec.hpu.scheduling),
+            replies: Cell::new(0),
+            discards: Cell::new(false),
+        }
+    }
+
+    /// Marks the data that every packet touches as [kept near](Sim::keep_near).
+    pub(crate) fn keep_near(&self, sim: &Sim) {
+        sim.keep_near(&self.matching);
+    }
+
+    /// Returns the contexts of messages.
+    pub(crate) const fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// Returns the counters of unusable packets.
+    pub(crate) const fn unusable(&self) -> Unusable {
+        self.unusable.get()
+    }
+
+    /// Returns the time for which the matching unit was busy.
+    pub(crate) fn matching_busy(&self) -> Duration {
+        self.matching.borrow().busy()
+    }
+
+    /// Drops all further packets.
+    pub(crate) fn discard_all(&self) {
+        self.discards.set(true);
+    }
+
+    /// Frees the slot of a packet of the packet buffer.
+    pub(crate) fn free_slot(&self, source: NodeId) {
+        self.port.free_slot(source);
+    }
+
+    /// Frees a slot at a later time, without an event. Returns false where that is impossible.
+    pub(crate) fn free_slot_at(&self, source: NodeId, at: Time) -> bool {
+        self.port.free_slot_at(source, at)
+    }
+
+    /// Ends an operation that needs a reply.
+    pub(crate) fn reply_ended(&self) {
+        self.replies.set(self.replies.get() - 1);
+    }
+}
 
 impl Card {
     /// Starts every complete packet from the link on the receive path. Runs as a task.
     pub(crate) async fn listen(self: Rc<Card>) {
         loop {
-            let packet = self.port.receive().await;
+            let packet = self.receive.port.receive().await;
             match packet.is_control() {
                 true => self.drop_control(),
                 false => self.come(packet, false),
@@ -33,17 +106,17 @@ impl Card {
     /// Does the same for the loopback path.
     pub(crate) async fn listen_to_itself(self: Rc<Card>) {
         loop {
-            let packet = self.port.receive_own().await;
+            let packet = self.receive.port.receive_own().await;
             self.come(packet, true);
         }
     }
 
     fn come(self: &Rc<Card>, packet: Parcel, own: bool) {
-        if self.discards.get() {
+        if self.receive.discards.get() {
             return self.free_slot_of(own);
         }
         let Some((mut packet, header)) = self.read(packet, own) else { return };
-        self.note_arrived(packet.message, packet.offset, packet.payload.len());
+        self.processors().note_arrived(packet.message, packet.offset, packet.payload.len());
         // A reply or an acknowledgement finds its operation by number, like a further packet its message.
         let searches = header.is_some_and(|h| !matches!(h.kind, HeaderKind::Reply | HeaderKind::Ack));
         let service = if searches { self.spec.match_first } else { self.spec.match_further };
@@ -107,7 +180,7 @@ impl Card {
             incoming.unsettled += 1;
             incoming.fate
         };
-        if self.contexts.shared_out() && self.sheds(place, is_header) {
+        if self.receive.contexts.shared_out() && self.sheds(place, is_header) {
             self.count_dropped(place, &packet);
             return self.settled(place, packet.offset, &packet.path);
         }
@@ -122,9 +195,9 @@ impl Card {
     fn acknowledged(self: &Rc<Card>, header: &Header, packet: &Arrived) {
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
-        self.note_settled(message, packet.offset, now);
+        self.processors().note_settled(message, packet.offset, now);
         self.recorder.message_matched(message, now, IN_FLIGHT);
-        self.port.free_slot(message.source);
+        self.receive.port.free_slot(message.source);
         let seen = self.with_effects_of(Some(message), packet.path.clone(), |interface, effects| {
             interface.arrive(header, effects);
         });
@@ -144,7 +217,7 @@ impl Card {
 
     /// Takes the matching unit's next turn. Advances `path` to the end of its service, and returns that time.
     fn match_turn(&self, message: MessageId, service: Duration, path: &mut Path) -> Time {
-        let start = self.matching.borrow_mut().claim(message, self.sim.now(), service, path);
+        let start = self.receive.matching.borrow_mut().claim(message, self.sim.now(), service, path);
         path.advance(stages::MATCH, start + service);
         start + service
     }
@@ -152,7 +225,7 @@ impl Card {
     /// Returns whether the card has room for a message that matches an entry with these handlers.
     fn accepts(&self, header: &Header, handlers: Option<u32>, context: bool) -> bool {
         (context || handlers.is_none())
-            && (!header.kind.wants_reply() || self.replies.get() < self.spec.replies)
+            && (!header.kind.wants_reply() || self.receive.replies.get() < self.spec.replies)
     }
 
     /// Returns the index of a matched message.
@@ -184,14 +257,18 @@ impl Card {
         controlled
     }
 
-    /// Matches a message's header, and adds it to the messages in progress.
-    fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
-        let (mut delivery, mut reply, mut flow_control) = (None, None, false);
-        let mut dropped = None;
-        self.prepare_for(&header);
+    /// Matches a message's header. Returns its destination, or the operation that it replies to.
+    fn match_header(
+        self: &Rc<Card>,
+        header: &Header,
+        packet: &Arrived,
+        context: bool,
+    ) -> (Option<Delivery>, Option<Reply>) {
+        let (mut delivery, mut reply, mut dropped, mut flow_control) = (None, None, None, false);
+        self.prepare_for(header);
         self.with_effects(packet.path.clone(), |interface, effects| {
             let before = interface.statistics().flow_control;
-            match interface.arrive_if(&header, |handlers| self.accepts(&header, handlers, context), effects) {
+            match interface.arrive_if(header, |handlers| self.accepts(header, handlers, context), effects) {
                 Arrival::Matched(matched) => delivery = Some(matched),
                 Arrival::Reply(answer) => reply = Some(answer),
                 Arrival::Dropped(reason) => dropped = Some(reason),
@@ -203,19 +280,25 @@ impl Card {
             self.incoming.borrow_mut().flow_controlled(header.pt);
         }
         if let Some(reason) = dropped {
-            self.message_dropped(&header, reason);
+            self.message_dropped(header, reason);
         }
-        if delivery.is_some_and(|delivery| delivery.list == List::Overflow) {
-            self.came_unexpected(&header, packet.message);
+        if delivery.is_some_and(|delivery: Delivery| delivery.list == List::Overflow) {
+            self.came_unexpected(header, packet.message);
         }
+        (delivery, reply)
+    }
+
+    /// Matches a message's header, and adds it to the messages in progress.
+    fn admit(self: &Rc<Card>, header: Header, packet: &Arrived, context: bool) -> usize {
+        let (delivery, reply) = self.match_header(&header, packet, context);
         // A redelivered message is unchanged: handlers and events see its own header.
         let header = delivery.map_or(header, |delivery| delivery.header);
         if delivery.is_some() && header.kind.wants_reply() {
-            self.replies.set(self.replies.get() + 1);
+            self.receive.replies.set(self.receive.replies.get() + 1);
         }
-        let attachment = delivery
-            .and_then(|d| d.handlers)
-            .map(|cookie| self.attachments.get(cookie).expect("an entry's handlers stay attached"));
+        let attachment = delivery.and_then(|delivery| delivery.handlers).map(|cookie| {
+            self.processors().attachments.get(cookie).expect("an entry's handlers stay attached")
+        });
         let fate = match (&delivery, &attachment) {
             (None, _) if reply.is_some() => Fate::Deposit,
             (None, _) => Fate::Drop,
@@ -229,32 +312,13 @@ impl Card {
         if let Some(application) = refusing {
             application.refuse();
         }
-        let queue = attachment.as_ref().map_or(0, |attachment| self.contexts.take(attachment.application()));
+        let queue =
+            attachment.as_ref().map_or(0, |attachment| self.receive.contexts.take(attachment.application()));
         let outcome = if delivery.is_some() || reply.is_some() { IN_FLIGHT } else { "dropped" };
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.after_match();
-        self.incoming.borrow_mut().insert(Incoming {
-            message: packet.message,
-            header,
-            delivery,
-            reply,
-            attachment,
-            queue,
-            fate,
-            waiting: VecDeque::new(),
-            received: 0,
-            unsettled: 0,
-            lent: Vec::new(),
-            dropped_bytes: 0,
-            fail,
-            pending: false,
-            flow_control: false,
-            pieces: Vec::new(),
-            path: packet.path.clone(),
-            completion_started: false,
-            last: None,
-            done: false,
-            behind: None,
-        })
+        let incoming = Incoming::new(packet.message, header, packet.path.clone());
+        let incoming = Incoming { delivery, reply, attachment, queue, fate, fail, ..incoming };
+        self.incoming.borrow_mut().insert(incoming)
     }
 }

@@ -45,7 +45,7 @@ impl Card {
     /// Returns the time between the starts of packets of this size at line rate. This is the longer of the gap
     /// between messages and the time of the bytes.
     pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
-        self.port.serialisation(packet_bytes).max(self.spec.send_gap)
+        self.transmit.port.serialisation(packet_bytes).max(self.spec.send_gap)
     }
 
     /// Sends these messages at line rate, or as fast as the receiver returns credits. `fill` writes the payload of a
@@ -56,7 +56,7 @@ impl Card {
     pub async fn generate(self: &Rc<Card>, what: &Generated, mut fill: impl FnMut(u64, &mut [u8])) {
         let Generated { packet_bytes, message_packets, .. } = *what;
         assert!((1..=self.spec.packet_payload).contains(&packet_bytes), "packets of {packet_bytes} bytes");
-        self.discards.set(true);
+        self.receive.discard_all();
         let interval = self.wire_interval(packet_bytes);
         let mut next = Time::ZERO;
         for _ in 0..what.messages {
@@ -67,7 +67,8 @@ impl Card {
             self.record_sent(message, &header, Starter::Card, &Path::from(self.sim.now()));
             for packet in 0..message_packets {
                 self.sim.until(next).await;
-                let turn = self.port.turn(what.target, Flight::resting(Path::from(self.sim.now()))).await;
+                let turn =
+                    self.transmit.port.turn(what.target, Flight::resting(Path::from(self.sim.now()))).await;
                 next = self.sim.now() + interval;
                 let offset = packet * packet_bytes;
                 let payload = Buffer::filled_by(packet_bytes as usize, |bytes| fill(offset, bytes));
@@ -78,7 +79,7 @@ impl Card {
                     payload: Payload::real(payload),
                     path: Path::from(Time::ZERO),
                 };
-                self.port.launch(packet, turn);
+                self.transmit.port.launch(packet, turn);
             }
         }
     }
@@ -95,7 +96,7 @@ impl Card {
         mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
         over: &Cell<bool>,
     ) -> Offered {
-        self.discards.set(true);
+        self.receive.discard_all();
         let mut pace = Pace::from(self.sim.now());
         let mut bytes = Vec::new();
         while let Some(due) = next(&mut bytes) {
@@ -110,7 +111,7 @@ impl Card {
             let message = self.next_message();
             let path = self.recorder.path(self.sim.now());
             self.record_sent(message, &header, Starter::Card, &path);
-            let turn = self.port.turn(target.node, Flight::resting(path)).await;
+            let turn = self.transmit.port.turn(target.node, Flight::resting(path)).await;
             pace.sent(self.sim.now(), interval, length);
             let packet = Packet {
                 label: Label { destination: target.node, message, offset: 0 },
@@ -121,7 +122,7 @@ impl Card {
                 })),
                 path: Path::from(Time::ZERO),
             };
-            self.port.launch(packet, turn);
+            self.transmit.port.launch(packet, turn);
         }
         pace.end()
     }

@@ -4,11 +4,14 @@ pub(super) mod generate;
 pub(super) mod reply_timeout;
 
 use crate::Card;
+use crate::spec::SpinSpec;
+use crate::transmit::reply_timeout::Answers;
 use crate::wire::Repr;
 use nicety_fabric::{Channel, Label, Packet, Parcel};
 use nicety_host::Transfer;
-use nicety_kernel::{Permit, Pool};
-use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, Operand, OperationHandle, Outgoing};
+use nicety_kernel::{Credits, Permit, Pool, Sim};
+use nicety_nic_core::parts::transport::Wire;
+use nicety_portals::{CtEvent, CtHandle, FailType, Header, HeaderKind, Operand, OperationHandle, Outgoing};
 use nicety_types::{
     Duration, Flight, Level, MessageId, Path, Payload, Resource, Segment, Stage, Starter, Time,
 };
@@ -19,20 +22,75 @@ use std::rc::Rc;
 const AT_ONCE: u64 = 4;
 
 /// The send engine. It starts a message at max(start of the previous one + gap, end of its bytes).
-pub(crate) struct SendEngine {
+struct SendEngine {
     turn: Pool,
     gap: Duration,
     last_start: Cell<Option<Time>>,
     /// The time at which the last packet of the previous message begins.
     last_packet: Cell<Time>,
     /// The time for which messages have had the engine: the gap, or the time on the link where that is longer.
-    pub(crate) busy: Cell<Duration>,
+    busy: Cell<Duration>,
 }
 
 impl SendEngine {
-    pub(crate) fn new(turn: Pool, gap: Duration) -> SendEngine {
+    fn new(turn: Pool, gap: Duration) -> SendEngine {
         let (last_packet, busy) = (Cell::new(Time::ZERO), Cell::new(Duration::ZERO));
         SendEngine { turn, gap, last_start: Cell::new(None), last_packet, busy }
+    }
+
+    /// Returns the time from which it may start another message.
+    fn free(&self) -> Time {
+        let gap_over = self.last_start.get().map_or(Time::ZERO, |start| start + self.gap);
+        gap_over.max(self.last_packet.get())
+    }
+}
+
+/// The state of the transmit path.
+pub(crate) struct Transmit {
+    port: Rc<Wire>,
+    engine: SendEngine,
+    /// Places for messages that handlers have handed to the card to send.
+    staging: Credits,
+    answers: Answers,
+    /// Number of messages and commands of this node so far.
+    messages: Cell<u64>,
+}
+
+impl Transmit {
+    pub(crate) fn new(sim: &Sim, spec: &SpinSpec, port: Rc<Wire>) -> Transmit {
+        Transmit {
+            port,
+            engine: SendEngine::new(Pool::new(sim, 1), spec.send_gap),
+            staging: Credits::new(sim, spec.send_queue),
+            answers: Answers::new(sim),
+            messages: Cell::new(0),
+        }
+    }
+
+    /// Marks the data that every packet touches as [kept near](Sim::keep_near).
+    pub(crate) fn keep_near(&self, sim: &Sim) {
+        sim.keep_near(&self.engine);
+        self.port.keep_near();
+    }
+
+    /// Returns the link.
+    pub(crate) fn link(&self) -> &Wire {
+        &self.port
+    }
+
+    /// Returns the time for which messages have had the engine: the gap, or the time on the link where that is longer.
+    pub(crate) const fn engine_busy(&self) -> Duration {
+        self.engine.busy.get()
+    }
+
+    /// Takes a place of the send queue for a message of a handler.
+    pub(crate) fn place(&self) -> impl Future<Output = Permit> {
+        self.staging.acquire(1)
+    }
+
+    /// Notes a change in the number of operations without an answer.
+    pub(crate) fn count_unanswered(&self, before: u32, after: u32) {
+        self.answers.count(before, after);
     }
 }
 
@@ -106,8 +164,8 @@ pub(crate) enum Report {
 impl Card {
     /// Returns a number for the next message or command of this node.
     pub(crate) fn next_message(&self) -> MessageId {
-        let sequence = self.messages.get();
-        self.messages.set(sequence + 1);
+        let sequence = self.transmit.messages.get();
+        self.transmit.messages.set(sequence + 1);
         MessageId { source: self.node, sequence }
     }
 
@@ -192,13 +250,12 @@ impl Card {
     /// Sends a message: takes its turn at the engine, then puts its packets on the link.
     pub(crate) async fn send(self: Rc<Card>, leaving: Leaving) {
         let Leaving { message, header, mut bytes, report, place } = leaving;
+        let Transmit { port, engine, .. } = &self.transmit;
         let total = header.payload_bytes();
         let mut flight = bytes.packet(0).await;
         self.sim.until(flight.head).await;
-        let turn = self.engine.turn.acquire().await;
-        let gap_over = self.engine.last_start.get().map_or(Time::ZERO, |start| start + self.engine.gap);
-        let before = gap_over.max(self.engine.last_packet.get());
-        self.sim.until(before.max(self.port.free(header.target)).max(flight.head)).await;
+        let turn = engine.turn.acquire().await;
+        self.sim.until(engine.free().max(port.free(header.target)).max(flight.head)).await;
         if self.sim.now() > flight.head {
             flight.path.advance(Stage::SEND_QUEUED, self.sim.now());
             flight.head = self.sim.now();
@@ -211,50 +268,66 @@ impl Card {
         let handed = loop {
             let length = self.spec.packet_payload.min(total - offset);
             let behind = at_once > 1 && packets > 0;
-            let ready = match behind.then(|| self.port.turn_behind(header.target, &flight)).flatten() {
+            let ready = match behind.then(|| port.turn_behind(header.target, &flight)).flatten() {
                 Some(ready) => {
                     if packets % at_once == 0 {
-                        self.sim.until(self.port.free(header.target).max(flight.head)).await;
+                        self.sim.until(port.free(header.target).max(flight.head)).await;
                     }
                     ready
                 }
                 None => {
                     if behind {
-                        self.sim.until(self.port.begun()).await;
+                        self.sim.until(port.begun()).await;
                     }
-                    self.port.turn(header.target, flight).await
+                    port.turn(header.target, flight).await
                 }
             };
             packets += 1;
             if offset == 0 {
-                self.engine.last_start.set(Some(self.sim.now()));
+                engine.last_start.set(Some(self.sim.now()));
             }
-            let payload = match &mut bytes {
-                Bytes::Host { memory, .. } => self.read_part(memory, offset, length),
-                Bytes::Card { payload, .. } if length == total => std::mem::take(payload),
-                Bytes::Card { payload, .. } => payload.part(offset, length),
-            };
-            let packet = Parcel::new(Packet {
-                label: Label { destination: header.target, message, offset },
-                channel: Channel::Data(0),
-                header: Repr::part(&header, message.sequence, offset).emit(),
-                payload,
-                path: Path::from(Time::ZERO),
-            });
-            let handed = self.port.launch(packet, ready);
-            on_link += self.port.serialisation(length);
+            let handed = port.launch(self.packet(message, &header, &mut bytes, offset, length), ready);
+            on_link += port.serialisation(length);
             offset += length;
             if offset >= total {
                 break handed;
             }
             flight = bytes.packet(offset).await;
         };
-        self.engine.last_packet.set(self.sim.now().max(self.port.begun()));
-        self.engine.busy.set(self.engine.busy.get() + on_link.max(self.engine.gap));
+        engine.last_packet.set(self.sim.now().max(port.begun()));
+        engine.busy.set(engine.busy.get() + on_link.max(engine.gap));
         drop((turn, place));
+        if let Some(report) = report {
+            let (handed, outcome) = port.delivered(handed).await;
+            self.report(report, message, handed, outcome);
+        }
+    }
 
-        let Some(report) = report else { return };
-        let (handed, outcome) = self.port.delivered(handed).await;
+    /// Returns the packet of a message from `offset` on.
+    fn packet(
+        &self,
+        message: MessageId,
+        header: &Header,
+        bytes: &mut Bytes,
+        offset: u64,
+        length: u64,
+    ) -> Parcel {
+        let payload = match bytes {
+            Bytes::Host { memory, .. } => self.read_part(memory, offset, length),
+            Bytes::Card { payload, .. } if length == header.payload_bytes() => std::mem::take(payload),
+            Bytes::Card { payload, .. } => payload.part(offset, length),
+        };
+        Parcel::new(Packet {
+            label: Label { destination: header.target, message, offset },
+            channel: Channel::Data(0),
+            header: Repr::part(header, message.sequence, offset).emit(),
+            payload,
+            path: Path::from(Time::ZERO),
+        })
+    }
+
+    /// Reports that a message has been handed to the link at the end of `handed`.
+    fn report(self: &Rc<Card>, report: Report, message: MessageId, handed: Path, outcome: FailType) {
         match report {
             Report::Replied(place) => {
                 if !outcome.is_ok() {

@@ -6,7 +6,6 @@
 //! or has given up, have failed. A target that answers the probe may take its time. It is probed again after the same
 //! time, up to the number of tolerated timeouts in a row. If nothing at all happens in between, nothing ever will. So
 //! probing ends, and a run without progress can end.
-//! that a run without progress can end.
 
 use crate::Card;
 use nicety_kernel::{Signal, Sim, race};
@@ -45,7 +44,7 @@ impl Answers {
 impl Card {
     /// Watches operations with outstanding answers.
     pub(crate) async fn watch_answers(self: Rc<Card>, patience: Duration) {
-        let Answers { changed, changes, resting } = &self.answers;
+        let Answers { changed, changes, resting } = &self.transmit.answers;
         let unanswered = || self.interface.borrow().unanswered_operations();
         let (mut asked, mut before) = (0, 0);
         loop {
@@ -67,7 +66,7 @@ impl Card {
             let peers: BTreeSet<NodeId> =
                 self.interface.borrow().unanswered().map(|(_, peer, _)| peer).collect();
             for peer in peers {
-                if !self.port.answers(peer).await {
+                if !self.transmit.port.answers(peer).await {
                     self.fail_answers(peer);
                 }
             }

@@ -140,7 +140,7 @@ impl Rig {
     }
 
     pub fn failures(&self) -> Vec<ProgramFailure> {
-        self.nodes.iter().flat_map(|node| node.card.failures()).collect()
+        self.nodes.iter().flat_map(|node| node.card.processors().failures()).collect()
     }
 
     pub fn log(&self) -> Vec<LogLine> {

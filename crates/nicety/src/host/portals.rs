@@ -420,7 +420,7 @@ impl Portals {
         let (card, cpus) = (&self.card, &self.host.inner.cpus);
         let wait = async |path: &mut _| card.ct_wait(cpus, path, ct, threshold).await;
         let value = self.host.timed("wait for a counter", wait).await;
-        let reported = self.card.failures();
+        let reported = self.card.processors().failures();
         match value {
             Err(CallError::Failures { failures, .. }) if !reported.is_empty() => {
                 Err(Error::HandlerTrap(format!(

@@ -46,7 +46,7 @@ impl Card {
         };
         if let Some(place) = place {
             if handle != 0 {
-                self.write_local(running, handle, &(place as u32).to_le_bytes())?;
+                self.processors().write_local(running, handle, &(place as u32).to_le_bytes())?;
             }
             let in_packet = (map::PACKET..map::CODE).contains(&local);
             transfers.set(place, Transfer::UnderWay { in_packet });
@@ -81,7 +81,7 @@ impl Card {
         [local, offset, length, options, handle]: [u32; 5],
     ) -> Result<u32, Stop> {
         let Some(address) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
-        let payload = self.take_local(running, local, length)?;
+        let payload = self.processors().take_local(running, local, length)?;
         let place = self.begin(running, handle, local, Stage::DEPOSIT_QUEUED).await?;
         let Some(place) = place else { return Ok(code::NO_SPACE) };
         if length == 0 {
@@ -92,8 +92,11 @@ impl Card {
         let handover = self.dma.write(running.message, address, bytes, payload, running.path.clone());
         let (message, from) = (Some(running.message), running.path.at());
         let pc = running.thread.state.borrow().context.pc();
-        let seen = Seen { now: handover.landed, ..self.seen(running, Word::Host(address), pc, Act::Store) };
-        self.contention.written(&seen, address, bytes);
+        let seen = Seen {
+            now: handover.landed,
+            ..self.processors().seen(running, Word::Host(address), pc, Act::Store)
+        };
+        self.processors().contention.written(&seen, address, bytes);
         self.recorder.slice(Resource::DMA, from, handover.landed, message, "write");
         if handle == 0 {
             // The handler itself waits, without a task for the transfer.
@@ -166,7 +169,7 @@ impl Card {
                 card.dma.change(address, &Payload::copy_of(&new.to_le_bytes()));
                 let (word, now, changed) = (Word::Host(address), card.sim.now(), new != value);
                 let seen = Seen { word, run, image: &image, pc, now, act, changed };
-                card.contention.see(&seen, || format!("host memory at {address:#x}"));
+                card.processors().contention.see(&seen, || format!("host memory at {address:#x}"));
             }
             let landed = transfer.packet(0).await.landed();
             card.recorder.slice(Resource::DMA, path.at(), landed.at(), Some(message), "atomic");
@@ -187,7 +190,7 @@ impl Card {
         let Some(Arriving { local, bytes }) = arriving else { return Ok(()) };
         let len = bytes.len();
         let bytes = bytes.into_buffer().map_err(|_| Stop::PhantomMemory { len })?;
-        Ok(self.write_local(running, local, &bytes)?)
+        Ok(self.processors().write_local(running, local, &bytes)?)
     }
 
     /// Ends a handler's use of its transfers. Writes bytes of completed DMAs to its memory, and makes its message
@@ -222,7 +225,7 @@ impl Card {
                 incoming.lend(offset);
             }
         });
-        self.contexts.completes();
+        self.receive.contexts().completes();
         Left {
             core: running.thread.core,
             kind: running.kind,
@@ -240,7 +243,7 @@ impl Card {
             && let Err(len) = attachment.bring(local, bytes)
         {
             let text = format!("{} stopped: {}", kind.name(), phantom_memory(len));
-            self.report_failure(FailureKind::Trap, Some(core), text);
+            self.processors().report_failure(FailureKind::Trap, Some(core), text);
             let mut table = self.incoming.borrow_mut();
             let fail = &mut table.get(place).fail;
             if fail.is_ok() {
@@ -252,7 +255,7 @@ impl Card {
             self.slot_returned(place, offset);
         }
         self.finish(place, path);
-        self.contexts.completed();
+        self.receive.contexts().completed();
     }
 
     fn incoming_of<R>(&self, running: &Running, act: impl FnOnce(&mut Incoming) -> R) -> R {

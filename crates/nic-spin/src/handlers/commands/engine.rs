@@ -19,8 +19,8 @@ impl Card {
         register: u32,
         write: Option<u32>,
     ) -> Result<u32, Stop> {
-        let cluster = self.scheduler.cluster_of(running.thread.core);
-        let numbers = self.scheduler.transfers_of(cluster);
+        let cluster = self.handlers.scheduler.cluster_of(running.thread.core);
+        let numbers = self.handlers.scheduler.transfers_of(cluster);
         let engine = &mut running.memory.hardware.as_mut().expect("it runs").engine;
         Ok(match (register, write) {
             (register::SOURCE, Some(value)) => store(&mut engine.source, value),
@@ -54,13 +54,13 @@ impl Card {
         let told = running.memory.hardware.as_ref().expect("it runs").engine;
         let (from, to, bytes) = (told.source, told.destination, told.bytes);
         if bytes == 0 {
-            return Ok(self.scheduler.transfers_of(cluster).next());
+            return Ok(self.handlers.scheduler.transfers_of(cluster).next());
         }
         let moved = running.with_space(|space| space.read(from, bytes).map(<[u8]>::to_vec))?;
-        self.write_local(running, to, &moved)?;
-        let done = self.scheduler.copy(cluster, bytes.into(), None);
-        self.scheduler.moved(from, bytes.into(), done);
-        self.scheduler.moved(to, bytes.into(), done);
+        self.processors().write_local(running, to, &moved)?;
+        let done = self.handlers.scheduler.copy(cluster, bytes.into(), None);
+        self.handlers.scheduler.moved(from, bytes.into(), done);
+        self.handlers.scheduler.moved(to, bytes.into(), done);
         let commands = running.commands().clone();
         commands.begins();
         let sim = self.sim.clone();
@@ -68,7 +68,7 @@ impl Card {
             sim.until(done).await;
             commands.ends();
         });
-        Ok(self.scheduler.transfers_of(cluster).start(self.sim.now(), done))
+        Ok(self.handlers.scheduler.transfers_of(cluster).start(self.sim.now(), done))
     }
 }
 

@@ -73,17 +73,17 @@ impl Card {
         spec: CommandsSpec,
     ) {
         let Sending { of, header, payload, low, most } = sending;
-        let grid = self.scheduler.grid();
+        let grid = self.handlers.scheduler.grid();
         let granted = command.ticket.taken().await;
         let half = (spec.send / 2).saturating_sub(TO_ENGINE);
         let rest = spec.send - spec.send / 2;
         let (length, mut begin, mut asked) = (payload.len(), 0, granted + half);
         let sent = loop {
             let bytes = (length - begin).min(most);
-            let slot = self.staging.acquire(1).await;
+            let slot = self.transmit.place().await;
             asked = asked.max(grid.from(self.sim.now()));
             let address = low.wrapping_add(begin as u32);
-            let beats = self.scheduler.transfer(User::Sends, address, bytes, spec.beat, asked);
+            let beats = self.handlers.scheduler.transfer(User::Sends, address, bytes, spec.beat, asked);
             let sent = beats.last + 1 + rest;
             let packet = Header { remote_offset: header.remote_offset + begin, length: bytes, ..header };
             let (card, piece, mut path) = (self.clone(), payload.part(begin, bytes), command.path.clone());
@@ -101,7 +101,7 @@ impl Card {
             self.sim.until(grid.at(asked).max(self.sim.now())).await;
         };
         self.sim.until(grid.at(sent.saturating_sub(FROM_ENGINE)).max(self.sim.now())).await;
-        self.scheduler.engines().respond(&command.ticket).await;
+        self.handlers.scheduler.engines().respond(&command.ticket).await;
         command.path.advance(stages::COMMAND, self.sim.now());
         self.command_done(command);
     }
@@ -114,7 +114,7 @@ impl Card {
         payload: Payload,
         spec: CommandsSpec,
     ) {
-        let grid = self.scheduler.grid();
+        let grid = self.handlers.scheduler.grid();
         let (ask, rest) = halves(spec.to_host);
         let (burst, gap) = self.bursts();
         let mut next = command.ticket.taken().await + ask;
@@ -129,10 +129,10 @@ impl Card {
             {
                 self.sim.until(grid.at(next.saturating_sub(1)).max(self.sim.now())).await;
                 let address = local.wrapping_add(begin as u32);
-                let read = self.scheduler.transfer(User::ToHost, address, bytes, spec.beat, next);
+                let read = self.handlers.scheduler.transfer(User::ToHost, address, bytes, spec.beat, next);
                 let beats = beats_at(host + begin, bytes, spec.beat);
                 let last = (read.last + 1 + rest).saturating_sub(beats);
-                let port = self.scheduler.streams().host(true, last.max(read.first + rest), beats);
+                let port = self.handlers.scheduler.streams().host(true, last.max(read.first + rest), beats);
                 writes.push_back(Write { at: port.first, beats, begin, bytes });
                 next = read.last + 1 + gap;
                 pieces.next();
@@ -153,7 +153,7 @@ impl Card {
         if payload.is_empty() {
             self.sim.until(grid.at(next + rest)).await;
         }
-        self.scheduler.engines().respond(&command.ticket).await;
+        self.handlers.scheduler.engines().respond(&command.ticket).await;
         command.path.advance(Stage::DEPOSIT, self.sim.now());
         self.command_done(command);
     }
@@ -168,17 +168,17 @@ impl Card {
         last: bool,
     ) {
         let Write { beats, begin, bytes, .. } = *write;
-        let permit = match self.host_bursts.as_deref() {
+        let permit = match self.handlers.host_bursts.as_deref() {
             Some([writes, _]) => Some(writes.acquire(1).await),
             None => None,
         };
         command.path.advance(stages::COMMAND, self.sim.now());
-        let begun = self.scheduler.grid().from(self.sim.now());
+        let begun = self.handlers.scheduler.grid().from(self.sim.now());
         let (message, path) = (command.message, command.path.clone());
         let whole = begin == 0 && bytes == payload.len();
         let piece = if whole { payload.clone() } else { payload.part(begin, bytes) };
         let handover = self.dma.write(message, host + begin, bytes, piece, path.clone());
-        let done = handover.landed.max(self.scheduler.grid().at(begun + beats));
+        let done = handover.landed.max(self.handlers.scheduler.grid().at(begun + beats));
         self.recorder.slice(Resource::DMA, path.at(), done, Some(message), "write");
         if let Some(permit) = permit {
             self.release_at(permit, done + self.host_answer());
@@ -215,7 +215,7 @@ impl Card {
         length: u64,
         spec: CommandsSpec,
     ) {
-        let grid = self.scheduler.grid();
+        let grid = self.handlers.scheduler.grid();
         let (ask, rest) = halves(spec.from_host);
         let (burst, gap) = self.bursts();
         let mut next = command.ticket.taken().await + ask;
@@ -223,7 +223,7 @@ impl Card {
         let mut reads = Vec::new();
         for (begin, bytes) in bursts(host, local.into(), length, burst) {
             let beats = beats_at(host + begin, bytes, spec.beat);
-            let port = self.scheduler.streams().host(false, next, beats);
+            let port = self.handlers.scheduler.streams().host(false, next, beats);
             reads.push(self.read_burst(
                 &command,
                 (host + begin, local.wrapping_add(begin as u32)),
@@ -238,7 +238,7 @@ impl Card {
             command.path.follow(&path);
         }
         self.sim.until(grid.at(done).max(self.sim.now())).await;
-        self.scheduler.engines().respond(&command.ticket).await;
+        self.handlers.scheduler.engines().respond(&command.ticket).await;
         command.path.advance(Stage::FETCH, self.sim.now());
         self.command_done(command);
     }
@@ -253,11 +253,11 @@ impl Card {
         port: Beats,
         spec: &CommandsSpec,
     ) -> (u64, Path) {
-        let grid = self.scheduler.grid();
+        let grid = self.handlers.scheduler.grid();
         let (_, rest) = halves(spec.from_host);
         let beats = beats_at(host, bytes, spec.beat);
         self.sim.until(grid.at(port.first).max(self.sim.now())).await;
-        let permit = match self.host_bursts.as_deref() {
+        let permit = match self.handlers.host_bursts.as_deref() {
             Some([_, reads]) => Some(reads.acquire(1).await),
             None => None,
         };
@@ -273,8 +273,12 @@ impl Card {
         }
         let arrived = grid.from(landed.at()).max(asked + beats);
         let first = (arrived + rest).saturating_sub(beats).max(grid.from(self.sim.now()));
-        let written = self.scheduler.transfer(User::FromHost, local, bytes, spec.beat, first);
-        self.scheduler.streams().hold_packets(self.scheduler.target(local), asked, written.first);
+        let written = self.handlers.scheduler.transfer(User::FromHost, local, bytes, spec.beat, first);
+        self.handlers.scheduler.streams().hold_packets(
+            self.handlers.scheduler.target(local),
+            asked,
+            written.first,
+        );
         command.issued.arriving.borrow_mut().push(Arriving { local, bytes: payload });
         (written.last, landed)
     }
@@ -287,11 +291,11 @@ impl Card {
         payload: Payload,
         spec: CommandsSpec,
     ) {
-        let grid = self.scheduler.grid();
+        let grid = self.handlers.scheduler.grid();
         let (ask, rest) = halves(spec.to_host);
         let granted = command.ticket.taken().await;
         let beats = beats_at(host, payload.len(), spec.beat);
-        let port = self.scheduler.streams().host(true, granted + ask + rest, beats);
+        let port = self.handlers.scheduler.streams().host(true, granted + ask + rest, beats);
         self.sim.until(grid.at(port.first).max(self.sim.now())).await;
         command.path.advance(stages::COMMAND, self.sim.now());
         let bytes = payload.len();
@@ -299,7 +303,7 @@ impl Card {
         let from = command.path.at();
         self.recorder.slice(Resource::DMA, from, handover.landed, Some(command.message), "write");
         self.sim.until(handover.landed.max(grid.at(port.last + 1))).await;
-        self.scheduler.engines().respond(&command.ticket).await;
+        self.handlers.scheduler.engines().respond(&command.ticket).await;
         command.path.advance(Stage::DEPOSIT, self.sim.now());
         self.command_done(command);
     }

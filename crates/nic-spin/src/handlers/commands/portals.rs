@@ -31,13 +31,13 @@ impl Commands for Card {
             number::DMA_TO_HOST => self.dma_to_host(running, [a0, a1, a2, a3, a4]).await,
             number::DMA_FROM_HOST => self.dma_from_host(running, [a0, a1, a2, a3, a4]).await,
             number::DMA_CAS => {
-                let expected = self.read_u64(running, a1)?;
-                let new = self.read_u64(running, a2)?;
+                let expected = self.processors().read_u64(running, a1)?;
+                let new = self.processors().read_u64(running, a2)?;
                 let change = move |found: u64| if found == expected { new } else { found };
                 self.dma_atomic(running, [a0, a1, a3, a4], Act::Take, change).await
             }
             number::DMA_FETCH_ADD => {
-                let increment = self.read_u64(running, a2)?;
+                let increment = self.processors().read_u64(running, a2)?;
                 let change = move |found: u64| found.wrapping_add(increment);
                 self.dma_atomic(running, [a0, a1, a3, a4], Act::Add, change).await
             }
@@ -64,7 +64,7 @@ impl Commands for Card {
                 self.let_others_go(running).await;
                 Ok(code::OK)
             }
-            _ => self.common_command(running, registers, SERVED),
+            _ => self.processors().common_command(running, registers, SERVED),
         }
     }
 
@@ -78,7 +78,7 @@ impl Commands for Card {
     }
 
     fn ports(&self, core: usize) -> Option<&Ports> {
-        self.scheduler.ports(core)
+        self.handlers.scheduler.ports(core)
     }
 
     fn leave(&self, running: &mut Running) -> Result<(), Stop> {
@@ -127,8 +127,8 @@ impl Card {
             Ok(put) => put,
             Err(code) => return Ok(code),
         };
-        let payload = self.take_local(running, local, length)?;
-        let place = self.staging.acquire(1).await;
+        let payload = self.processors().take_local(running, local, length)?;
+        let place = self.transmit.place().await;
         running.path.advance(Stage::SEND_QUEUED, self.sim.now());
         let by = Starter::Handler(running.message);
         self.send_from_card(header, payload, report, Some(place), running.path.clone(), by);
@@ -147,7 +147,7 @@ impl Card {
             Err(code) => return Ok(code),
         };
         let Some(start) = self.host_range(running, offset, length, 0) else { return Ok(code::SEGV) };
-        let place = self.staging.acquire(1).await;
+        let place = self.transmit.place().await;
         running.path.advance(Stage::SEND_QUEUED, self.sim.now());
         let by = Starter::Handler(running.message);
         let memory = HostPart::at(start, length.into());
@@ -175,7 +175,7 @@ impl Card {
         };
         let Some(start) = self.host_range(running, offset, length, options) else { return Ok(code::SEGV) };
         let counted = report.and_then(|report| if let Report::Count(ct) = report { Some(ct) } else { None });
-        let place = self.staging.acquire(1).await;
+        let place = self.transmit.place().await;
         running.path.advance(Stage::SEND_QUEUED, self.sim.now());
         let started = self.interface.borrow_mut().card_get(start, &header, counted);
         let out = match started {
@@ -227,7 +227,7 @@ impl Card {
         match number {
             number::CT_GET => {
                 let found = self.interface.borrow().ct_get(ct).unwrap_or_default();
-                self.write_u64(running, pointer, found.success)?;
+                self.processors().write_u64(running, pointer, found.success)?;
             }
             number::CT_INC => self.with_effects(path, |interface, effects| {
                 interface.ct_inc(ct, by, effects).expect("the entry's counter lives as long as the entry");

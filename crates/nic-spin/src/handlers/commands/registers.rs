@@ -53,7 +53,7 @@ impl Card {
             packet_bytes: kept,
             slots,
             host: (entry.start, u32::try_from(entry.length).unwrap_or(u32::MAX)),
-            home: (queue % self.scheduler.number_of_clusters()) as u32,
+            home: (queue % self.handlers.scheduler.number_of_clusters()) as u32,
             flow: (queue % u64::from(self.spec.hpu.contexts)) as u32,
         };
         let mut state = running.thread.state.borrow_mut();
@@ -126,7 +126,7 @@ impl Card {
         for Arriving { local, bytes } in arriving {
             let len = bytes.len();
             let bytes = bytes.into_buffer().map_err(|_| Stop::PhantomMemory { len })?;
-            self.write_local(running, local, &bytes)?;
+            self.processors().write_local(running, local, &bytes)?;
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ impl Card {
             _ if destination < self.nodes => NodeId(destination),
             _ => return Err(refused(call, "its destination is no rank of this network")),
         };
-        let payload = self.take_local(running, low, length)?;
+        let payload = self.processors().take_local(running, low, length)?;
         let header = Header {
             remote_offset: running.packet.unwrap_or(0),
             hdr_data: header.hdr_data,
@@ -212,7 +212,7 @@ impl Card {
         let (thread, issued) = (running.thread.clone(), running.commands().clone());
         let handle = thread.commands().take(&issued).await;
         running.path.advance(stages::HANDLER, self.sim.now());
-        let ticket = self.scheduler.engines().push(thread.core, engine as usize, None);
+        let ticket = self.handlers.scheduler.engines().push(thread.core, engine as usize, None);
         let (message, path) = (running.message, running.path.clone());
         Command { thread, issued, handle, ticket, message, path, counter: None }
     }
@@ -251,7 +251,7 @@ impl Card {
         let host = self.host_address(running, call, [low, high, length])?;
         let counter = event.then(|| self.entry_of(running).ct).flatten();
         if to_host == 1 {
-            let payload = self.take_local(running, local, length)?;
+            let payload = self.processors().take_local(running, local, length)?;
             let command = Command { counter, ..self.begin_command(running, Engine::HostDma).await };
             let handle = command.handle;
             self.sim.spawn(self.clone().copy_to_host(command, (local, host), payload, *spec));
@@ -275,7 +275,7 @@ impl Card {
     ) -> Result<u32, Stop> {
         let cycle_call = self.spec.hpu.pspin.and_then(|commands| commands.cycle_call);
         match (number, cycle_call) {
-            (number::PRINTF, _) => Ok(self.print(running, format, values)?),
+            (number::PRINTF, _) => Ok(self.processors().print(running, format, values)?),
             (number::FPSPIN_CYCLES, Some(took)) => {
                 // FPsPIN's cycle counter runs from the reset on, as `time` does here. The runtime reads it half-way.
                 running.busy += took;

@@ -1,0 +1,410 @@
+//! The execution of a handler, slice after slice. Between slices, time passes and commands are carried out.
+
+use crate::Processors;
+use crate::commands::codes::{Stop, code, command_name};
+use crate::contention::exclusive::Act;
+use crate::hpus::{Thread, ThreadState};
+use crate::memory::levels::Levels;
+use crate::memory::reach::PROGRAM_BITS;
+use crate::programs::application::Bound;
+use crate::programs::attachments::Attachment;
+use crate::programs::program::map;
+use crate::pspin::hardware::Bytes;
+use crate::pspin::ports::{Ports, SeenPorts};
+use crate::resources;
+use crate::run::ahead::Ahead;
+use crate::run::ends::{stop_in_command, stopped, stopped_within, success};
+use crate::run::shared::{SharedWord, WordAccess};
+use crate::running::{Commands, Ended, Running, Turn, fill};
+use crate::spec::pspin_map;
+use crate::stages;
+use nicety_hpu::{
+    AddressSpace, Context, DeviceAccess, Exit, Image, OrderPoint, Reservations, Trap, TrapKind,
+};
+use nicety_types::Time;
+use std::cell::RefCell;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::rc::Rc;
+
+/// The register with the address of the core's registers in PsPIN's runtime: s2.
+const REGISTERS: usize = 18;
+
+/// The register tp.
+const THREAD_POINTER: usize = 4;
+
+/// Most cycles of a slice. It bounds the delay with which an unordered load sees another handler's store, and the
+/// delay of an interrupt of the run.
+const SLICE: u64 = 1000;
+
+/// The same in clusters, where handlers are short.
+const CLUSTER_SLICE: u64 = 128;
+
+/// An instruction that has its turn.
+struct Due {
+    /// Its cycles beyond its own.
+    extra: u64,
+    /// The kind of its access and, for a word that other handlers wait for, the word and its address.
+    point: OrderPoint,
+    word: Option<(u32, SharedWord)>,
+}
+
+/// The execution of a handler.
+struct Execution<'e, C> {
+    processors: &'e Processors,
+    levels: &'e Levels,
+    card: &'e Rc<C>,
+    ports: Option<&'e Ports>,
+    thread: &'e Thread,
+    running: &'e mut Running,
+    attachment: Rc<Attachment>,
+    /// The budget that stops it.
+    bound: Bound,
+    /// Whether accesses ask for their turns inside slices. That needs levels in turn, and neither overlap nor
+    /// instruction caches.
+    asks: bool,
+    /// The instruction that the next slice begins with.
+    due: Option<Due>,
+    /// Whether the access to memory that ended the slice has its turn.
+    granted: bool,
+    /// Whether no access of the slice has used a granted turn.
+    unasked: bool,
+    /// The cycle of its return, if the task does not wait for that.
+    returned: Option<u64>,
+    /// The cycles of its waits.
+    stalled: u64,
+}
+
+impl Processors {
+    /// Runs a handler's instructions in slices. Between slices, time passes and commands are carried out.
+    pub async fn execute(
+        &self,
+        card: &Rc<impl Commands>,
+        thread: &Thread,
+        running: &mut Running,
+        entry: u32,
+        arguments: [u32; 3],
+    ) -> Ended {
+        let mut execution = Execution::begin(self, card, thread, running, entry, arguments);
+        let ended = loop {
+            let exit = execution.slice();
+            if let Some(ports) = execution.ports {
+                self.settle(thread, execution.running, ports).await;
+            }
+            match execution.reached(&exit) {
+                None => {}
+                // It was not its turn: other events come first.
+                Some((reached, true)) => self.sim.until(reached).await,
+                Some((reached, false)) => self.sim.pass_until(reached).await,
+            }
+            let next = match exit {
+                Exit::Ecall => execution.command().await,
+                Exit::Device(access) => execution.register(access).await,
+                exit => execution.go_on(exit),
+            };
+            if let Break(ended) = next {
+                break ended;
+            }
+        };
+        let (ended, cycle) = execution.leave(ended);
+        self.sim.pass_until(execution.running.edges.at(cycle)).await;
+        execution.count(cycle);
+        ended
+    }
+}
+
+impl<'e, C: Commands> Execution<'e, C> {
+    /// Prepares the registers of a thread for a handler.
+    fn begin(
+        processors: &'e Processors,
+        card: &'e Rc<C>,
+        thread: &'e Thread,
+        running: &'e mut Running,
+        entry: u32,
+        arguments: [u32; 3],
+    ) -> Execution<'e, C> {
+        let (levels, spec) = (&*processors.levels, &processors.hpu);
+        levels.begins(running);
+        let attachment = running.attachment.clone();
+        let handlers = &attachment.program.handlers;
+        let (limit, bound) = attachment.application().bound(spec.handler_start, spec.cycle_limit);
+        {
+            let mut state = thread.state.borrow_mut();
+            let pspin = handlers.pspin.is_some();
+            // A handler written for PsPIN has its arguments on the stack.
+            let stack_top = if pspin { arguments[0] } else { map::STACK + spec.stack };
+            let hart =
+                running.memory.hardware.as_ref().map_or(thread.core as u32, |hardware| hardware.hart());
+            state.context = Context::new(hart);
+            state.context.call(&handlers.image, entry, stack_top, &arguments, limit);
+            if pspin {
+                state.context.set_reg(REGISTERS, pspin_map::HARDWARE);
+                // FPsPIN's runtime keeps the core's number there for handlers.
+                state.context.set_reg(THREAD_POINTER, hart);
+            }
+            state.context.set_cycle(spec.handler_start);
+            // `time` continues between handlers, `cycle` restarts with each.
+            state.context.set_time_base(running.edges.card());
+        }
+        Execution {
+            processors,
+            levels,
+            card,
+            ports: card.ports(thread.core),
+            thread,
+            running,
+            attachment,
+            bound,
+            asks: levels.in_turn && spec.core.overlap.is_none() && levels.caches.borrow().is_empty(),
+            due: None,
+            granted: false,
+            unasked: false,
+            returned: None,
+            stalled: 0,
+        }
+    }
+
+    /// Executes instructions up to the next point at which the handler needs its turn or its card.
+    fn slice(&mut self) -> Exit {
+        let Execution { processors, levels, thread, attachment, ports, .. } = self;
+        let (program, application) = (&attachment.program, attachment.application());
+        let image = &program.handlers.image;
+        let Running { number, edges, memory, shared_accesses, memory_waits, .. } = &mut *self.running;
+        let mut state = thread.state.borrow_mut();
+        let ThreadState { context, stack, accesses, .. } = &mut *state;
+        let (mut data, mut bytes) = (program.data.bytes.borrow_mut(), attachment.state.bytes.borrow_mut());
+        let words = application.atomic_words.borrow();
+        let mut pads = program.pads.borrow_mut();
+        let mut caches = levels.caches.borrow_mut();
+        let base = edges.card();
+        let dma = ports.map(|ports| SeenPorts {
+            ports,
+            base,
+            // The cost of an access that overlaps others cannot be found later.
+            known: match processors.hpu.core.overlap {
+                Some(_) => u64::MAX,
+                None => context.cycle() + ports.known,
+            },
+            accesses: RefCell::new(accesses),
+        });
+        let slice = if dma.is_some() { CLUSTER_SLICE } else { SLICE };
+        let turn = Turn { core: thread.core, cycle: 0, pc: 0, attachment, shared_accesses, memory_waits };
+        let first = std::mem::take(&mut self.granted);
+        let mut ahead = Ahead { sim: &processors.sim, levels, edges, words: &words, turn, base, first };
+        let mut space = AddressSpace::new();
+        if let Some(cache) = levels.cache_of(&mut caches, thread.core) {
+            space.fetch_through(cache, program.number << PROGRAM_BITS);
+        }
+        let hpu_memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
+        fill(&mut space, &levels.timings, attachment, hpu_memory, memory);
+        if let Some(dma) = &dma {
+            space.wait_for_dma(dma);
+        }
+        space.order_words(&words);
+        let mut reservations = application.reservations.borrow_mut();
+        let performed = match self.due.take() {
+            None => Ok(()),
+            Some(due) => processors.perform(due, *number, image, context, &mut space, &mut reservations),
+        };
+        // A turn is granted at a cycle, and waits for DMA may move that cycle.
+        if self.asks && dma.is_none() {
+            space.take_turns(&mut ahead, slice);
+        }
+        let exit = match performed {
+            Err(trap) => Exit::Trap(trap),
+            Ok(()) => {
+                let until = context.cycle().saturating_add(slice);
+                context.run(image, &mut space, &mut reservations, until)
+            }
+        };
+        drop(space);
+        self.unasked = ahead.first;
+        exit
+    }
+
+    /// Returns the time that the handler has reached, and whether other events come first. None if it has returned
+    /// without an effect, so that the task waits only once, until the handler's end.
+    fn reached(&mut self, exit: &Exit) -> Option<(Time, bool)> {
+        let cycle = self.thread.state.borrow().context.cycle();
+        if matches!(exit, Exit::Return(_)) && self.thread.transfers.all_free() {
+            self.returned = Some(cycle);
+            return None;
+        }
+        let others_first = self.asks && matches!(exit, Exit::Order(OrderPoint::Memory { .. }));
+        Some((self.running.edges.at(cycle), others_first))
+    }
+
+    /// Handles the end of a slice that needs no command.
+    fn go_on(&mut self, exit: Exit) -> ControlFlow<Ended> {
+        match exit {
+            Exit::Return(value) => return Break(Ended::Returned(value)),
+            Exit::Trap(trap) => return Break(self.trapped(&trap)),
+            Exit::Order(OrderPoint::Fence) => {
+                if let Err(trap) = self.fence() {
+                    return Break(stopped(self.running, &trap));
+                }
+                self.running.orders_next();
+            }
+            Exit::Order(point) => {
+                let word = self.running.ordered_word(&point);
+                let asks = self.asks && !self.unasked && self.ports.is_none();
+                if asks && word.is_none() && matches!(point, OrderPoint::Memory { .. }) {
+                    self.granted = true;
+                } else {
+                    let extra = self.levels.in_turn(&mut self.running.turn(), &point);
+                    self.due = Some(Due { extra, point, word });
+                }
+            }
+            Exit::Fetch { address, asked } => {
+                let cycles = self.levels.fetch(self.running, address, asked);
+                self.running.fetch_waits += cycles;
+                self.thread.state.borrow_mut().context.stall(cycles);
+            }
+            Exit::Limit => {
+                self.processors.sim.check_interrupt();
+                self.running.orders_polled();
+            }
+            Exit::Ecall | Exit::Device(_) => unreachable!("these are commands"),
+        }
+        Continue(())
+    }
+
+    /// Returns the end of the handler at a trap.
+    fn trapped(&self, trap: &Trap) -> Ended {
+        let in_vain = self.processors.contention.in_vain(self.running.number);
+        match stopped_within(self.running, trap, self.bound) {
+            Ended::Stopped(why) if matches!(trap.kind, TrapKind::CycleLimit { .. }) => {
+                Ended::Stopped([Some(why), in_vain].into_iter().flatten().collect::<Vec<_>>().join("; "))
+            }
+            ended => ended,
+        }
+    }
+
+    /// Performs a fence.
+    fn fence(&mut self) -> Result<(), Box<Trap>> {
+        let (program, application) = (&self.attachment.program, self.attachment.application());
+        let mut state = self.thread.state.borrow_mut();
+        let ThreadState { context, stack, .. } = &mut *state;
+        let (mut data, mut bytes) =
+            (program.data.bytes.borrow_mut(), self.attachment.state.bytes.borrow_mut());
+        let mut pads = program.pads.borrow_mut();
+        let mut space = AddressSpace::new();
+        let memory = Bytes { data: &mut data, state: &mut bytes, stack, pads: &mut pads };
+        fill(&mut space, &self.levels.timings, &self.attachment, memory, &mut self.running.memory);
+        context.perform(&program.handlers.image, &mut space, &mut application.reservations.borrow_mut())
+    }
+
+    /// Carries out the command of the handler's call.
+    async fn command(&mut self) -> ControlFlow<Ended> {
+        let (processors, thread) = (self.processors, self.thread);
+        let asked = processors.sim.now();
+        self.running.path.advance(stages::HANDLER, asked);
+        let registers = thread.state.borrow().context.args();
+        let answer = self.card.command(self.running, registers).await;
+        let (now, running) = (processors.sim.now(), &mut *self.running);
+        if now > asked && running.since <= asked {
+            let (hpu, command) = (resources::HPU.numbered(thread.core as u32), command_name(registers[7]));
+            processors.recorder.slice(hpu, asked, now, Some(running.message), command);
+        }
+        let result = match answer {
+            Ok(result) => result,
+            Err(stop) => return Break(self.stop(stop)),
+        };
+        let handlers = &self.attachment.program.handlers;
+        let over = running.edges.until(now);
+        let mut state = thread.state.borrow_mut();
+        if result != code::OK && handlers.pspin.is_none() {
+            processors.refusals.count(&registers, result, &handlers.image, state.context.pc());
+        }
+        state.context.finish_ecall(result, 0);
+        // The command was issued at `cycle`. Its wait ends at `over`.
+        let cycle = state.context.cycle();
+        self.stalled += over.saturating_sub(cycle);
+        let busy = std::mem::take(&mut running.busy);
+        state.context.set_cycle(cycle.max(over) + busy);
+        Continue(())
+    }
+
+    /// Carries out an access to a register of the core.
+    async fn register(&mut self, access: DeviceAccess) -> ControlFlow<Ended> {
+        let asked = self.processors.sim.now();
+        self.running.path.advance(stages::HANDLER, asked);
+        match self.card.register(self.running, access).await {
+            Ok(None) => return Break(Ended::Returned(success(self.running.kind))),
+            Ok(Some(value)) => {
+                let over = self.running.edges.until(self.processors.sim.now());
+                let context = &mut self.thread.state.borrow_mut().context;
+                let waited = over.saturating_sub(context.cycle());
+                self.stalled += waited;
+                context.stall(waited);
+                context.finish_device(value, 0);
+            }
+            Err(stop) => return Break(self.stop(stop)),
+        }
+        Continue(())
+    }
+
+    /// Returns the end of a handler that was stopped in a command.
+    fn stop(&self, stop: Stop) -> Ended {
+        let pc = self.thread.state.borrow().context.pc();
+        stop_in_command(self.running, &self.attachment.program.handlers.image, pc, stop)
+    }
+
+    /// Ends the handler on its thread. Returns its end, and the cycle at which its core is free.
+    fn leave(&mut self, ended: Ended) -> (Ended, u64) {
+        let ended = match (self.card.leave(self.running), ended) {
+            (Err(stop), Ended::Returned(_)) => self.stop(stop),
+            (_, ended) => ended,
+        };
+        let (mut state, running) = (self.thread.state.borrow_mut(), &mut *self.running);
+        self.attachment.application().reservations.borrow_mut().release(state.context.hart());
+        if let Some(hardware) = running.memory.hardware.take() {
+            state.hardware = Some(hardware);
+        }
+        let over = self.returned.unwrap_or_else(|| running.edges.until(self.processors.sim.now()));
+        self.stalled += over.saturating_sub(state.context.cycle());
+        (ended, over + self.processors.hpu.handler_end)
+    }
+
+    /// Adds the run, which has taken `cycles`, to the application's statistics.
+    fn count(&self, cycles: u64) {
+        let (running, context) = (&*self.running, &self.thread.state.borrow().context);
+        self.attachment.application().count(|statistics| {
+            statistics.runs += 1;
+            statistics.instructions += context.instret();
+            statistics.accesses += context.accesses() + running.atomic_commands;
+            statistics.shared_accesses += running.shared_accesses;
+            statistics.memory_waits += running.memory_waits;
+            statistics.fetch_waits += running.fetch_waits;
+            statistics.cycles += cycles;
+            statistics.stalled += self.stalled;
+        });
+    }
+}
+
+impl Processors {
+    /// Performs the instruction that has its turn, for the run with this number.
+    fn perform(
+        &self,
+        Due { extra, point, word }: Due,
+        run: u64,
+        image: &Image,
+        context: &mut Context,
+        space: &mut AddressSpace<'_>,
+        reservations: &mut Reservations,
+    ) -> Result<(), Box<Trap>> {
+        let pc = context.pc();
+        let value = |space: &AddressSpace<'_>| {
+            let (address, _) = word.as_ref()?;
+            space.read(*address, 4).ok()?.first_chunk::<4>().copied()
+        };
+        let before = value(space);
+        context.perform(image, space, reservations)?;
+        context.stall(extra);
+        if let Some((_, shared)) = &word {
+            let changed = value(space) != before;
+            let act = Act::of(&point, image, pc);
+            self.comes_to(shared, &WordAccess { run, image, pc, act, changed });
+        }
+        Ok(())
+    }
+}
