@@ -8,6 +8,7 @@ A page may have these marks, each on a separate line:
     <!-- commands -->           every command with its options, from the command line itself
     <!-- cards -->              a table of the cards
     <!-- parameters: NAME -->   every parameter of a card, with its value, meaning and source
+    <!-- columns -->            the columns of printed tables (reference/columns.toml)
     <!-- more -->               public names of the Python package that the page does not mention
 
 Console fences become HTML here: the usual highlighter takes a `# ` in a table for a prompt.
@@ -20,8 +21,12 @@ import json
 import re
 import shutil
 import sys
+import tomllib
+import typing
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import nicety
@@ -29,7 +34,7 @@ from nicety import _native
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
-_MARK = re.compile(r"^<!-- (commands|cards|more|parameters: (\S+)) -->$", re.MULTILINE)
+_MARK = re.compile(r"^<!-- (commands|cards|columns|more|parameters: (\S+)) -->$", re.MULTILINE)
 
 # The titles of a spec's sections.
 _TITLES = {
@@ -100,7 +105,7 @@ def console(source: str, language: str, class_name: str, _options: object, _mark
 def _generated(what: str, name: str | None, markdown: str) -> str:
     if name is not None:
         return parameters(name)
-    return {"commands": commands, "cards": card_list, "more": lambda: more(markdown)}[what]()
+    return {"commands": commands, "cards": card_list, "columns": columns, "more": lambda: more(markdown)}[what]()
 
 
 def more(markdown: str) -> str:
@@ -224,6 +229,55 @@ def _argument(parameter: Any) -> str:
     """An argument as its metavar, or as its possible words."""
     choices = getattr(parameter.type_descriptor.annotation, "__members__", {})
     return parameter.metavar or "|".join(str(choice.value) for choice in choices.values()) or parameter.name.upper()
+
+
+def columns() -> str:
+    """The columns of printed tables, folded by command."""
+    tables = tomllib.loads((ROOT / "docs/reference/columns.toml").read_text())["table"]
+    lines = []
+    for command, found in groupby(tables, key=lambda table: table["command"]):
+        anchor = command.partition(",")[0].replace(" ", "-")
+        lines += [f"## nicety {command} {{ #{anchor} }}", "", '??? note "Columns"', ""]
+        for table in found:
+            lines += [f"    **{table['title']}**", ""]
+            for kind, cells in (("column", table.get("columns", [])), ("line", table.get("rows", []))):
+                if cells:
+                    lines += [f"    | {kind} | meaning | unit | field of the JSON |", "    |---|---|---|---|"]
+                    lines += [f"    {_column(table, *cell)}" for cell in cells] + [""]
+    return "\n".join(lines)
+
+
+def _column(table: dict[str, Any], heading: str, field: str, unit: str, meaning: str | None = None) -> str:
+    base = table.get("base", "rows[]")
+    path = field.removeprefix("@") if field.startswith("@") or not base else f"{base}.{field}"
+    text = meaning or _described(table["report"], path)
+    return f"| {_escaped(heading)} | {text} | {_escaped(unit)} | `{path}` |"
+
+
+def _described(report: str, path: str) -> str:
+    """The description of a field in the types of a report."""
+    kind, text = _type(report), ""
+    for part in path.split("."):
+        name = part.removesuffix("[]")
+        attributes = re.findall(r"^ +(\w+): (.*(?:\n {12}.*)*)", kind.__doc__ or "", re.MULTILINE)
+        described = {name: " ".join(text.split()) for name, text in attributes}
+        text, kind = described[name], _inner(typing.get_type_hints(kind)[name])
+    return text
+
+
+def _type(report: str) -> Any:
+    from nicety.apps import offload
+    from nicety.program import script
+    from nicety.shared import types
+    from nicety.usecases import report as usecases
+
+    return next(getattr(module, report) for module in (types, offload, script, usecases) if hasattr(module, report))
+
+
+def _inner(hint: Any) -> Any:
+    """The type of a field, or of the items of its list."""
+    found = [each for each in typing.get_args(hint) if each is not NoneType]
+    return _inner(found[0]) if found else hint
 
 
 if __name__ == "__main__":

@@ -89,6 +89,20 @@ def test_every_stage_is_described() -> None:
     assert [name for name in names if name.endswith(", queued") and f"`{name.split(',')[0]}`" not in queued] == []
 
 
+def test_keys_of_the_parts_that_a_file_chooses_exist() -> None:
+    page = (DOCS / "cards/adding.md").read_text().split("## Parts that a file chooses", 1)[1].split("## ", 1)[0]
+    named = set(re.findall(r"`([a-z_.]+\.[a-z_]+)`", page)) | set(re.findall(r"`\[([a-z_.]+)\]`", page))
+    assert len(named) > 25
+    cards = [card["name"] for card in json.loads(_native.specs())]
+    shown = [json.loads(_native.spec_show(name, [])) for name in cards]
+    optional = ["link.ports=2", "router.latency=1 ns", "link.stuffing=16 B", "link.stuffing_every=256 B"]
+    shown.append(json.loads(_native.spec_show("spin-discrete", optional)))
+    shown.append(json.loads(_native.spec_show("qnix", ["bus.kind=pci"])))
+    keys = {parameter["key"] for card in shown for parameter in card["parameters"]}
+    known = keys | {key.rpartition(".")[0] for key in keys}
+    assert named - known == set()
+
+
 def test_the_worked_examples_add_up() -> None:
     page = (DOCS / "timing.md").read_text()
     tables = re.findall(r"\| step \| ns \|\n\|---\|---\|\n((?:\|.*\n)+)", page)

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python/nicety"
 MOST = 14
 """Maximum number of files and folders that a room shows."""
+LONGEST = 80
+"""Maximum number of lines of a function."""
 
 
 def rooms() -> dict[str, list[str]]:
@@ -231,3 +233,14 @@ def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> No
 )
 def test_an_import_of_a_card_against_the_order_is_found(card: str, file: str, source: str, count: int) -> None:
     assert len(card_against(card, sources(card) / file, source)) == count
+
+
+def test_functions_fit_a_screen() -> None:
+    long = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > LONGEST:
+                    long.append(f"{path.relative_to(PACKAGE)}: {node.name} has {lines} lines")
+    assert long == []

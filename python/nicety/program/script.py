@@ -163,12 +163,7 @@ def run_program(
     nics, overrides = options["nics"], options["overrides"] or []
     network = {name: options[name] for name in ("faults", "flow_control") if options[name] is not None}
     cards = [json.loads(_native.spec_show(nic, overrides)) for nic in nics]
-    called = [card["name"] for card in cards]
-    for name in called:
-        if called.count(name) > 1:
-            raise InputError(f"two of the cards are called {name}; give one another name in its file")
-    if trace is not None and len(called) > 1:
-        raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
+    called = _named_apart([card["name"] for card in cards], alone=trace is not None)
     kinds = allowed(allow_failures)
     path = Path(path)
     source = _read(path)
@@ -199,33 +194,49 @@ def run_program(
             run = runs.add(name, cluster, file.programs)
             if run is not None and trace is not None:
                 run.trace(trace, scale=trace_scale)
-    report: ProgramReport = {
+    report: dict[str, Any] = {
         "program": str(path),
         "version": _native.version(),
         "seed": options["seed"],
-        "manifest": {
-            "program_sha256": hashlib.sha256(source).hexdigest(),
-            "arguments": list(arguments),
-            "specs": {card["name"]: {"title": card["title"], "spec_hash": card["hash"]} for card in cards},
-            "overrides": overrides,
-            "nodes": file.nodes,
-            "topology": file.topology,
-            "noise": options["noise"],
-            "traffic": [traffic] if isinstance(traffic, str) else list(traffic),
-            **network,
-        },
+        "manifest": {"program_sha256": hashlib.sha256(source).hexdigest(), "arguments": list(arguments)}
+        | _circumstances(cards, file, overrides, options["noise"], traffic)
+        | network,
         "rows": runs.rows,
-        "failures": runs.of_cards["failures"],
-        "messages_dropped": runs.of_cards["messages_dropped"],
-        "frames_lost": runs.of_cards["frames_lost"],
-        "refused_commands": runs.of_cards["refused_commands"],
-        "handler_lines": runs.of_cards["handler_lines"],
+        **runs.of_cards,
         "traffic": runs.traffic,
     }
     whole = cast(ProgramReport, runs.attempts.report(report))
     require_points(whole, runs.attempts)
     require_report(whole, kinds | file.allowed)
     return whole
+
+
+def _circumstances(
+    cards: Sequence[dict[str, Any]], file: _File, overrides: Sequence[str], noise: str | None, traffic: Traffic
+) -> dict[str, Any]:
+    """The circumstances of a run for its manifest."""
+    return {
+        "specs": {card["name"]: {"title": card["title"], "spec_hash": card["hash"]} for card in cards},
+        "overrides": overrides,
+        "nodes": file.nodes,
+        "topology": file.topology,
+        "noise": noise,
+        "traffic": [traffic] if isinstance(traffic, str) else list(traffic),
+    }
+
+
+def _named_apart(called: list[str], *, alone: bool) -> list[str]:
+    """The names of cards, which differ; one for a timeline.
+
+    Raises:
+        InputError: two are equal, or there are several for a timeline.
+    """
+    for name in called:
+        if called.count(name) > 1:
+            raise InputError(f"two of the cards are called {name}; give one another name in its file")
+    if alone and len(called) > 1:
+        raise InputError(f"a timeline is of one card; name one of {', '.join(called)}")
+    return called
 
 
 def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:

@@ -108,13 +108,55 @@ def _error(options: Options) -> Ours:
 
 def cardinality(options: Options) -> Measured:
     """Measure updates, contexts, and estimates."""
+    return Measured(
+        _claims(options),
+        tables=_tables(options),
+        figures={"contexts": ("Eight updates on several contexts", _contexts_figure)},
+        data={"contexts": contexts_report(_EIGHT)},
+    )
+
+
+def _claims(options: Options) -> dict[str, Ours]:
     computing, asleep = one_update()
     one, eight = _row(_EIGHT), _row(_EIGHT, CONTEXTS[-1])
     start = one["cycles_computing"] - _EIGHT * computing
     others = eight["cycles_computing"] - one["cycles_computing"]
     busy = eight["cycles_computing"] + eight["cycles_switching"]
-    replays = _replays(options)
-    whole = replays[_ENGINES[-1]]
+    whole = _replays(options)[_ENGINES[-1]]
+    return {
+        "pcsa-computing": Ours(
+            computing,
+            why=f"of them {_CRC} are the CRC's, by the spec; {computing - _CRC} are not, in the paper 10. Ours "
+            "have the step to the next address in them, which the contexts share, and two jumps of 3",
+        ),
+        "pcsa-update": Ours(computing + asleep, why="as above"),
+        "pcsa-one-computing": Ours(
+            one["cycles_computing"],
+            why=f"8 x {computing}, and {start} to start and complete; the paper has 8 x 49 and 134, and does not "
+            "say for what",
+        ),
+        "pcsa-one-asleep": Ours(one["cycles_asleep"], why="8 x 75; the paper has 3 more in start and completion"),
+        "pcsa-one": Ours(one["cycles_total"], why="the sum of both"),
+        "pcsa-eight-computing": Ours(
+            busy,
+            why=f"as on one context, {others} for the others to be signalled, to begin and to end, and "
+            f"{eight['cycles_switching']} to change over; the paper's is 48 more than on one context",
+        ),
+        "pcsa-eight-asleep": Ours(
+            eight["cycles_asleep"], why="the others' way to their beginning and end fills what sleep is left"
+        ),
+        "pcsa-eight": Ours(eight["cycles_total"], why="the sum of both"),
+        "pcsa-each": Ours(round(eight["cycles_total"] / _EIGHT, 1), why="as the sum"),
+        "pcsa-wire": Ours(
+            whole["ipv4_packets"] == _PACKETS and _busy(whole) > 0.9999,  # noqa: PLR2004, all but rounding
+            f"{fixed(whole['ipv4_packets'] / (whole['sent_ns'] or 1) * 1e3, 2)} M packets/s of 64 B, the wire busy "
+            f"for {fixed(100 * _busy(whole), 1)} % of the time",
+        ),
+        "pcsa-error": _error(options),
+    }
+
+
+def _tables(options: Options) -> list[Table]:
     rows = [
         [
             str(row["contexts"]),
@@ -124,86 +166,50 @@ def cardinality(options: Options) -> Measured:
         ]
         for row in contexts_report(_EIGHT)["rows"]
     ]
+    return [
+        Table(
+            section="Cardinality",
+            title="Eight updates in all on one microengine, in cycles, and updates of the whole card",
+            rows=[
+                ["Contexts", "Cycles", "Computing", "Asleep", "Changing over", "M updates/s", "Gb/s of 64 B"],
+                *rows,
+            ],
+            note="One context starts up for all, and the others begin at its signal; the whole card counts for long",
+        ),
+        Table(
+            section="Cardinality",
+            title="Packets of 64 B replayed into the port at 10 Gb/s, by the microengines that count",
+            rows=[
+                ["Microengines", "M packets/s", "Wire busy (%)"],
+                *(
+                    [
+                        str(engines),
+                        fixed(report["ipv4_packets"] / (report["sent_ns"] or 1) * 1e3, 2),
+                        fixed(100 * _busy(report), 1),
+                    ]
+                    for engines, report in _replays(options).items()
+                ),
+            ],
+            note="Eight contexts on each, all but one for each island take packets; what they cannot take waits at "
+            "its sender, as with pause frames",
+        ),
+    ]
 
-    def figure() -> Figure:
-        from nicety.show.curves import figure_of
-        from nicety.show.lines import Curve
 
-        rows = contexts_report(_EIGHT)["rows"]
-        cycles = {
-            "in all": [row["cycles_total"] for row in rows],
-            "computing": [row["cycles_computing"] for row in rows],
-            "asleep": [row["cycles_asleep"] for row in rows],
-            "changing over": [row["cycles_switching"] for row in rows],
-        }
-        contexts = [row["contexts"] for row in rows]
-        curves = [
-            Curve(label, dict(zip(contexts, map(float, counts), strict=True)), colour)
-            for colour, (label, counts) in enumerate(cycles.items())
-        ]
-        return figure_of(curves, title="Eight updates on one microengine", x="Contexts", y="Cycles")
+def _contexts_figure() -> Figure:
+    from nicety.show.curves import figure_of
+    from nicety.show.lines import Curve
 
-    return Measured(
-        {
-            "pcsa-computing": Ours(
-                computing,
-                why=f"of them {_CRC} are the CRC's, by the spec; {computing - _CRC} are not, in the paper 10. Ours "
-                "have the step to the next address in them, which the contexts share, and two jumps of 3",
-            ),
-            "pcsa-update": Ours(computing + asleep, why="as above"),
-            "pcsa-one-computing": Ours(
-                one["cycles_computing"],
-                why=f"8 x {computing}, and {start} to start and complete; the paper has 8 x 49 and 134, and does not "
-                "say for what",
-            ),
-            "pcsa-one-asleep": Ours(one["cycles_asleep"], why="8 x 75; the paper has 3 more in start and completion"),
-            "pcsa-one": Ours(one["cycles_total"], why="the sum of both"),
-            "pcsa-eight-computing": Ours(
-                busy,
-                why=f"as on one context, {others} for the others to be signalled, to begin and to end, and "
-                f"{eight['cycles_switching']} to change over; the paper's is 48 more than on one context",
-            ),
-            "pcsa-eight-asleep": Ours(
-                eight["cycles_asleep"], why="the others' way to their beginning and end fills what sleep is left"
-            ),
-            "pcsa-eight": Ours(eight["cycles_total"], why="the sum of both"),
-            "pcsa-each": Ours(round(eight["cycles_total"] / _EIGHT, 1), why="as the sum"),
-            "pcsa-wire": Ours(
-                whole["ipv4_packets"] == _PACKETS and _busy(whole) > 0.9999,  # noqa: PLR2004, all but rounding
-                f"{fixed(whole['ipv4_packets'] / (whole['sent_ns'] or 1) * 1e3, 2)} M packets/s of 64 B, the wire busy "
-                f"for {fixed(100 * _busy(whole), 1)} % of the time",
-            ),
-            "pcsa-error": _error(options),
-        },
-        tables=[
-            Table(
-                section="Cardinality",
-                title="Eight updates in all on one microengine, in cycles, and updates of the whole card",
-                rows=[
-                    ["Contexts", "Cycles", "Computing", "Asleep", "Changing over", "M updates/s", "Gb/s of 64 B"],
-                    *rows,
-                ],
-                note="One context starts up for all, and the others begin at its signal; the whole card counts for "
-                "long",
-            ),
-            Table(
-                section="Cardinality",
-                title="Packets of 64 B replayed into the port at 10 Gb/s, by the microengines that count",
-                rows=[
-                    ["Microengines", "M packets/s", "Wire busy (%)"],
-                    *(
-                        [
-                            str(engines),
-                            fixed(report["ipv4_packets"] / (report["sent_ns"] or 1) * 1e3, 2),
-                            fixed(100 * _busy(report), 1),
-                        ]
-                        for engines, report in replays.items()
-                    ),
-                ],
-                note="Eight contexts on each, all but one for each island take packets; what they cannot take waits at "
-                "its sender, as with pause frames",
-            ),
-        ],
-        figures={"contexts": ("Eight updates on several contexts", figure)},
-        data={"contexts": contexts_report(_EIGHT)},
-    )
+    rows = contexts_report(_EIGHT)["rows"]
+    cycles = {
+        "in all": [row["cycles_total"] for row in rows],
+        "computing": [row["cycles_computing"] for row in rows],
+        "asleep": [row["cycles_asleep"] for row in rows],
+        "changing over": [row["cycles_switching"] for row in rows],
+    }
+    contexts = [row["contexts"] for row in rows]
+    curves = [
+        Curve(label, dict(zip(contexts, map(float, counts), strict=True)), colour)
+        for colour, (label, counts) in enumerate(cycles.items())
+    ]
+    return figure_of(curves, title="Eight updates on one microengine", x="Contexts", y="Cycles")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from nicety.bench.channels import bench_channels
@@ -31,6 +32,9 @@ _MORE = 0.05
 _LARGEST = 20 << 20
 _KEEPS = 2 << 20
 _RISES = 8 << 20
+
+_Curves = Mapping[tuple[int, str], Mapping[int, ChannelRow]]
+"""Rows by message size, for each number of processes and direction."""
 
 _WIDTH = "memory.emem.width"
 _NARROW, _WIDE = f"card's memory of 4 B a cycle ({_WIDTH}=4)", f"card's memory of 16 B a cycle ({_WIDTH}=16)"
@@ -180,9 +184,18 @@ def bulk_messages(options: Options) -> Measured:
         for processes in (1, 8)
         for direction in _WAYS
     }
-    sizes = sizes_of(options)
-    best = max((row for row in report["rows"] if row["processes"] == 8), key=_gigabits)  # noqa: PLR2004, the paper's eight
     changed = _changed(options)
+    return Measured(
+        _bulk_claims(report, curves, changed),
+        tables=_bulk_tables(report, curves, changed),
+        figures={"bulk": ("Throughput of bulk messages by size", partial(_bulk_figure, curves))},
+        data={"channel-bandwidth": report, "direct-bandwidth": _direct(options)},
+    )
+
+
+def _bulk_claims(report: ChannelBenchReport, curves: _Curves, changed: Mapping[str, list[float]]) -> dict[str, Ours]:
+    sizes = list(next(iter(curves.values())))
+    best = max((row for row in report["rows"] if row["processes"] == 8), key=_gigabits)  # noqa: PLR2004, the paper's eight
     narrow, wide = (changed[name][2:] for name in (_NARROW, _WIDE))
     largest = {key: _gigabits(curve[_LARGEST]) for key, curve in curves.items()}
     kept = min((size for size in sizes if size >= _KEEPS), default=_LARGEST)
@@ -202,86 +215,88 @@ def bulk_messages(options: Options) -> Measured:
     )
     ones = [(1, way) for way in _WAYS]
 
+    return {
+        "bulk-one-to-card": Ours(
+            round(largest[1, _TO_CARD], 2),
+            why="with messages of 20 MiB; the table of changes has the values that were tried",
+        ),
+        "bulk-one-to-host": Ours(round(largest[1, _TO_HOST], 2), why="with messages of 20 MiB"),
+        "bulk-eight-to-card": Ours(
+            20 <= largest[8, _TO_CARD] <= 30,  # noqa: PLR2004, the paper's range
+            f"{fixed(largest[8, _TO_CARD], 1)} Gb/s with messages of 20 MiB",
+            memory,
+        ),
+        "bulk-eight-to-host": Ours(round(largest[8, _TO_HOST], 1), why=memory),
+        "bulk-best": Ours(round(_gigabits(best), 2), why=memory),
+        "bulk-plateau": Ours(
+            all(rise[one] > _MORE > abs(after[one]) for one in ones),
+            f"from {_size(sizes[0])} to {_size(kept)} "
+            + " and ".join(f"{fixed(100 * rise[one], 0)} %" for one in ones)
+            + " more, and from there "
+            + " and ".join(f"{fixed(100 * after[one], 1)} %" for one in ones),
+        ),
+        "bulk-rise": Ours(
+            min(late) > _MORE,
+            f"{fixed(100 * min(late), 1)} and {fixed(100 * max(late), 1)} % from 8 to 20 MiB",
+            "nothing of a longer message is cheaper here than of one of 8 MiB",
+        ),
+        "bulk-spread": Ours(
+            spread > _MORE,
+            f"a standard deviation of {fixed(100 * spread, 2)} % at most",
+            "nothing varies between runs here but when processes begin; the paper's host had an operating system, "
+            "with other work and memory of its own to look after",
+        ),
+    }
+
+
+def _bulk_tables(report: ChannelBenchReport, curves: _Curves, changed: Mapping[str, list[float]]) -> list[Table]:
+    best = max((row for row in report["rows"] if row["processes"] == 8), key=_gigabits)  # noqa: PLR2004, the paper's eight
+
     def cell(row: ChannelRow) -> str:
         return f"{fixed(_gigabits(row), 2)} +- {fixed(8e-9 * row['stddev_bytes_per_s'], 2)}"
 
-    def figure() -> Figure:
-        from nicety.show.curves import figure_of
-        from nicety.show.lines import Curve
-
-        drawn = [
-            Curve(
-                f"{processes} process{'es' if processes > 1 else ''}, {_WAYS[direction]}",
-                {size: _gigabits(row) for size, row in curve.items()},
-                colour=list(_WAYS).index(direction),
-                style=0 if processes == 1 else 1,
-            )
-            for (processes, direction), curve in curves.items()
-        ]
-        return figure_of(drawn, title="Bulk messages between host and card", x="Message (B)", y="Throughput (Gb/s)")
-
-    return Measured(
-        {
-            "bulk-one-to-card": Ours(
-                round(largest[1, _TO_CARD], 2),
-                why="with messages of 20 MiB; the table of changes has the values that were tried",
-            ),
-            "bulk-one-to-host": Ours(round(largest[1, _TO_HOST], 2), why="with messages of 20 MiB"),
-            "bulk-eight-to-card": Ours(
-                20 <= largest[8, _TO_CARD] <= 30,  # noqa: PLR2004, the paper's range
-                f"{fixed(largest[8, _TO_CARD], 1)} Gb/s with messages of 20 MiB",
-                memory,
-            ),
-            "bulk-eight-to-host": Ours(round(largest[8, _TO_HOST], 1), why=memory),
-            "bulk-best": Ours(round(_gigabits(best), 2), why=memory),
-            "bulk-plateau": Ours(
-                all(rise[one] > _MORE > abs(after[one]) for one in ones),
-                f"from {_size(sizes[0])} to {_size(kept)} "
-                + " and ".join(f"{fixed(100 * rise[one], 0)} %" for one in ones)
-                + " more, and from there "
-                + " and ".join(f"{fixed(100 * after[one], 1)} %" for one in ones),
-            ),
-            "bulk-rise": Ours(
-                min(late) > _MORE,
-                f"{fixed(100 * min(late), 1)} and {fixed(100 * max(late), 1)} % from 8 to 20 MiB",
-                "nothing of a longer message is cheaper here than of one of 8 MiB",
-            ),
-            "bulk-spread": Ours(
-                spread > _MORE,
-                f"a standard deviation of {fixed(100 * spread, 2)} % at most",
-                "nothing varies between runs here but when processes begin; the paper's host had an operating system, "
-                "with other work and memory of its own to look after",
-            ),
-        },
-        tables=[
-            Table(
-                section="Bulk messages",
-                title=f"Throughput by message size (Gb/s, mean and deviation of {best['runs']} runs)",
-                rows=[
-                    [
-                        "Message",
-                        *(
-                            f"{processes} process{'es' if processes > 1 else ''}, {_WAYS[way]}"
-                            for processes, way in curves
-                        ),
-                    ],
-                    *([_size(size), *(cell(curve[size]) for curve in curves.values())] for size in sizes),
+    return [
+        Table(
+            section="Bulk messages",
+            title=f"Throughput by message size (Gb/s, mean and deviation of {best['runs']} runs)",
+            rows=[
+                [
+                    "Message",
+                    *(f"{processes} process{'es' if processes > 1 else ''}, {_WAYS[way]}" for processes, way in curves),
                 ],
-                note=f"Each point moves {_size(best['payload_bytes'])}, and every byte is checked at the far end",
-            ),
-            Table(
-                section="Bulk messages",
-                title=f"Messages of {_size(_KEEPS)} (Gb/s), where one value of the card or its host is another",
-                rows=[
-                    ["Changed", *(f"{n} process{'es' if n > 1 else ''}, {_WAYS[way]}" for n, way in curves)],
-                    *([name, *(fixed(value, 2) for value in values)] for name, values in changed.items()),
-                ],
-                note="A value that moves a figure holds it; nothing was chosen by these figures",
-            ),
-        ],
-        figures={"bulk": ("Throughput of bulk messages by size", figure)},
-        data={"channel-bandwidth": report, "direct-bandwidth": _direct(options)},
-    )
+                *(
+                    [_size(size), *(cell(curve[size]) for curve in curves.values())]
+                    for size in next(iter(curves.values()))
+                ),
+            ],
+            note=f"Each point moves {_size(best['payload_bytes'])}, and every byte is checked at the far end",
+        ),
+        Table(
+            section="Bulk messages",
+            title=f"Messages of {_size(_KEEPS)} (Gb/s), where one value of the card or its host is another",
+            rows=[
+                ["Changed", *(f"{n} process{'es' if n > 1 else ''}, {_WAYS[way]}" for n, way in curves)],
+                *([name, *(fixed(value, 2) for value in values)] for name, values in changed.items()),
+            ],
+            note="A value that moves a figure holds it; nothing was chosen by these figures",
+        ),
+    ]
+
+
+def _bulk_figure(curves: _Curves) -> Figure:
+    from nicety.show.curves import figure_of
+    from nicety.show.lines import Curve
+
+    drawn = [
+        Curve(
+            f"{processes} process{'es' if processes > 1 else ''}, {_WAYS[direction]}",
+            {size: _gigabits(row) for size, row in curve.items()},
+            colour=list(_WAYS).index(direction),
+            style=0 if processes == 1 else 1,
+        )
+        for (processes, direction), curve in curves.items()
+    ]
+    return figure_of(drawn, title="Bulk messages between host and card", x="Message (B)", y="Throughput (Gb/s)")
 
 
 @lru_cache(maxsize=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from nicety.bench.messages import run_benchmark
@@ -190,23 +191,6 @@ def where(options: Options) -> Measured:
         return Ours(large > _SAVES > abs(elsewhere), text, why=_NOTHING)
 
     low = {name: rate(16, name) / max(rate(count, name) for count in connections) for name in _CARDS}
-    head = [
-        "Call",
-        "Connections",
-        "CPUs",
-        *(f"{name}, {what}" for what in ("Gb/s", "CPUs (%)", "us/packet") for name in _CARDS),
-    ]
-    body = [
-        [
-            _text(size),
-            str(count),
-            str(of),
-            *(fixed(row["bandwidth_bits_per_s"] / 1e9, 2) for row in rows.values()),
-            *(fixed(100 * row["cpu_utilisation"], 1) for row in rows.values()),
-            *(fixed(row["cpu_ns_per_packet"] / 1e3, 2) for row in rows.values()),
-        ]
-        for (size, count, of), rows in found.items()
-    ]
     transmitted = _saving(sent)
     return Measured(
         {
@@ -226,27 +210,50 @@ def where(options: Options) -> Measured:
             "transmit": Ours(abs(transmitted) < _SAVES, f"saves {fixed(100 * transmitted, 1)}%", why=_ALIKE),
             "curves": Ours(None, "the table below"),
         },
-        tables=[
-            Table(section="Where it helps", title="Receiving", rows=[head, *body], note=""),
-            Table(
-                section="Where it helps",
-                title="Transmitting, calls of 64 KiB, 32 connections, 64 CPUs",
-                rows=[
-                    ["Card", "Gb/s", "CPUs (%)", "us/packet"],
-                    *(
-                        [
-                            name,
-                            fixed(row["bandwidth_bits_per_s"] / 1e9, 2),
-                            fixed(100 * row["cpu_utilisation"], 1),
-                            fixed(row["cpu_ns_per_packet"] / 1e3, 2),
-                        ]
-                        for name, row in sent.items()
-                    ),
-                ],
-                note="",
-            ),
-        ],
+        tables=_where_tables(found, sent),
     )
+
+
+def _where_tables(
+    found: Mapping[tuple[int, int, int], Mapping[str, StreamRow]], sent: Mapping[str, StreamRow]
+) -> list[Table]:
+    head = [
+        "Call",
+        "Connections",
+        "CPUs",
+        *(f"{name}, {what}" for what in ("Gb/s", "CPUs (%)", "us/packet") for name in _CARDS),
+    ]
+    body = [
+        [
+            _text(size),
+            str(count),
+            str(of),
+            *(fixed(row["bandwidth_bits_per_s"] / 1e9, 2) for row in rows.values()),
+            *(fixed(100 * row["cpu_utilisation"], 1) for row in rows.values()),
+            *(fixed(row["cpu_ns_per_packet"] / 1e3, 2) for row in rows.values()),
+        ]
+        for (size, count, of), rows in found.items()
+    ]
+    return [
+        Table(section="Where it helps", title="Receiving", rows=[head, *body], note=""),
+        Table(
+            section="Where it helps",
+            title="Transmitting, calls of 64 KiB, 32 connections, 64 CPUs",
+            rows=[
+                ["Card", "Gb/s", "CPUs (%)", "us/packet"],
+                *(
+                    [
+                        name,
+                        fixed(row["bandwidth_bits_per_s"] / 1e9, 2),
+                        fixed(100 * row["cpu_utilisation"], 1),
+                        fixed(row["cpu_ns_per_packet"] / 1e3, 2),
+                    ]
+                    for name, row in sent.items()
+                ),
+            ],
+            note="",
+        ),
+    ]
 
 
 def _saving(rows: dict[str, StreamRow]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -117,17 +118,6 @@ def broadcast(options: Options) -> Measured:
         report["rows"] = [row for row in report["rows"] if row["nic"] == nic]
         return usecase_figure(report)
 
-    def parts_figure() -> Figure:
-        from nicety.show.bars import bars_figure
-
-        return bars_figure(
-            list(next(iter(parts.values()))),
-            {part: list(values.values()) for part, values in parts.items()},
-            title=f"A level of a broadcast of 8 B to {most} processes, spin-integrated",
-            value="Time of a level (ns)",
-            stacked=True,
-        )
-
     return Measured(
         {
             "broadcast-rdma": claim("rdma", 7),
@@ -149,9 +139,21 @@ def broadcast(options: Options) -> Measured:
                 for size in _SIZES
                 for nic in (DISCRETE, INTEGRATED)
             },
-            "broadcast-parts": ("Parts of a level of a broadcast of 8 B", parts_figure),
+            "broadcast-parts": ("Parts of a level of a broadcast of 8 B", partial(_parts_figure, most, parts)),
         },
         data={f"broadcast-{size}": report for size, report in measured.items()},
+    )
+
+
+def _parts_figure(most: int, parts: Mapping[str, Mapping[str, float]]) -> Figure:
+    from nicety.show.bars import bars_figure
+
+    return bars_figure(
+        list(next(iter(parts.values()))),
+        {part: list(values.values()) for part, values in parts.items()},
+        title=f"A level of a broadcast of 8 B to {most} processes, spin-integrated",
+        value="Time of a level (ns)",
+        stacked=True,
     )
 
 
