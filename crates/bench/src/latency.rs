@@ -1,7 +1,6 @@
 //! Ping-pong: a rank sends, the answering side depends on the mode, and the rank checks every byte of the reply.
 
 use super::figures::Spread;
-use super::messages;
 use super::pattern::Direction;
 use super::{Flow, Meter, Mode, Pattern, Point, Row, StageRow, fairness};
 use nicety::record::NOT_ACCOUNTED_FOR;
@@ -36,23 +35,9 @@ pub(super) fn measure(point: &Point<'_>) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
     let meter = Meter::new(&cluster);
     let directions = point.pattern.directions();
-    let plan = Plan {
-        mode: point.mode,
-        pattern: point.pattern,
-        size: point.size,
-        warmup: point.warmup,
-        rounds: point.warmup + point.iterations,
-        seed: point.cluster.seed,
-        users_handlers: point.users_handlers,
-        meter: meter.clone(),
-    };
+    let plan = Plan::of(point, meter.clone());
     let mut results = Vec::new();
-    if point.mode.is_of_the_library() {
-        results.extend(directions.iter().map(|_| Rc::new(RefCell::new(Measured::default()))));
-        messages::ping_pong(&mut cluster, &plan, &results)?;
-    }
-    let by_puts = if point.mode.is_of_the_library() { 0 } else { point.pattern.nodes() };
-    for rank in 0..by_puts {
+    for rank in 0..point.pattern.nodes() {
         let answers: Vec<u32> = directions.iter().filter(|d| d.target == rank).map(|d| d.source).collect();
         let ponger = Ponger::set_up(cluster.host(rank), point, &answers)?;
         let ping = directions.iter().find(|d| d.source == rank).copied();
@@ -127,6 +112,19 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    pub(super) fn of(point: &Point<'_>, meter: Rc<Meter>) -> Plan {
+        Plan {
+            mode: point.mode,
+            pattern: point.pattern,
+            size: point.size,
+            warmup: point.warmup,
+            rounds: point.warmup + point.iterations,
+            seed: point.cluster.seed,
+            users_handlers: point.users_handlers,
+            meter,
+        }
+    }
+
     /// Checks the bytes of a round's reply.
     pub(super) fn check_reply(&self, back: &Buffer, pattern: &[u8], round: u64) -> Result<(), Error> {
         let found = back.read(0, self.size);

@@ -20,12 +20,14 @@
 //! A [`Request`] names cards, modes and sizes. [`plan`] lists the handlers to compile for it, and [`run`] returns a [`Report`]
 //! with one row for each card, mode and size.
 
+mod benchmark;
 pub mod channels;
 pub mod fairness;
 mod figures;
 pub mod grid;
 mod interfaces;
 mod latency;
+mod measure;
 mod messages;
 mod mode;
 mod pattern;
@@ -39,32 +41,26 @@ pub mod sockets;
 mod stream;
 pub mod torus;
 
+pub use benchmark::Benchmark;
 pub use mode::Mode;
-use nicety_nic_spin::SpinSpec;
 pub use pattern::Pattern;
 pub use points::{FailedPoint, Points};
 pub use printed::{HandlerLines, Printed};
 pub use rdma::{Addressing, Memory as PutMemory, Notification, Puts};
-pub use request::{Benchmark, Plan, PlannedHandlers, PlannedProgram, Request, plan};
-use request::{Chosen, Resolved, Side, answering};
+pub use request::{Plan, PlannedHandlers, PlannedProgram, Request, plan};
 
 use figures::Spread;
 pub use figures::nearest_rank;
-use nicety::cards::{Card, load_distinct as load_cards};
-use nicety::record::{Level, Recording};
+use measure::measure;
+use nicety::cards::load_distinct as load_cards;
+use nicety::record::Recording;
 use nicety::report::NetworkPortReport;
-use nicety::{
-    Allowed, CardManifest, Cluster, ClusterConfig, Environment, Error, Failure, HandlerNames, Handlers,
-    ProgramManifest, VERSION,
-};
+use nicety::{CardManifest, Cluster, ClusterConfig, Environment, Error, Failure, Handlers, ProgramManifest};
 use nicety_host::{Memory, Traffic};
-use nicety_nic_apenet::ApenetSpec;
-use nicety_nic_qnix::QnixSpec;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::iter;
 use std::rc::Rc;
 
 /// A part of a latency.
@@ -377,189 +373,4 @@ pub fn run_recorded(
     recorded: &dyn Fn(Recording),
 ) -> Result<Report, Error> {
     measure(request, environment, Some(recorded))
-}
-
-fn measure(
-    request: &Request,
-    environment: &Environment<'_>,
-    recorded: Option<&dyn Fn(Recording)>,
-) -> Result<Report, Error> {
-    let (environment, printed) = &Printed::count(environment);
-    let benchmark = request.benchmark;
-    let Resolved { cards, peer, pattern, nodes, puts, topology, flow_control, noise, faults } =
-        request.resolve()?;
-    let mut handlers: Vec<Vec<Loaded>> = Vec::new();
-    for Chosen { card, modes, .. } in &cards {
-        let answering = answering(card, peer.as_ref(), pattern);
-        let of_mode = |mode: &Mode| load_handlers(&answering, *mode, request, environment);
-        handlers.push(modes.iter().map(of_mode).collect::<Result<_, _>>()?);
-    }
-    let has_size = |card: &Card, mode, size| {
-        has_size(card, mode, size) && peer.iter().all(|peer| has_size(peer, mode, size))
-    };
-    let sizes = |card: &Card, mode| request.sizes.iter().filter(|&&size| has_size(card, mode, size)).count();
-    let of_card =
-        |Chosen { card, modes, .. }: &Chosen| modes.iter().map(|&mode| sizes(card, mode)).sum::<usize>();
-    for chosen in &cards {
-        if of_card(chosen) == 0 {
-            let longest = |card| chosen.modes.iter().filter_map(|&mode| largest(card, mode)).max();
-            let largest = longest(&chosen.card).into_iter().chain(peer.as_ref().and_then(longest)).min();
-            return Err(Error::Input(format!(
-                "{} has no message of these sizes; the largest is {} bytes",
-                with_peer(&chosen.nic, peer.as_ref()),
-                largest.unwrap_or_default()
-            )));
-        }
-    }
-    let total = cards.iter().map(of_card).sum();
-    let mut points = Points::new(environment.progress, total);
-    let mut failures = Vec::new();
-    for (Chosen { nic, card, modes }, handlers) in cards.iter().zip(&handlers) {
-        for (&mode, handlers) in modes.iter().zip(handlers) {
-            for &size in request.sizes.iter().filter(|&&size| has_size(card, mode, size)) {
-                let recorded = recorded.filter(|_| points.rows().is_empty());
-                let cluster = ClusterConfig {
-                    topology,
-                    flow_control,
-                    noise: noise.clone(),
-                    faults: faults.clone(),
-                    seed: request.seed,
-                    interrupt: environment.interrupt.clone().map(Into::into),
-                    log: environment.log.clone(),
-                    capture: environment.capture_of(point_name(mode, size)),
-                    allowed: Allowed::ALL,
-                    recording: if recorded.is_some() { Level::Everything } else { Level::Summary },
-                    ..cluster_of(card, peer.as_ref(), nodes)
-                };
-                let point = Point {
-                    cluster,
-                    pattern,
-                    mode: mode.on(card.spec.design()),
-                    size,
-                    handlers: [0, 1].map(|rank| handlers.of(Side::of(rank, peer.is_some()))),
-                    users_handlers: request.handlers,
-                    iterations: request.iterations.unwrap_or_else(|| benchmark.default_iterations(size)),
-                    warmup: request.warmup.unwrap_or(request::DEFAULT_WARMUP),
-                    window: request.window.unwrap_or(request::DEFAULT_WINDOW),
-                    recorded,
-                    failures: RefCell::default(),
-                    ports: RefCell::default(),
-                };
-                let place = || format!("{}, {}", with_peer(nic, peer.as_ref()), point_name(mode, size));
-                points.measure(place, || {
-                    let row = match (benchmark, point.mode.posts_ahead()) {
-                        (Benchmark::Latency, _) if point.mode == Mode::Put => rdma::ping_pong(&point, &puts),
-                        (_, _) if point.mode == Mode::Put => rdma::windows(&point, &puts, benchmark),
-                        (Benchmark::Latency, true) => interfaces::ping_pong(&point),
-                        (Benchmark::Latency, false) => latency::measure(&point),
-                        (_, true) => interfaces::windows(&point, benchmark),
-                        (Benchmark::Bandwidth | Benchmark::MessageRate, false) => {
-                            stream::measure(&point, benchmark)
-                        }
-                    }?;
-                    failures.extend(point.failures.take().into_iter().map(|failure| PointFailure {
-                        nic: nic.clone(),
-                        point: point_name(mode, size),
-                        failure,
-                    }));
-                    Ok(Row { nic: nic.clone(), mode: mode.name(), ports: point.ports.take(), ..row })
-                });
-            }
-        }
-    }
-    let (rows, failed_points) = points.finish()?;
-    let manifest_of = |Chosen { nic, card, .. }: &Chosen| (nic.clone(), CardManifest::from(card));
-    Ok(Report {
-        benchmark,
-        version: VERSION,
-        seed: request.seed,
-        manifest: Manifest {
-            specs: cards.iter().map(manifest_of).collect(),
-            peer: peer
-                .as_ref()
-                .map(|card| PeerManifest { nic: card.listing.name.clone(), card: card.into() }),
-            overrides: request.overrides.clone(),
-            pattern: pattern.to_string(),
-            topology: topology.to_string(),
-            flow_control: request.flow_control.clone(),
-            noise: request.noise.clone(),
-            faults: request.faults.clone(),
-            puts: cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put)).then_some(puts),
-            compiler: BTreeMap::new(),
-        },
-        rows,
-        failed_points,
-        failures,
-        handler_lines: printed.lines(),
-    })
-}
-
-/// Whether a mode of a card supports a size. Programmed I/O has its own limit, and cards have one for messages.
-fn has_size(card: &Card, mode: Mode, size: u64) -> bool {
-    largest(card, mode).is_none_or(|largest| size <= largest)
-}
-
-/// Returns the maximum message of a mode of a card, where its spec has one.
-fn largest(card: &Card, mode: Mode) -> Option<u64> {
-    match (card.spec.of::<QnixSpec>(), card.spec.of::<ApenetSpec>()) {
-        (Ok(spec), _) if mode == Mode::Pio => Some(spec.pio),
-        (Ok(spec), _) => Some(spec.limits.message),
-        (_, Ok(spec)) => Some(spec.limits.message),
-        _ => None,
-    }
-}
-
-/// Returns a card's name, with its peer's if they differ.
-fn with_peer(nic: &str, peer: Option<&Card>) -> String {
-    match peer {
-        Some(peer) => format!("{nic} with {}", peer.listing.name),
-        None => nic.to_owned(),
-    }
-}
-
-fn point_name(mode: Mode, size: u64) -> String {
-    format!("mode {}, {size} B", mode.name())
-}
-
-/// Returns a cluster with this card for rank 0, and the peer's or the same card for the others.
-fn cluster_of(card: &Card, peer: Option<&Card>, nodes: u32) -> ClusterConfig {
-    match peer {
-        None => ClusterConfig::new(nodes, card.clone()),
-        Some(peer) => {
-            let others = (1..nodes).map(|_| peer.clone());
-            ClusterConfig::of(iter::once(card.clone()).chain(others).collect())
-        }
-    }
-}
-
-/// The handlers of a mode, on the cards that run them.
-#[derive(Default)]
-struct Loaded(Vec<(Side, Handlers)>);
-
-impl Loaded {
-    fn of(&self, side: Side) -> Option<&Handlers> {
-        self.0.iter().find(|(of, _)| *of == side).map(|(_, handlers)| handlers)
-    }
-}
-
-fn load_handlers(
-    answering: &[(Side, &Card)],
-    mode: Mode,
-    request: &Request,
-    environment: &Environment<'_>,
-) -> Result<Loaded, Error> {
-    if mode.handlers(request.benchmark).is_none() {
-        return Ok(Loaded::default());
-    }
-    let load = |&(side, card): &(Side, &Card)| {
-        let key = request::compiled_key(&card.listing.name, mode, side);
-        let elf = environment.compiled.get(&key).ok_or_else(|| {
-            Error::Input(format!("no compiled handlers for {key}; compile what the plan names"))
-        })?;
-        let spec = card.spec.of::<SpinSpec>()?;
-        let handlers = Handlers::load(elf, &HandlerNames::default(), &spec.hpu)?;
-        handlers.check(&spec.hpu)?;
-        Ok((side, handlers))
-    };
-    Ok(Loaded(answering.iter().map(load).collect::<Result<_, Error>>()?))
 }

@@ -3,10 +3,10 @@
 //! As many threads as a window has messages, at most 64, send it: a send returns only when the card has the message. So this
 //! number of messages is in flight.
 
-use super::Point;
-use super::latency::{Measured, Plan};
+use super::latency::{self, Measured, Plan};
 use super::pattern::Direction;
-use super::stream::Shared;
+use super::stream::{self, Shared};
+use super::{Benchmark, Meter, Point, Row};
 use nicety::{Buffer, Cluster, Error, Host};
 use nicety_kernel::Rng;
 use std::cell::RefCell;
@@ -18,12 +18,30 @@ const DATA: u64 = 3;
 /// Threads that send a window.
 const SENDERS: u64 = 64;
 
+/// Measures a ping-pong.
+pub(super) fn ping_pong(point: &Point<'_>) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let meter = Meter::new(&cluster);
+    let plan = Plan::of(point, meter.clone());
+    let directions = point.pattern.directions();
+    let results: Vec<_> = directions.iter().map(|_| Rc::new(RefCell::new(Measured::default()))).collect();
+    program_pings(&mut cluster, &plan, &results)?;
+    point.run(&mut cluster)?;
+    latency::row(point, &meter, &directions, &results)
+}
+
+/// Measures windows of messages.
+pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let meter = Meter::new(&cluster);
+    let flows = stream::flows(point);
+    program_windows(&mut cluster, point, &flows, &meter)?;
+    point.run(&mut cluster)?;
+    stream::row(point, benchmark, &meter, &flows)
+}
+
 /// Gives every rank its program of a ping-pong. The measurements of pinging ranks go to `results`, by sender.
-pub(super) fn ping_pong(
-    cluster: &mut Cluster,
-    plan: &Plan,
-    results: &[Rc<RefCell<Measured>>],
-) -> Result<(), Error> {
+fn program_pings(cluster: &mut Cluster, plan: &Plan, results: &[Rc<RefCell<Measured>>]) -> Result<(), Error> {
     let directions = plan.pattern.directions();
     for rank in 0..plan.pattern.nodes() {
         let ping = directions.iter().zip(results).find(|(d, _)| d.source == rank);
@@ -118,11 +136,11 @@ impl Pinger {
 }
 
 /// Gives every rank its program of windows one way.
-pub(super) fn windows(
+fn program_windows(
     cluster: &mut Cluster,
     point: &Point<'_>,
     flows: &[(Direction, Shared)],
-    meter: &Rc<super::Meter>,
+    meter: &Rc<Meter>,
 ) -> Result<(), Error> {
     let (size, window, warmup) = (point.size, point.window, point.warmup);
     for rank in 0..point.pattern.nodes() {

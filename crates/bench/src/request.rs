@@ -1,7 +1,7 @@
 //! The request for a benchmark between hosts.
 
 use super::rdma::{ANSWER, Addressing, Memory, Notification, Puts};
-use super::{Mode, Pattern, load_cards};
+use super::{Benchmark, Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
 pub(crate) use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
 use nicety::{Error, Faults, FlowControl, Noise, Topology, faults, flow};
@@ -9,39 +9,6 @@ use nicety_nic_apenet::ApenetSpec;
 use nicety_nic_spin::SpinSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// A benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "MessagesBenchmark")]
-pub enum Benchmark {
-    /// Half a round trip.
-    Latency,
-    /// A window of messages one way, in bytes per second.
-    Bandwidth,
-    /// A window of messages one way, in messages per second.
-    MessageRate,
-}
-
-impl Benchmark {
-    /// The name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Benchmark::Latency => "latency",
-            Benchmark::Bandwidth => "bandwidth",
-            Benchmark::MessageRate => "message-rate",
-        }
-    }
-
-    /// Returns the default number of iterations: fewer for larger messages.
-    pub(super) const fn default_iterations(self, size: u64) -> u64 {
-        match self {
-            Benchmark::Latency => 10,
-            _ if size <= 64 << 10 => 10,
-            _ => 2,
-        }
-    }
-}
 
 fn default_pattern() -> String {
     Pattern::default().to_string()
@@ -222,7 +189,6 @@ impl Request {
 
     /// Reads the cards and modes, and checks the numbers.
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
-        let wrong = |text: String| Err(Error::Input(text));
         let pattern: Pattern = self.pattern.parse()?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
         let faults = self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default();
@@ -244,6 +210,29 @@ impl Request {
             Ok(Chosen { nic, card, modes })
         };
         let cards: Vec<Chosen> = cards.into_iter().map(choose).collect::<Result<_, Error>>()?;
+        self.check_sizes(&cards)?;
+        self.check_counts()?;
+        let puts = self.puts(&cards, pattern, peer.is_some())?;
+        let nodes = if puts.loopback { 1 } else { pattern.nodes() };
+        for Chosen { nic, card, modes } in &cards {
+            self.check_topology(card, topology, pattern, nodes)?;
+            flow::check(flow_control, topology, nodes, card)?;
+            if let Ok(spec) = card.spec.of::<ApenetSpec>()
+                && self.benchmark != Benchmark::Latency
+                && modes.contains(&Mode::Put)
+            {
+                puts.check_window(nic, spec, self.window.unwrap_or(DEFAULT_WINDOW))?;
+            }
+            if card.spec.of::<SpinSpec>().is_ok() {
+                self.check_events(&answering(card, peer.as_ref(), pattern), modes, pattern, nodes)?;
+            }
+        }
+        Ok(Resolved { cards, peer, pattern, nodes, puts, topology, flow_control, noise, faults })
+    }
+
+    /// Checks the sizes, given the modes of the cards.
+    fn check_sizes(&self, cards: &[Chosen]) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::Input(text));
         if self.sizes.is_empty() {
             return wrong("no size named; write for example --sizes 8:4Mi".into());
         }
@@ -261,6 +250,12 @@ impl Request {
                     .into(),
             );
         }
+        Ok(())
+    }
+
+    /// Checks the numbers of iterations and of messages in flight.
+    fn check_counts(&self) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::Input(text));
         if self.benchmark == Benchmark::Latency && self.window.is_some() {
             return wrong("--window: not for latency, which has one message in flight at a time".into());
         }
@@ -277,54 +272,60 @@ impl Request {
         if let Some(window) = self.window.filter(|&w| w > MOST_WINDOW) {
             return wrong(format!("--window is at most {MOST_WINDOW}, not {window}"));
         }
-        let puts = self.puts(&cards, pattern, peer.is_some())?;
-        let nodes = if puts.loopback { 1 } else { pattern.nodes() };
-        for Chosen { nic, card, modes } in &cards {
-            let takes = match self.loopback {
-                true => "--loopback takes one node".to_owned(),
-                false => format!("--pattern {pattern} takes {nodes} nodes"),
-            };
-            topology.check(nodes as usize, &card.spec.node().switch).map_err(|error| {
-                Error::Input(match topology {
-                    _ if self.loopback => {
-                        format!("{takes}, which no network joins; leave out --topology {topology}")
-                    }
-                    Topology::Pair => {
-                        format!("{takes}, and --topology pair has 2; write --topology star")
-                    }
-                    _ => format!("{takes}: {}", error.of_options(false)),
-                })
-            })?;
-            flow::check(flow_control, topology, nodes, card)?;
-            if let Ok(spec) = card.spec.of::<ApenetSpec>()
-                && self.benchmark != Benchmark::Latency
-                && modes.contains(&Mode::Put)
-            {
-                puts.check_window(nic, spec, self.window.unwrap_or(DEFAULT_WINDOW))?;
-            }
-            if card.spec.of::<SpinSpec>().is_err() {
-                continue;
-            }
-            let depth_of =
-                |card: &Card| Some(u64::from(card.spec.of::<SpinSpec>().ok()?.limits.event_queue_depth));
-            // RDMA's receiver gets an event for every message of a window.
-            let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
-            let window = self.window.unwrap_or(DEFAULT_WINDOW);
-            let depths =
-                answering(card, peer.as_ref(), pattern).into_iter().filter_map(|(_, card)| depth_of(card));
-            let depth = depths.min().unwrap_or(u64::MAX);
-            let polled = self.benchmark != Benchmark::Latency
-                && modes.iter().any(|mode| matches!(mode, Mode::Rdma | Mode::Auto));
-            if polled && window * senders > depth {
-                return wrong(format!(
-                    "--window {window}: mode rdma has an event of every message, {} of them here, and the card's event \
-                     queues hold {depth}; write --window {} or less, or set limits.event_queue_depth",
-                    window * senders,
-                    (depth / senders).max(1)
-                ));
-            }
+        Ok(())
+    }
+
+    /// Checks that a topology has the nodes of a pattern.
+    fn check_topology(
+        &self,
+        card: &Card,
+        topology: Topology,
+        pattern: Pattern,
+        nodes: u32,
+    ) -> Result<(), Error> {
+        let takes = match self.loopback {
+            true => "--loopback takes one node".to_owned(),
+            false => format!("--pattern {pattern} takes {nodes} nodes"),
+        };
+        topology.check(nodes as usize, &card.spec.node().switch).map_err(|error| {
+            Error::Input(match topology {
+                _ if self.loopback => {
+                    format!("{takes}, which no network joins; leave out --topology {topology}")
+                }
+                Topology::Pair => {
+                    format!("{takes}, and --topology pair has 2; write --topology star")
+                }
+                _ => format!("{takes}: {}", error.of_options(false)),
+            })
+        })
+    }
+
+    /// Checks that an event queue of the receiver has room for the messages of all windows.
+    fn check_events(
+        &self,
+        answering: &[(Side, &Card)],
+        modes: &[Mode],
+        pattern: Pattern,
+        nodes: u32,
+    ) -> Result<(), Error> {
+        let depth_of =
+            |card: &Card| Some(u64::from(card.spec.of::<SpinSpec>().ok()?.limits.event_queue_depth));
+        // RDMA's receiver gets an event for every message of a window.
+        let senders = pattern.directions().iter().filter(|d| d.target == nodes - 1).count() as u64;
+        let window = self.window.unwrap_or(DEFAULT_WINDOW);
+        let depths = answering.iter().filter_map(|(_, card)| depth_of(card));
+        let depth = depths.min().unwrap_or(u64::MAX);
+        let polled = self.benchmark != Benchmark::Latency
+            && modes.iter().any(|mode| matches!(mode, Mode::Rdma | Mode::Auto));
+        if polled && window * senders > depth {
+            return Err(Error::Input(format!(
+                "--window {window}: mode rdma has an event of every message, {} of them here, and the card's event \
+                 queues hold {depth}; write --window {} or less, or set limits.event_queue_depth",
+                window * senders,
+                (depth / senders).max(1)
+            )));
         }
-        Ok(Resolved { cards, peer, pattern, nodes, puts, topology, flow_control, noise, faults })
+        Ok(())
     }
 }
 

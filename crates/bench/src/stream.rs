@@ -1,7 +1,6 @@
 //! Windows of messages, from the first post to the last completion.
 
 use super::figures::Spread;
-use super::messages;
 use super::pattern::Direction;
 use super::{Benchmark, Flow, Meter, Mode, Pattern, Point, Row, fairness};
 use nicety::{Buffer, Cluster, Duration, Error, Host, Portals, Time};
@@ -47,15 +46,15 @@ impl Windows {
 pub(super) fn measure(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
     let meter = Meter::new(&cluster);
-    let flows: Vec<(Direction, Shared)> =
-        point.pattern.directions().into_iter().map(|direction| (direction, Shared::default())).collect();
-    if point.mode.is_of_the_library() {
-        messages::windows(&mut cluster, point, &flows, &meter)?;
-    } else {
-        puts(&mut cluster, point, &flows, &meter)?;
-    }
+    let flows = flows(point);
+    puts(&mut cluster, point, &flows, &meter)?;
     point.run(&mut cluster)?;
     row(point, benchmark, &meter, &flows)
+}
+
+/// Returns the directions of a point's pattern, without windows yet.
+pub(super) fn flows(point: &Point<'_>) -> Vec<(Direction, Shared)> {
+    point.pattern.directions().into_iter().map(|direction| (direction, Shared::default())).collect()
 }
 
 /// Returns the row of the windows of all directions.

@@ -121,6 +121,7 @@
 //! No selection among sends; no several hosts of one card; no scattered memory on the card.
 
 mod card;
+mod completion;
 mod error;
 mod host;
 mod message;
@@ -128,6 +129,7 @@ mod names;
 mod timers;
 
 pub use card::{Card, CardEffect, CardLimits};
+pub use completion::Completion;
 pub use error::{Error, Failure};
 pub use host::{Host, HostEffect, HostLimits};
 pub use message::{
@@ -135,6 +137,6 @@ pub use message::{
     PAGE_BYTES, PAYLOAD_BYTES, Page, PageList, Payload, Reply, Status,
 };
 pub use names::{
-    Buffer, Channel, Completion, ContextId, Deadline, Direction, Guard, Kind, Mailbox, ManagerId, TargetId,
-    ThreadId, Want,
+    Buffer, Channel, ContextId, Deadline, Direction, Guard, Kind, Mailbox, ManagerId, TargetId, ThreadId,
+    Want,
 };

@@ -1,7 +1,5 @@
 //! The names in calls: threads and channels on the host, contexts and targets on the card.
 
-use crate::Payload;
-
 /// The direction of a message. Each channel has one mailbox per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
@@ -117,21 +115,6 @@ pub struct Guard<E> {
     pub from: E,
     /// The message to receive.
     pub want: Want,
-}
-
-/// The result of a call that succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Completion {
-    /// Bytes transferred.
-    pub bytes: u32,
-    /// The bytes of a direct message at its receiver; empty otherwise.
-    pub payload: Payload,
-}
-
-impl Completion {
-    pub(crate) const fn bytes(bytes: u32) -> Completion {
-        Completion { bytes, payload: Payload::EMPTY }
-    }
 }
 
 /// The time at which a call stops waiting for the other end, in the driver's unit; `None` waits for ever.

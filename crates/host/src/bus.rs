@@ -1,6 +1,7 @@
 //! The bus between host and card: a plain bus, PCI Express or PCI.
 
 use crate::arrivals::Arrivals;
+use crate::notice::Notice;
 use crate::pci::{PciSpec, Shared};
 use crate::pcie::{Link, PcieSpec};
 use nicety_kernel::Sim;
@@ -49,15 +50,6 @@ pub struct PlainSpec {
     pub latency: Duration,
     /// Time per byte, in each direction.
     pub gap: Gap,
-}
-
-/// A notification from a card to its host, apart from payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// An event in a queue.
-    Event,
-    /// A counter's new value.
-    Counter,
 }
 
 /// The bus between a host and its card.

@@ -3,18 +3,10 @@
 //! Its addresses are at or above [`GPU_ADDRESSES`], so an address identifies the memory. The host's CPUs move no bytes
 //! of it for a program.
 
-use crate::{Memory, PROCESS_ADDRESSES};
+use crate::Memory;
+use crate::addresses::GPU_ADDRESSES;
 use nicety_types::{Duration, Gap};
 use std::rc::Rc;
-
-/// Start of the graphics processor's addresses, which end where those of a [process](PROCESS_ADDRESSES) begin. Lower
-/// addresses are in the host's memory.
-pub const GPU_ADDRESSES: u64 = 1 << 46;
-
-/// Whether an address is in the memory of the graphics processor.
-pub const fn is_of_gpu(address: u64) -> bool {
-    GPU_ADDRESSES <= address && address < PROCESS_ADDRESSES
-}
 
 /// The specification of a graphics processor, as far as cards need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 //!
 //! The `nicety` crate builds the programs' view of a host, `nic` the cards' view.
 
+mod addresses;
 mod arrivals;
 mod bus;
 mod cache;
@@ -21,16 +22,19 @@ mod gpu;
 mod kernel;
 mod memory;
 mod noise;
+mod notice;
 pub mod pci;
 pub mod pcie;
 mod process;
 pub mod threads;
 
-pub use bus::{Bus, BusSpec, Notice, PlainSpec, Transfer};
+pub use addresses::{GPU_ADDRESSES, PROCESS_ADDRESSES, PROCESS_BYTES, is_of_gpu};
+pub use bus::{Bus, BusSpec, PlainSpec, Transfer};
 pub use cache::Lines;
 pub use cpu::{Cpus, HostSpec, Work};
-pub use gpu::{GPU_ADDRESSES, Gpu, GpuSpec, is_of_gpu};
+pub use gpu::{Gpu, GpuSpec};
 pub use kernel::{Kernel, KernelCounters, KernelSpec, Vector};
 pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};
 pub use noise::{Intervals, NoTrace, NoiseSpec, NoiseTrace, Regularity, Timeline};
-pub use process::{PROCESS_ADDRESSES, PROCESS_BYTES, ProcessBytes};
+pub use notice::Notice;
+pub use process::ProcessBytes;

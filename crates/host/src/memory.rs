@@ -1,8 +1,8 @@
 //! Host memory: allocations at stable addresses, backed on first touch, with every access counted.
 
+use crate::addresses::{PROCESS_ADDRESSES, PROCESS_BYTES, is_of_gpu};
 use crate::cache::{Cache, Lines};
-use crate::gpu::is_of_gpu;
-use crate::process::{PROCESS_ADDRESSES, PROCESS_BYTES, ProcessBytes};
+use crate::process::ProcessBytes;
 use nicety_kernel::Sim;
 use nicety_types::{Buffer, Payload};
 use std::alloc::{Layout, alloc_zeroed, dealloc};

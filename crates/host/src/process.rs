@@ -1,13 +1,8 @@
 //! The memory of an operating-system process as memory of a simulated host. A card reads and writes the bytes of a real
 //! program.
 //!
-//! Its addresses are at or above [`PROCESS_ADDRESSES`], so an address identifies the memory. All of them are valid
+//! Its addresses are at or above [`PROCESS_ADDRESSES`](crate::PROCESS_ADDRESSES), so an address identifies the memory. All of them are valid
 //! names; a read or write finds out whether they exist.
-
-/// Start of a process's memory, above a graphics processor's.
-pub const PROCESS_ADDRESSES: u64 = 1 << 62;
-/// Size of its address range: more than any process has.
-pub const PROCESS_BYTES: u64 = 1 << 62;
 
 /// The bytes of a process, by the process's own addresses.
 pub trait ProcessBytes {

@@ -6,8 +6,8 @@
 //! first.
 
 use crate::describe;
-use crate::shard::TaskRef;
 use crate::sim::{Sim, Timer};
+use crate::tasks::TaskRef;
 use crate::waiters::{Line, NO_PLACE};
 use nicety_types::{Duration, Time};
 use std::cell::{Cell, RefCell};

@@ -8,9 +8,10 @@
 
 use crate::describe;
 use crate::interrupt::Interrupt;
-use crate::memory::{Memory, TaskFuture, drop_future};
+use crate::memory::{Memory, drop_future};
 use crate::prefetch::{Near, Needed, prefetch};
 use crate::queue::{EventRef, Key, Queue, QueueKind};
+use crate::tasks::{TaskRef, Tasks};
 use nicety_types::{LinkId, NodeId, Time};
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
@@ -18,80 +19,6 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context, Waker};
-
-/// A task: a slot, and one of its successive users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TaskRef {
-    index: u32,
-    generation: u32,
-}
-
-impl TaskRef {
-    /// No task.
-    pub(crate) const NONE: TaskRef = TaskRef { index: u32::MAX, generation: u32::MAX };
-
-    pub(crate) fn to_bits(self) -> u64 {
-        u64::from(self.index) << 32 | u64::from(self.generation)
-    }
-
-    fn from_bits(bits: u64) -> TaskRef {
-        TaskRef { index: (bits >> 32) as u32, generation: bits as u32 }
-    }
-}
-
-struct Slot {
-    /// `None` while it is polled and after its end.
-    future: Option<TaskFuture>,
-    generation: u32,
-    node: NodeId,
-    /// Whether it has an entry in the queue of wakes.
-    woken: bool,
-    /// The time of its last poll.
-    since: Time,
-    /// The next free slot, if this one is free.
-    next_free: u32,
-    /// The values, other than its future, that its first poll needs.
-    needs: [Needed; 2],
-}
-
-/// No slot.
-const NO_SLOT: u32 = u32::MAX;
-
-struct Tasks {
-    slots: Vec<Slot>,
-    free: u32,
-}
-
-impl Tasks {
-    /// Prefetches the memory that a poll of a task needs: its slot, then its future and the future's needs. In a large
-    /// world, the values that its node keeps near are fetched in between.
-    fn prepare(&self, task: TaskRef, steps: usize, near: Option<&[Near]>) {
-        let Some(slot) = self.slots.get(task.index as usize) else { return };
-        let future = || slot.future.iter().for_each(TaskFuture::prefetch);
-        let needed = || slot.needs.iter().for_each(|needed| needed.prefetch());
-        let Some(near) = near else {
-            return match steps {
-                2 => prefetch(slot),
-                1 => {
-                    future();
-                    needed();
-                }
-                _ => (),
-            };
-        };
-        let of_node = near.get(slot.node.0 as usize);
-        match steps {
-            4 => prefetch(slot),
-            3 => of_node.into_iter().for_each(prefetch),
-            2 => {
-                of_node.into_iter().for_each(Near::prefetch);
-                needed();
-            }
-            1 => future(),
-            _ => (),
-        }
-    }
-}
 
 /// A task that the run waits for.
 pub(crate) struct Program {
@@ -202,7 +129,7 @@ impl Shard {
             events: Cell::new(0),
             queue: RefCell::new(Queue::new(queue)),
             wakes: RefCell::default(),
-            tasks: RefCell::new(Tasks { slots: Vec::new(), free: NO_SLOT }),
+            tasks: RefCell::new(Tasks::new()),
             memory: RefCell::new(Memory::new()),
             programs: RefCell::default(),
             receivers: RefCell::default(),
@@ -300,7 +227,7 @@ impl Shard {
         self.now.set(time);
         self.key.set(key);
         self.events.set(events);
-        self.tasks.borrow_mut().slots[task.index as usize].since = time;
+        self.tasks.borrow_mut().slot(task).since = time;
         true
     }
 
@@ -330,8 +257,8 @@ impl Shard {
     /// Polls a task at the current instant, after all that is due already. A task that has ended is not polled.
     pub(crate) fn wake(&self, task: TaskRef) {
         let mut tasks = self.tasks.borrow_mut();
-        let Some(slot) = tasks.slots.get_mut(task.index as usize) else { return };
-        if slot.generation != task.generation || slot.woken || self.closed.get() {
+        let Some(slot) = tasks.get_mut(task) else { return };
+        if slot.woken || self.closed.get() {
             return;
         }
         let node = slot.node;
@@ -358,7 +285,8 @@ impl Shard {
             return TaskRef::NONE;
         }
         let block = self.memory.borrow_mut().block(Layout::new::<F>());
-        let task = self.place(node, block.fill(make), [Needed::NOTHING; 2]);
+        let future = block.fill(make);
+        let task = self.tasks.borrow_mut().place(node, self.now(), future, [Needed::NOTHING; 2]);
         self.wake(task);
         task
     }
@@ -377,29 +305,9 @@ impl Shard {
             return;
         }
         let block = self.memory.borrow_mut().block(Layout::new::<F>());
-        let task = self.place(node, block.fill(make), needs);
+        let future = block.fill(make);
+        let task = self.tasks.borrow_mut().place(node, self.now(), future, needs);
         self.schedule(time, node, task);
-    }
-
-    /// Gives a future a slot. No poll is scheduled yet.
-    fn place(&self, node: NodeId, future: TaskFuture, needs: [Needed; 2]) -> TaskRef {
-        let mut tasks = self.tasks.borrow_mut();
-        if tasks.free == NO_SLOT {
-            let index = u32::try_from(tasks.slots.len()).expect("more than 2^32 tasks at once");
-            let (future, since) = (Some(future), self.now());
-            let slot = Slot { future, generation: 0, node, woken: false, since, next_free: NO_SLOT, needs };
-            tasks.slots.push(slot);
-            return TaskRef { index, generation: 0 };
-        }
-        let index = tasks.free;
-        let slot = &mut tasks.slots[index as usize];
-        slot.future = Some(future);
-        slot.node = node;
-        slot.woken = false;
-        slot.needs = needs;
-        let generation = slot.generation;
-        tasks.free = slot.next_free;
-        TaskRef { index, generation }
     }
 
     pub(crate) fn spawn_program<F: Future<Output = ()> + 'static>(
@@ -453,7 +361,7 @@ impl Shard {
             return;
         }
         let (receivers, tasks, near) = (self.receivers.borrow(), self.tasks.borrow(), self.near.borrow());
-        if receivers.len() < FEW && tasks.slots.len() < FEW {
+        if receivers.len() < FEW && tasks.len() < FEW {
             return;
         }
         let is_large = receivers.len() > MANY;
@@ -503,12 +411,9 @@ impl Shard {
     fn serve_wakes(&self) -> Result<(), Interrupted> {
         loop {
             let Some(task) = self.wakes.borrow_mut().pop_front() else { return Ok(()) };
-            {
-                let slot = &mut self.tasks.borrow_mut().slots[task.index as usize];
-                if slot.generation != task.generation {
-                    continue; // it has ended meanwhile
-                }
-                slot.woken = false;
+            match self.tasks.borrow_mut().get_mut(task) {
+                Some(slot) => slot.woken = false,
+                None => continue, // it has ended meanwhile
             }
             self.key.set(Key::own(self.now(), self.node.get(), u64::MAX));
             self.poll(task);
@@ -554,26 +459,20 @@ impl Shard {
     fn poll(&self, task: TaskRef) {
         let future = {
             let mut tasks = self.tasks.borrow_mut();
-            let slot = &mut tasks.slots[task.index as usize];
-            if slot.generation != task.generation {
-                return;
-            }
+            let Some(slot) = tasks.get_mut(task) else { return };
             slot.since = self.now();
             slot.future.take()
         };
         let Some(mut future) = future else { return };
         self.current.set(task);
         let done = future.poll(&mut Context::from_waker(Waker::noop())).is_ready();
-        let mut guard = self.tasks.borrow_mut();
-        let tasks = &mut *guard;
-        let slot = &mut tasks.slots[task.index as usize];
+        let mut tasks = self.tasks.borrow_mut();
         if !done {
-            slot.future = Some(future);
+            tasks.slot(task).future = Some(future);
             return;
         }
-        slot.generation = slot.generation.wrapping_add(1);
-        slot.next_free = std::mem::replace(&mut tasks.free, task.index);
-        drop(guard);
+        tasks.free(task);
+        drop(tasks);
         // A drop of the future's values may wake and spawn, so nothing is borrowed here.
         let block = drop_future(future);
         self.memory.borrow_mut().recycle(block);
@@ -581,22 +480,16 @@ impl Shard {
 
     /// Drops the programs that have ended, and collects the descriptions of the others.
     pub(crate) fn stuck_programs(&self) -> Vec<Stuck> {
-        self.programs.borrow_mut().retain(|program| {
-            let tasks = self.tasks.borrow();
-            tasks
-                .slots
-                .get(program.task.index as usize)
-                .is_some_and(|s| s.generation == program.task.generation)
-        });
+        self.programs.borrow_mut().retain(|program| self.tasks.borrow_mut().get_mut(program.task).is_some());
         let _running = Running::new(self);
         let waiting: Vec<_> =
             self.programs.borrow().iter().map(|p| (p.node, p.name.clone(), p.task)).collect();
         let ask = |(node, program, task): (NodeId, String, TaskRef)| {
-            let since = self.tasks.borrow().slots[task.index as usize].since;
+            let since = self.tasks.borrow_mut().slot(task).since;
             self.node.set(node);
             self.key.set(Key::own(self.now(), node, u64::MAX));
             let why = describe::collect(|| self.poll(task));
-            self.tasks.borrow_mut().slots[task.index as usize].since = since;
+            self.tasks.borrow_mut().slot(task).since = since;
             Stuck { node, program, why, since }
         };
         waiting.into_iter().map(ask).collect()
@@ -606,14 +499,10 @@ impl Shard {
     /// here.
     pub(crate) fn close(&self) {
         self.closed.set(true);
-        let slots = self.tasks.borrow().slots.len();
+        let slots = self.tasks.borrow().len();
         for index in 0..slots {
-            let future = {
-                let mut tasks = self.tasks.borrow_mut();
-                let slot = &mut tasks.slots[index];
-                slot.generation = slot.generation.wrapping_add(1);
-                slot.future.take()
-            };
+            // A drop of the future's values may wake and spawn, so nothing is borrowed then.
+            let future = self.tasks.borrow_mut().close(index);
             drop(future);
         }
         let receivers = self.receivers.take();

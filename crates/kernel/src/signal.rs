@@ -1,8 +1,8 @@
 //! [`Signal`]: notifies tasks of a change.
 
 use crate::describe;
-use crate::shard::TaskRef;
 use crate::sim::Sim;
+use crate::tasks::TaskRef;
 use crate::waiters::{Line, NO_PLACE};
 use std::cell::RefCell;
 use std::fmt;

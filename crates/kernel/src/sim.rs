@@ -3,7 +3,8 @@
 use crate::prefetch::Needed;
 use crate::queue::EventRef;
 use crate::rng::Rng;
-use crate::shard::{Shard, TaskRef};
+use crate::shard::Shard;
+use crate::tasks::TaskRef;
 use nicety_types::{Duration, NodeId, Time};
 use std::fmt;
 use std::future::Future;

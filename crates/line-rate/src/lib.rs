@@ -9,6 +9,18 @@
 //! traffic's. Figures are counted as packets arrive (`meter.rs`), so that their memory does not grow (`offer.rs`).
 //!
 //! [`plan`] lists the programs to compile, and [`run`] returns a [`Report`] with a [`Row`] for each card and packet size.
+//!
+//! Each file imports only files before it:
+//!
+//! | files | content |
+//! |---|---|
+//! | `tested`, `request` | cards with handlers, and the request |
+//! | `unmodelled`, `load`, `memory` | figures of a run that the card keeps |
+//! | `growth`, `verdict`, `row` | rows of the report |
+//! | `demand`, `limit`, `parts`, `measured`, `meter` | from the figures of a run to its row |
+//! | `shares`, `speed`, `rig`, `offer` | runs with equal packets, and with traffic |
+//! | `burst`, `search`, `faster` | runs behind a burst, and at other rates |
+//! | `check`, `sensitivity` | the check of a card, and of its assumed values |
 
 mod burst;
 mod check;

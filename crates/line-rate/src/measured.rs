@@ -188,8 +188,17 @@ impl Measured {
             memory: memory_row(demand.load),
             unmodelled: load.unmodelled.clone(),
             refused_commands: load.refused_commands.clone(),
+            limited_by: by_loads,
             ..Row::default()
         };
+        self.with_verdict(row, &demand, (places, of_buffer))
+    }
+
+    /// Adds the parts, the bottleneck and the verdict to a row, which has the bottleneck by loads. `places` is the load of the
+    /// packet buffer, and `of_buffer` tells whether the buffer itself may limit.
+    fn with_verdict(&self, row: Row, demand: &Demand<'_>, (places, of_buffer): (f64, bool)) -> Row {
+        let (by_loads, through, loads, parked) =
+            (row.limited_by, row.line_rate_fraction, row.loads, self.parked);
         // While another part is overloaded, packets fill the buffer because of it.
         let host = demand.load.host.as_ref().map(|(name, _)| name.as_str());
         let movers = demand.load.busy.movers;

@@ -17,8 +17,8 @@ use super::tested::{OnHost, Tested};
 use super::unmodelled::SharedBefore;
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, NetworkStatistics, Place, Run,
-    Topology,
+    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, Interrupt, NetworkStatistics, Place,
+    Run, Topology,
 };
 use nicety_fabric::{Buffering, LEAST, PauseSpec};
 use nicety_nic_core::parts::Offered;
@@ -257,34 +257,8 @@ impl Rig<'_> {
     ) -> Result<Offering, Error> {
         let (stop, interrupt) = self.stop();
         let ports = expressions.len();
-        let mut cluster = Cluster::new(ClusterConfig {
-            seed: self.request.seed,
-            interrupt: Some(interrupt),
-            log: self.environment.log.clone(),
-            capture: self.environment.capture_of("traffic"),
-            allowed: Allowed::ALL,
-            drops_allowed: overload == Overload::Lossy,
-            recording: if records { Level::Everything } else { Level::Summary },
-            recorded_rows: ROWS,
-            flow_control: overload.flow_control(),
-            // The card itself drops or pauses: a switch sends as fast as one sender does.
-            topology: match overload != Overload::Credits || ports > 1 {
-                true => Topology::Star,
-                false => Topology::Pair,
-            },
-            all_ports: (ports > 1).then_some(CARD.0),
-            ..ClusterConfig::new(1 + ports as u32, self.card.clone())
-        })?;
-        let shares = match (earlier, &speed.shares) {
-            (Some(earlier), _) => earlier.shares.clone(),
-            (None, Some(shares)) => Some(shares.clone()),
-            (None, None) => {
-                let generator = OnHost::of(cluster.host(sender_of(0).0), tested)?;
-                let interval = |bytes| generator.interval(bytes);
-                let open = |traffic, seed| tested.open(traffic, seed);
-                shares(expressions, self.request.seed, (&open, &interval), self.environment)?
-            }
-        };
+        let mut cluster = self.traffic_cluster(ports, overload, interrupt, records)?;
+        let shares = self.shares(&cluster, tested, expressions, (speed, earlier))?;
         let send = |(port, expression): (u32, &String)| {
             let packets = shares.as_ref().map_or(u64::MAX, |shares| shares[port as usize]);
             self.send(&mut cluster, tested, (port, expression), packets, speed)
@@ -355,6 +329,54 @@ impl Rig<'_> {
         load.port =
             (ports > 1).then(|| busiest_port(&run.network, earlier.map_or(&each, |earlier| &earlier.each)));
         Ok(Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run })
+    }
+
+    /// Returns a cluster of the card and the senders of its ports.
+    fn traffic_cluster(
+        &self,
+        ports: usize,
+        overload: Overload,
+        interrupt: Interrupt,
+        records: bool,
+    ) -> Result<Cluster, Error> {
+        Cluster::new(ClusterConfig {
+            seed: self.request.seed,
+            interrupt: Some(interrupt),
+            log: self.environment.log.clone(),
+            capture: self.environment.capture_of("traffic"),
+            allowed: Allowed::ALL,
+            drops_allowed: overload == Overload::Lossy,
+            recording: if records { Level::Everything } else { Level::Summary },
+            recorded_rows: ROWS,
+            flow_control: overload.flow_control(),
+            // The card itself drops or pauses: a switch sends as fast as one sender does.
+            topology: match overload != Overload::Credits || ports > 1 {
+                true => Topology::Star,
+                false => Topology::Pair,
+            },
+            all_ports: (ports > 1).then_some(CARD.0),
+            ..ClusterConfig::new(1 + ports as u32, self.card.clone())
+        })
+    }
+
+    /// Returns the packets to offer at each port, if not all; those of an earlier run, if there is one.
+    fn shares(
+        &self,
+        cluster: &Cluster,
+        tested: &Tested<'_>,
+        expressions: &[String],
+        (speed, earlier): (&Speed, Option<&Offering>),
+    ) -> Result<Option<Vec<u64>>, Error> {
+        match (earlier, &speed.shares) {
+            (Some(earlier), _) => Ok(earlier.shares.clone()),
+            (None, Some(shares)) => Ok(Some(shares.clone())),
+            (None, None) => {
+                let generator = OnHost::of(cluster.host(sender_of(0).0), tested)?;
+                let interval = |bytes| generator.interval(bytes);
+                let open = |traffic, seed| tested.open(traffic, seed);
+                shares(expressions, self.request.seed, (&open, &interval), self.environment)
+            }
+        }
     }
 
     /// Adds the sender of a port's traffic, at most `packets` packets at this speed.

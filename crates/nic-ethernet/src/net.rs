@@ -13,10 +13,7 @@ use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
 use nicety_kernel::{Either, Signal, Sim, race};
 use nicety_nic_core::CardError;
 use nicety_nic_core::parts::Early;
-use nicety_stack::{
-    Arrival, ConnectionId, DatagramId, Error, Event, LEAST_MTU_V6, ListenerId, Network, Source, Stack,
-    StackSpec,
-};
+use nicety_stack::{Arrival, ConnectionId, DatagramId, Error, Event, ListenerId, Source, Stack};
 use nicety_types::{Duration, MessageId, NodeId, Path, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
@@ -120,7 +117,7 @@ impl Net {
     pub(super) fn start(sim: &Sim, spec: Arc<EthernetSpec>, card: Rc<Card>) -> Result<Rc<Net>, CardError> {
         let threads = Threads::new(sim, spec.threads, spec.cpus);
         let node = card.node;
-        let stack = Stack::new(stack_spec(&spec, node, sim.rng("network stack").next_u64()));
+        let stack = Stack::new(spec.host_stack(node, sim.rng("network stack").next_u64()));
         let stack =
             stack.map_err(|error| CardError::Input(format!("the protocols of this host: {error}")))?;
         let rings =
@@ -393,41 +390,5 @@ impl Net {
         let mut stack = self.stack.borrow_mut();
         stack.add_neighbour(wire::ipv4(rank).into(), mac);
         stack.add_neighbour(wire::ipv6(rank).into(), mac);
-    }
-}
-
-/// The spec for a node's stack.
-pub(super) fn stack_spec(spec: &EthernetSpec, node: NodeId, seed: u64) -> StackSpec {
-    let EthernetSpec { frames, sockets, tcp, .. } = spec;
-    StackSpec {
-        mac: wire::station(node),
-        ipv4: Some(Network { address: wire::ipv4(node.0), prefix: 8, gateway: None }),
-        // Like operating systems, the host has no IPv6 if its MTU is too small for it.
-        ipv6: (frames.mtu as usize >= LEAST_MTU_V6).then_some(Network {
-            address: wire::ipv6(node.0),
-            prefix: 64,
-            gateway: None,
-        }),
-        mtu: frames.mtu as usize,
-        initial_rto: tcp.initial_rto,
-        min_rto: tcp.min_rto,
-        max_rto: tcp.max_rto,
-        delayed_ack: Some(tcp.delayed_ack),
-        ack_segments: tcp.ack_segments,
-        timeout: tcp.timeout,
-        connect_timeout: tcp.connect_timeout,
-        time_wait: tcp.time_wait,
-        initial_window: tcp.initial_window,
-        congestion: tcp.congestion,
-        sack: tcp.sack,
-        loss_probe: tcp.sack,
-        send_buffer: sockets.send_buffer as usize,
-        receive_buffer: sockets.receive_buffer as usize,
-        connections: sockets.connections as usize,
-        memory: sockets.memory as usize,
-        checksum_offload: frames.checksums,
-        tso: (frames.tso > 0).then_some(frames.tso.min(u16::MAX.into()) as usize),
-        seed,
-        ..StackSpec::default()
     }
 }

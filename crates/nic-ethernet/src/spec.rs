@@ -1,14 +1,14 @@
 //! The spec of an Ethernet card and of its host's kernel path.
 
 use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
-use super::net::stack_spec;
 use super::rules::MOST_WORDS;
+use super::wire;
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
 use nicety_nic_processors::{HpuSpec, Scheduling, read_hpu};
 use nicety_spec::Reader;
-use nicety_stack::{CongestionControl, Stack};
+use nicety_stack::{CongestionControl, LEAST_MTU_V6, Network, Stack, StackSpec};
 use nicety_types::{Duration, Gap, NodeId};
 use std::sync::Arc;
 
@@ -201,6 +201,44 @@ pub struct MessagesSpec {
     pub match_: u64,
 }
 
+impl EthernetSpec {
+    /// The spec of a node's stack.
+    pub(super) fn host_stack(&self, node: NodeId, seed: u64) -> StackSpec {
+        let EthernetSpec { frames, sockets, tcp, .. } = self;
+        StackSpec {
+            mac: wire::station(node),
+            ipv4: Some(Network { address: wire::ipv4(node.0), prefix: 8, gateway: None }),
+            // Like operating systems, the host has no IPv6 if its MTU is too small for it.
+            ipv6: (frames.mtu as usize >= LEAST_MTU_V6).then_some(Network {
+                address: wire::ipv6(node.0),
+                prefix: 64,
+                gateway: None,
+            }),
+            mtu: frames.mtu as usize,
+            initial_rto: tcp.initial_rto,
+            min_rto: tcp.min_rto,
+            max_rto: tcp.max_rto,
+            delayed_ack: Some(tcp.delayed_ack),
+            ack_segments: tcp.ack_segments,
+            timeout: tcp.timeout,
+            connect_timeout: tcp.connect_timeout,
+            time_wait: tcp.time_wait,
+            initial_window: tcp.initial_window,
+            congestion: tcp.congestion,
+            sack: tcp.sack,
+            loss_probe: tcp.sack,
+            send_buffer: sockets.send_buffer as usize,
+            receive_buffer: sockets.receive_buffer as usize,
+            connections: sockets.connections as usize,
+            memory: sockets.memory as usize,
+            checksum_offload: frames.checksums,
+            tso: (frames.tso > 0).then_some(frames.tso.min(u16::MAX.into()) as usize),
+            seed,
+            ..StackSpec::default()
+        }
+    }
+}
+
 /// Reads the spec of an Ethernet card.
 pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     let bus = read_bus(reader);
@@ -214,11 +252,51 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     let all = threads.cpus() as u64;
     let cpus =
         s.count_or("cpus", 1..=all, all, "CPUs that the operating system uses, from the first core on");
+    let registers = read_registers(reader);
+    let frames = read_frames(reader);
+    let transmit = read_transmit(reader);
+    let receive = read_receive(reader, &frames);
+    let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
+    let driver = read_driver(&reader.section("driver"));
+    let stack = read_stack(reader);
+    let sockets = read_sockets(reader);
+    let tcp = read_tcp(reader);
+    let messages = read_messages(reader);
+    let handlers = reader.section("hpu").has("cores").then(|| read_handlers(reader));
+    let spec = EthernetSpec {
+        node,
+        bus,
+        threads,
+        cpus: cpus as usize,
+        registers,
+        frames,
+        transmit,
+        receive,
+        interrupts,
+        driver,
+        stack,
+        sockets,
+        tcp,
+        messages,
+        handlers,
+    };
+    if let Err(error) = Stack::new(spec.host_stack(NodeId(0), 0)) {
+        let text = error.to_string();
+        let key = text.split(':').next().unwrap_or_default();
+        reader.section("tcp").refuse(key, &text, "see docs/parts/stack.md");
+    }
+    spec
+}
+
+fn read_registers(reader: &Reader<'_>) -> RegistersSpec {
     let s = reader.section("registers");
-    let registers = RegistersSpec {
+    RegistersSpec {
         bytes: s.size("bytes", 1..=64, "a register of the card"),
         latency: s.time("latency", "from a read's arrival at the card to its answer"),
-    };
+    }
+}
+
+fn read_frames(reader: &Reader<'_>) -> FramesSpec {
     let s = reader.section("frames");
     let frames = FramesSpec {
         mtu: s.size("mtu", 576..=9600, "longest IP packet in a frame"),
@@ -238,14 +316,21 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     if frames.tso > 0 && frames.tso < frames.mtu {
         s.refuse("tso", "packets to be cut are longer than frames.mtu", "write \"64 KiB\"");
     }
+    frames
+}
+
+fn read_transmit(reader: &Reader<'_>) -> TransmitSpec {
     let s = reader.section("transmit");
-    let transmit = TransmitSpec {
+    TransmitSpec {
         channels: s.count("channels", 1..=256, "transmit DMA channels") as usize,
         entries: s.count("entries", 2..=1 << 16, "descriptors of a transmit ring"),
         descriptor: s.size("descriptor", 8..=256, "a descriptor in host memory"),
         fetch: s.count("fetch", 1..=256, "descriptors that the card fetches at a time"),
         fifo: s.count("fifo", 1..=4096, "frames that are being read, or wait for the link"),
-    };
+    }
+}
+
+fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
     let s = reader.section("receive");
     let receive = ReceiveSpec {
         channels: s.count("channels", 1..=256, "receive DMA channels") as usize,
@@ -273,24 +358,33 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     if receive.lro + HEADERS > receive.buffer * receive.entries {
         s.refuse("lro", "a ring has no room for such a packet", "raise receive.entries");
     }
-    if receive.buffer < frames.mtu + HEADERS {
-        let longest = frames.mtu + HEADERS;
-        let message = format!(
-            "a frame of {longest} bytes, with {} of frames.mtu, does not fit into a receive buffer of {} bytes (receive.buffer)",
-            frames.mtu, receive.buffer
-        );
-        // If a longer MTU was requested, the buffer has to grow with it.
-        match reader.section("frames") {
-            of if of.change("mtu") > s.change("buffer") => {
-                of.refuse("mtu", &message, &format!("write receive.buffer = \"{longest} B\" or more, too"));
-            }
-            _ => s.refuse("buffer", &message, &s.example("buffer", &format!("{longest} B"))),
-        }
+    check_buffer(reader, frames, receive.buffer);
+    receive
+}
+
+/// Refuses a receive buffer without room for the longest frame.
+fn check_buffer(reader: &Reader<'_>, frames: &FramesSpec, buffer: u64) {
+    if buffer >= frames.mtu + HEADERS {
+        return;
     }
-    let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
-    let driver = read_driver(&reader.section("driver"));
+    let s = reader.section("receive");
+    let longest = frames.mtu + HEADERS;
+    let message = format!(
+        "a frame of {longest} bytes, with {} of frames.mtu, does not fit into a receive buffer of {buffer} bytes (receive.buffer)",
+        frames.mtu
+    );
+    // If a longer MTU was requested, the buffer has to grow with it.
+    match reader.section("frames") {
+        of if of.change("mtu") > s.change("buffer") => {
+            of.refuse("mtu", &message, &format!("write receive.buffer = \"{longest} B\" or more, too"));
+        }
+        _ => s.refuse("buffer", &message, &s.example("buffer", &format!("{longest} B"))),
+    }
+}
+
+fn read_stack(reader: &Reader<'_>) -> StackCosts {
     let s = reader.section("stack");
-    let stack = StackCosts {
+    StackCosts {
         rings: s.count(
             "rings",
             0..=1024,
@@ -303,9 +397,12 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         checksum: instructions(&s, "checksum", "the checksum of a line of a frame, without the card's help"),
         lines: s.count("lines", 0..=1 << 16, "lines of a connection's state"),
         buffer: instructions(&s, "buffer", "allocating or freeing a packet buffer"),
-    };
+    }
+}
+
+fn read_sockets(reader: &Reader<'_>) -> SocketsSpec {
     let s = reader.section("sockets");
-    let sockets = SocketsSpec {
+    SocketsSpec {
         call: instructions(&s, "call", "a system call that does nothing"),
         socket: instructions(&s, "socket", "the socket's part of a call"),
         copy: instructions(&s, "copy", "copying a line between kernel and user"),
@@ -325,9 +422,12 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
         ),
         connections: s.count("connections", 1..=1 << 20, "connections of a host"),
         memory: s.size("memory", 1 << 20..=1 << 40, "buffers of all connections of a host"),
-    };
+    }
+}
+
+fn read_tcp(reader: &Reader<'_>) -> TcpSpec {
     let s = reader.section("tcp");
-    let tcp = TcpSpec {
+    TcpSpec {
         initial_rto: s.time("initial_rto", "retransmission timeout before a round trip was measured"),
         min_rto: s.time("min_rto", "least retransmission timeout"),
         max_rto: s.time("max_rto", "longest retransmission timeout"),
@@ -351,40 +451,19 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
             _ => CongestionControl::Reno,
         },
         sack: s.flag("sack", "whether selective acknowledgements are offered and used"),
-    };
+    }
+}
+
+fn read_messages(reader: &Reader<'_>) -> MessagesSpec {
     let s = reader.section("messages");
-    let messages = MessagesSpec {
+    MessagesSpec {
         unexpected: s.size(
             "unexpected",
             0..=1 << 34,
             "messages that came before their receives, in the library's memory",
         ),
         match_: instructions(&s, "match", "the library's work for a message, at either end"),
-    };
-    let handlers = reader.section("hpu").has("cores").then(|| read_handlers(reader));
-    let spec = EthernetSpec {
-        node,
-        bus,
-        threads,
-        cpus: cpus as usize,
-        registers,
-        frames,
-        transmit,
-        receive,
-        interrupts,
-        driver,
-        stack,
-        sockets,
-        tcp,
-        messages,
-        handlers,
-    };
-    if let Err(error) = Stack::new(stack_spec(&spec, NodeId(0), 0)) {
-        let text = error.to_string();
-        let key = text.split(':').next().unwrap_or_default();
-        reader.section("tcp").refuse(key, &text, "see docs/parts/stack.md");
     }
-    spec
 }
 
 fn read_handlers(reader: &Reader<'_>) -> HandlersSpec {

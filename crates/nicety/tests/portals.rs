@@ -295,87 +295,100 @@ proptest! {
     }
 }
 
+/// Messages that each sender sends to an entry with flow control.
+const EACH: u64 = 25;
+
+/// Reads messages of three senders from an entry with flow control, slowly: pairs of rank and number. Enables the entry after
+/// each time that it was disabled, and counts these.
+async fn read_slowly(
+    host: Host,
+    depth: u32,
+    received: Rc<RefCell<Vec<(u32, u64)>>>,
+    disabled: Rc<RefCell<u64>>,
+) -> Result<(), Error> {
+    let buffer = host.alloc(8 * 3 * EACH)?;
+    let portals = host.portals()?;
+    let eq = portals.eq_alloc(depth)?;
+    portals.pt_alloc_with(Some(PT), Some(eq), PtOptions::FLOWCTRL)?;
+    let options = MeOptions::OP_PUT | MeOptions::MANAGE_LOCAL | MeOptions::EVENT_LINK_DISABLE;
+    let me = Me { start: buffer.address(), length: buffer.len(), options, ..Me::default() };
+    let appending = portals.me_append(PT, me, List::Priority).await?;
+    portals.appended(appending).await?;
+    host.barrier().await;
+    while (received.borrow().len() as u64) < 3 * EACH {
+        let event = portals.eq_wait(eq, |_| true, || "a message".into()).await?;
+        match event.kind {
+            EventKind::PtDisabled => {
+                *disabled.borrow_mut() += 1;
+                host.compute(Duration::from_ns(3000)).await;
+                portals.pt_enable(PT, true).await?;
+            }
+            _ => {
+                // The bytes are at the address in the event.
+                let at = event.start - buffer.address();
+                let word = u64::from_le_bytes(buffer.read(at, 8).try_into().expect("eight bytes"));
+                assert_eq!((event.kind, word), (EventKind::Put, event.hdr_data));
+                received.borrow_mut().push((event.initiator.0, event.hdr_data));
+                host.compute(Duration::from_ns(400)).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends messages until each is acknowledged, and counts those that were refused.
+async fn send_until_acknowledged(host: Host, refused: Rc<RefCell<u64>>) -> Result<(), Error> {
+    let buffer = host.alloc(8 * EACH)?;
+    for number in 0..EACH {
+        buffer.write(8 * number, &number.to_le_bytes());
+    }
+    let portals = host.portals()?;
+    let eq = portals.eq_alloc(1024)?;
+    let md = portals.md_bind(Md {
+        start: buffer.address(),
+        length: buffer.len(),
+        options: MdOptions::EVENT_SEND_DISABLE,
+        eq: Some(eq),
+        ct: None,
+    })?;
+    host.barrier().await;
+    let mut left: Vec<u64> = (0..EACH).collect();
+    while !left.is_empty() {
+        for &number in &left {
+            let put = PutRequest::new(md, 8, NodeId(0), PT, 0);
+            let ack = AckRequest::Full;
+            let (hdr_data, user_ptr, local_offset) = (number, number, 8 * number);
+            portals.put(&PutRequest { ack, hdr_data, user_ptr, local_offset, ..put }).await?;
+        }
+        let mut again = Vec::new();
+        for _ in 0..left.len() {
+            let event: Event = portals.eq_wait(eq, |_| true, || "an ack".into()).await?;
+            assert_eq!(event.kind, EventKind::Ack);
+            match event.fail {
+                FailType::Ok => {}
+                FailType::PtDisabled => again.push(event.user_ptr),
+                other => panic!("{other}"),
+            }
+        }
+        *refused.borrow_mut() += again.len() as u64;
+        left = again;
+        host.compute(Duration::from_ns(10_000)).await;
+    }
+    Ok(())
+}
+
 /// Three senders fill an entry with flow control. Its host reads slowly, and refused messages are sent again.
 #[test]
 fn many_senders_overrun_an_entry_with_flow_control_and_nothing_is_lost() {
-    const EACH: u64 = 25;
     for (depth, shards) in [(4, 1), (4, 4), (12, 1)] {
         let mut cluster = cluster(4, &["buffer.packets=2".to_string()], shards);
         let received: Rc<RefCell<Vec<(u32, u64)>>> = Rc::default();
-        let refused: Rc<RefCell<u64>> = Rc::default();
-        let (note, times) = (received.clone(), Rc::new(RefCell::new(0)));
-        let disabled = times.clone();
-        cluster.program(0, move |host| async move {
-            let buffer = host.alloc(8 * 3 * EACH)?;
-            let portals = host.portals()?;
-            let eq = portals.eq_alloc(depth)?;
-            portals.pt_alloc_with(Some(PT), Some(eq), PtOptions::FLOWCTRL)?;
-            let options = MeOptions::OP_PUT | MeOptions::MANAGE_LOCAL | MeOptions::EVENT_LINK_DISABLE;
-            let me = Me { start: buffer.address(), length: buffer.len(), options, ..Me::default() };
-            let appending = portals.me_append(PT, me, List::Priority).await?;
-            portals.appended(appending).await?;
-            host.barrier().await;
-            while (note.borrow().len() as u64) < 3 * EACH {
-                let event = portals.eq_wait(eq, |_| true, || "a message".into()).await?;
-                match event.kind {
-                    EventKind::PtDisabled => {
-                        *times.borrow_mut() += 1;
-                        host.compute(Duration::from_ns(3000)).await;
-                        portals.pt_enable(PT, true).await?;
-                    }
-                    _ => {
-                        // The bytes are at the address in the event.
-                        let at = event.start - buffer.address();
-                        let word = u64::from_le_bytes(buffer.read(at, 8).try_into().expect("eight bytes"));
-                        assert_eq!((event.kind, word), (EventKind::Put, event.hdr_data));
-                        note.borrow_mut().push((event.initiator.0, event.hdr_data));
-                        host.compute(Duration::from_ns(400)).await;
-                    }
-                }
-            }
-            Ok(())
-        });
+        let (refused, disabled): (Rc<RefCell<u64>>, Rc<RefCell<u64>>) = Default::default();
+        let (note, times) = (received.clone(), disabled.clone());
+        cluster.program(0, move |host| read_slowly(host, depth, note, times));
         for rank in 1..4 {
             let refused = refused.clone();
-            cluster.program(rank, move |host| async move {
-                let buffer = host.alloc(8 * EACH)?;
-                for number in 0..EACH {
-                    buffer.write(8 * number, &number.to_le_bytes());
-                }
-                let portals = host.portals()?;
-                let eq = portals.eq_alloc(1024)?;
-                let md = portals.md_bind(Md {
-                    start: buffer.address(),
-                    length: buffer.len(),
-                    options: MdOptions::EVENT_SEND_DISABLE,
-                    eq: Some(eq),
-                    ct: None,
-                })?;
-                host.barrier().await;
-                let mut left: Vec<u64> = (0..EACH).collect();
-                while !left.is_empty() {
-                    for &number in &left {
-                        let put = PutRequest::new(md, 8, NodeId(0), PT, 0);
-                        let ack = AckRequest::Full;
-                        let (hdr_data, user_ptr, local_offset) = (number, number, 8 * number);
-                        portals.put(&PutRequest { ack, hdr_data, user_ptr, local_offset, ..put }).await?;
-                    }
-                    let mut again = Vec::new();
-                    for _ in 0..left.len() {
-                        let event: Event = portals.eq_wait(eq, |_| true, || "an ack".into()).await?;
-                        assert_eq!(event.kind, EventKind::Ack);
-                        match event.fail {
-                            FailType::Ok => {}
-                            FailType::PtDisabled => again.push(event.user_ptr),
-                            other => panic!("{other}"),
-                        }
-                    }
-                    *refused.borrow_mut() += again.len() as u64;
-                    left = again;
-                    host.compute(Duration::from_ns(10_000)).await;
-                }
-                Ok(())
-            });
+            cluster.program(rank, move |host| send_until_acknowledged(host, refused));
         }
         let run = cluster.run().unwrap();
         let mut received = received.take();

@@ -107,9 +107,8 @@ impl Flow {
     }
 }
 
-fn run(case: &Case) -> u64 {
-    // Few bytes at a time make enough segments.
-    let share = if case.buffers.0.min(case.buffers.1) < 20 { 100 } else { 1 };
+/// The two hosts of a case, each known to the other.
+fn hosts(case: &Case) -> Net {
     let with = |n| StackSpec {
         mtu: case.mtu,
         min_rto: us(case.min_rto_us),
@@ -138,16 +137,17 @@ fn run(case: &Case) -> u64 {
     // Frames that a card coalesces arrive together.
     (net.gap, net.lro) = if case.lro { (0, Some(20_000)) } else { (800, None) };
     net.keep_arrivals = false;
-    let options = Options {
-        send_buffer: Some(case.buffers.0),
-        receive_buffer: Some(case.buffers.1),
-        nodelay: case.nodelay,
-    };
-    let listener = net.ends[1].listen(80, 64, &options).unwrap();
-    let mut flows: Vec<(Flow, Flow)> = Vec::new();
+    net
+}
+
+/// Connects the streams of a case, from ports 1000 on, and returns both ends of each.
+fn connected(case: &Case, net: &mut Net, options: &Options) -> Vec<(Flow, Flow)> {
+    // Few bytes at a time make enough segments.
+    let share = if case.buffers.0.min(case.buffers.1) < 20 { 100 } else { 1 };
+    let mut flows = Vec::new();
     for (n, &(forth, back, last, v6)) in case.streams.iter().enumerate() {
         let to = if v6 { at6(2, 80) } else { at(2, 80) };
-        let id = net.ends[0].connect(Time::ZERO, to, Some(1000 + n as u16), &options).unwrap();
+        net.ends[0].connect(Time::ZERO, to, Some(1000 + n as u16), options).unwrap();
         let (out, home) =
             (pattern(case.seed ^ n as u64, forth / share), pattern(!case.seed ^ n as u64, back / share));
         let flow = |end, send: &Vec<u8>, expect: &Vec<u8>, last| Flow {
@@ -162,12 +162,44 @@ fn run(case: &Case) -> u64 {
             last,
             closed: false,
         };
-        let _ = id;
         flows.push((flow(0, &out, &home, last), flow(1, &home, &out, !last && n % 2 == 0)));
     }
+    flows
+}
+
+/// Gives the ends of streams their connections, as these are made.
+fn take_events(net: &mut Net, listener: ListenerId, flows: &mut [(Flow, Flow)]) {
+    for (end, event) in std::mem::take(&mut net.events) {
+        match event {
+            Event::Connected(id) => {
+                let port = net.ends[0].ends(id).unwrap().0.port();
+                flows[usize::from(port) - 1000].0.id = Some(id);
+            }
+            Event::Incoming(_) => {
+                let id = net.ends[1].accept(listener).unwrap();
+                let port = net.ends[1].ends(id).unwrap().1.port();
+                flows[usize::from(port) - 1000].1.id = Some(id);
+            }
+            Event::Finished(_) | Event::Closed(_) => {}
+            other => panic!("host {end}: {other:?}"),
+        }
+    }
+}
+
+/// Runs a case until nothing is left to do. Returns the number of damaged frames that were dropped.
+fn run(case: &Case) -> u64 {
+    let mut net = hosts(case);
+    let options = Options {
+        send_buffer: Some(case.buffers.0),
+        receive_buffer: Some(case.buffers.1),
+        nodelay: case.nodelay,
+    };
+    let listener = net.ends[1].listen(80, 64, &options).unwrap();
+    let mut flows = connected(case, &mut net, &options);
     let limit = Time::from_ps(us(10_000_000_000).ps());
     let (mut steps, mut idle) = (0, 0);
-    loop {
+    // Only the program's actions may be left.
+    while idle < 4 {
         steps += 1;
         assert!(
             steps < 100_000,
@@ -176,30 +208,12 @@ fn run(case: &Case) -> u64 {
             net.ends[0].counters(),
             net.ends[1].counters()
         );
-        for (end, event) in std::mem::take(&mut net.events) {
-            match event {
-                Event::Connected(id) => {
-                    let port = net.ends[0].ends(id).unwrap().0.port();
-                    flows[usize::from(port) - 1000].0.id = Some(id);
-                }
-                Event::Incoming(_) => {
-                    let id = net.ends[1].accept(listener).unwrap();
-                    let port = net.ends[1].ends(id).unwrap().1.port();
-                    flows[usize::from(port) - 1000].1.id = Some(id);
-                }
-                Event::Finished(_) | Event::Closed(_) => {}
-                other => panic!("host {end}: {other:?}"),
-            }
-        }
+        take_events(&mut net, listener, &mut flows);
         for (a, b) in &mut flows {
             a.step(&mut net);
             b.step(&mut net);
         }
-        // Only the program's actions may be left.
         idle = if net.step(limit) || !net.events.is_empty() { 0 } else { idle + 1 };
-        if idle == 4 {
-            break;
-        }
     }
     for (n, (a, b)) in flows.iter().enumerate() {
         assert!(

@@ -26,10 +26,10 @@ use card::{Best, Distances, TspJob};
 use nicety::cards::{self, Card};
 use nicety::{Environment, Error, Manifest, VERSION};
 use nicety_nic_nfp::NfpSpec;
-use parts::{Part, Plan as Parts};
+use parts::Plan as Parts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use state::State;
+use state::{Part, State};
 
 /// Default climbs of a job, per climber.
 const CLIMBS_EACH: u32 = 10;

@@ -1,7 +1,7 @@
 //! A run's jobs, simulated side by side on this machine's CPUs.
 
-use super::card::{self, Best, TspJob};
-use super::state::State;
+use super::card::{self, TspJob};
+use super::state::{Part, State};
 use nicety::{Environment, Error};
 use nicety_nic_nfp::NfpSpec;
 use std::num::NonZero;
@@ -13,20 +13,6 @@ use std::time::Duration;
 
 /// The interval of progress reports.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-
-/// The result of a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// The number of its first climb.
-    pub(super) first: u32,
-    /// Its climbs.
-    pub(super) climbs: u32,
-    pub(super) best: Best,
-    pub(super) time_ps: u64,
-    pub(super) computing: u64,
-    pub(super) asleep: u64,
-    pub(super) instructions: u64,
-}
 
 /// All climbs, and their division into jobs.
 pub(super) struct Plan<'p> {

@@ -1,7 +1,6 @@
 //! A file of finished jobs, to resume a long run.
 
 use super::file::plain;
-use super::parts::Part;
 use super::{Instance, Request};
 use crate::tsp::card::{Best, Distances};
 use nicety::Error;
@@ -9,6 +8,20 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
+
+/// The result of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The number of its first climb.
+    pub(super) first: u32,
+    /// Its climbs.
+    pub(super) climbs: u32,
+    pub(super) best: Best,
+    pub(super) time_ps: u64,
+    pub(super) computing: u64,
+    pub(super) asleep: u64,
+    pub(super) instructions: u64,
+}
 
 /// Maximum bytes of a file; a longer one is not ours.
 const LONGEST: u64 = 64 << 20;

@@ -4,7 +4,8 @@
 //! for each run, as on a real host. Otherwise their contention would be the same in every run, without any spread. Background
 //! noise adds to that.
 
-use super::rig::{DIRECT, Far, Load, Near};
+use super::request::DIRECT;
+use super::rig::{Far, Load, Near};
 use super::{Mode, Point, Row};
 use nicety::{Duration, Error, Time};
 use std::cell::RefCell;

@@ -1,13 +1,15 @@
 //! The request for a benchmark of channels.
 
 use super::super::load_cards;
-use super::rig::DIRECT;
 use crate::request::default_seed;
 use nicety::cards::Card;
 use nicety::{Error, Noise};
-use nicety_nic_nfp::NfpSpec;
+use nicety_nic_nfp::{DIRECT_BYTES, NfpSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Maximum bytes of a direct message.
+pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;
 
 /// A benchmark of channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

@@ -1,11 +1,8 @@
 //! A host with its card, the processes at the other ends of channels, and the check of their bytes.
 
-use super::{Direction, Mode};
+use super::request::{DIRECT, Direction, Mode};
 use nicety::{Buffer, CardMemory, Channel, Device, Error, Host, MemoryKind, Process, Processes, Start};
-use nicety_nic_nfp::DIRECT_BYTES;
 
-/// Maximum bytes of a direct message.
-pub(super) const DIRECT: u64 = DIRECT_BYTES as u64;
 /// Stride of stored direct messages in bytes: one reference moves a whole message.
 const STORED: u32 = 64;
 /// Bytes compared at a time.

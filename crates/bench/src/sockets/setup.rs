@@ -3,7 +3,8 @@
 use super::request::Resolved;
 use super::usage::Counted;
 use super::{Manifest, PORT};
-use crate::{PeerManifest, cluster_of};
+use crate::PeerManifest;
+use crate::measure::cluster_of;
 use nicety::cards::{self, Card};
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Sockets};
 use nicety_nic_ethernet::{Report, Setting, SocketKind};

@@ -1,6 +1,7 @@
 //! A cluster: hosts with their cards, a network between them, and the programs on the hosts.
 //!
 //! - `config.rs`: the configuration.
+//! - `build.rs`: the construction.
 //! - `mix.rs`: the cards by host, and the check that they speak the same protocol.
 //! - `machine.rs`: the check that this machine has enough memory.
 //! - `noise.rs`: background noise on the hosts' CPUs.
@@ -10,6 +11,7 @@
 //! - `outcome.rs`: the outcome of a run. It uses `undelivered.rs` for undelivered messages, `refusals.rs` for refused commands,
 //!   and `verdict.rs` for failures that were not allowed.
 
+mod build;
 mod config;
 mod machine;
 mod mix;
@@ -32,16 +34,14 @@ pub use verdict::{Allowed, Failure};
 
 use crate::Error;
 use crate::capture::Capture;
-use crate::host::{Failed, Host, HostParts};
+use crate::host::{Failed, Host};
 use crate::record::Recording;
-use machine::Gauge;
 use mix::Mix;
-use nicety_fabric::{Launcher, LinkSpec, Network, NetworkSpec, SwitchSpec, Symbol};
-use nicety_host::{Cpus, Gpu, Memory, Traffic};
-use nicety_kernel::{Config, Envelope, Interrupt, Parts, RunError, World};
-use nicety_nic_core::{Card, CardReport, Log, NodeSpec, ProgramFailure, RefusedCommand, Seat};
-use nicety_nic_spin::SpinSpec;
-use nicety_types::{Duration, Level, NodeId, Recorder, Time};
+use nicety_fabric::{Network, Symbol};
+use nicety_host::{Memory, Traffic};
+use nicety_kernel::{Envelope, Parts, RunError, World};
+use nicety_nic_core::{Card, CardReport, Log, ProgramFailure, RefusedCommand};
+use nicety_types::{Level, NodeId, Recorder, Time};
 use pauses::Pauses;
 use std::future::Future;
 use std::rc::Rc;
@@ -139,199 +139,6 @@ impl Cluster {
     /// As [`Cluster::new`].
     pub fn part(config: ClusterConfig, parts: Box<dyn Parts<Envelope<Symbol>>>) -> Result<Cluster, Error> {
         Cluster::build(config, Some(parts))
-    }
-
-    fn build(
-        config: ClusterConfig,
-        parts: Option<Box<dyn Parts<Envelope<Symbol>>>>,
-    ) -> Result<Cluster, Error> {
-        let ClusterConfig {
-            nodes,
-            cards,
-            topology,
-            all_ports,
-            flow_control,
-            uids,
-            noise,
-            faults,
-            seed,
-            shards,
-            interrupt,
-            log,
-            large,
-            allowed,
-            drops_allowed,
-            breakdown,
-            recording,
-            recorded_rows,
-            capture,
-            traffic,
-        } = config;
-        let mix = Mix::of(cards, nodes)?;
-        // The first host's card gives the settings that all hosts share.
-        let mut around = mix.card(0).spec.node();
-        if let Some(rank) = all_ports {
-            around.switch = inside(&mix.card(rank).spec.node());
-        }
-        let aimed = testers::aim(traffic, &mix, nodes, seed)?;
-        // Testers have links as hosts do.
-        let ends = nodes + aimed.len() as u32;
-        topology.check(ends as usize, &around.switch).map_err(|error| match aimed.len() {
-            0 => error.into(),
-            many => {
-                Error::Input(format!("of {nodes} hosts and {many} more ends of links, for traffic: {error}"))
-            }
-        })?;
-        if let Some(rank) = noise.as_ref().and_then(|noise| noise.rank).filter(|&rank| rank >= nodes) {
-            return Err(Error::Input(format!(
-                "noise on rank {rank}: the cluster has ranks 0 to {}",
-                nodes - 1
-            )));
-        }
-        if !uids.is_empty() {
-            (0..nodes).try_for_each(|rank| mix.card(rank).spec.of::<SpinSpec>().map(drop))?;
-        }
-        if !uids.is_empty() && uids.len() != nodes as usize {
-            let many = uids.len();
-            return Err(Error::Input(format!(
-                "{many} user ids for {nodes} hosts; give one for each rank, or none"
-            )));
-        }
-        let gauge = Gauge::new(nodes, &mix.names(), large)?;
-        let pauses = Arc::new(Pauses::new(interrupt.clone()));
-        let looking = pauses.clone();
-        let config = Config {
-            seed,
-            // Shards beyond the number of hosts would be empty.
-            shards: shards.min(nodes as usize),
-            interrupt: Some(Interrupt::new(move || looking.is_due())),
-            max_time: None,
-        };
-        let mut world = match parts {
-            None => World::new(config),
-            Some(parts) => World::part(config, parts),
-        };
-        let shards = topology.shards(ends as usize, &around.switch, world.shards())?;
-        let ends: Vec<NodeId> = shards.into_iter().map(|shard| world.add_node_in(shard)).collect();
-        let (ids, of_testers) = ends.split_at(nodes as usize);
-        let parts = NetworkSpec { link: around.link, switch: around.switch, router: around.router };
-        let ranks = (0..nodes).chain(aimed.iter().map(|aimed| aimed.rank));
-        let link_of = |rank| {
-            let NodeSpec { link, ports, .. } = mix.card(rank).spec.node();
-            if all_ports == Some(rank) { LinkSpec { gap: link.gap.of_wires(ports), ..link } } else { link }
-        };
-        let links: Vec<_> = ends.iter().zip(ranks).map(|(&id, rank)| (id, link_of(rank))).collect();
-        let flow = (flow_control, mix.largest_packet());
-        let (mut ports, mut network) = topology.build_with(&mut world, &links, &parts, flow)?;
-        network.inject(&faults, &mut ports)?;
-        let sender = mix.card(0).spec.clone();
-        // Reports of traffic count frames from and to testers.
-        network.set_data(move |packet| {
-            let ends = [packet.label.message.source, packet.label.destination];
-            ends.iter().all(|end| end.0 < nodes) && !sender.makes_up_for(packet)
-        });
-        let capture = capture.map(|capture| {
-            network.capture(capture.memory(), &mut ports, all_ports.map(|rank| ids[rank as usize]));
-            let hosts = if nodes == 1 { "1 host" } else { &format!("{nodes} hosts") };
-            (capture, format!("{hosts} with {}, topology {topology}, seed {seed}", mix.names()))
-        });
-        let barriers = Launcher::install(&mut world, ids, around.barrier);
-        // The launcher signals to testers that all programs have ended.
-        let mut over = match of_testers {
-            [] => Vec::new(),
-            _ => Launcher::install(&mut world, &ends, around.barrier),
-        }
-        .into_iter();
-        let mut of_hosts = ports;
-        let of_testers_ports = of_hosts.split_off(ids.len());
-        let mut recorders: Vec<(NodeId, Recorder)> = Vec::new();
-        let mut recorder_of = |node: NodeId| {
-            // Nodes come in order. Only a router is on a known node, that of its host.
-            if let Some((known, recorder)) = recorders.get(node.0 as usize) {
-                debug_assert_eq!(*known, node);
-                return recorder.clone();
-            }
-            let recorder = Recorder::new(recording, recorded_rows);
-            recorders.push((node, recorder.clone()));
-            recorder
-        };
-        let failed = Failed::default();
-        let (mut hosts, mut cards, mut memories) = (Vec::new(), Vec::new(), Vec::new());
-        for ((&id, port), barrier) in ids.iter().zip(of_hosts).zip(barriers) {
-            if interrupt.as_ref().is_some_and(Interrupt::is_set) {
-                return Err(Error::Interrupted);
-            }
-            let sim = world.sim(id);
-            let recorder = recorder_of(id);
-            let (spec, rank) = (&mix.card(id.0).spec, id.0);
-            let host = spec.node().host;
-            let memory = Rc::new(Memory::new(host.memory));
-            let gpu = spec.gpu().map(Gpu::new);
-            let mut cpus = Cpus::new(&sim, host, &recorder);
-            if let Some(noise) = noise.as_ref().and_then(|noise| noise.on(id.0)) {
-                cpus = cpus.with_noise(noise);
-            }
-            let cpus = Rc::new(cpus);
-            let uid = uids.get(id.0 as usize).copied().unwrap_or_default();
-            let seat = Seat {
-                sim: &sim,
-                nodes: ends.len() as u32,
-                ordered: topology.keeps_order(),
-                memory: &memory,
-                gpu: gpu.as_ref(),
-                cpus: &cpus,
-                port,
-                packet_payload: mix.packet_payload(),
-                eager: mix.eager(),
-                uid,
-                log: &log,
-                recorder: &recorder,
-            };
-            let card = spec.clone().install(seat).map_err(|error| mix.about(rank, error.into()))?;
-            cards.push(card.clone());
-            memories.push(memory.clone());
-            let failed = failed.clone();
-            let ranks = nodes;
-            let breakdown = breakdown || recording >= Level::Messages;
-            let parts = HostParts {
-                sim,
-                ranks,
-                card,
-                memory,
-                gpu,
-                cpus,
-                barrier,
-                over: over.next(),
-                failed,
-                recorder,
-                breakdown,
-            };
-            hosts.push(Host::new(parts));
-            gauge.built(hosts.len() as u32)?;
-        }
-        let mut testers = Testers::default();
-        for (((&id, port), aimed), over) in of_testers.iter().zip(of_testers_ports).zip(aimed).zip(over) {
-            let card = &cards[aimed.rank as usize];
-            testers.add(aimed, card, (world.sim(id), port, &recorder_of(id)), over)?;
-        }
-        network.record(recorder_of);
-        Ok(Cluster {
-            world,
-            pauses,
-            network,
-            capture,
-            mix,
-            recording,
-            recorders,
-            hosts,
-            cards,
-            memories,
-            failed,
-            testers,
-            log,
-            allowed,
-            drops_allowed,
-        })
     }
 
     /// Returns a host, for set-up before the run.
@@ -467,9 +274,4 @@ impl Cluster {
             hosts().filter(|host| !host.is_running()).for_each(Host::over);
         }
     }
-}
-
-/// Returns the switch that merges the packets of a card's ports.
-fn inside(card: &NodeSpec) -> SwitchSpec {
-    SwitchSpec { latency: Duration::ZERO, ports: card.ports + 1, buffer: card.link.buffer }
 }

@@ -156,45 +156,85 @@ fn codes<T>(result: Result<T, Error>) -> Result<T, &'static str> {
     result.map_err(|e| e.code())
 }
 
-fn run(ops: Vec<Op>, flow: bool) -> Result<(), TestCaseError> {
-    let mut real = Interface::new(NODE, LIMITS);
-    let mut effects = Effects::new();
-    let eq = real.eq_alloc(DEPTH).unwrap();
-    let cts = [real.ct_alloc().unwrap(), real.ct_alloc().unwrap()];
-    let md = real.md_bind(Md { length: 100, ..Md::default() }).unwrap();
-    let options = if flow { PtOptions::FLOWCTRL } else { PtOptions::empty() };
-    real.pt_alloc_with(Some(0), Some(eq), options).unwrap();
-    let mut model = Model {
-        eq,
-        cts,
-        flow,
-        queue: vec![],
-        notice_due: false,
-        disabled: false,
-        entries: vec![],
-        messages: vec![],
-        values: Default::default(),
-        waiting: vec![],
-        puts: 0,
-        effects: vec![],
-    };
-    let mut handles = Vec::new();
-    let mut in_flight: Vec<(usize, Delivery)> = Vec::new();
-    let mut sending: Vec<Outgoing> = Vec::new();
-    for op in ops {
+/// The interface, its model, and the course of a run.
+struct Pair {
+    real: Interface,
+    model: Model,
+    effects: Effects,
+    md: MdHandle,
+    handles: Vec<MeHandle>,
+    in_flight: Vec<(usize, Delivery)>,
+    sending: Vec<Outgoing>,
+}
+
+impl Pair {
+    fn new(flow: bool) -> Pair {
+        let mut real = Interface::new(NODE, LIMITS);
+        let eq = real.eq_alloc(DEPTH).unwrap();
+        let cts = [real.ct_alloc().unwrap(), real.ct_alloc().unwrap()];
+        let md = real.md_bind(Md { length: 100, ..Md::default() }).unwrap();
+        let options = if flow { PtOptions::FLOWCTRL } else { PtOptions::empty() };
+        real.pt_alloc_with(Some(0), Some(eq), options).unwrap();
+        let model = Model {
+            eq,
+            cts,
+            flow,
+            queue: vec![],
+            notice_due: false,
+            disabled: false,
+            entries: vec![],
+            messages: vec![],
+            values: Default::default(),
+            waiting: vec![],
+            puts: 0,
+            effects: vec![],
+        };
+        let (handles, in_flight, sending) = Default::default();
+        Pair { real, model, effects: Effects::new(), md, handles, in_flight, sending }
+    }
+
+    fn step(&mut self, op: Op) -> Result<(), TestCaseError> {
+        let Pair { real, model, effects, in_flight, sending, .. } = self;
+        match op {
+            Op::Append(..) | Op::Search(..) | Op::Hold(..) | Op::Unlink(_) => self.change_list(op)?,
+            Op::Arrive { header, accept } => self.arrive(&header, accept)?,
+            Op::Complete(i, ok) if i < in_flight.len() => {
+                let (m, delivery) = in_flight.remove(i);
+                let outcome = if ok { FailType::Ok } else { FailType::HandlerError };
+                real.complete(&delivery, outcome, effects).unwrap();
+                model.complete(m, outcome);
+            }
+            Op::Consume(n) => {
+                real.eq_consumed(model.eq, n).unwrap();
+                model.queue.drain(..model.queue.len().min(n as usize));
+            }
+            Op::Enable(enable) => {
+                if enable { real.pt_enable(0) } else { real.pt_disable(0) }.unwrap();
+                model.disabled = !enable;
+            }
+            Op::Sent(i) if i < sending.len() => end(real, &sending.remove(i), effects),
+            Op::Complete(..) | Op::Sent(_) => {}
+            _ => self.count(op)?,
+        }
+        self.agree()
+    }
+
+    /// Calls about entries.
+    fn change_list(&mut self, op: Op) -> Result<(), TestCaseError> {
+        let Pair { real, model, effects, handles, .. } = self;
         match op {
             Op::Append(me, list) => {
                 let i = model.entries.len();
-                let me = Me { user_ptr: i as u64, ct: Some(cts[i % 2]), ..me };
-                let result = codes(real.me_append(0, me, list, &mut effects));
+                let me = Me { user_ptr: i as u64, ct: Some(model.cts[i % 2]), ..me };
+                let result = codes(real.me_append(0, me, list, effects));
                 prop_assert_eq!(result.map(drop), model.append(me, list));
                 handles.extend(result);
             }
             Op::Search(me, delete) => {
                 let user_ptr = model.entries.len() as u64;
-                let me = Me { user_ptr, ct: Some(cts[0]), ..me };
+                let me = Me { user_ptr, ct: Some(model.cts[0]), ..me };
                 let op = if delete { SearchOp::Delete } else { SearchOp::Only };
-                let result = codes(real.me_search(0, me, op, &mut effects));
+                let result = codes(real.me_search(0, me, op, effects));
                 prop_assert_eq!(result, model.search(me, delete));
                 // A search entry has no handle; keep its number from other entries.
                 if model.entries.len() > handles.len() {
@@ -203,76 +243,75 @@ fn run(ops: Vec<Op>, flow: bool) -> Result<(), TestCaseError> {
             }
             Op::Hold(i, hold) if i < handles.len() && handles[i] != MeHandle::from_bits(0) => {
                 let result =
-                    if hold { real.me_hold(handles[i]) } else { real.me_release(handles[i], &mut effects) };
+                    if hold { real.me_hold(handles[i]) } else { real.me_release(handles[i], effects) };
                 prop_assert_eq!(codes(result), model.hold(i, hold));
             }
             Op::Unlink(i) if i < handles.len() && handles[i] != MeHandle::from_bits(0) => {
                 prop_assert_eq!(codes(real.me_unlink(handles[i])), model.unlink(i));
             }
-            Op::Arrive { header, accept } => {
-                let arrival = real.arrive_if(&header, |_| accept, &mut effects);
-                match (arrival, model.arrive(&header, accept)) {
-                    (Arrival::Matched(delivery), Ok((m, searched))) => {
-                        let message = &model.messages[m];
-                        prop_assert_eq!(delivery.me, handles[message.entry]);
-                        prop_assert_eq!(delivery.list, message.list);
-                        prop_assert_eq!(delivery.mlength, message.mlength);
-                        prop_assert_eq!(delivery.rlength, header.length);
-                        prop_assert_eq!(delivery.remote_offset, message.offset);
-                        prop_assert_eq!(delivery.searched as usize, searched);
-                        prop_assert_eq!(delivery.handlers, Some(3));
-                        let end = delivery.start + delivery.mlength;
-                        let room = model.entries[message.entry].me.length;
-                        prop_assert!(delivery.start >= 0x1000 && end <= 0x1000 + room);
-                        in_flight.push((m, delivery));
-                    }
-                    (Arrival::Dropped(reason), Err(expected)) => prop_assert_eq!(reason, expected),
-                    (real, model) => prop_assert!(false, "{:?}, the model says {:?}", real, model),
-                }
+            Op::Hold(..) | Op::Unlink(_) => {}
+            other => unreachable!("{other:?}"),
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, header: &Header, accept: bool) -> Result<(), TestCaseError> {
+        let arrival = self.real.arrive_if(header, |_| accept, &mut self.effects);
+        match (arrival, self.model.arrive(header, accept)) {
+            (Arrival::Matched(delivery), Ok((m, searched))) => {
+                let message = &self.model.messages[m];
+                prop_assert_eq!(delivery.me, self.handles[message.entry]);
+                prop_assert_eq!(delivery.list, message.list);
+                prop_assert_eq!(delivery.mlength, message.mlength);
+                prop_assert_eq!(delivery.rlength, header.length);
+                prop_assert_eq!(delivery.remote_offset, message.offset);
+                prop_assert_eq!(delivery.searched as usize, searched);
+                prop_assert_eq!(delivery.handlers, Some(3));
+                let end = delivery.start + delivery.mlength;
+                let room = self.model.entries[message.entry].me.length;
+                prop_assert!(delivery.start >= 0x1000 && end <= 0x1000 + room);
+                self.in_flight.push((m, delivery));
             }
-            Op::Complete(i, ok) if i < in_flight.len() => {
-                let (m, delivery) = in_flight.remove(i);
-                let outcome = if ok { FailType::Ok } else { FailType::HandlerError };
-                real.complete(&delivery, outcome, &mut effects).unwrap();
-                model.complete(m, outcome);
-            }
-            Op::Consume(n) => {
-                real.eq_consumed(eq, n).unwrap();
-                model.queue.drain(..model.queue.len().min(n as usize));
-            }
-            Op::Enable(enable) => {
-                if enable { real.pt_enable(0) } else { real.pt_disable(0) }.unwrap();
-                model.disabled = !enable;
-            }
+            (Arrival::Dropped(reason), Err(expected)) => prop_assert_eq!(reason, expected),
+            (real, model) => prop_assert!(false, "{:?}, the model says {:?}", real, model),
+        }
+        Ok(())
+    }
+
+    /// Calls about counters and triggered operations.
+    fn count(&mut self, op: Op) -> Result<(), TestCaseError> {
+        let Pair { real, model, effects, md, sending, .. } = self;
+        let cts = model.cts;
+        match op {
             Op::Inc(ct, by) => {
-                real.ct_inc(cts[ct], by, &mut effects).unwrap();
+                real.ct_inc(cts[ct], by, effects).unwrap();
                 model.inc(ct, by);
             }
             Op::Set(ct, success) => {
                 let value = CtEvent::success(success);
-                real.ct_set(cts[ct], value, &mut effects).unwrap();
+                real.ct_set(cts[ct], value, effects).unwrap();
                 model.act(vec![ModelAction::Set(ct, value)]);
             }
             Op::TriggerInc { .. } | Op::TriggerSet { .. } | Op::Trigger { .. }
                 if model.waiting.len() == LIMITS.triggered as usize =>
             {
-                let result = real.triggered_ct_set(cts[0], CtEvent::default(), cts[1], 0, &mut effects);
+                let result = real.triggered_ct_set(cts[0], CtEvent::default(), cts[1], 0, effects);
                 prop_assert_eq!(codes(result), Err("PTL_NO_SPACE"));
             }
             Op::TriggerInc { target, by, ct, threshold } => {
-                real.triggered_ct_inc(cts[target], by, cts[ct], threshold, &mut effects).unwrap();
+                real.triggered_ct_inc(cts[target], by, cts[ct], threshold, effects).unwrap();
                 model.trigger(ModelAction::Inc(target, by), ct, threshold);
             }
             Op::TriggerSet { target, value, ct, threshold } => {
                 let value = CtEvent::success(value);
-                real.triggered_ct_set(cts[target], value, cts[ct], threshold, &mut effects).unwrap();
+                real.triggered_ct_set(cts[target], value, cts[ct], threshold, effects).unwrap();
                 model.trigger(ModelAction::Set(target, value), ct, threshold);
             }
             Op::Trigger { kind, ct, threshold } => {
                 model.puts += 1;
                 let waiting = model.waiting.iter().filter(|w| matches!(w.2, ModelAction::Put(_))).count();
                 let name = (kind, model.puts);
-                let result = trigger(&mut real, name, md, cts[ct], threshold, &mut effects);
+                let result = trigger(real, name, *md, cts[ct], threshold, effects);
                 if waiting + sending.len() == LIMITS.operations as usize {
                     prop_assert_eq!(codes(result), Err("PTL_NO_SPACE"));
                 } else {
@@ -280,15 +319,18 @@ fn run(ops: Vec<Op>, flow: bool) -> Result<(), TestCaseError> {
                     model.trigger(ModelAction::Put(model.puts), ct, threshold);
                 }
             }
-            Op::Sent(i) if i < sending.len() => {
-                end(&mut real, &sending.remove(i), &mut effects);
-            }
             Op::Cancel(ct) => {
                 real.ct_cancel_triggered(cts[ct]).unwrap();
                 model.waiting.retain(|w| w.0 != ct);
             }
-            Op::Unlink(_) | Op::Complete(..) | Op::Sent(_) | Op::Hold(..) => {}
+            other => unreachable!("{other:?}"),
         }
+        Ok(())
+    }
+
+    /// Compares effects and state after a call.
+    fn agree(&mut self) -> Result<(), TestCaseError> {
+        let Pair { real, model, effects, sending, .. } = self;
         let said: Vec<Effect> = effects.as_slice().iter().map(plain).collect();
         prop_assert_eq!(said, std::mem::take(&mut model.effects));
         sending.extend(effects.drain().filter_map(|e| match e {
@@ -297,65 +339,66 @@ fn run(ops: Vec<Op>, flow: bool) -> Result<(), TestCaseError> {
         }));
         prop_assert_eq!(real.pt_enabled(0), Ok(!model.disabled));
         prop_assert_eq!(real.pending_triggered() as usize, model.waiting.len());
-        for (ct, value) in cts.into_iter().zip(model.values) {
+        for (ct, value) in model.cts.into_iter().zip(model.values) {
             prop_assert_eq!(real.ct_get(ct).unwrap(), value);
         }
+        Ok(())
     }
-    tear_down(real, &model, handles, in_flight, sending, md)
+
+    /// Nothing leaks: when all is complete and unlinked, every resource can be freed.
+    fn tear_down(self) -> Result<(), TestCaseError> {
+        let Pair { mut real, model, mut effects, md, handles, in_flight, sending } = self;
+        for ct in model.cts {
+            real.ct_cancel_triggered(ct).unwrap();
+        }
+        for out in &sending {
+            end(&mut real, out, &mut effects);
+        }
+        for (_, delivery) in &in_flight {
+            real.complete(delivery, FailType::Ok, &mut effects).unwrap();
+            prop_assert!(in_flight.len() > 1 || real.complete(delivery, FailType::Ok, &mut effects).is_err());
+        }
+        for (i, entry) in model.entries.iter().enumerate() {
+            for _ in 0..entry.holds {
+                real.me_release(handles[i], &mut effects).unwrap();
+            }
+        }
+        real.eq_consumed(model.eq, DEPTH).unwrap();
+        let unlink = |real: &mut Interface| {
+            for &handle in &handles {
+                let _ = real.me_unlink(handle);
+            }
+        };
+        unlink(&mut real);
+        real.eq_consumed(model.eq, DEPTH).unwrap();
+        for user in [User::Id(0), User::Id(1)] {
+            let everything = Me { ignore_bits: !0, user, options: BOTH, ..Me::default() };
+            // There may be no room for a search entry, among the entries that headers keep.
+            let _ = real.me_search(0, everything, SearchOp::Delete, &mut effects);
+            real.eq_consumed(model.eq, DEPTH).unwrap();
+        }
+        let everything = Me { ignore_bits: !0, options: BOTH, ..Me::default() };
+        let last = real.me_append(0, everything, List::Priority, &mut effects);
+        if let Ok(last) = last {
+            real.me_unlink(last).unwrap();
+            unlink(&mut real);
+            prop_assert_eq!(real.pending_operations(), 0);
+            real.pt_free(0).unwrap();
+            real.md_release(md).unwrap();
+            real.ct_free(model.cts[0]).unwrap();
+            real.ct_free(model.cts[1]).unwrap();
+            real.eq_free(model.eq).unwrap();
+        }
+        Ok(())
+    }
 }
 
-/// Nothing leaks: when all is complete and unlinked, every resource can be freed.
-fn tear_down(
-    mut real: Interface,
-    model: &Model,
-    handles: Vec<MeHandle>,
-    in_flight: Vec<(usize, Delivery)>,
-    sending: Vec<Outgoing>,
-    md: MdHandle,
-) -> Result<(), TestCaseError> {
-    let mut effects = Effects::new();
-    for ct in model.cts {
-        real.ct_cancel_triggered(ct).unwrap();
+fn run(ops: Vec<Op>, flow: bool) -> Result<(), TestCaseError> {
+    let mut pair = Pair::new(flow);
+    for op in ops {
+        pair.step(op)?;
     }
-    for out in &sending {
-        end(&mut real, out, &mut effects);
-    }
-    for (_, delivery) in &in_flight {
-        real.complete(delivery, FailType::Ok, &mut effects).unwrap();
-        prop_assert!(in_flight.len() > 1 || real.complete(delivery, FailType::Ok, &mut effects).is_err());
-    }
-    for (i, entry) in model.entries.iter().enumerate() {
-        for _ in 0..entry.holds {
-            real.me_release(handles[i], &mut effects).unwrap();
-        }
-    }
-    real.eq_consumed(model.eq, DEPTH).unwrap();
-    let unlink = |real: &mut Interface| {
-        for &handle in &handles {
-            let _ = real.me_unlink(handle);
-        }
-    };
-    unlink(&mut real);
-    real.eq_consumed(model.eq, DEPTH).unwrap();
-    for user in [User::Id(0), User::Id(1)] {
-        let everything = Me { ignore_bits: !0, user, options: BOTH, ..Me::default() };
-        // There may be no room for a search entry, among the entries that headers keep.
-        let _ = real.me_search(0, everything, SearchOp::Delete, &mut effects);
-        real.eq_consumed(model.eq, DEPTH).unwrap();
-    }
-    let everything = Me { ignore_bits: !0, options: BOTH, ..Me::default() };
-    let last = real.me_append(0, everything, List::Priority, &mut effects);
-    if let Ok(last) = last {
-        real.me_unlink(last).unwrap();
-        unlink(&mut real);
-        prop_assert_eq!(real.pending_operations(), 0);
-        real.pt_free(0).unwrap();
-        real.md_release(md).unwrap();
-        real.ct_free(model.cts[0]).unwrap();
-        real.ct_free(model.cts[1]).unwrap();
-        real.eq_free(model.eq).unwrap();
-    }
-    Ok(())
+    pair.tear_down()
 }
 
 /// Returns the number of random cases: `usual`, or more if `PROPTEST_CASES` asks for a long run.

@@ -1,0 +1,148 @@
+"""Files of a crate import one another in one direction, apart from a module and those inside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from test_rooms import branches
+
+ROOT = Path(__file__).parent.parent
+CRATES = sorted(path.parent.parent.name for path in (ROOT / "crates").glob("*/src/lib.rs"))
+Module = tuple[str, ...]
+
+# Modules that still import one another in a circle.
+KNOTS = {
+    "exec": [
+        (
+            "channels completions ends launch looks notes offload pages portals rank rank/receives requests rma turns "
+            "window"
+        ),
+    ],
+    "fabric": [
+        "packet parcel transit",
+        "ethernet ethernet/station fat_tree link meter port protocol ring switch topology torus",
+    ],
+    "goal": [
+        "cards/offload cards/rank",
+        "loggops/engine loggops/stuck",
+        "requests/compare requests/mode requests/network requests/run",
+    ],
+    "hpu": ["block core overlap", "context elf image memory"],
+    "nic-core": ["design messages"],
+    "nic-ethernet": ["card handling joining judged receive transmit", "holding loans net softrings"],
+    "portals": [
+        "atomic counter diagnosis event header initiator interface late list portal queue request target unexpected",
+    ],
+    "python": ["program/call program/handle program/memory program/outcome program/running"],
+    "spec": ["reader spec unknown"],
+    "traffic": ["expression form template"],
+}
+
+
+@cache
+def code(path: Path) -> str:
+    """The code of a file, without comments and without its tests."""
+    text = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+    return re.split(r"^#\[cfg\(test\)\]\nmod tests? \{", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def inside(here: Module, names: list[str]) -> tuple[Module, list[str]]:
+    """The module from which a path in `here` begins, and the rest of the path."""
+    if names[:1] == ["crate"]:
+        return (), names[1:]
+    while names[:1] in (["super"], ["self"]):
+        here = here[:-1] if names[0] == "super" else here
+        names = names[1:]
+    return here, names
+
+
+def home(source: Path, found: Module, names: list[str]) -> Module:
+    """The module that defines the target of a path, through imports and re-exports."""
+    while names:
+        room = source.joinpath(*found)
+        if (room / f"{names[0]}.rs").is_file():
+            return (*found, names[0])
+        if (room / names[0]).is_dir():
+            found, names = (*found, names[0]), names[1:]
+            continue
+        face = room / ("mod.rs" if found else "lib.rs")
+        # A module without a file is part of the file around it.
+        text = code(face) if face.is_file() else ""
+        trees = re.findall(r"^(?:pub(?:\([\w: ]+\))? )?use ([^;]*);", text, re.MULTILINE)
+        paths = [path.partition(" as ") for tree in trees for path in branches(tree)]
+        targets = [path for path, _, alias in paths if (alias or path.rpartition("::")[2]) == names[0]]
+        target = targets[0].split("::") if targets else names
+        if target == names:
+            break
+        found, names = inside(found, target)
+    return found
+
+
+def imports(source: Path, here: Module, text: str) -> Iterator[Module]:
+    """The modules that a module uses, without those around and inside it."""
+    for tree in re.findall(r"\b((?:crate|super|self)::(?:\w+::)*(?:\w+|\{[^;]*?\}(?=;)|\*))", text):
+        for path in branches(tree):
+            start, names = inside(here, path.partition(" as ")[0].split("::"))
+            there = home(source, start, [name for name in names if name not in ("*", "self")])
+            if there != here[: len(there)] and here != there[: len(here)]:
+                yield there
+
+
+def circle(crate: str, without: set[str]) -> list[str]:
+    """A circle of modules of a crate, if there is one; imports between modules of `without` do not count."""
+    source = ROOT / "crates" / crate / "src"
+    graph: dict[str, set[str]] = {}
+    for path in sorted(source.rglob("*.rs")):
+        names = path.relative_to(source).with_suffix("").parts
+        if names[-1] != "tests" and names[0] != "bin":
+            here = names[:-1] if names[-1] in ("mod", "lib") else names
+            used = {"/".join(there) for there in imports(source, here, code(path))}
+            graph["/".join(here)] = used - without if "/".join(here) in without else used
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_modules_import_one_another_in_one_direction(crate: str) -> None:
+    assert circle(crate, {module for knot in KNOTS.get(crate, []) for module in knot.split()}) == []
+
+
+@pytest.mark.parametrize(("crate", "knot"), [(crate, knot) for crate, knots in KNOTS.items() for knot in knots])
+def test_a_listed_circle_is_still_there(crate: str, knot: str) -> None:
+    others = {module for other in KNOTS[crate] if other != knot for module in other.split()}
+    assert set(circle(crate, others)) <= set(knot.split())
+    assert circle(crate, others) != [], "take it off the list"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("use super::shard::Shard;", [("shard",)]),
+        ("use crate::{Sim, queue::{Key, wheel::Wheel}};", [("sim",), ("queue",), ("queue", "wheel")]),
+        ("fn f(x: crate::World<u8>) {}", [("world",)]),
+        ("use super::*;", []),
+    ],
+)
+def test_imports_are_found_through_re_exports(text: str, found: list[Module]) -> None:
+    assert list(imports(ROOT / "crates/kernel/src", ("wire",), text)) == found
+
+
+def test_files_of_the_line_rate_check_have_the_order_of_its_table() -> None:
+    source = ROOT / "crates/line-rate/src"
+    rows = re.findall(r"^//! \| (`.*`) \| ", (source / "lib.rs").read_text(encoding="utf-8"), re.MULTILINE)
+    order = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    files = {path.relative_to(source).parts[0].removesuffix(".rs") for path in source.rglob("*.rs")} - {"lib"}
+    assert set(order) == files
+    for at, name in enumerate(order):
+        paths = [source / f"{name}.rs", *(source / name).glob("*.rs")]
+        used = {there[0] for path in paths if path.is_file() for there in imports(source, (name,), code(path)) if there}
+        assert used <= set(order[:at]), name
