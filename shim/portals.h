@@ -1,7 +1,7 @@
 /* The calls of Portals between a process and the simulator.
  *
- * A call's operation is in `flags`. Its arguments are in the words at the end of the process's page, then its outcome, and its result is a
- * code of portals4.h. generated/portals_calls.h has a function for each call. */
+ * A call's operation is in `flags`. Its arguments are in the words at the end of the process's page. Its outcome replaces them, and its
+ * result is a code of portals4.h. generated/portals_calls.h has a function for each call. */
 
 #ifndef NICETY_PORTALS_H
 #define NICETY_PORTALS_H

@@ -30,13 +30,7 @@ pub fn run(
     recorded: Option<&dyn Fn(Recording)>,
     said: &dyn Fn(String),
 ) -> Result<Report, Error> {
-    if !(1..=MOST_RANKS).contains(&request.ranks) {
-        return Err(Error::Input(format!(
-            "a program has 1 to {MOST_RANKS} processes, not {}",
-            request.ranks
-        )));
-    }
-    let places = Places::new(request.ranks, request.ranks_per_node)?;
+    let places = places(request)?;
     let (poll, timing) = timing(request, places)?;
     let named = [request.nic.clone()];
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
@@ -61,17 +55,7 @@ pub fn run(
     let processes = Processes::start(&program, &pages)?;
     let log = request.goal.as_ref().map(|_| Rc::new(Log::new(request.ranks)));
     let turns = Rc::new(Turns::new(pages, processes, request.patience, environment.interrupt.clone()));
-    let programs: Vec<_> = (0..request.ranks)
-        .map(|rank| {
-            let mut made = None;
-            cluster.process(places.host(rank), &format!("rank {rank}"), |host| {
-                let program = rank::Program::new(&host, (&turns, places), poll, log.clone());
-                made = Some(program.clone());
-                program.run()
-            });
-            made.expect("all hosts run here")
-        })
-        .collect();
+    let programs = programs(&mut cluster, request.ranks, (&turns, places), poll, log.as_ref());
     let outcome = cluster.run_with(&mut || turns.idle());
     // Memory that a card could not reach explains the later wait of its process.
     let reached: Vec<_> = programs.iter().map(|program| program.over()).collect();
@@ -107,6 +91,37 @@ pub fn run(
         offload: offload.map(|offload| offload.report(&offloaded)),
         goal,
     })
+}
+
+/// Returns the places of a program's processes.
+fn places(request: &Request) -> Result<Places, Error> {
+    if !(1..=MOST_RANKS).contains(&request.ranks) {
+        return Err(Error::Input(format!(
+            "a program has 1 to {MOST_RANKS} processes, not {}",
+            request.ranks
+        )));
+    }
+    Places::new(request.ranks, request.ranks_per_node)
+}
+
+/// Starts the program of each rank on its host.
+fn programs(
+    cluster: &mut Cluster,
+    ranks: u32,
+    (turns, places): (&Rc<Turns>, Places),
+    poll: Duration,
+    log: Option<&Rc<Log>>,
+) -> Vec<Rc<rank::Program>> {
+    let start = |rank| {
+        let mut made = None;
+        cluster.process(places.host(rank), &format!("rank {rank}"), |host| {
+            let program = rank::Program::new(&host, (turns, places), poll, log.cloned());
+            made = Some(program.clone());
+            program.run()
+        });
+        made.expect("all hosts run here")
+    };
+    (0..ranks).map(start).collect()
 }
 
 /// Returns the cost of a look, and the times of a program.

@@ -8,9 +8,12 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from os import PathLike, fspath
-from typing import Any, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 from nicety.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 U32 = 2**32 - 1
 U63 = 2**63 - 1
@@ -138,3 +141,36 @@ def changes(value: Overrides) -> list[str]:
         # Booleans as in TOML.
         return [f"{key}={str(each).lower() if isinstance(each, bool) else each}" for key, each in value.items()]
     return names(value, "a change to the card", "hpu.cores=8")
+
+
+_TYPES = {"float32": "float", "float64": "double", "complex64": "float_complex", "complex128": "double_complex"}
+"""Types of items: numpy's names, and Portals' names if they differ."""
+
+
+def item_operator(operator: str, datatype: npt.DTypeLike) -> tuple[str, str]:
+    """The operator of an atomic operation, and the name of its type of items in Portals.
+
+    Raises:
+        InputError: they are no name and no type.
+    """
+    if not isinstance(operator, str):
+        raise InputError(f"operator is a name such as 'sum', not {operator!r}")
+    if not isinstance(datatype, str):
+        import numpy as np
+
+        try:
+            datatype = np.dtype(datatype).name
+        except TypeError:
+            raise InputError(f"datatype is a type such as 'uint64' or numpy.float32, not {datatype!r}") from None
+    return operator, _TYPES.get(datatype, datatype)
+
+
+def operand_bytes(operand: bytes | None) -> bytes:
+    """The operand of a swap; empty if it has none.
+
+    Raises:
+        InputError: it is not bytes.
+    """
+    if operand is not None and not isinstance(operand, bytes | bytearray | memoryview):
+        raise InputError(f"operand is the bytes of an item, such as np.uint64(7).tobytes(), not {operand!r}")
+    return bytes(operand or b"")

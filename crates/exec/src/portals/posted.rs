@@ -123,19 +123,21 @@ impl Interface {
             Call::CtSet(asked) => {
                 let (ct, value, trigger) =
                     self.change(asked.ct, (asked.success, asked.failure), asked.trigger)?;
-                return Ok(match trigger {
+                match trigger {
                     None => portals.ct_set(ct, value).await?,
                     Some(trigger) => portals.triggered_ct_set(ct, value, trigger, asked.threshold).await?,
-                });
+                }
+                return Ok(());
             }
             Call::CtInc(asked) => {
                 let (ct, by, trigger) =
                     self.change(asked.ct, (asked.success, asked.failure), asked.trigger)?;
                 one_of_both(by)?;
-                return Ok(match trigger {
+                match trigger {
                     None => portals.ct_inc(ct, by).await?,
                     Some(trigger) => portals.triggered_ct_inc(ct, by, trigger, asked.threshold).await?,
-                });
+                }
+                return Ok(());
             }
             Call::Put(asked) => {
                 let ack = self.ack(asked.ack, asked.md)?;

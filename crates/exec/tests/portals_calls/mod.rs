@@ -1,8 +1,9 @@
-//! Files made of the table of Portals calls: C for processes.
+//! Files made of the table of Portals calls: C for processes, and Python.
 //!
 //! `NICETY_WRITE=1 cargo test -p nicety-exec --test all -- portals_calls` rewrites them.
 
 mod c;
+mod python;
 
 use std::path::Path;
 
@@ -62,9 +63,11 @@ nicety::portals_calls!(table);
 #[test]
 fn files_are_those_of_the_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (name, made) in
-        [("shim/generated/portals_calls.h", c::header()), ("shim/generated/portals_calls.c", c::functions())]
-    {
+    for (name, made) in [
+        ("shim/generated/portals_calls.h", c::header()),
+        ("shim/generated/portals_calls.c", c::functions()),
+        ("python/nicety/_generated/operations.py", python::operations()),
+    ] {
         let path = root.join(name);
         if std::env::var_os("NICETY_WRITE").is_some() {
             std::fs::write(&path, &made).unwrap();

@@ -2,13 +2,18 @@
 
 /// Passes the table of Portals calls to a macro, which derives one layer from it.
 ///
-/// An outcome has its words. A call has a number (its place, from 1 on), a name, arguments with their C types, an outcome, and the
-/// functions of `portals4.h` that only make it. Arguments and outcomes cross between a process and the simulation as words, in this order.
-/// A function has the call's arguments as its parameters, except those that it sets itself. It first checks its interface: a parameter
-/// `(ni)`, or the only one (`(open)`). After `->` is its result, an outcome's `value`.
+/// A call has two names, arguments with their C types, an outcome, and functions of `portals4.h`. Its place, from 1 on, is its number.
+/// Arguments and outcomes cross between a process and the simulation as words, in this order.
 ///
-/// Types are those of `portals4.h`, or: `word` for 64 bits; `pointer` and `bytes` for addresses; `pt_options` and `any_pt` of a new portal
-/// table entry; `match_bits` that may not count; `trigger` for a counter; `operand` for the three words of one.
+/// A function only makes the call. It has the call's arguments as its parameters, except those that it sets itself. It first checks its
+/// interface: a parameter `(ni)`, or the only one `(open)`. After `->` is its result, an outcome's `value`.
+///
+/// Types are those of `portals4.h`, or one of these:
+///
+/// - `word`: 64 bits; `pointer` and `bytes`: addresses;
+/// - `pt_options` and `any_pt`: of a new portal table entry;
+/// - `match_bits`: bits that count if the interface matches; `trigger`: a counter;
+/// - `operand`: one of the three words of an operand.
 #[macro_export]
 macro_rules! portals_calls {
     ($with:ident) => {

@@ -1,7 +1,7 @@
 //! Programs of hosts as Python coroutines.
 //!
 //! A program calls its host. The modules [`messages`], [`portals`], [`handlers`], [`frames`], [`processes`], [`channels`],
-//! [`interfaces`], [`rdma`] and [`sockets`] read the arguments ([`arguments`]), and make a command of them. A command is plain
+//! [`interfaces`], [`rdma`] and [`sockets`] read the arguments ([`arguments`], [`order`]), and make a command of them. A command is plain
 //! data of [`nicety::commands`]. A set-up command takes no virtual time and returns at once ([`running`]). Any other is a
 //! [`call`], which the coroutine yields in its await. Its [`thread`] gives the command to the simulation, and resumes the
 //! coroutine with the [`outcome`]. All of this happens in the thread that called [`simulation`]: a run has no thread of its own.
@@ -19,6 +19,7 @@ mod handlers;
 mod interfaces;
 mod memory;
 mod messages;
+mod order;
 mod outcome;
 mod portals;
 mod processes;

@@ -3,12 +3,13 @@
 use super::arguments::{ack_of, named, optional, text_of, timeout_of, u32_of, u64_of};
 use super::call::Call;
 use super::handle::{Calls, Handle};
+use super::order::{self, argument};
 use super::outcome::python;
 use nicety::NodeId;
 use nicety::commands::{self, PortalsCall, PortalsSetup, Setup, Trigger, names};
 use nicety::portals::{
-    AtomicRequest, CtEvent, CtHandle, EqHandle, FetchRequest, GetRequest, MdHandle, Me, MeHandle, Operand,
-    PutRequest, Request, SearchOp, Source, User,
+    AckRequest, AtomicRequest, CtEvent, CtHandle, EqHandle, FetchRequest, GetRequest, List, MdHandle, Me,
+    MeHandle, Operand, PutRequest, Request, SearchOp, Source, User,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -27,27 +28,26 @@ impl PortalsCalls {
         python(py, &self.0, self.0.set_up(Setup::Portals(setup))?, None)
     }
 
-    /// Posts an operation; triggered if there is a counter with its threshold.
+    /// Posts an operation; triggered if it has a trigger.
     fn post(
         &self,
-        names: [&'static str; 2],
-        request: Request,
-        trigger: Option<&Bound<'_, PyTuple>>,
         py: Python<'_>,
-    ) -> PyResult<Call> {
-        let (name, trigger) = triggered(names, trigger)?;
-        Ok(self.call(py, name, PortalsCall::Post { request, trigger }, None))
+        [at_once, later]: [&'static str; 2],
+        request: Request,
+        trigger: Option<Trigger>,
+    ) -> Call {
+        let name = if trigger.is_some() { later } else { at_once };
+        self.call(py, name, PortalsCall::Post { request, trigger }, None)
     }
 }
 
-/// Returns the name of a call, triggered or not, and its trigger.
+/// Returns the name of a change of a counter, triggered or not, and its trigger.
 fn triggered(
     [at_once, later]: [&'static str; 2],
-    trigger: Option<&Bound<'_, PyTuple>>,
+    trigger: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
 ) -> PyResult<(&'static str, Option<Trigger>)> {
-    let Some(trigger) = trigger else { return Ok((at_once, None)) };
-    let ct = ct_of(&trigger.get_item(0)?)?;
-    Ok((later, Some(Trigger { ct, threshold: u64_of(&trigger.get_item(1)?, "threshold")? })))
+    let Some((ct, threshold)) = trigger else { return Ok((at_once, None)) };
+    Ok((later, Some(Trigger { ct: ct_of(&ct)?, threshold: u64_of(&threshold, "threshold")? })))
 }
 
 fn ct_of(value: &Bound<'_, PyAny>) -> PyResult<CtHandle> {
@@ -65,53 +65,110 @@ fn some<'py, T>(
     if value.is_none() { Ok(None) } else { read(value).map(Some) }
 }
 
-/// Reads descriptor, length, rank, entry, match bits, both offsets, header data, user pointer, and the acknowledgement.
-fn put_of(put: &Bound<'_, PyTuple>) -> PyResult<PutRequest> {
-    let word = |place: usize, name: &str| u64_of(&*put.get_borrowed_item(place)?, name);
-    let half = |place: usize, name: &str| u32_of(&*put.get_borrowed_item(place)?, name);
-    Ok(PutRequest {
-        md: MdHandle::from_bits(word(0, "md")?),
-        length: word(1, "length_bytes")?,
-        target: NodeId(half(2, "to")?),
-        pt: half(3, "pt")?,
-        match_bits: word(4, "match_bits")?,
-        local_offset: word(5, "local_offset")?,
-        remote_offset: word(6, "remote_offset")?,
-        hdr_data: word(7, "hdr_data")?,
-        user_ptr: word(8, "user_ptr")?,
-        ack: ack_of(&*put.get_borrowed_item(9)?)?,
-    })
+fn md_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<MdHandle> {
+    u64_of(value, name).map(MdHandle::from_bits)
 }
 
-/// Reads the descriptor for the reply, the offset in it, operator, type, and the operand.
-fn fetch_of(put: &Bound<'_, PyTuple>, fetch: &Bound<'_, PyTuple>) -> PyResult<FetchRequest> {
-    let (operator, datatype, operand): (String, String, Vec<u8>) =
-        (fetch.get_item(2)?.extract()?, fetch.get_item(3)?.extract()?, fetch.get_item(4)?.extract()?);
-    let wrong = |error: nicety::portals::Error| nicety::Error::Program(error.to_string());
-    Ok(FetchRequest {
-        get_md: MdHandle::from_bits(u64_of(&fetch.get_item(0)?, "get_md")?),
-        local_get_offset: u64_of(&fetch.get_item(1)?, "local_get_offset")?,
-        put: put_of(put)?,
-        atomic: named(names::atomic(&operator, &datatype))?,
-        operand: named(Operand::new(&operand).map_err(wrong))?,
-    })
+fn rank_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<NodeId> {
+    u32_of(value, name).map(NodeId)
 }
 
-/// Reads match bits, ignore bits, rank, user, options, counter and user pointer of a match entry.
-fn entry_of(entry: &Bound<'_, PyTuple>) -> PyResult<Me> {
-    let source = optional(&entry.get_item(2)?, "source", u32_of)?;
-    let user = optional(&entry.get_item(3)?, "uid", u32_of)?;
-    let options: Vec<String> = entry.get_item(4)?.extract()?;
-    Ok(Me {
-        match_bits: u64_of(&entry.get_item(0)?, "match_bits")?,
-        ignore_bits: u64_of(&entry.get_item(1)?, "ignore_bits")?,
-        source: source.map_or(Source::Any, |rank| Source::Rank(NodeId(rank))),
-        user: user.map_or(User::Any, User::Id),
-        options: named(names::me_options(&options))?,
-        ct: some(&entry.get_item(5)?, ct_of)?,
-        user_ptr: u64_of(&entry.get_item(6)?, "user_ptr")?,
-        ..Me::default()
-    })
+/// Reads the put of an operation.
+macro_rules! put_of {
+    ($asked:ident, $CALL:ident, $ack:expr) => {
+        PutRequest {
+            md: argument!($asked, $CALL.md, md_of),
+            length: argument!($asked, $CALL.length, u64_of, "length_bytes"),
+            target: argument!($asked, $CALL.target, rank_of, "to"),
+            pt: argument!($asked, $CALL.pt, u32_of),
+            match_bits: argument!($asked, $CALL.match_bits, u64_of),
+            local_offset: argument!($asked, $CALL.local_offset, u64_of),
+            remote_offset: argument!($asked, $CALL.remote_offset, u64_of),
+            hdr_data: argument!($asked, $CALL.hdr_data, u64_of),
+            user_ptr: argument!($asked, $CALL.user_ptr, u64_of),
+            ack: $ack,
+        }
+    };
+}
+
+/// Reads the names of an operator and of a type.
+macro_rules! atomic_of {
+    ($asked:ident, $CALL:ident) => {
+        (argument!($asked, $CALL.operation, name_of), argument!($asked, $CALL.datatype, name_of))
+    };
+}
+
+/// Reads an operation that fetches.
+macro_rules! fetch_of {
+    ($asked:ident, $CALL:ident, $operand:expr) => {{
+        let atomic = atomic_of!($asked, $CALL);
+        FetchRequest {
+            get_md: argument!($asked, $CALL.get_md, md_of),
+            local_get_offset: argument!($asked, $CALL.local_get_offset, u64_of),
+            put: put_of!($asked, $CALL, AckRequest::None),
+            atomic: named(names::atomic(&atomic.0, &atomic.1))?,
+            operand: named(
+                Operand::new($operand).map_err(|error| nicety::Error::Program(error.to_string())),
+            )?,
+        }
+    }};
+}
+
+/// Reads the trigger of an operation, if it has one.
+macro_rules! trigger_of {
+    ($asked:ident, $CALL:ident) => {
+        match argument!($asked, $CALL.trigger, optional_ct, "ct") {
+            Some(ct) => Some(Trigger { ct, threshold: argument!($asked, $CALL.threshold, u64_of) }),
+            None => None,
+        }
+    };
+}
+
+/// Reads a match entry.
+macro_rules! entry_of {
+    ($asked:ident, $CALL:ident) => {{
+        let source = argument!($asked, $CALL.match_id, optional_rank, "source");
+        let user = argument!($asked, $CALL.uid, optional_u32);
+        let options = argument!($asked, $CALL.options, options_of);
+        Me {
+            match_bits: argument!($asked, $CALL.match_bits, u64_of),
+            ignore_bits: argument!($asked, $CALL.ignore_bits, u64_of),
+            source: source.map_or(Source::Any, Source::Rank),
+            user: user.map_or(User::Any, User::Id),
+            options: named(names::me_options(&options))?,
+            ct: argument!($asked, $CALL.ct, optional_ct),
+            user_ptr: argument!($asked, $CALL.user_ptr, u64_of),
+            ..Me::default()
+        }
+    }};
+}
+
+fn name_of(value: &Bound<'_, PyAny>, _: &str) -> PyResult<String> {
+    value.extract()
+}
+
+fn options_of(value: &Bound<'_, PyAny>, _: &str) -> PyResult<Vec<String>> {
+    value.extract()
+}
+
+fn optional_u32(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
+    optional(value, name, u32_of)
+}
+
+fn optional_rank(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<NodeId>> {
+    optional(value, name, rank_of)
+}
+
+fn optional_ct(value: &Bound<'_, PyAny>, _: &str) -> PyResult<Option<CtHandle>> {
+    some(value, ct_of)
+}
+
+fn list_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<List> {
+    named(names::list(&text_of(value, name, "overflow")?))
+}
+
+fn is_true(value: &Bound<'_, PyAny>, _: &str) -> PyResult<bool> {
+    value.is_truthy()
 }
 
 fn count_of(success: &Bound<'_, PyAny>, failure: &Bound<'_, PyAny>) -> PyResult<CtEvent> {
@@ -187,61 +244,49 @@ impl PortalsCalls {
         self.set_up(md.py(), PortalsSetup::MdRelease { md: MdHandle::from_bits(u64_of(md, "md")?) })
     }
 
-    fn put(&self, put: &Bound<'_, PyTuple>, trigger: Option<&Bound<'_, PyTuple>>) -> PyResult<Call> {
-        self.post(
-            ["host.portals.put", "host.portals.triggered_put"],
-            Request::Put(put_of(put)?),
-            trigger,
-            put.py(),
-        )
+    fn put(&self, asked: &Bound<'_, PyTuple>) -> PyResult<Call> {
+        let ack = |value: &Bound<'_, PyAny>, _: &str| ack_of(value);
+        let request = Request::Put(put_of!(asked, PUT, argument!(asked, PUT.ack, ack)));
+        let names = ["host.portals.put", "host.portals.triggered_put"];
+        Ok(self.post(asked.py(), names, request, trigger_of!(asked, PUT)))
     }
 
-    fn get(&self, get: &Bound<'_, PyTuple>, trigger: Option<&Bound<'_, PyTuple>>) -> PyResult<Call> {
-        let put = put_of(get)?;
-        let get_of = GetRequest {
-            local_offset: put.local_offset,
-            remote_offset: put.remote_offset,
-            user_ptr: put.user_ptr,
-            ..GetRequest::new(put.md, put.length, put.target, put.pt, put.match_bits)
-        };
-        self.post(["host.portals.get", "host.portals.triggered_get"], Request::Get(get_of), trigger, get.py())
+    fn get(&self, asked: &Bound<'_, PyTuple>) -> PyResult<Call> {
+        let request = Request::Get(GetRequest {
+            md: argument!(asked, GET.md, md_of),
+            length: argument!(asked, GET.length, u64_of, "length_bytes"),
+            target: argument!(asked, GET.target, rank_of, "to"),
+            pt: argument!(asked, GET.pt, u32_of),
+            match_bits: argument!(asked, GET.match_bits, u64_of),
+            local_offset: argument!(asked, GET.local_offset, u64_of),
+            remote_offset: argument!(asked, GET.remote_offset, u64_of),
+            user_ptr: argument!(asked, GET.user_ptr, u64_of),
+        });
+        let names = ["host.portals.get", "host.portals.triggered_get"];
+        Ok(self.post(asked.py(), names, request, trigger_of!(asked, GET)))
     }
 
-    fn atomic(
-        &self,
-        put: &Bound<'_, PyTuple>,
-        operator: &str,
-        datatype: &str,
-        trigger: Option<&Bound<'_, PyTuple>>,
-    ) -> PyResult<Call> {
-        let atomic = named(names::atomic(operator, datatype))?;
-        let request = Request::Atomic(AtomicRequest { put: put_of(put)?, atomic });
-        self.post(["host.portals.atomic", "host.portals.triggered_atomic"], request, trigger, put.py())
+    fn atomic(&self, asked: &Bound<'_, PyTuple>) -> PyResult<Call> {
+        let ack = |value: &Bound<'_, PyAny>, _: &str| ack_of(value);
+        let (operator, datatype) = atomic_of!(asked, ATOMIC);
+        let atomic = named(names::atomic(&operator, &datatype))?;
+        let put = put_of!(asked, ATOMIC, argument!(asked, ATOMIC.ack, ack));
+        let request = Request::Atomic(AtomicRequest { put, atomic });
+        let names = ["host.portals.atomic", "host.portals.triggered_atomic"];
+        Ok(self.post(asked.py(), names, request, trigger_of!(asked, ATOMIC)))
     }
 
-    fn fetch_atomic(
-        &self,
-        put: &Bound<'_, PyTuple>,
-        fetch: &Bound<'_, PyTuple>,
-        trigger: Option<&Bound<'_, PyTuple>>,
-    ) -> PyResult<Call> {
-        let request = Request::FetchAtomic(fetch_of(put, fetch)?);
-        self.post(
-            ["host.portals.fetch_atomic", "host.portals.triggered_fetch_atomic"],
-            request,
-            trigger,
-            put.py(),
-        )
+    fn fetch_atomic(&self, asked: &Bound<'_, PyTuple>) -> PyResult<Call> {
+        let request = Request::FetchAtomic(fetch_of!(asked, FETCH_ATOMIC, &[]));
+        let names = ["host.portals.fetch_atomic", "host.portals.triggered_fetch_atomic"];
+        Ok(self.post(asked.py(), names, request, trigger_of!(asked, FETCH_ATOMIC)))
     }
 
-    fn swap(
-        &self,
-        put: &Bound<'_, PyTuple>,
-        fetch: &Bound<'_, PyTuple>,
-        trigger: Option<&Bound<'_, PyTuple>>,
-    ) -> PyResult<Call> {
-        let request = Request::Swap(fetch_of(put, fetch)?);
-        self.post(["host.portals.swap", "host.portals.triggered_swap"], request, trigger, put.py())
+    fn swap(&self, asked: &Bound<'_, PyTuple>) -> PyResult<Call> {
+        let bytes = |value: &Bound<'_, PyAny>, _: &str| value.extract::<Vec<u8>>();
+        let request = Request::Swap(fetch_of!(asked, SWAP, &argument!(asked, SWAP.operand_low, bytes)));
+        let names = ["host.portals.swap", "host.portals.triggered_swap"];
+        Ok(self.post(asked.py(), names, request, trigger_of!(asked, SWAP)))
     }
 
     fn ct_inc(
@@ -249,7 +294,7 @@ impl PortalsCalls {
         ct: &Bound<'_, PyAny>,
         success: &Bound<'_, PyAny>,
         failure: &Bound<'_, PyAny>,
-        trigger: Option<&Bound<'_, PyTuple>>,
+        trigger: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Call> {
         let (name, trigger) = triggered(["host.portals.ct_inc", "host.portals.triggered_ct_inc"], trigger)?;
         let call = PortalsCall::CtInc { ct: ct_of(ct)?, by: count_of(success, failure)?, trigger };
@@ -261,7 +306,7 @@ impl PortalsCalls {
         ct: &Bound<'_, PyAny>,
         success: &Bound<'_, PyAny>,
         failure: &Bound<'_, PyAny>,
-        trigger: Option<&Bound<'_, PyTuple>>,
+        trigger: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
     ) -> PyResult<Call> {
         let (name, trigger) = triggered(["host.portals.ct_set", "host.portals.triggered_ct_set"], trigger)?;
         let call = PortalsCall::CtSet { ct: ct_of(ct)?, value: count_of(success, failure)?, trigger };
@@ -321,24 +366,19 @@ impl PortalsCalls {
         Ok(self.call(pt.py(), "host.portals.pt_disable", call, None))
     }
 
-    /// Appends a match entry. `entry` is as in `entry_of`. `more` is the list, the bytes to keep free, the handlers, and whether
-    /// to wait.
-    fn me_append(
-        &self,
-        buffer: &Bound<'_, PyAny>,
-        pt: &Bound<'_, PyAny>,
-        entry: &Bound<'_, PyTuple>,
-        more: &Bound<'_, PyTuple>,
-    ) -> PyResult<Call> {
-        let list = named(names::list(&text_of(&more.get_item(0)?, "list", "overflow")?))?;
+    /// Appends a match entry, and returns its handle, if it should `wait`.
+    fn me_append(&self, asked: &Bound<'_, PyTuple>, wait: &Bound<'_, PyAny>) -> PyResult<Call> {
+        let list = argument!(asked, ME_APPEND.list, list_of);
         let me = Me {
-            min_free: u64_of(&more.get_item(1)?, "min_free")?,
-            handlers: optional(&more.get_item(2)?, "handlers", u32_of)?,
-            ..entry_of(entry)?
+            min_free: argument!(asked, ME_APPEND.min_free, u64_of),
+            handlers: argument!(asked, ME_APPEND.handlers, optional_u32),
+            ..entry_of!(asked, ME_APPEND)
         };
-        let (part, pt, wait) = (self.0.part(buffer)?, u32_of(pt, "pt")?, more.get_item(3)?.is_truthy()?);
+        let part = |value: &Bound<'_, PyAny>, _: &str| self.0.part(value);
+        let part = argument!(asked, ME_APPEND.start, part);
+        let (pt, wait) = (argument!(asked, ME_APPEND.pt, u32_of), wait.is_truthy()?);
         let call = PortalsCall::MeAppend { part, pt, me, list, wait };
-        Ok(self.call(buffer.py(), "host.portals.me_append", call, None))
+        Ok(self.call(asked.py(), "host.portals.me_append", call, None))
     }
 
     fn me_unlink(&self, me: &Bound<'_, PyAny>) -> PyResult<Call> {
@@ -346,15 +386,11 @@ impl PortalsCalls {
         Ok(self.call(me.py(), "host.portals.me_unlink", call, None))
     }
 
-    fn me_search(
-        &self,
-        pt: &Bound<'_, PyAny>,
-        entry: &Bound<'_, PyTuple>,
-        delete: &Bound<'_, PyAny>,
-    ) -> PyResult<Call> {
-        let op = if delete.is_truthy()? { SearchOp::Delete } else { SearchOp::Only };
-        let call = PortalsCall::MeSearch { pt: u32_of(pt, "pt")?, me: entry_of(entry)?, op };
-        Ok(self.call(pt.py(), "host.portals.me_search", call, None))
+    fn me_search(&self, asked: &Bound<'_, PyTuple>) -> PyResult<Call> {
+        let op = if argument!(asked, ME_SEARCH.op, is_true) { SearchOp::Delete } else { SearchOp::Only };
+        let pt = argument!(asked, ME_SEARCH.pt, u32_of);
+        let call = PortalsCall::MeSearch { pt, me: entry_of!(asked, ME_SEARCH), op };
+        Ok(self.call(asked.py(), "host.portals.me_search", call, None))
     }
 
     fn atomic_sync(&self, py: Python<'_>) -> Call {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicety import _native
+from nicety._generated.operations import Operations
 from nicety.program.portals.handlers import Offload
 from nicety.program.portals.matching import Matching
-from nicety.program.portals.operations import Operations
 
 if TYPE_CHECKING:
     from nicety.program.calls import Loaded

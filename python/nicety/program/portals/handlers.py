@@ -73,8 +73,8 @@ class Offload(CardCalls):
         """
         weight = whole(weight, "weight", U32)
         limits = {"memory": hpu_memory_bytes, "run_cycles": cycles_per_run, "total_cycles": cycles}
-        checked = [None if value is None else whole(value, limit, U64) for limit, value in limits.items()]
-        number = self._handlers.application(text(name, "name", "kv"), weight, *checked)
+        checked = {limit: None if value is None else whole(value, limit, U64) for limit, value in limits.items()}
+        number = self._handlers.application(text(name, "name", "kv"), weight, **checked)
         return Application(name, weight, self._calls.rank, number)
 
     def hpu_alloc(self, contents: int | bytes, *, application: Application | None = None) -> HpuMemory:
@@ -172,7 +172,13 @@ class Offload(CardCalls):
             elf = handlers.compile(isa=isa, interface=interface).elf
             number = self._handlers.load(elf, handlers.header, handlers.payload, handlers.completion)
             self._loaded[key] = number
-        return self._handlers.attach(number, own, None if shared is None else shared.number, memory, owner.number)
+        return self._handlers.attach(
+            number,
+            state=own,
+            shared=None if shared is None else shared.number,
+            memory=memory,
+            application=owner.number,
+        )
 
     def detach(self, handlers: int) -> None:
         """Detach handlers from the card, and free the memory that only they use.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from nicety._generated import operations as arguments
 from nicety.errors import InputError
 from nicety.program.calls import CardCalls
 from nicety.program.portals.events import Count, Event
@@ -287,8 +288,21 @@ class Matching(CardCalls):
             user_ptr: a word that its events return.
             wait: whether to wait for the card.
         """
-        entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
-        return self._portals.me_append(buffer, pt, entry, (list, min_free, handlers, wait))
+        asked = arguments.me_append(
+            pt=pt,
+            buffer=buffer,
+            ct=ct,
+            uid=uid,
+            options=option_names(options),
+            source=source,
+            match_bits=match_bits,
+            ignore_bits=ignore_bits,
+            min_free=min_free,
+            list=list,
+            user_ptr=user_ptr,
+            handlers=handlers,
+        )
+        return self._portals.me_append(asked, wait)
 
     def le_append(
         self,
@@ -306,8 +320,17 @@ class Matching(CardCalls):
         It is a match entry that ignores all bits, on the only interface. `me_append` documents the arguments, and
         `le_unlink` unlinks it.
         """
-        entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
-        return self._portals.me_append(buffer, pt, entry, (list, 0, None, True))
+        asked = arguments.me_append(
+            pt=pt,
+            buffer=buffer,
+            ct=ct,
+            uid=uid,
+            options=option_names(options),
+            ignore_bits=_ALL_BITS,
+            list=list,
+            user_ptr=user_ptr,
+        )
+        return self._portals.me_append(asked, True)
 
     def le_unlink(self, le: int) -> Awaitable[None]:
         """Unlink a list entry (`PtlLEUnlink`), like `me_unlink` for a match entry."""
@@ -324,8 +347,16 @@ class Matching(CardCalls):
         delete: bool = False,
     ) -> Awaitable[None]:
         """Search the unexpected headers for those of such a list entry (`PtlLESearch`); see `me_search`."""
-        entry = (0, _ALL_BITS, None, uid, option_names(options), ct, user_ptr)
-        return self._portals.me_search(pt, entry, delete)
+        asked = arguments.me_search(
+            pt=pt,
+            ct=ct,
+            uid=uid,
+            options=option_names(options),
+            ignore_bits=_ALL_BITS,
+            delete=delete,
+            user_ptr=user_ptr,
+        )
+        return self._portals.me_search(asked)
 
     def me_unlink(self, me: int) -> Awaitable[None]:
         """Unlink a match entry; returns when the card has done so (`PtlMEUnlink`).
@@ -354,8 +385,18 @@ class Matching(CardCalls):
         a match there is a `PTL_EVENT_SEARCH` that failed with `PTL_NI_NO_MATCH`. With `use_once` only the first header
         is found, otherwise all.
         """
-        entry = (match_bits, ignore_bits, source, uid, option_names(options), ct, user_ptr)
-        return self._portals.me_search(pt, entry, delete)
+        asked = arguments.me_search(
+            pt=pt,
+            ct=ct,
+            uid=uid,
+            options=option_names(options),
+            source=source,
+            match_bits=match_bits,
+            ignore_bits=ignore_bits,
+            delete=delete,
+            user_ptr=user_ptr,
+        )
+        return self._portals.me_search(asked)
 
 
 _ALL_BITS = 2**64 - 1

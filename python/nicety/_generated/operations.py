@@ -1,15 +1,16 @@
 """Portals operations of a host's program: puts, gets and atomics, posted at once or triggered by a counter.
 
 Each returns when it has been posted. Names, options and semantics are those of the Portals 4 specification.
+
+Made of `crates/nicety/src/commands/table.rs` by `crates/exec/tests/portals_calls`, and not to be changed by hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from nicety.errors import InputError
-from nicety.program.calls import CardCalls
+from nicety.shared.checks import item_operator, operand_bytes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,11 +20,8 @@ if TYPE_CHECKING:
 Ack = Literal["no_ack", "ack", "ct_ack", "oc_ack"]
 """Acknowledgement of a put: none, a full event and a count, a count, or a count of the requested bytes."""
 
-_TYPES = {"float32": "float", "float64": "double", "complex64": "float_complex", "complex128": "double_complex"}
-"""Types of items: numpy's names, and Portals' names if they differ."""
 
-
-class Operations(CardCalls):
+class Operations:
     """The operations that a host can start."""
 
     _portals: _native.PortalsCalls
@@ -60,8 +58,21 @@ class Operations(CardCalls):
             InputError: there is no such rank.
             RunError: there is no such descriptor, or the bytes are not inside its memory.
         """
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        return self._portals.put(put, None)
+        asked = (
+            md,
+            local_offset,
+            length_bytes,
+            ack,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            None,
+            None,
+        )
+        return self._portals.put(asked)
 
     def get(
         self,
@@ -84,8 +95,19 @@ class Operations(CardCalls):
             InputError: see `put`.
             RunError: as `put`.
         """
-        get = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, 0, user_ptr, False)
-        return self._portals.get(get, None)
+        asked = (
+            md,
+            local_offset,
+            length_bytes,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            None,
+            None,
+        )
+        return self._portals.get(asked)
 
     def atomic(
         self,
@@ -114,8 +136,24 @@ class Operations(CardCalls):
             RunError: see `put`; also if the operator does not support the type, or the length is no multiple of an
                 item.
         """
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        return self._portals.atomic(put, *_operator(operator, datatype), None)
+        operator, datatype = item_operator(operator, datatype)
+        asked = (
+            md,
+            local_offset,
+            length_bytes,
+            ack,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            operator,
+            datatype,
+            None,
+            None,
+        )
+        return self._portals.atomic(asked)
 
     def fetch_atomic(
         self,
@@ -143,9 +181,25 @@ class Operations(CardCalls):
             InputError: see `atomic`.
             RunError: as `atomic`.
         """
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
-        fetch = _fetch(get_md, local_get_offset, operator, datatype, None)
-        return self._portals.fetch_atomic(put, fetch, None)
+        operator, datatype = item_operator(operator, datatype)
+        asked = (
+            get_md,
+            local_get_offset,
+            md,
+            local_offset,
+            length_bytes,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            operator,
+            datatype,
+            None,
+            None,
+        )
+        return self._portals.fetch_atomic(asked)
 
     def swap(
         self,
@@ -176,9 +230,28 @@ class Operations(CardCalls):
             InputError: see `atomic`.
             RunError: see `atomic`; also if the operator needs an operand, or takes none.
         """
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
-        fetch = _fetch(get_md, local_get_offset, operator, datatype, operand)
-        return self._portals.swap(put, fetch, None)
+        operator, datatype = item_operator(operator, datatype)
+        asked = (
+            get_md,
+            local_get_offset,
+            md,
+            local_offset,
+            length_bytes,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            operand_bytes(operand),
+            None,
+            None,
+            operator,
+            datatype,
+            None,
+            None,
+        )
+        return self._portals.swap(asked)
 
     def triggered_put(
         self,
@@ -197,8 +270,21 @@ class Operations(CardCalls):
         ack: bool | Ack = False,
     ) -> Awaitable[None]:
         """Post a put that the card starts when a counter has reached a threshold (`PtlTriggeredPut`)."""
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        return self._portals.put(put, (ct, threshold))
+        asked = (
+            md,
+            local_offset,
+            length_bytes,
+            ack,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            ct,
+            threshold,
+        )
+        return self._portals.put(asked)
 
     def triggered_get(
         self,
@@ -215,8 +301,19 @@ class Operations(CardCalls):
         user_ptr: int = 0,
     ) -> Awaitable[None]:
         """Post a get that the card starts when a counter has reached a threshold (`PtlTriggeredGet`)."""
-        get = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, 0, user_ptr, False)
-        return self._portals.get(get, (ct, threshold))
+        asked = (
+            md,
+            local_offset,
+            length_bytes,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            ct,
+            threshold,
+        )
+        return self._portals.get(asked)
 
     def triggered_atomic(
         self,
@@ -237,8 +334,24 @@ class Operations(CardCalls):
         ack: bool | Ack = False,
     ) -> Awaitable[None]:
         """Post an atomic that the card starts when a counter has reached a threshold (`PtlTriggeredAtomic`)."""
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, ack)
-        return self._portals.atomic(put, *_operator(operator, datatype), (ct, threshold))
+        operator, datatype = item_operator(operator, datatype)
+        asked = (
+            md,
+            local_offset,
+            length_bytes,
+            ack,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            operator,
+            datatype,
+            ct,
+            threshold,
+        )
+        return self._portals.atomic(asked)
 
     def triggered_fetch_atomic(
         self,
@@ -260,9 +373,25 @@ class Operations(CardCalls):
         user_ptr: int = 0,
     ) -> Awaitable[None]:
         """Post a `fetch_atomic`, triggered when a counter has reached a threshold (`PtlTriggeredFetchAtomic`)."""
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
-        fetch = _fetch(get_md, local_get_offset, operator, datatype, None)
-        return self._portals.fetch_atomic(put, fetch, (ct, threshold))
+        operator, datatype = item_operator(operator, datatype)
+        asked = (
+            get_md,
+            local_get_offset,
+            md,
+            local_offset,
+            length_bytes,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            operator,
+            datatype,
+            ct,
+            threshold,
+        )
+        return self._portals.fetch_atomic(asked)
 
     def triggered_swap(
         self,
@@ -285,27 +414,91 @@ class Operations(CardCalls):
         user_ptr: int = 0,
     ) -> Awaitable[None]:
         """Post a swap that the card starts when a counter has reached a threshold (`PtlTriggeredSwap`)."""
-        put = (md, length_bytes, to, pt, match_bits, local_offset, remote_offset, hdr_data, user_ptr, False)
-        fetch = _fetch(get_md, local_get_offset, operator, datatype, operand)
-        return self._portals.swap(put, fetch, (ct, threshold))
+        operator, datatype = item_operator(operator, datatype)
+        asked = (
+            get_md,
+            local_get_offset,
+            md,
+            local_offset,
+            length_bytes,
+            to,
+            pt,
+            match_bits,
+            remote_offset,
+            user_ptr,
+            hdr_data,
+            operand_bytes(operand),
+            None,
+            None,
+            operator,
+            datatype,
+            ct,
+            threshold,
+        )
+        return self._portals.swap(asked)
 
 
-def _operator(operator: str, datatype: npt.DTypeLike) -> tuple[str, str]:
-    if not isinstance(operator, str):
-        raise InputError(f"operator is a name such as 'sum', not {operator!r}")
-    if not isinstance(datatype, str):
-        import numpy as np
+def me_append(
+    *,
+    pt: Any,
+    buffer: Any = None,
+    ct: Any,
+    uid: Any,
+    options: Any,
+    source: Any = None,
+    match_bits: Any = 0,
+    ignore_bits: Any = 0,
+    min_free: Any = 0,
+    list: Any,  # noqa: A002, the name in the specification
+    user_ptr: Any,
+    handlers: Any = None,
+) -> tuple[Any, ...]:
+    """The arguments of `me_append`, in their order."""
+    return (
+        pt,
+        buffer,
+        None,
+        ct,
+        uid,
+        options,
+        source,
+        match_bits,
+        ignore_bits,
+        min_free,
+        list,
+        user_ptr,
+        handlers,
+    )
 
-        try:
-            datatype = np.dtype(datatype).name
-        except TypeError:
-            raise InputError(f"datatype is a type such as 'uint64' or numpy.float32, not {datatype!r}") from None
-    return operator, _TYPES.get(datatype, datatype)
 
-
-def _fetch(
-    get_md: int, local_get_offset: int, operator: str, datatype: npt.DTypeLike, operand: bytes | None
-) -> tuple[int, int, str, str, bytes]:
-    if operand is not None and not isinstance(operand, bytes | bytearray | memoryview):
-        raise InputError(f"operand is the bytes of an item, such as np.uint64(7).tobytes(), not {operand!r}")
-    return (get_md, local_get_offset, *_operator(operator, datatype), bytes(operand or b""))
+def me_search(
+    *,
+    pt: Any,
+    buffer: Any = None,
+    ct: Any,
+    uid: Any,
+    options: Any,
+    source: Any = None,
+    match_bits: Any = 0,
+    ignore_bits: Any = 0,
+    min_free: Any = 0,
+    delete: Any,
+    user_ptr: Any,
+    handlers: Any = None,
+) -> tuple[Any, ...]:
+    """The arguments of `me_search`, in their order."""
+    return (
+        pt,
+        buffer,
+        None,
+        ct,
+        uid,
+        options,
+        source,
+        match_bits,
+        ignore_bits,
+        min_free,
+        delete,
+        user_ptr,
+        handlers,
+    )
