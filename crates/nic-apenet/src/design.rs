@@ -215,7 +215,7 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn early(&self) -> Option<&Early> {
-        Some(&self.messenger.library.early)
+        Some(self.messenger.library.early())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::card::{Card, Statistics};
 use super::handling::{Handling, RuleReport};
 use super::judged::Judged;
-use super::messages::{Messenger, Posted};
+use super::messages::Messenger;
 use super::net::Net;
 use super::sockets::Sockets;
 use super::spec::{EthernetSpec, HEADERS, read_ethernet};
@@ -13,11 +13,11 @@ use nicety_fabric::Packet;
 use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
 use nicety_hpu::Core;
-use nicety_kernel::describe;
+use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{Due, Early, Offered};
 use nicety_nic_core::{
-    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
-    OfDesign, Outgoing, PostedReceive, ProgramFailure, RefusedCommand, Seat, Tags, Wanted,
+    Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LinkLayer, NodeSpec, OfDesign,
+    ProgramFailure, RefusedCommand, Seat, at_ranks,
 };
 use nicety_nic_processors::{Busy, stages as handlers};
 use nicety_spec::Reader;
@@ -246,12 +246,7 @@ impl Design for Ethernet {
             .filter_map(own)
             .flat_map(|(rank, node)| node.messenger.unreceived().into_iter().map(move |fact| (rank, fact)))
             .collect();
-        let line = |(rank, fact): &(u32, String)| format!("\n  note: at rank {rank}, {fact}");
-        let mut text: String = facts.iter().take(LISTED).map(line).collect();
-        if let more @ 1.. = facts.len().saturating_sub(LISTED) {
-            text += &format!("\n  note: and {more} more like that");
-        }
-        text
+        at_ranks(&facts)
     }
 }
 
@@ -336,11 +331,8 @@ impl nicety_nic_core::Card for Node {
         Some(true)
     }
 
-    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
-        Box::pin(async move {
-            let send = async |path: &mut _| self.messenger.send(caller.thread, message, path).await;
-            caller.timed("send", send).await
-        })
+    fn library(&self) -> Option<Rc<dyn Messages>> {
+        Some(self.messenger.clone())
     }
 
     fn program_ended<'c>(self: Rc<Self>, caller: Caller<'c>) -> Calling<'c, ()> {
@@ -349,52 +341,7 @@ impl nicety_nic_core::Card for Node {
         })
     }
 
-    fn post_receive<'c>(
-        self: Rc<Self>,
-        _caller: Caller<'c>,
-        wanted: Wanted,
-    ) -> Calling<'c, Result<PostedReceive, CardError>> {
-        Box::pin(async move { Ok(PostedReceive::new(self.messenger.post(wanted))) })
-    }
-
-    fn received<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        posted: PostedReceive,
-    ) -> Calling<'c, Result<Arrival, CardError>> {
-        let posted: Rc<Posted> = posted.of();
-        Box::pin(async move {
-            let what = posted.what();
-            let wait = async |path: &mut _| self.messenger.received(caller.thread, &posted, path).await;
-            describe(move || what.clone(), caller.timed("wait for a receive", wait)).await
-        })
-    }
-
-    fn probe<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        source: Option<u32>,
-        tags: Tags,
-    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
-        Box::pin(async move {
-            let look = async |path: &mut _| self.messenger.probe(caller.thread, source, tags, path).await;
-            caller.timed("look for a message", look).await
-        })
-    }
-
     fn early(&self) -> Option<&Early> {
         Some(&self.net.early)
-    }
-
-    fn cancel<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        posted: PostedReceive,
-    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
-        Box::pin(async move {
-            let own: Rc<Posted> = posted.look::<Rc<Posted>>().clone();
-            let cancel = async |path: &mut _| self.messenger.cancel(caller.thread, &own, path).await;
-            Ok((!caller.timed("cancel a receive", cancel).await).then_some(posted))
-        })
     }
 }

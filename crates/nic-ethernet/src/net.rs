@@ -96,7 +96,7 @@ pub(super) struct Net {
     /// A thread that waits for any of several sockets.
     pub(super) watcher: RefCell<Option<Thread>>,
     /// Signals arrivals for the watcher's sockets.
-    pub(super) early: Early,
+    pub(super) early: Rc<Early>,
     /// Ranks with stations known to the stack.
     known: RefCell<FxHashSet<u32>>,
     pub(super) system_calls: Cell<u64>,
@@ -134,7 +134,7 @@ impl Net {
             listeners: RefCell::default(),
             datagrams: RefCell::default(),
             watcher: RefCell::default(),
-            early: Early::new(sim),
+            early: Rc::new(Early::new(sim)),
             known: RefCell::default(),
             system_calls: Cell::new(0),
             handlers: Cell::new((0, Duration::ZERO)),

@@ -85,17 +85,3 @@ impl Drop for InCall {
         programs.changed.notify_one();
     }
 }
-
-/// Completes `work`, even if its waiting caller is dropped.
-pub(super) async fn to_its_end<T: 'static>(sim: &Sim, work: impl Future<Output = T> + 'static) -> T {
-    let (result, done) = (Rc::new(RefCell::new(None)), Signal::new(sim));
-    let (store, tell) = (result.clone(), done.clone());
-    sim.spawn(async move {
-        let value = work.await;
-        store.replace(Some(value));
-        tell.notify_one();
-    });
-    done.wait_until(|| result.borrow().is_some()).await;
-    let value = result.take();
-    value.expect("just seen")
-}

@@ -3,11 +3,11 @@
 use nicety_fabric::{Faults, NetworkSpec, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
-use nicety_nic_core::{Card, CardSpec, Log, Seat};
+use nicety_nic_core::CardSpec;
 use nicety_nic_ethernet::{EthernetSpec, Node, Report, Setting, SocketError, SocketKind, Sockets};
-use nicety_nic_testing::PathCell;
+use nicety_nic_testing::{Host, PathCell};
 use nicety_spec::{SHIPPED, Spec, parse_override};
-use nicety_types::{Path, Recorder};
+use nicety_types::Path;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -44,25 +44,8 @@ impl Rig {
         let (mut ports, mut network) = topology.build(&mut world, &ids, &parts).unwrap();
         network.inject(&faults, &mut ports).unwrap();
         let hosts = ids.iter().zip(ports).zip(&specs).map(|((&id, port), spec)| {
-            let (sim, recorder) = (world.sim(id), Recorder::off());
-            let log: Log = Arc::new(|_| {});
-            let memory = Rc::new(Memory::new(spec.node().host.memory));
-            let cpus = Rc::new(Cpus::new(&sim, spec.node().host, &recorder));
-            let seat = Seat {
-                sim: &sim,
-                nodes: specs.len() as u32,
-                ordered: true,
-                memory: &memory,
-                gpu: None,
-                cpus: &cpus,
-                port,
-                packet_payload: None,
-                eager: None,
-                uid: 0,
-                log: &log,
-                recorder: &recorder,
-            };
-            let card: Rc<dyn Card> = spec.clone().install(seat).unwrap();
+            let Host { card, memory, sim, cpus, .. } =
+                Host::install(spec, world.sim(id), port, specs.len() as u32);
             let node = card.of::<Node>().unwrap();
             let path = Rc::new(PathCell::new(Path::from(sim.now())));
             User { sim, node, memory, cpus, path, program: 0 }

@@ -1,17 +1,14 @@
 //! Ethernet: frames with a check sequence of 4 bytes as their header.
 
 use nicety_fabric::Symbol;
-use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
-use nicety_nic_core::{Card, Log, Seat};
 use nicety_nic_ethernet::{EthernetSpec, Node, Report, SocketKind, Sockets};
+use nicety_nic_testing::Host;
 use nicety_nic_testing::forger::{self, Forged, noise, number};
 use nicety_spec::{SHIPPED, Spec};
-use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
+use nicety_types::{Duration, NodeId, Path, Payload, Time};
 use proptest::prelude::*;
 use std::net::IpAddr;
-use std::rc::Rc;
-use std::sync::Arc;
 
 /// Runs a host that waits for connections and datagrams, and a forger. Returns the report.
 fn run(frames: Vec<Forged>) -> Report {
@@ -19,25 +16,7 @@ fn run(frames: Vec<Forged>) -> Report {
     let (card, _) = nicety_nic_core::read(&spec, &[nicety_nic_ethernet::DESIGN]).unwrap();
     let node_spec = card.of::<EthernetSpec>().unwrap().node;
     let (mut world, port, other): (World<Symbol>, _, _) = forger::link(node_spec.link);
-    let (sim, recorder) = (world.sim(NodeId(0)), Recorder::off());
-    let memory = Rc::new(Memory::new(node_spec.host.memory));
-    let cpus = Rc::new(Cpus::new(&sim, node_spec.host, &recorder));
-    let log: Log = Arc::new(|_| {});
-    let seat = Seat {
-        sim: &sim,
-        nodes: 2,
-        ordered: true,
-        memory: &memory,
-        gpu: None,
-        cpus: &cpus,
-        port,
-        packet_payload: None,
-        eager: None,
-        uid: 0,
-        log: &log,
-        recorder: &recorder,
-    };
-    let card: Rc<dyn Card> = card.clone().install(seat).unwrap();
+    let Host { card, sim, .. } = Host::install(&card, world.sim(NodeId(0)), port, 2);
     let node = card.of::<Node>().unwrap();
     let own = node.clone();
     let clock = sim.clone();

@@ -8,10 +8,11 @@ use crate::{
 };
 use nicety_host::KernelCounters;
 use nicety_hpu::Core;
+use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::Early;
 use nicety_nic_core::{
-    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
-    OfDesign, Outgoing, Pairs, PostedReceive, ProgramFailure, Seat, Tags, Wanted, counted,
+    CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec, OfDesign, Pairs,
+    ProgramFailure, Seat, counted,
 };
 use nicety_spec::Reader;
 use nicety_types::Stage;
@@ -188,62 +189,8 @@ impl nicety_nic_core::Card for ProcessTable {
         self.port().unusable()
     }
 
-    fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
-        let Outgoing { to, tag, address, bytes } = message;
-        Box::pin(async move {
-            let (start, messenger) = (caller.sim.now(), self.messenger(Some(to))?);
-            let sent = caller.on_path(async |path| messenger.send(path, to, tag, address, bytes).await).await;
-            caller.called("send", start);
-            match sent {
-                // A receive that is too short has taken it, and its program gets the error.
-                Err(MessageError::Refused { .. }) => Ok(()),
-                sent => Ok(sent?),
-            }
-        })
-    }
-
-    fn post_receive<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        wanted: Wanted,
-    ) -> Calling<'c, Result<PostedReceive, CardError>> {
-        let Wanted { source, tags, address, room } = wanted;
-        Box::pin(async move {
-            let (messenger, path) = (self.messenger(source)?, caller.path.borrow().clone());
-            let posted = messenger.post(&path, source, tags, address, room)?;
-            Ok(PostedReceive::new(posted))
-        })
-    }
-
-    fn received<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        posted: PostedReceive,
-    ) -> Calling<'c, Result<Arrival, CardError>> {
-        Box::pin(async move {
-            let messenger = self.messenger(Some(caller.sim.node().0))?;
-            let received = caller.on_path(async |path| messenger.received(path, posted.of()).await).await;
-            let (super::Arrival { source, tag, bytes }, room) = match received {
-                // If it fits its envelope, the first bytes have arrived; otherwise none.
-                Err(MessageError::NoRoom { message, room }) => (message, room),
-                received => received.map(|arrival| (arrival, arrival.bytes))?,
-            };
-            Ok(Arrival { source, tag, bytes, room })
-        })
-    }
-
-    fn probe<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        source: Option<u32>,
-        tags: Tags,
-    ) -> Calling<'c, Result<Option<Arrival>, CardError>> {
-        Box::pin(async move {
-            let messenger = self.messenger(source)?;
-            let look = async |path: &mut _| messenger.probe(path, source, tags).await;
-            let found = caller.timed("look for a message", look).await?;
-            Ok(found.map(|super::Arrival { source, tag, bytes }| Arrival { source, tag, bytes, room: bytes }))
-        })
+    fn library(&self) -> Option<Rc<dyn Messages>> {
+        Some(self.messenger().clone())
     }
 
     fn match_in_library(&self, pairs: Pairs) -> Result<(), CardError> {
@@ -251,19 +198,7 @@ impl nicety_nic_core::Card for ProcessTable {
     }
 
     fn early(&self) -> Option<&Early> {
-        Some(self.early_messages())
-    }
-
-    fn cancel<'c>(
-        self: Rc<Self>,
-        caller: Caller<'c>,
-        posted: PostedReceive,
-    ) -> Calling<'c, Result<Option<PostedReceive>, CardError>> {
-        Box::pin(async move {
-            let messenger = self.messenger(Some(caller.sim.node().0))?;
-            let cancel = async |path: &mut _| messenger.cancel(path, posted.of()).await;
-            Ok(caller.timed("cancel a receive", cancel).await.map(PostedReceive::new))
-        })
+        Some(self.messenger().library.early())
     }
 }
 

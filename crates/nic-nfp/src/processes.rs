@@ -5,7 +5,6 @@ use crate::{
     PortCounters, Program, ProgramError, QueueCounters,
 };
 use nicety_kernel::Sim;
-use nicety_nic_core::parts::Early;
 use nicety_nic_core::{CardError, FailureKind, Pairs, ProgramFailure};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -155,8 +154,6 @@ pub struct ProcessTable {
     sim: Sim,
     card: Rc<Card>,
     messenger: Rc<Messenger>,
-    /// The reason why messages to and from other ranks are unavailable.
-    unfit: Option<CardError>,
     nfp: Rc<Nfp>,
     loaded: RefCell<Vec<Option<Loaded>>>,
     /// By microengine and context.
@@ -173,16 +170,13 @@ fn unfit(error: &ProgramError) -> CardError {
 impl ProcessTable {
     /// A card without processes. Those that forward messages between ranks start with the first message.
     pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
-        let (messenger, unfit) = match Messenger::install(sim, &card, ranks) {
-            Ok(messenger) => (messenger, None),
-            Err(error) => (Messenger::local(sim, &card, ranks), Some(unfit(&error))),
-        };
+        let messenger = Messenger::install(sim, &card, ranks)
+            .unwrap_or_else(|error| Messenger::unfit(sim, &card, ranks, unfit(&error)));
         let nfp = card.processor().clone();
         let NfpSpec { cores, contexts, .. } = *nfp.spec();
         ProcessTable {
             sim: sim.clone(),
             messenger,
-            unfit,
             loaded: RefCell::new((0..cores).map(|_| None).collect()),
             started: RefCell::new((0..cores).map(|_| (0..contexts).map(|_| None).collect()).collect()),
             count: RefCell::new(0),
@@ -192,15 +186,9 @@ impl ProcessTable {
         }
     }
 
-    /// Returns the messenger for a rank, or for any rank.
-    ///
-    /// # Errors
-    /// When messages between ranks do not fit the card. A rank's messages to itself always do.
-    pub fn messenger(&self, peer: Option<u32>) -> Result<&Rc<Messenger>, CardError> {
-        match &self.unfit {
-            Some(why) if peer != Some(self.sim.node().0) => Err(why.clone()),
-            _ => Ok(&self.messenger),
-        }
+    /// The messages of its host.
+    pub(crate) const fn messenger(&self) -> &Rc<Messenger> {
+        &self.messenger
     }
 
     /// Makes room for the messages of each pair of processes.
@@ -214,11 +202,6 @@ impl ProcessTable {
     /// Sends that wait for room at their receivers, for deadlock hints.
     pub fn held_up(&self) -> Vec<String> {
         self.messenger.held_up().iter().map(|held_up| held_up.text(None)).collect()
-    }
-
-    /// Signals messages that no receive has taken.
-    pub(crate) fn early_messages(&self) -> &Early {
-        &self.messenger.early
     }
 
     /// Counters of the port.

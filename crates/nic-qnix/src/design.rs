@@ -288,7 +288,7 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn early(&self) -> Option<&Early> {
-        self.library.get().map(|messenger| &messenger.library.early)
+        self.library.get().map(|messenger| messenger.library.early())
     }
 
     fn cancel<'c>(

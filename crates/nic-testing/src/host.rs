@@ -18,7 +18,8 @@ pub struct Host {
     pub memory: Rc<Memory>,
     /// Its part of the simulation.
     pub sim: Sim,
-    cpus: Rc<Cpus>,
+    /// Its CPUs.
+    pub cpus: Rc<Cpus>,
     recorder: Recorder,
 }
 

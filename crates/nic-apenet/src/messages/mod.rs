@@ -35,11 +35,11 @@ mod send;
 
 use crate::event::{Event, EventKind};
 use crate::library::{Process, Transfer};
-use crate::{ApenetError, Card, Endpoint, LIBRARY};
+use crate::{ApenetError, Card, Endpoint, LIBRARY, stages};
 use leases::{Lease, Leases};
-use nicety_kernel::Credits;
-use nicety_nic_core::library::{self, Library, Slices, Transport, Window, Windows};
-use nicety_nic_core::{Arrival, Caller, CardError, LARGEST_TAG, Outgoing, Pairs, RefusedCommand, check_tag};
+use nicety_kernel::{Credits, Either, describe, race};
+use nicety_nic_core::library::{self, Announcements, Library, Transport, Windows, count, to_its_end};
+use nicety_nic_core::{Arrival, CardError, LARGEST_TAG, Outgoing, Pairs, RefusedCommand, check_tag};
 use nicety_types::{NodeId, Path, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -104,6 +104,8 @@ pub(crate) struct Messenger {
     /// Free buffers for copies; none before the first use.
     copies: RefCell<Option<Vec<u64>>>,
     free_copies: Credits,
+    /// The CTS of a long message has the address for its bytes, and their number.
+    announced: Announcements<(u64, u32)>,
     /// The paths of long messages whose bytes have left, by number.
     sent: RefCell<BTreeMap<u32, Path>>,
     coming: RefCell<BTreeMap<(u32, u32), Coming>>,
@@ -124,6 +126,7 @@ impl Messenger {
             windows: Windows::new(sim, 0),
             copies: RefCell::default(),
             free_copies: Credits::new(sim, COPIES),
+            announced: Announcements::default(),
             sent: RefCell::default(),
             coming: RefCell::default(),
             long: Cell::new(0),
@@ -214,7 +217,7 @@ impl Messenger {
                 self.free_copies.release(1);
             }
             EventKind::Sent(_) if kind == BYTES => {
-                if self.library.is_announced(id.into()) {
+                if self.announced.is_there(id.into()) {
                     self.sent.borrow_mut().insert(id, path);
                 }
                 self.library.changed.notify_all();
@@ -252,10 +255,15 @@ impl Messenger {
                 good && self.came(Came { source, tag, bytes, body: How::Long(id) }, path)
             }
             CTS if event.bytes == 0 => {
-                self.library.answer(id.into(), (event.address, low), path, |announced, &(address, bytes)| {
+                let answer = ((event.address, low), path);
+                let allowed = self.announced.answer(id.into(), answer, |announced, &(address, bytes)| {
                     let fits = u64::from(bytes) <= announced.bytes && (bytes == 0 || address != 0);
                     source == announced.to && fits
-                })
+                });
+                if allowed {
+                    self.library.changed.notify_all();
+                }
+                allowed
             }
             BYTES => {
                 let mut coming = self.coming.borrow_mut();
@@ -269,7 +277,7 @@ impl Messenger {
             CREDIT if event.bytes == 0 && id < self.windows.pairs().count() => {
                 let peer = self.windows.peer(source, id);
                 peer.credited.replace(Some(path));
-                peer.give(u64::from(low).min(peer.window().out()));
+                peer.give(u64::from(low).min(peer.out()));
                 true
             }
             _ => false,
@@ -279,9 +287,9 @@ impl Messenger {
     /// Handles an arrived message or RTS.
     fn came(self: &Rc<Self>, came: Came, path: Path) -> bool {
         let peer = self.windows.of_tag(came.source, came.tag);
-        let has_room = peer.window().held() < self.windows.size();
+        let has_room = peer.held() < self.windows.size();
         if has_room {
-            peer.count(Window::arrive);
+            count(&peer.come);
             self.arrive(came, path);
         }
         has_room
@@ -291,13 +299,8 @@ impl Messenger {
 impl Transport for Messenger {
     type Body = How;
     type Progress = ();
-    /// The address for the bytes, and their number.
-    type Place = (u64, u32);
     type Failure = ApenetError;
     type Error = CardError;
-
-    const SLICES: Slices =
-        Slices { wait: None, probe: Some("look for a message"), cancel: Some("cancel a receive") };
 
     fn library(&self) -> &Library<Messenger> {
         &self.library
@@ -307,13 +310,53 @@ impl Transport for Messenger {
         CardError::Failed(format!("messages of send and recv: {failure}"))
     }
 
+    /// Sends a message. Once it has a credit, it continues even if its program stops waiting.
     async fn send(
         self: &Rc<Self>,
-        _caller: Caller<'_>,
+        _thread: u32,
         message: Outgoing,
         path: &mut Path,
     ) -> Result<(), CardError> {
-        self.send_in_window(message, path).await
+        let limit = self.card.spec.limits.message;
+        if message.bytes > limit {
+            return Err(ApenetError::Message { bytes: message.bytes, limit }.into());
+        }
+        self.card.dma.check(message.address, message.bytes)?;
+        let peer = self.windows.of_tag(message.to, message.tag);
+        let text = move || format!("rank {} to take one of the messages to it", message.to);
+        let failed = self.library.changed.wait_until(|| self.library.has_failed());
+        match describe(text, race(peer.credits.acquire(1), failed)).await {
+            Either::Left(credit) => credit.forget(),
+            Either::Right(()) => return Err(self.library.failure().expect("just seen")),
+        }
+        if let Some(credited) = &*peer.credited.borrow() {
+            path.follow(credited);
+        }
+        path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
+        count(&peer.sent);
+        let (own, mut its) = (self.clone(), path.clone());
+        let work = async move {
+            let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
+            let turn = peer.turn.acquire().await;
+            its.advance(stages::WINDOW_QUEUED, own.card.sim.now());
+            let (sent, turn) = if long && message.bytes > 0 {
+                (own.send_long(message, turn, &mut its).await, None)
+            } else {
+                (own.send_eager(message, &mut its).await, Some(turn))
+            };
+            if sent.is_err() {
+                peer.give(1);
+            }
+            ((sent, its), turn)
+        };
+        let text = move || format!("its message to rank {} to be taken", message.to);
+        let (sent, its) = describe(text, to_its_end(&self.card.sim, work)).await;
+        *path = its;
+        sent
+    }
+
+    async fn call(&self, _thread: u32, path: &mut Path) {
+        self.card.kernel.cpus().notice(path, None).await;
     }
 
     fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, mut path: Path) {
@@ -328,18 +371,5 @@ impl Transport for Messenger {
                 receiving.finish(Err(error), path);
             }
         });
-    }
-
-    async fn receive(
-        self: &Rc<Self>,
-        _caller: Caller<'_>,
-        receiving: Rc<Receiving>,
-        path: &mut Path,
-    ) -> Result<Arrival, CardError> {
-        self.ended(&receiving, path).await
-    }
-
-    async fn call(&self, caller: Caller<'_>, path: &mut Path) {
-        caller.cpus.notice(path, None).await;
     }
 }

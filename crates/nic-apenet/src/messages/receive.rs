@@ -75,7 +75,7 @@ impl Messenger {
     /// Records that a receive has taken a message. Credits return several at a time.
     async fn taken(&self, arrival: Arrival, path: &mut Path) -> Result<(), CardError> {
         let peer = self.windows.of_tag(arrival.source, arrival.tag);
-        if let Some(credits) = peer.count(|window| window.take(self.windows.size())) {
+        if let Some(credits) = peer.take(self.windows.size()) {
             self.put(peer.rank, 0, 0, 0, data(CREDIT, peer.pair, credits as u32), path).await?;
         }
         Ok(())

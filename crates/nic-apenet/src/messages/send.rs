@@ -1,59 +1,13 @@
 //! The sender's side of `send`: eager messages by copies, longer ones by RTS, CTS and a put.
 
 use crate::messages::{BYTES, COPIES, EAGER, Messenger, RTS, data};
-use crate::{ApenetError, stages};
-use nicety_kernel::{Either, Permit, describe, race};
-use nicety_nic_core::library::{Window, to_its_end};
+use crate::stages;
+use nicety_kernel::Permit;
 use nicety_nic_core::{CardError, Outgoing};
 use nicety_types::Path;
-use std::rc::Rc;
 
 impl Messenger {
-    /// Sends a message. Once it has a credit, it continues even if its program stops waiting.
-    pub(super) async fn send_in_window(
-        self: &Rc<Self>,
-        message: Outgoing,
-        path: &mut Path,
-    ) -> Result<(), CardError> {
-        let limit = self.card.spec.limits.message;
-        if message.bytes > limit {
-            return Err(ApenetError::Message { bytes: message.bytes, limit }.into());
-        }
-        self.card.dma.check(message.address, message.bytes)?;
-        let peer = self.windows.of_tag(message.to, message.tag);
-        let text = move || format!("rank {} to take one of the messages to it", message.to);
-        let failed = self.library.changed.wait_until(|| self.library.has_failed());
-        match describe(text, race(peer.credits.acquire(1), failed)).await {
-            Either::Left(credit) => credit.forget(),
-            Either::Right(()) => return Err(self.library.failure().expect("just seen")),
-        }
-        if let Some(credited) = &*peer.credited.borrow() {
-            path.follow(credited);
-        }
-        path.advance(stages::WINDOW_QUEUED, self.card.sim.now());
-        peer.count(Window::send);
-        let (own, mut its) = (self.clone(), path.clone());
-        let work = async move {
-            let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
-            let turn = peer.turn.acquire().await;
-            its.advance(stages::WINDOW_QUEUED, own.card.sim.now());
-            let (sent, turn) = if long && message.bytes > 0 {
-                (own.send_long(message, turn, &mut its).await, None)
-            } else {
-                (own.send_eager(message, &mut its).await, Some(turn))
-            };
-            if sent.is_err() {
-                peer.give(1);
-            }
-            ((sent, its), turn)
-        };
-        let text = move || format!("its message to rank {} to be taken", message.to);
-        let (sent, its) = describe(text, to_its_end(&self.card.sim, work)).await;
-        *path = its;
-        sent
-    }
-
-    async fn send_eager(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+    pub(super) async fn send_eager(&self, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         let mut local = 0;
         if bytes > 0 {
@@ -68,16 +22,21 @@ impl Messenger {
     }
 
     /// Sends its RTS in its turn.
-    async fn send_long(&self, message: Outgoing, turn: Permit, path: &mut Path) -> Result<(), CardError> {
+    pub(super) async fn send_long(
+        &self,
+        message: Outgoing,
+        turn: Permit,
+        path: &mut Path,
+    ) -> Result<(), CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         let lease = self.leases.lease(address, bytes, path).await?;
         let id = self.number();
-        self.library.announce(id.into(), to, bytes);
+        self.announced.announce(id.into(), to, bytes);
         // The length fits 32 bits: the card accepts no longer message.
         let told = tag >> 32 << 32 | bytes;
         self.put(to, 0, told, 0, data(RTS, id, tag as u32), path).await?;
         drop(turn);
-        let ((remote, length), its) = self.library.answered(id.into()).await?;
+        let ((remote, length), its) = self.library.answered(&self.announced, id.into()).await?;
         path.follow(&its);
         if length > 0 {
             self.put(to, address, remote, length.into(), data(BYTES, id, 0), path).await?;
@@ -86,7 +45,7 @@ impl Messenger {
         }
         self.library.until(|| self.sent.borrow().contains_key(&id)).await?;
         path.follow(&self.sent.borrow_mut().remove(&id).expect("just seen"));
-        self.library.end(id.into());
+        self.announced.end(id.into());
         drop(lease);
         Ok(())
     }

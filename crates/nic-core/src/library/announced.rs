@@ -22,21 +22,24 @@ impl<P> Announced<P> {
     }
 }
 
-/// The announced messages of a host, by number.
+/// The long messages of a host whose bytes have not left, by number.
 #[derive(Debug)]
-pub(super) struct AllAnnounced<P>(RefCell<BTreeMap<u64, Announced<P>>>);
+pub struct Announcements<P>(RefCell<BTreeMap<u64, Announced<P>>>);
 
-impl<P> AllAnnounced<P> {
-    pub(super) const fn new() -> AllAnnounced<P> {
-        AllAnnounced(RefCell::new(BTreeMap::new()))
+impl<P> Default for Announcements<P> {
+    fn default() -> Announcements<P> {
+        Announcements(RefCell::default())
     }
+}
 
-    pub(super) fn announce(&self, number: u64, to: u32, bytes: u64) {
+impl<P> Announcements<P> {
+    /// Announces a message to its receiver; its RTS follows.
+    pub fn announce(&self, number: u64, to: u32, bytes: u64) {
         self.0.borrow_mut().insert(number, Announced { to, bytes, answer: None });
     }
 
     /// Notes a CTS, if the message exists and `allows` it. Returns whether that is so.
-    pub(super) fn answer(
+    pub fn answer(
         &self,
         number: u64,
         (place, path): (P, Path),
@@ -51,20 +54,23 @@ impl<P> AllAnnounced<P> {
         }
     }
 
-    pub(super) fn is_there(&self, number: u64) -> bool {
+    /// Whether a message of this number is announced.
+    pub fn is_there(&self, number: u64) -> bool {
         self.0.borrow().contains_key(&number)
     }
 
-    pub(super) fn is_answered(&self, number: u64) -> bool {
+    /// Whether the CTS of a message has come, and no call has taken it.
+    pub fn is_answered(&self, number: u64) -> bool {
         self.0.borrow().get(&number).is_some_and(Announced::is_answered)
     }
 
     /// Takes the CTS of a message, which stays announced.
-    pub(super) fn take(&self, number: u64) -> Option<(P, Path)> {
+    pub fn take(&self, number: u64) -> Option<(P, Path)> {
         self.0.borrow_mut().get_mut(&number)?.answer.take()
     }
 
-    pub(super) fn end(&self, number: u64) {
+    /// Ends the announcement of a message.
+    pub fn end(&self, number: u64) {
         self.0.borrow_mut().remove(&number);
     }
 }
@@ -77,7 +83,7 @@ mod tests {
     #[test]
     fn only_an_announced_message_has_an_allowed_answer_once() {
         let path = || Path::from(Time::ZERO);
-        let all: AllAnnounced<u64> = AllAnnounced::new();
+        let all: Announcements<u64> = Announcements::default();
         let from = |rank| {
             move |announced: &Announced<u64>, _: &u64| announced.to == rank && !announced.is_answered()
         };

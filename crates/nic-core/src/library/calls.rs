@@ -48,11 +48,13 @@ pub trait Messages {
     ) -> Calling<'c, Option<PostedReceive>>;
 }
 
-impl<T: Transport<Error: Into<CardError>>> Messages for T {
+impl<T: Transport> Messages for T {
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {
         Box::pin(async move {
             self.check_send(&message)?;
-            caller.timed("send", async |path| Transport::send(&self, caller, message, path).await).await
+            caller
+                .timed("send", async |path| Transport::send(&self, caller.thread, message, path).await)
+                .await
         })
     }
 
@@ -68,8 +70,8 @@ impl<T: Transport<Error: Into<CardError>>> Messages for T {
     ) -> Calling<'c, Result<Arrival, CardError>> {
         let receiving: Rc<Receiving<T>> = posted.of();
         Box::pin(async move {
-            let wait = async |path: &mut Path| self.receive(caller, receiving, path).await;
-            shown(caller, T::SLICES.wait, wait).await
+            let wait = async |path: &mut Path| self.receive(caller.thread, &receiving, path).await;
+            shown(caller, T::SHOWS_WAITS.then_some("wait for a receive"), wait).await
         })
     }
 
@@ -83,13 +85,13 @@ impl<T: Transport<Error: Into<CardError>>> Messages for T {
             self.check_source(source)?;
             let (wanted, library) = (Wanted { source, tags, address: 0, room: 0 }, self.library());
             let look = async |path: &mut Path| {
-                self.look(caller, &wanted, path).await?;
+                self.look(caller.thread, &wanted, path).await?;
                 match library.has_failed() {
                     true => Err(library.failure().expect("just seen").into()),
                     false => Ok(library.first(&wanted)),
                 }
             };
-            shown(caller, T::SLICES.probe, look).await
+            shown(caller, T::SHOWS_LOOKS.then_some("look for a message"), look).await
         })
     }
 
@@ -101,10 +103,14 @@ impl<T: Transport<Error: Into<CardError>>> Messages for T {
         Box::pin(async move {
             let own = posted.look::<Rc<Receiving<T>>>();
             let cancel = async |path: &mut Path| {
-                self.call(caller, path).await;
-                self.library().withdraw(own)
+                self.call(caller.thread, path).await;
+                let withdrawn = self.library().withdraw(own);
+                if withdrawn {
+                    self.withdrawn(own);
+                }
+                withdrawn
             };
-            let withdrawn = shown(caller, T::SLICES.cancel, cancel).await;
+            let withdrawn = shown(caller, T::SHOWS_LOOKS.then_some("cancel a receive"), cancel).await;
             (!withdrawn).then_some(posted)
         })
     }

@@ -19,9 +19,9 @@ mod state;
 mod transport;
 mod window;
 
-pub use announced::Announced;
+pub use announced::{Announced, Announcements};
 pub use calls::Messages;
 pub use receiving::{Came, Receiving};
 pub use state::{Library, to_its_end};
-pub use transport::{Slices, Transport};
-pub use window::{Peer, Window, Windows};
+pub use transport::Transport;
+pub use window::{Peer, Windows, count};

@@ -1,7 +1,6 @@
 //! The state of a host's library.
 
-use super::announced::AllAnnounced;
-use super::{Announced, Came, Receiving, Transport};
+use super::{Announcements, Came, Receiving, Transport};
 use crate::parts::{Early, Matching};
 use crate::{Arrival, Wanted, counted};
 use nicety_kernel::{Signal, Sim};
@@ -14,10 +13,9 @@ pub struct Library<T: Transport> {
     sim: Sim,
     matching: RefCell<Matching<Rc<Receiving<T>>, Came<T::Body>>>,
     /// Signals messages without a receive.
-    pub early: Early,
+    pub early: Rc<Early>,
     /// Notified of an answer, of a failure, and of progress that the design notes.
     pub changed: Signal,
-    announced: AllAnnounced<T::Place>,
     failed: RefCell<Option<T::Failure>>,
     /// Whether a call has returned the failure.
     told: Cell<bool>,
@@ -26,20 +24,24 @@ pub struct Library<T: Transport> {
 impl<T: Transport> Library<T> {
     /// A library without messages.
     pub fn new(sim: &Sim) -> Library<T> {
+        Library::signalling(sim, Rc::new(Early::new(sim)))
+    }
+
+    /// A library that signals messages without a receive beside other changes.
+    pub fn signalling(sim: &Sim, early: Rc<Early>) -> Library<T> {
         Library {
             sim: sim.clone(),
             matching: RefCell::default(),
-            early: Early::new(sim),
+            early,
             changed: Signal::new(sim),
-            announced: AllAnnounced::new(),
             failed: RefCell::default(),
             told: Cell::new(false),
         }
     }
 
-    /// The host's part of the simulation.
-    pub fn sim(&self) -> &Sim {
-        &self.sim
+    /// Signals messages without a receive, and the library's failure.
+    pub fn early(&self) -> &Early {
+        &self.early
     }
 
     /// Takes the oldest posted receive that takes a message.
@@ -93,43 +95,17 @@ impl<T: Transport> Library<T> {
         ))
     }
 
-    /// Announces a long message to its receiver; its RTS follows.
-    pub fn announce(&self, number: u64, to: u32, bytes: u64) {
-        self.announced.announce(number, to, bytes);
-    }
-
-    /// Whether a message of this number is announced.
-    pub fn is_announced(&self, number: u64) -> bool {
-        self.announced.is_there(number)
-    }
-
-    /// Notes the CTS of a long message, if the message exists and `allows` it. Returns whether that is so.
-    pub fn answer(
-        &self,
-        number: u64,
-        place: T::Place,
-        path: Path,
-        allows: impl FnOnce(&Announced<T::Place>, &T::Place) -> bool,
-    ) -> bool {
-        let allowed = self.announced.answer(number, (place, path), allows);
-        if allowed {
-            self.changed.notify_all();
-        }
-        allowed
-    }
-
     /// Waits for the CTS of a long message, which stays announced.
     ///
     /// # Errors
     /// When the library fails before that.
-    pub async fn answered(&self, number: u64) -> Result<(T::Place, Path), T::Error> {
-        self.until(|| self.announced.is_answered(number)).await?;
-        Ok(self.announced.take(number).expect("just seen"))
-    }
-
-    /// Ends the announcement of a long message.
-    pub fn end(&self, number: u64) {
-        self.announced.end(number);
+    pub async fn answered<P>(
+        &self,
+        announced: &Announcements<P>,
+        number: u64,
+    ) -> Result<(P, Path), T::Error> {
+        self.until(|| announced.is_answered(number)).await?;
+        Ok(announced.take(number).expect("just seen"))
     }
 
     /// Notes the library's failure.

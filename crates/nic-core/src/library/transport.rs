@@ -1,21 +1,10 @@
 //! The part of a card's design in the library, and the operations over it.
 
 use super::{Came, Library, Receiving};
-use crate::{Arrival, Caller, CardError, Outgoing, Wanted};
+use crate::{Arrival, CardError, Outgoing, Wanted};
 use nicety_kernel::{describe, race};
 use nicety_types::Path;
 use std::rc::Rc;
-
-/// The names under which a recording shows calls; none for calls that it leaves out. Sends are always shown.
-#[derive(Clone, Copy, Debug)]
-pub struct Slices {
-    /// A wait for a receive.
-    pub wait: Option<&'static str>,
-    /// A probe.
-    pub probe: Option<&'static str>,
-    /// A cancellation.
-    pub cancel: Option<&'static str>,
-}
 
 /// The part of a card's design in the library of a host: it moves messages, and takes the time of the host's calls.
 #[expect(async_fn_in_trait, reason = "all tasks of a node run on one thread")]
@@ -24,15 +13,15 @@ pub trait Transport: Sized + 'static {
     type Body;
     /// The design's part of a posted receive.
     type Progress: Default;
-    /// The content of a CTS, such as the place for the bytes.
-    type Place;
     /// The reason why the library has failed. A failure ends all later calls.
     type Failure: Clone;
     /// The error of a call.
-    type Error;
+    type Error: Into<CardError>;
 
-    /// The calls that a recording shows.
-    const SLICES: Slices;
+    /// Whether a recording shows waits for receives.
+    const SHOWS_WAITS: bool = false;
+    /// Whether a recording shows probes and cancellations.
+    const SHOWS_LOOKS: bool = true;
 
     /// The state of the library.
     fn library(&self) -> &Library<Self>;
@@ -48,16 +37,11 @@ pub trait Transport: Sized + 'static {
         Ok(())
     }
 
-    /// Sends a message. Returns when its buffer may be reused.
+    /// Sends a message, for a thread of the host's program. Returns when its buffer may be reused.
     ///
     /// # Errors
     /// When it cannot be sent.
-    async fn send(
-        self: &Rc<Self>,
-        caller: Caller<'_>,
-        message: Outgoing,
-        path: &mut Path,
-    ) -> Result<(), CardError>;
+    async fn send(self: &Rc<Self>, thread: u32, message: Outgoing, path: &mut Path) -> Result<(), CardError>;
 
     /// Checks a receive before it is posted, in no time.
     ///
@@ -78,31 +62,34 @@ pub trait Transport: Sized + 'static {
     /// Begins to deliver a message to the receive that has taken it. The path is that of the later one.
     fn deliver(self: &Rc<Self>, receiving: Rc<Receiving<Self>>, came: Came<Self::Body>, path: Path);
 
+    /// Notes a posted receive. The path is that of its program.
+    fn posted(self: &Rc<Self>, _receiving: &Rc<Receiving<Self>>, _path: &Path) {}
+
+    /// Notes a cancelled receive.
+    fn withdrawn(&self, _receiving: &Receiving<Self>) {}
+
     /// Waits for the message of a receive.
     ///
     /// # Errors
     /// When the receive or the library has failed.
     async fn receive(
         self: &Rc<Self>,
-        caller: Caller<'_>,
-        receiving: Rc<Receiving<Self>>,
+        _thread: u32,
+        receiving: &Rc<Receiving<Self>>,
         path: &mut Path,
-    ) -> Result<Arrival, CardError>;
+    ) -> Result<Arrival, CardError> {
+        self.ended(receiving, path).await.map_err(Into::into)
+    }
 
     /// Takes the time of a call that only reads or changes the library's lists.
-    async fn call(&self, caller: Caller<'_>, path: &mut Path);
+    async fn call(&self, thread: u32, path: &mut Path);
 
     /// Prepares a probe, and takes its time.
     ///
     /// # Errors
     /// When there is nothing to probe.
-    async fn look(
-        self: &Rc<Self>,
-        caller: Caller<'_>,
-        _wanted: &Wanted,
-        path: &mut Path,
-    ) -> Result<(), CardError> {
-        self.call(caller, path).await;
+    async fn look(self: &Rc<Self>, thread: u32, _wanted: &Wanted, path: &mut Path) -> Result<(), CardError> {
+        self.call(thread, path).await;
         Ok(())
     }
 
@@ -123,6 +110,7 @@ pub trait Transport: Sized + 'static {
         if let Some(came) = came {
             self.deliver(receiving.clone(), came, path.clone());
         }
+        self.posted(&receiving, path);
         receiving
     }
 

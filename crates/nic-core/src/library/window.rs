@@ -8,74 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Counts of messages to a peer and from it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
-    sent: u64,
-    returned: u64,
-    come: u64,
-    taken: u64,
-    reported: u64,
-}
-
-impl Window {
-    /// Counts a message to the peer.
-    pub const fn send(&mut self) {
-        self.sent += 1;
-    }
-
-    /// Reverts the last count: the message was not sent.
-    pub const fn unsend(&mut self) {
-        self.sent -= 1;
-    }
-
-    /// Number of messages to the peer without a returned credit.
-    pub const fn out(&self) -> u64 {
-        self.sent - self.returned
-    }
-
-    /// Number of credits that the peer has returned so far.
-    pub const fn returned(&self) -> u64 {
-        self.returned
-    }
-
-    /// Counts credits that the peer returns, which are at most [`Window::out`].
-    pub fn give(&mut self, credits: u64) {
-        debug_assert!(credits <= self.out(), "the caller has compared them");
-        self.returned += credits;
-    }
-
-    /// Counts a message from the peer.
-    pub const fn arrive(&mut self) {
-        self.come += 1;
-    }
-
-    /// Number of messages from the peer that no receive has taken.
-    pub const fn held(&self) -> u64 {
-        self.come - self.taken
-    }
-
-    /// Number of messages from the peer with credits that have not been returned.
-    pub const fn unreported(&self) -> u64 {
-        self.come - self.reported
-    }
-
-    /// Counts a message from the peer that a receive has taken. Returns the credits to return now: those of half a
-    /// window together.
-    pub fn take(&mut self, size: u64) -> Option<u64> {
-        self.taken += 1;
-        let credits = self.taken - self.reported;
-        let half = credits >= size.div_ceil(2);
-        half.then(|| {
-            self.reported = self.taken;
-            credits
-        })
-    }
-
-    /// Number of credits returned to the peer so far.
-    pub const fn reported(&self) -> u64 {
-        self.reported
-    }
+/// Adds one to a count.
+pub fn count(counter: &Cell<u64>) {
+    counter.update(|count| count + 1);
 }
 
 /// Another host, this one, or a pair of their processes.
@@ -90,27 +25,51 @@ pub struct Peer {
     pub turn: Pool,
     /// The path of the last returned credits.
     pub credited: RefCell<Option<Path>>,
-    window: Cell<Window>,
+    /// Messages to it so far.
+    pub sent: Cell<u64>,
+    /// Credits that it has returned so far.
+    pub returned: Cell<u64>,
+    /// Messages from it so far.
+    pub come: Cell<u64>,
+    /// Of these, messages that receives have taken.
+    pub taken: Cell<u64>,
+    /// Of these, messages with returned credits.
+    pub reported: Cell<u64>,
 }
 
 impl Peer {
-    /// The counts.
-    pub fn window(&self) -> Window {
-        self.window.get()
+    fn new(sim: &Sim, rank: u32, pair: u32, size: u64) -> Peer {
+        let (credits, turn, zero) = (Credits::new(sim, size), Pool::new(sim, 1), || Cell::new(0));
+        let (sent, returned, come, taken, reported) = (zero(), zero(), zero(), zero(), zero());
+        let credited = RefCell::default();
+        Peer { rank, pair, credits, turn, credited, sent, returned, come, taken, reported }
     }
 
-    /// Changes the counts.
-    pub fn count<V>(&self, change: impl FnOnce(&mut Window) -> V) -> V {
-        let mut window = self.window.get();
-        let value = change(&mut window);
-        self.window.set(window);
-        value
+    /// Number of messages to it without a returned credit.
+    pub fn out(&self) -> u64 {
+        self.sent.get() - self.returned.get()
     }
 
-    /// Takes back the credits that the peer returns.
+    /// Takes back credits, at most [`Peer::out`].
     pub fn give(&self, credits: u64) {
-        self.count(|window| window.give(credits));
+        self.returned.update(|returned| returned + credits);
         self.credits.release(credits);
+    }
+
+    /// Number of messages from it that no receive has taken.
+    pub fn held(&self) -> u64 {
+        self.come.get() - self.taken.get()
+    }
+
+    /// Counts a message from it that a receive has taken. Returns the credits to return now: those of half a window of
+    /// this size together.
+    pub fn take(&self, size: u64) -> Option<u64> {
+        count(&self.taken);
+        let credits = self.taken.get() - self.reported.get();
+        (credits >= size.div_ceil(2)).then(|| {
+            self.reported.set(self.taken.get());
+            credits
+        })
     }
 }
 
@@ -156,11 +115,7 @@ impl Windows {
 
     /// Returns a peer.
     pub fn peer(&self, rank: u32, pair: u32) -> Rc<Peer> {
-        let new = || {
-            let (credits, turn) = (Credits::new(&self.sim, self.size.get()), Pool::new(&self.sim, 1));
-            let (credited, window) = (RefCell::default(), Cell::default());
-            Rc::new(Peer { rank, pair, credits, turn, credited, window })
-        };
+        let new = || Rc::new(Peer::new(&self.sim, rank, pair, self.size.get()));
         self.peers.borrow_mut().entry((rank, pair)).or_insert_with(new).clone()
     }
 
@@ -178,15 +133,23 @@ impl Windows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicety_kernel::{Config, World};
     use proptest::prelude::*;
+
+    /// The two ends of a window in a world of their own.
+    fn ends(size: u64) -> [Peer; 2] {
+        let mut world: World<()> = World::new(Config::default());
+        let node = world.add_node();
+        [1, 0].map(|rank| Peer::new(&world.sim(node), rank, 0, size))
+    }
 
     #[test]
     fn credits_return_by_half_windows() {
         for (size, expected) in [(1, vec![Some(1); 4]), (3, vec![None, Some(2), None, Some(2)])] {
-            let mut window = Window::default();
-            (0..4).for_each(|_| window.arrive());
-            assert_eq!((0..4).map(|_| window.take(size)).collect::<Vec<_>>(), expected);
-            assert_eq!((window.held(), window.reported()), (0, 4));
+            let [peer, _] = ends(size);
+            (0..4).for_each(|_| count(&peer.come));
+            assert_eq!((0..4).map(|_| peer.take(size)).collect::<Vec<_>>(), expected);
+            assert_eq!((peer.held(), peer.reported.get()), (0, 4));
         }
     }
 
@@ -194,25 +157,27 @@ mod tests {
         /// Two ends with a sender that waits for credits: no more than a window is ever held, and all messages pass.
         #[test]
         fn a_window_bounds_the_held_messages(size in 1..20_u64, steps in prop::collection::vec(0..3_u8, 0..300)) {
-            let (mut sender, mut receiver, mut credits) = (Window::default(), Window::default(), 0);
+            let ([to, from], mut credits) = (ends(size), 0);
             for step in steps {
                 match step {
-                    0 if sender.out() < size => {
-                        sender.send();
-                        receiver.arrive();
-                    }
-                    1 if receiver.held() > 0 => credits += receiver.take(size).unwrap_or(0),
-                    2 => sender.give(std::mem::take(&mut credits)),
+                    0 => if let Some(credit) = to.credits.try_acquire(1) {
+                        credit.forget();
+                        count(&to.sent);
+                        count(&from.come);
+                    },
+                    1 if from.held() > 0 => credits += from.take(size).unwrap_or(0),
+                    2 => to.give(std::mem::take(&mut credits)),
                     _ => {}
                 }
-                prop_assert!(receiver.held() <= receiver.unreported() && receiver.unreported() <= size);
-                prop_assert!(sender.returned() <= receiver.reported());
+                let unreported = from.come.get() - from.reported.get();
+                prop_assert!(from.held() <= unreported && unreported <= size && to.out() <= size);
+                prop_assert!(to.returned.get() <= from.reported.get());
             }
-            while receiver.held() > 0 {
-                credits += receiver.take(size).unwrap_or(0);
+            while from.held() > 0 {
+                credits += from.take(size).unwrap_or(0);
             }
-            sender.give(credits);
-            prop_assert!(sender.out() < size.div_ceil(2).max(1) || size == 1 && sender.out() == 0);
+            to.give(credits);
+            prop_assert!(to.out() < size.div_ceil(2) && to.credits.available() == size - to.out());
         }
     }
 }

@@ -21,20 +21,22 @@ use super::sockets::{Listening, Socket};
 use header::Header;
 use nicety_host::Memory;
 use nicety_host::threads::{Group, Piece, Thread};
-use nicety_kernel::{Server, Signal};
-use nicety_nic_core::parts::Matching;
-use nicety_nic_core::{Arrival, CardError, Wanted};
+use nicety_kernel::{Server, Signal, describe};
+use nicety_nic_core::library::{self, Library, Transport};
+use nicety_nic_core::{Arrival, CardError, Outgoing, Wanted};
 use nicety_stack::{Error, Options};
 use nicety_types::{Path, Payload, Stage};
+use receive::Reads;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::rc::Rc;
 
 /// The TCP port of messages on every host.
 pub(crate) const PORT: u16 = 1;
 
 /// A message that arrives before its receive.
-struct Unexpected {
+pub(super) struct Unexpected {
     header: Header,
     bytes: RefCell<Vec<u8>>,
     /// The path to its last byte, once that has arrived.
@@ -43,27 +45,14 @@ struct Unexpected {
     taken: RefCell<Option<Signal>>,
 }
 
-/// A posted receive.
-pub(super) struct Posted {
-    wanted: Wanted,
-    /// Its message in the library's memory.
-    unexpected: RefCell<Option<Rc<Unexpected>>>,
-    /// The received message, and the path to it.
-    arrival: RefCell<Option<(Arrival, Path)>>,
-    changed: Signal,
-}
+type Came = library::Came<Rc<Unexpected>>;
+/// A posted receive. Its progress is its message, if that is in the library's memory.
+type Posted = library::Receiving<Messenger>;
 
-impl Posted {
-    /// The object of 'waits for'.
-    pub(super) fn what(&self) -> String {
-        self.wanted.what()
-    }
-
-    /// Whether its message has arrived.
-    fn is_done(&self) -> bool {
-        let kept = self.unexpected.borrow();
-        self.arrival.borrow().is_some() || kept.as_ref().is_some_and(|kept| kept.whole.borrow().is_some())
-    }
+/// Whether the message of a receive has arrived.
+fn is_done(posted: &Posted) -> bool {
+    let kept = posted.progress.borrow();
+    posted.has_result() || kept.as_ref().is_some_and(|kept| kept.whole.borrow().is_some())
 }
 
 /// The destination of a message's bytes.
@@ -104,7 +93,7 @@ pub(super) struct Messenger {
     /// Held by the one waiting thread that reads.
     turn: Server,
     incoming: RefCell<Vec<Rc<Incoming>>>,
-    matching: RefCell<Matching<Rc<Posted>, Rc<Unexpected>>>,
+    library: Library<Messenger>,
     /// Bytes of messages in the library's memory.
     kept: Cell<u64>,
 }
@@ -121,7 +110,7 @@ impl Messenger {
             senders: RefCell::default(),
             turn: Server::new(&net.sim),
             incoming: RefCell::default(),
-            matching: RefCell::default(),
+            library: Library::signalling(&net.sim, net.early.clone()),
             kept: Cell::new(0),
             net: net.clone(),
         }))
@@ -129,10 +118,8 @@ impl Messenger {
 
     /// Returns the destination of a message: the oldest receive that takes it, or the library's memory.
     fn target(&self, header: Header) -> Target {
-        let mut matching = self.matching.borrow_mut();
-        let (posted, _) = matching.take_receive(|posted| posted.wanted.takes(header.source, header.tag));
         let card = &self.net.card;
-        if let Some(posted) = posted {
+        if let Some(posted) = self.library.take_receive(header.source, header.tag) {
             card.recorder.message_matched(header.message(), self.net.sim.now(), "receiving");
             return Target::Receive(posted);
         }
@@ -140,8 +127,8 @@ impl Messenger {
         self.kept.set(self.kept.get() + header.bytes);
         let (bytes, whole, taken) = (RefCell::default(), RefCell::default(), RefCell::default());
         let kept = Rc::new(Unexpected { header, bytes, whole, taken });
-        matching.keep(kept.clone());
-        self.net.early.note();
+        let Header { source, tag, bytes, .. } = header;
+        self.library.keep(Came { source, tag, bytes, body: kept.clone() });
         Target::Memory(kept)
     }
 
@@ -179,8 +166,7 @@ impl Messenger {
                 recorder.message_noticed(header.message(), self.net.sim.now());
                 let Header { source, tag, bytes, .. } = header;
                 let arrival = Arrival { source, tag, bytes, room: posted.wanted.room };
-                posted.arrival.replace(Some((arrival, path.clone())));
-                posted.changed.notify_all();
+                posted.finish(Ok(arrival), path.clone());
             }
             Target::Memory(kept) => {
                 kept.whole.replace(Some(path.clone()));
@@ -194,6 +180,64 @@ impl Messenger {
 
     fn has_room(&self, bytes: u64) -> bool {
         self.kept.get().checked_add(bytes).is_some_and(|all| all <= self.net.spec.messages.unexpected)
+    }
+}
+
+impl Transport for Messenger {
+    type Body = Rc<Unexpected>;
+    type Progress = RefCell<Option<Rc<Unexpected>>>;
+    /// Only single messages fail.
+    type Failure = Infallible;
+    type Error = CardError;
+
+    const SHOWS_WAITS: bool = true;
+
+    fn library(&self) -> &Library<Messenger> {
+        &self.library
+    }
+
+    fn failed(failure: &Infallible) -> CardError {
+        match *failure {}
+    }
+
+    async fn send(self: &Rc<Self>, thread: u32, message: Outgoing, path: &mut Path) -> Result<(), CardError> {
+        self.write_message(thread, message, path).await
+    }
+
+    /// The receive's own call copies the message to its buffer.
+    fn deliver(self: &Rc<Self>, receiving: Rc<Posted>, came: Came, _path: Path) {
+        came.body.taken.replace(Some(receiving.done.clone()));
+        receiving.progress.replace(Some(came.body));
+    }
+
+    async fn receive(
+        self: &Rc<Self>,
+        thread: u32,
+        receiving: &Rc<Posted>,
+        path: &mut Path,
+    ) -> Result<Arrival, CardError> {
+        let wanted = receiving.wanted;
+        describe(move || wanted.what(), self.read_message(thread, receiving, path)).await
+    }
+
+    async fn call(&self, thread: u32, path: &mut Path) {
+        let call = self.net.programs.enter(thread);
+        let work = Piece::new(Group::Application, self.net.spec.messages.match_);
+        call.thread().run(work, Stage::NOTICE, path).await;
+    }
+
+    /// Reads arrived data up to a message that a receive would take, unless another thread reads.
+    async fn look(self: &Rc<Self>, thread: u32, wanted: &Wanted, path: &mut Path) -> Result<(), CardError> {
+        if let Some(turn) = self.turn.try_acquire() {
+            let reads = Rc::new(Reads { call: self.net.programs.enter(thread), _turn: turn });
+            while self.library.first(wanted).is_none()
+                && let Some(next) = self.next()
+            {
+                self.read_to_its_end(next, &reads, path).await?;
+            }
+        }
+        self.call(thread, path).await;
+        Ok(())
     }
 }
 

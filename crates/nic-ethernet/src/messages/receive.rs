@@ -1,13 +1,14 @@
 //! Receiving: posted receives, and the reader of the connections.
 
 use super::header::Header;
-use super::{Incoming, Messenger, Posted, Reading, failed};
-use crate::programs::{InCall, to_its_end};
+use super::{Incoming, Messenger, Posted, Reading, failed, is_done};
+use crate::programs::InCall;
 use crate::sockets::Socket;
 use crate::wire;
 use nicety_host::threads::{Group, Piece, Thread};
-use nicety_kernel::{Either, Guard, Signal, race};
-use nicety_nic_core::{Arrival, CardError, Tags, Wanted};
+use nicety_kernel::{Either, Guard, race};
+use nicety_nic_core::library::to_its_end;
+use nicety_nic_core::{Arrival, CardError};
 use nicety_stack::Error;
 use nicety_types::{Path, Stage};
 use std::cell::RefCell;
@@ -17,40 +18,22 @@ use std::rc::Rc;
 const CHUNK: u64 = 64 << 10;
 
 /// A guard of the reading thread.
-struct Reads {
-    call: InCall,
-    _turn: Guard,
+pub(super) struct Reads {
+    pub(super) call: InCall,
+    pub(super) _turn: Guard,
 }
 
 impl Messenger {
-    /// Posts a receive.
-    pub(crate) fn post(&self, wanted: Wanted) -> Rc<Posted> {
-        let mut matching = self.matching.borrow_mut();
-        let takes = |kept: &Rc<super::Unexpected>| wanted.takes(kept.header.source, kept.header.tag);
-        let (unexpected, _) = matching.take_message(takes);
-        let posted = Rc::new(Posted {
-            wanted,
-            unexpected: RefCell::new(unexpected.clone()),
-            arrival: RefCell::default(),
-            changed: Signal::new(&self.net.sim),
-        });
-        match unexpected {
-            Some(kept) => drop(kept.taken.replace(Some(posted.changed.clone()))),
-            None => matching.post(posted.clone()),
-        }
-        posted
-    }
-
     /// Waits for the message of a receive, for a thread of the host's program. Reads connections if no other thread
     /// does.
-    pub(crate) async fn received(
+    pub(super) async fn read_message(
         self: &Rc<Messenger>,
         program: u32,
         posted: &Rc<Posted>,
         path: &mut Path,
     ) -> Result<Arrival, CardError> {
-        while !posted.is_done() {
-            let told = posted.changed.wait_until(|| posted.is_done());
+        while !is_done(posted) {
+            let told = posted.done.wait_until(|| is_done(posted));
             if let Either::Left(turn) = race(self.turn.acquire(), told).await {
                 let reads = Rc::new(Reads { call: self.net.programs.enter(program), _turn: turn });
                 path.advance(Stage::CPU_QUEUED, self.net.sim.now());
@@ -58,52 +41,11 @@ impl Messenger {
                 self.read_for(posted, &reads, path).await?;
             }
         }
-        if let Some((arrival, arrived)) = posted.arrival.take() {
+        if let Some((arrival, arrived)) = posted.take_result() {
             path.follow(&arrived);
-            return Ok(arrival);
+            return arrival;
         }
         Ok(self.take_kept(program, posted, path).await)
-    }
-
-    /// Returns the oldest message that a receive would take. Reads arrived data up to such a message, unless another
-    /// thread reads.
-    pub(crate) async fn probe(
-        self: &Rc<Messenger>,
-        program: u32,
-        source: Option<u32>,
-        tags: Tags,
-        path: &mut Path,
-    ) -> Result<Option<Arrival>, CardError> {
-        let wanted = Wanted { source, tags, address: 0, room: 0 };
-        if let Some(turn) = self.turn.try_acquire() {
-            let reads = Rc::new(Reads { call: self.net.programs.enter(program), _turn: turn });
-            while self.first(&wanted).is_none()
-                && let Some(next) = self.next()
-            {
-                self.read_to_its_end(next, &reads, path).await?;
-            }
-        }
-        let call = self.net.programs.enter(program);
-        let work = Piece::new(Group::Application, self.net.spec.messages.match_);
-        call.thread().run(work, Stage::NOTICE, path).await;
-        Ok(self.first(&wanted))
-    }
-
-    fn first(&self, wanted: &Wanted) -> Option<Arrival> {
-        let matching = self.matching.borrow();
-        let found = matching.messages().find(|kept| wanted.takes(kept.header.source, kept.header.tag));
-        found.map(|kept| {
-            let Header { source, tag, bytes, .. } = kept.header;
-            Arrival { source, tag, bytes, room: bytes }
-        })
-    }
-
-    /// Cancels a posted receive. Returns whether no message has taken it.
-    pub(crate) async fn cancel(&self, program: u32, posted: &Rc<Posted>, path: &mut Path) -> bool {
-        let call = self.net.programs.enter(program);
-        let work = Piece::new(Group::Application, self.net.spec.messages.match_);
-        call.thread().run(work, Stage::NOTICE, path).await;
-        self.matching.borrow_mut().withdraw(|receive| Rc::ptr_eq(receive, posted)).is_some()
     }
 
     /// Reads connections until the message of a receive has arrived.
@@ -113,7 +55,7 @@ impl Messenger {
         reads: &Rc<Reads>,
         path: &mut Path,
     ) -> Result<(), CardError> {
-        while !posted.is_done() {
+        while !is_done(posted) {
             let Some(next) = self.next() else {
                 reads.call.thread().sleep().await;
                 continue;
@@ -124,7 +66,7 @@ impl Messenger {
     }
 
     /// Completes a read, so that bytes taken from a connection are not lost if the waiting call is dropped.
-    async fn read_to_its_end(
+    pub(super) async fn read_to_its_end(
         self: &Rc<Messenger>,
         next: Rc<Incoming>,
         reads: &Rc<Reads>,
@@ -133,7 +75,7 @@ impl Messenger {
         let (own, reads, mut on) = (self.clone(), reads.clone(), path.clone());
         let work = async move {
             let result = own.read(&next, reads.call.thread(), &mut on).await;
-            (result, on)
+            ((result, on), ())
         };
         let (result, on) = to_its_end(&self.net.sim, work).await;
         *path = on;
@@ -141,7 +83,7 @@ impl Messenger {
     }
 
     /// Returns a connection with bytes to store.
-    fn next(&self) -> Option<Rc<Incoming>> {
+    pub(super) fn next(&self) -> Option<Rc<Incoming>> {
         while let Some(socket) = self.listener.accept_now() {
             let peer = socket.ends().ok().and_then(|(_, peer)| wire::rank(peer.ip()));
             let Some(rank) = peer else { continue };
@@ -156,8 +98,7 @@ impl Messenger {
         let Reading { message, .. } = &*state.borrow();
         let has_place = match message {
             Some((header, None, _)) => {
-                let takes = |posted: &Rc<Posted>| posted.wanted.takes(header.source, header.tag);
-                self.has_room(header.bytes) || self.matching.borrow().receives().any(takes)
+                self.has_room(header.bytes) || self.library.awaits(header.source, header.tag)
             }
             _ => true,
         };
@@ -234,7 +175,7 @@ impl Messenger {
 
     /// Copies a message from the library's memory to its receive.
     async fn take_kept(&self, program: u32, posted: &Posted, path: &mut Path) -> Arrival {
-        let kept = posted.unexpected.take().expect("its message is there");
+        let kept = posted.progress.take().expect("its message is there");
         let bytes = kept.bytes.take();
         self.store(posted, 0, &bytes);
         self.kept.set(self.kept.get() - kept.header.bytes);

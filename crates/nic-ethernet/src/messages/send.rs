@@ -2,11 +2,11 @@
 
 use super::header::Header;
 use super::{Messenger, PORT, Sender, failed};
-use crate::programs::to_its_end;
 use crate::sockets::Socket;
 use crate::wire;
 use nicety_host::threads::{Group, Piece, Thread};
 use nicety_kernel::{Server, describe};
+use nicety_nic_core::library::to_its_end;
 use nicety_nic_core::{CardError, Outgoing};
 use nicety_stack::{Error, Options};
 use nicety_types::{Buffer, NodeId, Path, Stage, Starter};
@@ -17,7 +17,7 @@ use std::rc::Rc;
 impl Messenger {
     /// Sends a message, for a thread of the host's program. Returns when its buffer may be reused: the socket has its
     /// bytes.
-    pub(crate) async fn send(
+    pub(super) async fn write_message(
         self: &Rc<Messenger>,
         program: u32,
         message: Outgoing,
@@ -38,7 +38,7 @@ impl Messenger {
         let work = async move {
             let result = own.send_on(&sender, call.thread(), header, to, &payload, &mut on).await;
             drop((turn, call));
-            (result, on)
+            ((result, on), ())
         };
         let waits = || format!("rank {to} to take its message of {bytes} bytes, tag {tag}");
         let (result, on) = describe(waits, to_its_end(&self.net.sim, work)).await;

@@ -2,7 +2,8 @@
 
 use crate::messenger::error::Arrival;
 use nicety_nic_core::check_tag;
-use nicety_types::{MessageId, NodeId};
+use nicety_nic_core::library::Came;
+use nicety_types::{MessageId, NodeId, Path};
 
 /// The most bytes of an eager message.
 pub const INLINE: u64 = 32;
@@ -37,7 +38,7 @@ impl Kind {
 /// Six words, then the eager bytes. A message has no lane yet, and a CTS no tag, so the upper half of the tag uses the
 /// word of the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Envelope {
+pub struct Envelope {
     /// The destination rank; the source rank once it has arrived.
     pub(super) rank: u32,
     pub(super) kind: Kind,
@@ -54,6 +55,11 @@ pub(super) struct Envelope {
 impl Envelope {
     pub(super) const fn new(rank: u32, kind: Kind) -> Envelope {
         Envelope { rank, kind, tag: 0, bytes: 0, id: 0, lane: 0, inside: [0; INLINE as usize] }
+    }
+
+    /// Its message in the library, with the path up to its arrival.
+    pub(super) const fn came(self, path: Path) -> Came<(Envelope, Path)> {
+        Came { source: self.rank, tag: self.tag, bytes: self.bytes as u64, body: (self, path) }
     }
 
     pub(super) const fn arrival(&self) -> Arrival {

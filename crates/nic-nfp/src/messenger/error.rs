@@ -15,6 +15,13 @@ pub struct Arrival {
     pub bytes: u64,
 }
 
+impl Arrival {
+    /// Its arrival in a buffer of this size.
+    pub(super) const fn in_room(self, room: u64) -> nicety_nic_core::Arrival {
+        nicety_nic_core::Arrival { source: self.source, tag: self.tag, bytes: self.bytes, room }
+    }
+}
+
 /// The failure of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {

@@ -10,8 +10,9 @@
 use crate::messenger::Messenger;
 use crate::messenger::envelope::{Envelope, Kind};
 use crate::messenger::error::{Arrival, MessageError};
-use crate::messenger::progress::{Receive, Sending};
+use crate::messenger::progress::{Receiving, Sent};
 use nicety_kernel::{Permit, describe};
+use nicety_nic_core::library::Transport;
 use nicety_types::{Buffer, Path, Payload, Stage};
 use std::rc::Rc;
 
@@ -21,13 +22,13 @@ pub(super) struct Here {
     from: Option<u64>,
     /// Whether its receive was posted first, so that the sender copies.
     met: bool,
-    sending: Rc<Sending>,
+    sent: Rc<Sent>,
 }
 
 impl Messenger {
     /// Sends to this host. The message has a credit of this host's own window.
     pub(super) async fn send_here(
-        &self,
+        self: &Rc<Self>,
         path: &mut Path,
         mut envelope: Envelope,
         address: u64,
@@ -40,7 +41,7 @@ impl Messenger {
         path.advance(Stage::SEND_QUEUED, self.sim.now());
         cpus.spend(card.spec().channels.library, Stage::LIBRARY, path).await;
         let mut from = Some(address);
-        if envelope.kind == Kind::Eager && !self.mail.borrow().awaits(&envelope) {
+        if envelope.kind == Kind::Eager && !self.library.awaits(rank, tag) {
             cpus.copy(memory, Some(address), None, bytes, Stage::COPY, path).await?;
             if let Ok(inside) = memory.peek(address, bytes)?.into_buffer() {
                 envelope.inside[..inside.len()].copy_from_slice(&inside);
@@ -49,19 +50,21 @@ impl Messenger {
         }
         // From here on the receiver returns the credit.
         window.forget();
-        let sending = Rc::new(Sending::default());
-        let met = self.mail.borrow_mut().hand(envelope, path.clone());
+        let sent = Rc::new(Sent::default());
+        let met = self.arrive(envelope.came(path.clone()), path.clone());
         drop(turn);
-        self.here.borrow_mut().insert(envelope.id, Here { from, met, sending: sending.clone() });
+        self.here.borrow_mut().insert(envelope.id, Here { from, met, sent: sent.clone() });
         card.recorder().message_matched(envelope.message(), self.sim.now(), "not received");
-        self.changed.notify_all();
-        self.early.note();
+        self.library.changed.notify_all();
+        if met {
+            self.library.early().note();
+        }
         if !met && envelope.kind == Kind::Eager {
             return Ok(());
         }
         let what = move || format!("rank {rank}, itself, to receive its message of {bytes} bytes, tag {tag}");
-        describe(what, self.changed.wait_until(|| sending.done.borrow().is_some())).await;
-        let (result, until) = sending.done.take().expect("just seen");
+        describe(what, self.library.changed.wait_until(|| sent.borrow().is_some())).await;
+        let (result, until) = sent.take().expect("just seen");
         path.follow(&until);
         if !met {
             card.kernel().wake(path).await;
@@ -72,14 +75,14 @@ impl Messenger {
     /// Receives a message of this host to itself.
     pub(super) async fn take_here(
         &self,
-        receive: &Receive,
+        receive: &Receiving,
         envelope: &Envelope,
         path: &mut Path,
         (address, room): (u64, u64),
     ) -> Result<Arrival, MessageError> {
         let here = self.here.borrow_mut().remove(&envelope.id);
-        let Here { from, met, sending } = here.expect("a message to this host is taken once");
-        receive.filled_by_sender.set(met);
+        let Here { from, met, sent } = here.expect("a message to this host is taken once");
+        receive.progress.filled_by_sender.set(met);
         if !met {
             let library = self.device.card().spec().channels.library;
             self.device.card().kernel().cpus().spend(library, Stage::LIBRARY, path).await;
@@ -90,8 +93,8 @@ impl Messenger {
             (Err(_), Kind::Rts) => Err(MessageError::Refused { rank, bytes }),
             _ => Ok(()),
         };
-        sending.done.replace(Some((told, path.clone())));
-        self.changed.notify_all();
+        sent.replace(Some((told, path.clone())));
+        self.library.changed.notify_all();
         result
     }
 

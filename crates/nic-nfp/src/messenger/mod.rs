@@ -7,13 +7,14 @@
 //! | `error.rs` | errors of messages |
 //! | `envelope.rs` | the protocol unit: eager, RTS, CTS, credit |
 //! | `lanes.rs` | the channels for bulk data |
-//! | `progress.rs` | sends and receives in progress |
-//! | `mail.rs` | matching of envelopes and receives; validation of envelopes |
+//! | `progress.rs` | receives in progress |
+//! | `mail.rs` | validation of envelopes |
 //! | `network.rs` | the card's forwarding processes, and the channels to them |
 //! | `serve.rs` | the start of a messenger, and the thread that receives envelopes |
 //! | `here.rs` | messages of a host to itself |
 //! | `send.rs` | a send: its envelope, then its bytes |
 //! | `receive.rs` | a receive, from its post to its bytes |
+//! | `seam.rs` | the transport of the library of `send` and `recv` |
 //!
 //! The processes start with the first message: when the host sends or receives one, or one arrives. Until then the
 //! microengines are free for other processes.
@@ -41,6 +42,7 @@ mod mail;
 mod network;
 mod progress;
 mod receive;
+mod seam;
 mod send;
 mod serve;
 
@@ -50,13 +52,13 @@ pub use mail::WINDOW;
 pub use progress::Posted;
 
 use crate::ProgramError;
-use crate::card::{Card, ChannelError, Device};
+use crate::card::{Card, Device};
 use here::Here;
 use mail::Mail;
 use network::Network;
-use nicety_kernel::{Credits, Pool, Signal, Sim};
-use nicety_nic_core::parts::Early;
-use nicety_nic_core::{HeldUp, Pairs};
+use nicety_kernel::{Pool, Sim};
+use nicety_nic_core::library::Library;
+use nicety_nic_core::{CardError, HeldUp, Pairs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
@@ -84,31 +86,21 @@ pub struct Messenger {
     /// The channels to the card's processes; none without other hosts.
     network: Option<Network>,
     ranks: u32,
-    pairs: Cell<Pairs>,
-    /// By rank and pair.
-    windows: RefCell<Vec<Credits>>,
-    mail: RefCell<Mail>,
-    pub(crate) early: Early,
+    /// The reason why messages to and from other ranks are unavailable.
+    unfit: Option<CardError>,
+    mail: Mail,
+    pub(crate) library: Library<Messenger>,
     /// Messages to this host are handed over in the order of sending, copied or not.
     turn_here: Pool,
     /// Unfinished messages of this host to itself, by number.
     here: RefCell<BTreeMap<u32, Here>>,
-    changed: Signal,
     refused: Cell<u64>,
-    /// The first failure of a task without a waiting call.
-    failed: Cell<Option<ChannelError>>,
 }
 
 impl Messenger {
     /// Sends that wait until their receivers take others.
     pub(crate) fn held_up(&self) -> Vec<HeldUp> {
-        let pairs = self.pairs.get();
-        let waiting = |(place, window): (u32, &Credits)| {
-            let (to, pair) = (place / pairs.count(), place % pairs.count());
-            let pair = (pairs.bits > 0).then_some(pair);
-            HeldUp { to, pair, sends: window.waiting() as u64, window: WINDOW }
-        };
-        (0..).zip(&*self.windows.borrow()).map(waiting).filter(|held_up| held_up.sends > 0).collect()
+        self.mail.windows.held_up()
     }
 
     /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.
@@ -116,43 +108,43 @@ impl Messenger {
     /// # Errors
     /// When the card's memory is too small.
     pub(crate) fn have_pairs(&self, pairs: Pairs) -> Result<(), ProgramError> {
-        if self.pairs.replace(pairs) != pairs {
+        if self.mail.windows.pairs() != pairs {
+            self.mail.windows.resize(pairs, WINDOW);
             if let Some(network) = &self.network {
                 network.have_room(self.device.card(), self.ranks * pairs.count())?;
             }
-            self.windows.replace(windows(&self.sim, self.ranks * pairs.count()));
-            self.mail.replace(Mail::new(self.own, self.ranks, pairs));
         }
         Ok(())
     }
 
-    /// Returns the window of a message at its receiver.
-    fn window(&self, rank: u32, pair: u32) -> Credits {
-        self.windows.borrow()[(rank * self.pairs.get().count() + pair) as usize].clone()
-    }
-
     /// A messenger among `ranks` hosts, without a network to the others.
     pub fn local(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Rc<Messenger> {
-        Rc::new(Messenger::new(sim, card, ranks, None))
+        Rc::new(Messenger::new(sim, card, ranks, Ok(None)))
     }
 
-    fn new(sim: &Sim, card: &Rc<Card>, ranks: u32, network: Option<Network>) -> Messenger {
+    /// A messenger without messages to other ranks, and the reason.
+    pub(crate) fn unfit(sim: &Sim, card: &Rc<Card>, ranks: u32, why: CardError) -> Rc<Messenger> {
+        Rc::new(Messenger::new(sim, card, ranks, Err(why)))
+    }
+
+    fn new(sim: &Sim, card: &Rc<Card>, ranks: u32, network: Result<Option<Network>, CardError>) -> Messenger {
         let own = sim.node().0;
+        let (network, unfit) = match network {
+            Ok(network) => (network, None),
+            Err(why) => (None, Some(why)),
+        };
         Messenger {
             sim: sim.clone(),
             own,
             device: card.open().patient(),
             network,
             ranks,
-            pairs: Cell::new(Pairs::ONE),
-            windows: RefCell::new(windows(sim, ranks)),
-            mail: RefCell::new(Mail::new(own, ranks, Pairs::ONE)),
-            early: Early::new(sim),
+            unfit,
+            mail: Mail::new(sim, own, ranks),
+            library: Library::new(sim),
             turn_here: Pool::new(sim, 1),
             here: RefCell::default(),
-            changed: Signal::new(sim),
             refused: Cell::new(0),
-            failed: Cell::new(None),
         }
     }
 
@@ -160,10 +152,6 @@ impl Messenger {
     fn network(&self) -> &Network {
         self.network.as_ref().expect("a messenger between hosts has a network")
     }
-}
-
-fn windows(sim: &Sim, count: u32) -> Vec<Credits> {
-    (0..count).map(|_| Credits::new(sim, WINDOW)).collect()
 }
 
 impl fmt::Debug for Messenger {

@@ -5,12 +5,12 @@ use crate::messenger::Messenger;
 use crate::messenger::envelope::{Envelope, Kind, NO_LANE};
 use crate::messenger::error::{Arrival, MessageError};
 use crate::messenger::lanes::{Lane, OVER, chunks};
-use crate::messenger::progress::{Posted, Receive};
+use crate::messenger::progress::{Posted, Receiving};
 use crate::stages;
 use nicety_channels::Failure;
-use nicety_kernel::describe;
+use nicety_nic_core::library::Transport;
 use nicety_nic_core::{Tags, Wanted};
-use nicety_types::{Path, Stage};
+use nicety_types::Path;
 use std::rc::Rc;
 
 impl Messenger {
@@ -28,21 +28,28 @@ impl Messenger {
         address: u64,
         room: u64,
     ) -> Result<Posted, MessageError> {
-        self.device.card().memory().check(address, room)?;
-        self.check_source(source)?;
-        let receive = Rc::new(Receive::new(Wanted { source, tags, address, room }));
-        self.mail.borrow_mut().post(&receive);
+        let wanted = Wanted { source, tags, address, room };
+        self.check_wanted(&wanted)?;
+        Ok(Posted(Transport::post(self, wanted, path)))
+    }
+
+    pub(super) fn check_wanted(self: &Rc<Messenger>, wanted: &Wanted) -> Result<(), MessageError> {
+        self.device.card().memory().check(wanted.address, wanted.room)?;
+        self.expect_from(wanted.source)
+    }
+
+    /// Starts the task that completes a receive.
+    pub(super) fn complete(self: &Rc<Messenger>, receive: &Rc<Receiving>, path: &Path) {
         let (messenger, theirs, mut path) = (self.clone(), receive.clone(), path.clone());
         self.sim.spawn(async move {
             let Some((envelope, result)) = messenger.take(&theirs, &mut path).await else { return };
-            theirs.done.replace(Some((envelope.message(), result, path.clone())));
-            messenger.changed.notify_all();
+            theirs.progress.message.set(Some(envelope.message()));
+            theirs.finish(result.map(|arrival| arrival.in_room(arrival.bytes)), path.clone());
             if envelope.kind == Kind::Eager {
                 // After the program's sends at this instant.
                 messenger.give_back(&envelope, &path);
             }
         });
-        Ok(Posted(receive))
     }
 
     /// Waits until a posted receive is complete.
@@ -51,58 +58,19 @@ impl Messenger {
     /// When the message is longer than the buffer, its sender has failed, or a channel failed.
     pub async fn received(&self, path: &mut Path, posted: Posted) -> Result<Arrival, MessageError> {
         let receive = &posted.0;
-        let slept = receive.done.borrow().is_none();
-        let done = self.changed.wait_until(|| receive.done.borrow().is_some() || self.failed.get().is_some());
-        describe(move || receive.wanted.what(), done).await;
-        if let Some((message, result, until)) = receive.done.take() {
-            path.follow(&until);
-            if slept && receive.filled_by_sender.get() {
+        let slept = !receive.has_result();
+        let result = self.ended(receive, path).await;
+        if let Some(message) = receive.progress.message.take() {
+            if slept && receive.progress.filled_by_sender.get() {
                 self.device.card().kernel().wake(path).await;
             }
             self.device.card().recorder().message_noticed(message, self.sim.now());
-            return result;
         }
-        Err(self.failed.get().expect("just seen").into())
-    }
-
-    /// Returns the oldest message that a receive would take, from those that no receive has taken.
-    ///
-    /// # Errors
-    /// As [`Messenger::post`], and when a channel failed.
-    pub async fn probe(
-        self: &Rc<Messenger>,
-        path: &mut Path,
-        source: Option<u32>,
-        tags: Tags,
-    ) -> Result<Option<Arrival>, MessageError> {
-        self.check_source(source)?;
-        self.library_call(path).await;
-        if let Some(error) = self.failed.get() {
-            return Err(error.into());
-        }
-        let wanted = Wanted { source, tags, address: 0, room: 0 };
-        let mail = self.mail.borrow();
-        Ok(mail.first(|envelope| wanted.takes(envelope.rank, envelope.tag)).map(Envelope::arrival))
-    }
-
-    /// Cancels a posted receive. Returns it if a message has taken it.
-    pub async fn cancel(&self, path: &mut Path, posted: Posted) -> Option<Posted> {
-        self.library_call(path).await;
-        if !self.mail.borrow_mut().withdraw(&posted.0) {
-            return Some(posted);
-        }
-        posted.0.withdrawn.set(true);
-        self.changed.notify_all();
-        None
-    }
-
-    async fn library_call(&self, path: &mut Path) {
-        let card = self.device.card();
-        card.kernel().cpus().spend(card.spec().channels.library, Stage::LIBRARY, path).await;
+        result.map(|whole| Arrival { source: whole.source, tag: whole.tag, bytes: whole.bytes })
     }
 
     /// Checks the rank, and starts the processes if messages of other hosts are awaited.
-    fn check_source(self: &Rc<Messenger>, source: Option<u32>) -> Result<(), MessageError> {
+    pub(super) fn expect_from(self: &Rc<Messenger>, source: Option<u32>) -> Result<(), MessageError> {
         let ranks = self.ranks;
         if let Some(rank) = source.filter(|&rank| rank >= ranks) {
             return Err(MessageError::Rank { rank, ranks });
@@ -116,13 +84,14 @@ impl Messenger {
     /// Completes a receive: its envelope, then its bytes. Returns the outcome; none if it was withdrawn.
     async fn take(
         self: &Rc<Messenger>,
-        receive: &Receive,
+        receive: &Receiving,
         path: &mut Path,
     ) -> Option<(Envelope, Result<Arrival, MessageError>)> {
         let Wanted { address, room, .. } = receive.wanted;
-        let over = || receive.taken.borrow().is_some() || receive.withdrawn.get();
-        self.changed.wait_until(over).await;
-        let (envelope, since) = receive.taken.take()?;
+        let progress = &receive.progress;
+        let over = || progress.taken.borrow().is_some() || progress.withdrawn.get();
+        self.library.changed.wait_until(over).await;
+        let (envelope, since) = progress.taken.take()?;
         path.follow(&since);
         // The message's own path, if it differs from the receive's.
         let (begun, mut own) = (path.clone(), since);
@@ -199,16 +168,16 @@ impl Messenger {
 
     /// Frees the credit of an envelope's sender. Credits are reported when half of the window is free.
     fn give_back(self: &Rc<Messenger>, envelope: &Envelope, path: &Path) {
-        let (rank, pair) = (envelope.rank, self.pairs.get().of(envelope.tag));
+        let (rank, pair) = (envelope.rank, self.mail.windows.pairs().of(envelope.tag));
         if rank == self.own {
-            return self.window(rank, pair).release(1);
+            return self.mail.windows.peer(rank, pair).credits.release(1);
         }
-        let Some(id) = self.mail.borrow_mut().took(rank, pair) else { return };
+        let Some(id) = self.mail.took(rank, pair) else { return };
         let envelope = Envelope { id, lane: pair, ..Envelope::new(rank, Kind::Credit) };
         let (messenger, mut path) = (self.clone(), path.clone());
         self.sim.spawn(async move {
             if let Err(MessageError::Channel(error)) = messenger.hand_out(&mut path, &envelope).await {
-                messenger.fail(error);
+                messenger.library.fail(error);
             }
         });
     }

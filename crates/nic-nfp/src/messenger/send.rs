@@ -6,18 +6,20 @@ use crate::messenger::envelope::{Envelope, INLINE, Kind, NO_LANE};
 use crate::messenger::error::MessageError;
 use crate::messenger::lanes::{OVER, chunks};
 use crate::messenger::mail::WINDOW;
-use crate::messenger::progress::Sending;
 use crate::stages;
 use nicety_channels::Failure;
 use nicety_kernel::{Guard, Permit, describe};
+use nicety_nic_core::library::{Peer, count, to_its_end};
 use nicety_types::{NodeId, Path, Stage, Starter};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A message in the transmit path.
 struct Leaving {
     envelope: Envelope,
     address: u64,
-    /// Its credit, and its turn at the card.
+    /// Its receiver, its credit there, and its turn at the card.
+    peer: Rc<Peer>,
     window: Permit,
     turn: Guard,
 }
@@ -51,10 +53,10 @@ impl Messenger {
         }
         let message = card.next_message();
         card.recorder().sent(message, NodeId(to), bytes, "send", Starter::Host, path);
-        let room = self.window(to, self.pairs.get().of(tag));
+        let peer = self.mail.windows.of_tag(to, tag);
         let what =
             move || format!("rank {to} to receive one of the {WINDOW} messages that wait for it there");
-        let window = describe(what, room.acquire(1)).await;
+        let window = describe(what, peer.credits.acquire(1)).await;
         path.advance(stages::RECEIVER, self.sim.now());
         let kind = if bytes <= INLINE { Kind::Eager } else { Kind::Rts };
         let id = message.sequence as u32;
@@ -69,20 +71,19 @@ impl Messenger {
         }
         let turn = self.network().turn.acquire().await;
         path.advance(Stage::SEND_QUEUED, self.sim.now());
-        let sending = Rc::new(Sending::default());
-        let (messenger, theirs, mut its) = (self.clone(), sending.clone(), path.clone());
-        self.sim.spawn(async move {
-            let leaving = Leaving { envelope, address, window, turn };
+        // Whether the RTS was sent, and no CTS has arrived.
+        let asked = Rc::new(Cell::new(false));
+        let (messenger, theirs, mut its) = (self.clone(), asked.clone(), path.clone());
+        let work = async move {
+            let leaving = Leaving { envelope, address, peer, window, turn };
             let result = messenger.see_off(&theirs, leaving, &mut its).await;
-            theirs.done.replace(Some((result, its)));
-            messenger.changed.notify_all();
-        });
-        let what = || match sending.asked.get() {
+            ((result, its), ())
+        };
+        let what = || match asked.get() {
             true => format!("rank {to} to receive its message of {bytes} bytes, tag {tag}"),
             false => format!("the card to send its message of {bytes} bytes to rank {to}, tag {tag}"),
         };
-        describe(what, self.changed.wait_until(|| sending.done.borrow().is_some())).await;
-        let (result, until) = sending.done.take().expect("just seen");
+        let (result, until) = describe(what, to_its_end(&self.sim, work)).await;
         *path = until;
         result
     }
@@ -90,22 +91,21 @@ impl Messenger {
     /// Completes a send: its envelope, then its bytes.
     async fn see_off(
         &self,
-        sending: &Sending,
+        asked: &Cell<bool>,
         leaving: Leaving,
         path: &mut Path,
     ) -> Result<(), MessageError> {
-        let Leaving { envelope, address, window, turn } = leaving;
-        let Envelope { rank, id, bytes, kind, tag, .. } = envelope;
-        let pair = self.pairs.get().of(tag);
-        self.mail.borrow_mut().sends(rank, pair);
+        let Leaving { envelope, address, peer, window, turn } = leaving;
+        let Envelope { rank, id, bytes, kind, .. } = envelope;
+        let announced = &self.mail.announced;
+        count(&peer.sent);
         if kind == Kind::Rts {
-            self.mail.borrow_mut().await_answer(id, rank);
+            announced.announce(id.into(), rank, bytes.into());
         }
         if let Err(error) = self.hand_out_in(turn, path, &envelope).await {
             // It has not left. Dropping its permit returns the credit.
-            let mut mail = self.mail.borrow_mut();
-            mail.unsends(rank, pair);
-            mail.answer(id);
+            peer.sent.update(|sent| sent - 1);
+            announced.end(id.into());
             return Err(error);
         }
         // From here on the receiver returns the credit.
@@ -113,10 +113,11 @@ impl Messenger {
         if kind == Kind::Eager {
             return Ok(());
         }
-        sending.asked.set(true);
-        self.changed.wait_until(|| self.mail.borrow().is_answered(id)).await;
-        sending.asked.set(false);
-        let (lane, since) = self.mail.borrow_mut().answer(id).expect("just seen");
+        asked.set(true);
+        self.library.changed.wait_until(|| announced.is_answered(id.into())).await;
+        asked.set(false);
+        let (lane, since) = announced.take(id.into()).expect("just seen");
+        announced.end(id.into());
         path.follow(&since);
         match lane {
             NO_LANE => Err(MessageError::Refused { rank, bytes: bytes.into() }),

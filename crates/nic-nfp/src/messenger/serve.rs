@@ -1,6 +1,6 @@
 //! The start of a messenger, and the thread that receives its envelopes.
 
-use crate::card::{Card, ChannelError};
+use crate::card::Card;
 use crate::messenger::envelope::Envelope;
 use crate::messenger::error::MessageError;
 use crate::messenger::mail::Came;
@@ -8,6 +8,7 @@ use crate::messenger::network::{Network, microengines};
 use crate::messenger::{Messenger, MessengerCounters};
 use crate::{ProgramError, stages};
 use nicety_kernel::Sim;
+use nicety_nic_core::library::Transport;
 use nicety_types::Path;
 use std::ops::Range;
 use std::rc::Rc;
@@ -31,7 +32,7 @@ impl Messenger {
             return Ok(Messenger::local(sim, card, ranks));
         }
         let network = Network::prepare(sim, card, ranks)?;
-        let messenger = Rc::new(Messenger::new(sim, card, ranks, Some(network)));
+        let messenger = Rc::new(Messenger::new(sim, card, ranks, Ok(Some(network))));
         let weak = Rc::downgrade(&messenger);
         card.on_message(move || {
             // If another process occupies the microengine, no process takes the frame.
@@ -69,7 +70,7 @@ impl Messenger {
         loop {
             let payload = match self.device.receive(&mut path, self.network().come, 56, None).await {
                 Ok(payload) => payload,
-                Err(error) => return self.fail(error),
+                Err(error) => return self.library.fail(error),
             };
             // An envelope that arrived while a process or the thread was busy has waited.
             let mut its = path.clone();
@@ -81,26 +82,20 @@ impl Messenger {
                 its.advance(stages::RECEIVER, path.at());
             }
             let envelope = Envelope::decode(&payload);
-            let came = envelope.map(|envelope| self.mail.borrow_mut().arrived(envelope, its));
+            let came = envelope.map(|envelope| self.mail.arrived(&envelope, &its));
             match (envelope, came) {
                 (Some(envelope), Some(Came::Message)) => {
+                    let met = self.arrive(envelope.came(its.clone()), its);
                     let recorder = self.device.card().recorder();
                     recorder.message_matched(envelope.message(), self.sim.now(), "not received");
-                    self.early.note();
+                    if met {
+                        self.library.early().note();
+                    }
                 }
-                (_, Some(Came::Answer)) => {}
-                (Some(envelope), Some(Came::Room(more))) => {
-                    self.window(envelope.rank, envelope.lane).release(more);
-                }
+                (_, Some(Came::Answer | Came::Room(_))) => {}
                 _ => self.refused.set(self.refused.get() + 1),
             }
-            self.changed.notify_all();
+            self.library.changed.notify_all();
         }
-    }
-
-    pub(super) fn fail(&self, error: ChannelError) {
-        self.failed.set(Some(error));
-        self.changed.notify_all();
-        self.early.note();
     }
 }

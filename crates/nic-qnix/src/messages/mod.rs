@@ -30,8 +30,8 @@ use crate::process::Process;
 use crate::{Endpoint, QnixError};
 use header::{HEADER, Header, Kind};
 use nicety_kernel::{Credits, Pool};
-use nicety_nic_core::library::{self, Library, Slices, Transport};
-use nicety_nic_core::{Arrival, Caller, CardError, Outgoing, Wanted};
+use nicety_nic_core::library::{self, Announcements, Library, Transport};
+use nicety_nic_core::{CardError, Outgoing, Wanted};
 use nicety_types::{NodeId, Path};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -80,6 +80,8 @@ pub(crate) struct Messenger {
     kept: Cell<u64>,
     /// Number of long messages so far.
     long: Cell<u64>,
+    /// The CTS of a long message has the bytes that its receiver requests.
+    announced: Announcements<u64>,
 }
 
 impl Messenger {
@@ -102,6 +104,7 @@ impl Messenger {
             library: Library::new(sim),
             kept: Cell::new(0),
             long: Cell::new(0),
+            announced: Announcements::default(),
             process: process.clone(),
             vni,
         });
@@ -136,12 +139,11 @@ impl Messenger {
 impl Transport for Messenger {
     type Body = Body;
     type Progress = ();
-    /// The bytes that its receiver requests.
-    type Place = u64;
     type Failure = CardError;
     type Error = CardError;
 
-    const SLICES: Slices = Slices { wait: Some("wait for a receive"), probe: None, cancel: None };
+    const SHOWS_WAITS: bool = true;
+    const SHOWS_LOOKS: bool = false;
 
     fn library(&self) -> &Library<Messenger> {
         &self.library
@@ -159,17 +161,19 @@ impl Transport for Messenger {
 
     async fn send(
         self: &Rc<Self>,
-        _caller: Caller<'_>,
+        _thread: u32,
         message: Outgoing,
         path: &mut Path,
     ) -> Result<(), CardError> {
         let Outgoing { to, tag, address, bytes } = message;
-        if bytes <= self.longest_small() {
-            return self
-                .send_small(to, Header { kind: Kind::Whole, tag, bytes, number: 0 }, address, path)
-                .await;
+        if bytes > self.longest_small() {
+            return self.send_long(message, path).await;
         }
-        self.send_long(message, path).await
+        self.send_small(to, Header { kind: Kind::Whole, tag, bytes, number: 0 }, address, path).await
+    }
+
+    async fn call(&self, _thread: u32, path: &mut Path) {
+        self.process.card().kernel().cpus().notice(path, None).await;
     }
 
     fn check_receive(self: &Rc<Self>, wanted: &Wanted) -> Result<(), CardError> {
@@ -179,18 +183,5 @@ impl Transport for Messenger {
     fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, path: Path) {
         self.kept.set(self.kept.get() - came.body.kept());
         self.bring(receiving, came, path);
-    }
-
-    async fn receive(
-        self: &Rc<Self>,
-        _caller: Caller<'_>,
-        receiving: Rc<Receiving>,
-        path: &mut Path,
-    ) -> Result<Arrival, CardError> {
-        self.ended(&receiving, path).await
-    }
-
-    async fn call(&self, caller: Caller<'_>, path: &mut Path) {
-        caller.cpus.notice(path, None).await;
     }
 }

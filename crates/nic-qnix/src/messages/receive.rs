@@ -72,7 +72,8 @@ impl Messenger {
         let Header { kind, tag, bytes: length, number } = header;
         let body = match kind {
             Kind::Cts => {
-                self.library.answer(number, length, path.clone(), |_, _| true);
+                self.announced.answer(number, (length, path.clone()), |_, _| true);
+                self.library.changed.notify_all();
                 return Ok(());
             }
             Kind::Whole => Body::Small(bytes.to_vec()),

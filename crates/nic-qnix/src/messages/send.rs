@@ -57,12 +57,12 @@ impl Messenger {
             return Err(QnixError::Message { bytes, limit }.into());
         }
         let number = self.long.replace(self.long.get() + 1);
-        self.library.announce(number, to, bytes);
+        self.announced.announce(number, to, bytes);
         self.send_small(to, Header { kind: Kind::Rts, tag, bytes, number }, 0, path).await?;
-        let ready = self.library.answered(number);
+        let ready = self.library.answered(&self.announced, number);
         let (wanted, its) = describe(move || format!("rank {to} to receive its message"), ready).await?;
         path.follow(&its);
-        self.library.end(number);
+        self.announced.end(number);
         if wanted > 0 {
             let context = self.sends.acquire(1).await;
             let (to, bytes) = (self.endpoint(to), wanted.min(bytes));
