@@ -108,6 +108,6 @@ def test_any_text_means_something_and_stays_what_it_means(text: str) -> None:
     assert meaning(meaning(text)) == meaning(text)
 
 
-@pytest.mark.parametrize("text", ["", "8", "4Ki", "ns", "1/0 ns", "spin-discrete", "a 100 ns b", "100 nS", "-1 ns"])
+@pytest.mark.parametrize("text", ["", "8", "ns", "1/0 ns", "spin-discrete", "a 100 ns b", "100 nS", "-1 ns"])
 def test_what_is_no_quantity_means_itself(text: str) -> None:
     assert meaning(text) == text
