@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python/nicety"
 MOST = 14
-"""Maximum number of files and folders that a room shows."""
+"""Maximum number of files and folders that a room shows, without those that are made of Rust."""
 
 
 def rooms() -> dict[str, list[str]]:
@@ -69,7 +69,8 @@ def test_the_order_names_every_room_and_file() -> None:
             folders.setdefault(parent, set()).add(name)
     assert {folder: set(shown) for folder, shown in ORDER.items()} == folders
     for folder, shown in ORDER.items():
-        assert len(shown) == len(set(shown)) <= MOST, folder
+        assert len(shown) == len(set(shown)), folder
+        assert len(set(shown) - {"_native", "_generated"}) <= MOST, folder
 
 
 def test_imports_run_from_later_rooms_to_earlier_ones() -> None:

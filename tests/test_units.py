@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nicety import _native
-from nicety.shared import types
+from nicety._generated import types
 from nicety.cli.arguments import CommandOption
 from nicety.errors import InputError
 from nicety.shared.options import arguments_of

@@ -428,7 +428,7 @@ fn measure(
                     flow_control,
                     noise: noise.clone(),
                     faults: faults.clone(),
-                    seed: request.seed,
+                    seed: request.network.seed,
                     interrupt: environment.interrupt.clone().map(Into::into),
                     log: environment.log.clone(),
                     capture: environment.capture_of(point_name(mode, size)),
@@ -477,7 +477,7 @@ fn measure(
     Ok(Report {
         benchmark,
         version: VERSION,
-        seed: request.seed,
+        seed: request.network.seed,
         manifest: Manifest {
             specs: cards.iter().map(manifest_of).collect(),
             peer: peer
@@ -486,9 +486,9 @@ fn measure(
             overrides: request.overrides.clone(),
             pattern: pattern.to_string(),
             topology: topology.to_string(),
-            flow_control: request.flow_control.clone(),
+            flow_control: request.network.flow_control.clone(),
             noise: request.noise.clone(),
-            faults: request.faults.clone(),
+            faults: request.network.faults.clone(),
             puts: cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put)).then_some(puts),
             compiler: BTreeMap::new(),
         },

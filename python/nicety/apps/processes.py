@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from nicety import _native
-from nicety.shared.types import ExecOptions, ExecRank, ExecReport
+from nicety._generated.types import ExecOptions, ExecRank, ExecReport
 from nicety.apps.launchers import LAUNCHERS, Launcher, find_launcher, refuse_launcher
 from nicety.bench.measured import Scale
 from nicety.build.compiler import compile_handlers, library_source

@@ -22,7 +22,7 @@ from os import PathLike
 from pathlib import Path
 
 from nicety import _native
-from nicety.shared.types import ProgramManifest
+from nicety._generated.types import ProgramManifest
 from nicety.build.cache import cache_dir, digest, find, keep, kept, make_dir
 from nicety.build.toolchain import (
     DEFAULT_ISA,

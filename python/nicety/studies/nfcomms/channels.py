@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from nicety._generated.types import ChannelBenchReport, ChannelRow
 from nicety.bench.channels import bench_channels
 from nicety.shared.ranges import format_size
-from nicety.shared.types import ChannelBenchReport, ChannelRow
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.nfcomms.cardinality import CARD, one_update

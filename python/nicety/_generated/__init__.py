@@ -1,0 +1,1 @@
+"""Python made of the tables in Rust."""
