@@ -26,9 +26,9 @@ CLOCKS = ["2.5GHz", "2500 MHz", "2500000KHz"]
 COUNTS = ["2k", "2K", "2000", "0.002M"]
 
 
-def option(request: object, name: str) -> CommandOption:
+def option(request: type, name: str) -> CommandOption:
     """An argument of a request as an option of a command."""
-    return CommandOption(next(each for each in arguments_of(request) if each.name == name), "latency")
+    return CommandOption(arguments_of(request)[name], "latency")
 
 
 def spec_hash(override: str) -> str:
@@ -51,7 +51,7 @@ def test_a_size_is_the_same_everywhere(size: int, text: str) -> None:
 
 def test_a_number_of_bytes_needs_a_unit_only_where_it_may_be_another() -> None:
     assert parse_ranges("4096", "--sizes") == [4096]
-    with pytest.raises(InputError, match=r"a size needs a unit .*write.* 4096"):
+    with pytest.raises(InputError, match=r"a size needs a unit .* --set messages\.buffer=4096B"):
         spec_hash("messages.buffer=4096")
 
 
@@ -89,8 +89,9 @@ def test_two_readings_are_in_one_error(override: str, readings: str) -> None:
 
 
 def test_a_card_file_has_counts_with_prefixes(tmp_path: Path) -> None:
-    for at, count in enumerate(["2000", '"2k"']):
-        file = tmp_path / f"{at}.toml"
+    hashes = set()
+    for count in ["2000", '"2k"']:
+        file = tmp_path / "mine.toml"
         file.write_text(f'extends = "spin-discrete"\n[limits]\nmatch_entries = {count}\n')
-        values = json.loads(_native.spec_show(str(file), []))["parameters"]
-        assert next(each["value"] for each in values if each["key"] == "limits.match_entries") == "2000"
+        hashes.add(json.loads(_native.spec_show(str(file), []))["hash"])
+    assert len(hashes) == 1

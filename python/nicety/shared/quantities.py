@@ -18,6 +18,11 @@ def size_bytes(text: str) -> int:
     return _native.parse_quantity("size", text)
 
 
+def whole_number(text: str) -> int:
+    """A number of items."""
+    return _native.parse_quantity("count", text)
+
+
 def duration_ps(text: str) -> int:
     """A time, in picoseconds."""
     return _native.parse_quantity("time", text)
