@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nicety as package
-from nicety.shared.types import Report, Row
+from nicety._generated.types import Report, Row
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]
 CARDS = ["spin-discrete", "spin-integrated"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import nicety as package
+from nicety._generated.types import LineRateReport
 from nicety.bench.line_rate import line_rate_text
 from nicety.build.compiler import library_source
-from nicety.shared.types import LineRateReport
 
 WALK = """#include <nicety.h>
 __handler int payload_handler(const ptl_payload_t p, void *state) {

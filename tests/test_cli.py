@@ -52,7 +52,7 @@ def test_version(nicety: Callable) -> None:
         (["hpu", "run", "x.elf", "--max-cycles", str(2**64)], "--max-cycles"),
         (["bench", "latency", "--nic", "spin-discrete", "--seed", "-1"], "--seed"),
         (["bench", "latency", "--nic", "spin-discrete", "--fast"], "--fast"),
-        (["bench", "latency", "--nic", "spin-discrete", "--sizes", "4M"], "write 4Mi"),
+        (["bench", "latency", "--nic", "spin-discrete", "--sizes", "4m"], "4 M is 4000000 B, and 4 Mi is 4194304 B"),
         (["bench", "latency", "--nic", "spin-discrete", "--sizes", "64:8"], "runs downwards; write 8:64"),
         (["bench", "latency", "--nic", "spin-discrete,,x"], "--nic 'spin-discrete,,x': an empty name"),
         (["bench", "latency", "--nic", "spin-discrete", "--mode", ""], "--mode '': an empty name"),

@@ -17,8 +17,7 @@ import pytest
 
 from nicety import _native
 from nicety.build.cache import cache_dir
-from nicety.build.compiler import compile_handlers, library_source
-from nicety.build.elf import read_symbols
+from nicety.build.compiler import compile_handlers, library_source, read_symbols
 from nicety.build.toolchain import Kind, Toolchain, find_toolchain, isa_extensions
 from nicety.errors import CompileError, InputError
 
@@ -467,8 +466,8 @@ def test_isa_extensions() -> None:
     ("image", "message"),
     [
         (b"", "not an ELF file"),
-        (b"\x7fELF\x02\x01", "not a 32-bit little-endian ELF file"),
-        (b"\x7fELF\x01\x01\x01" + bytes(11) + b"\x3e" + bytes(60), "for ELF machine 62"),
+        (b"\x7fELF\x02\x01", "not a 32-bit little-endian RISC-V ELF file"),
+        (b"\x7fELF\x01\x01\x01" + bytes(11) + b"\x3e" + bytes(60), "an ELF file for machine 62"),
         (b"\x7fELF\x01\x01\x01", "damaged"),
     ],
 )

@@ -10,8 +10,8 @@ import pytest
 
 import nicety as package
 from nicety import _native
+from nicety._generated.types import LineRateReport
 from nicety.bench.line_rate import line_rate_figure, line_rate_text
-from nicety.shared.types import LineRateReport
 
 NOPS = """
 #include <nicety.h>

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import nicety as package
+from nicety._generated.types import LineRateReport, LineRateRow
 from nicety.bench.line_rate import line_rate_figure, line_rate_text
-from nicety.shared.types import LineRateReport, LineRateRow
 
 # To the host, or to the destination in the first bytes of the payload.
 TO_HOST = """

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
+from nicety._generated.types import LineRateReport, LineRateRow
 from nicety.bench.line_rate import line_rate_text
-from nicety.shared.types import LineRateReport, LineRateRow
 from sizes import examples
 
 # `li a0, 0` takes a cycle and `ret` two.

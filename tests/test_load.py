@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicety as package
+from nicety._generated.types import MessagesBenchmark, Row
 from nicety.bench.messages import BENCHMARKS
-from nicety.shared.types import MessagesBenchmark, Row
 from sizes import examples
 
 MODES = ["rdma", "portals4", "spin-store", "spin-stream"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import nicety
+from nicety._generated.types import LineRateRow
 from nicety.bench.line_rate import line_rate_text
-from nicety.shared.types import LineRateRow
 
 HEAD = """#include <nicety.h>
 typedef struct { uint64_t lock; uint32_t count, next, serving; } state_t;

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import nicety
+from nicety._generated.types import LineRateReport
 from nicety.bench.line_rate import line_rate_text
-from nicety.shared.types import LineRateReport
 
 LOADS = """#include <nicety.h>
 __handler int payload_handler(const ptl_payload_t p, void *state) {

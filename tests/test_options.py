@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 import nicety as package
 from conftest import Result
-from nicety import usecases
+from nicety import requests, usecases
+from nicety._generated import types
 from nicety.cli.arguments import CommandOption, command
 from nicety.cli.options import group
 from nicety.program.script import run_program
-from nicety.shared import requests, types
 from nicety.shared.checks import Names, Numbers
 from nicety.shared.options import Option, arguments_of
 from nicety.shared.ranges import format_numbers, parse_ranges

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import nicety as package
+from nicety._generated.types import LineRateRow
 from nicety.bench.shortfalls import shortfalls
-from nicety.shared.types import LineRateRow
 
 DROPS = """
 #include <frame.h>

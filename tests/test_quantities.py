@@ -62,7 +62,7 @@ def test_times_are_those_of_the_reader(spelling: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["64", "KiB", "64 ns", "1/3 B", "", "-1 B"])
 def test_quantities_that_no_spec_has(text: str) -> None:
-    with pytest.raises(ValueError, match=r"unit|whole"):
+    with pytest.raises(ValueError, match=r"unit|whole|a time|negative"):
         size_bytes(text)
 
 
@@ -108,6 +108,6 @@ def test_any_text_means_something_and_stays_what_it_means(text: str) -> None:
     assert meaning(meaning(text)) == meaning(text)
 
 
-@pytest.mark.parametrize("text", ["", "8", "4Ki", "ns", "1/0 ns", "spin-discrete", "a 100 ns b", "100 nS", "-1 ns"])
+@pytest.mark.parametrize("text", ["", "8", "ns", "1/0 ns", "spin-discrete", "a 100 ns b", "100 nS", "-1 ns"])
 def test_what_is_no_quantity_means_itself(text: str) -> None:
     assert meaning(text) == text

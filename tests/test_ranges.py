@@ -28,6 +28,9 @@ numbers = st.integers(0, MAX_NUMBER)
         (" 1 , 2 : 4 ", [1, 2, 4]),
         ("1Mi,1Gi", [1 << 20, 1 << 30]),
         ("007", [7]),
+        ("4M,4MB,4MiB,8 B,1.5Ki", [4_000_000, 4 << 20, 8, 1536]),
+        ("1.5k..1502", [1500, 1501, 1502]),
+        ("1kB:0.004 MB", [1000, 2000, 4000]),
     ],
 )
 def test_lists(text: str, expected: list[int]) -> None:
@@ -39,11 +42,10 @@ def test_lists(text: str, expected: list[int]) -> None:
     [
         ("", "--sizes '': an empty item"),
         ("8,,9", "an empty item"),
-        ("4M", "'4M' is not a number; write 4Mi"),
-        ("4MiB", "write 4Mi"),
-        ("8kb", "write 8Ki"),
-        ("8 B", "write 8"),
-        ("1.5Ki", "'1.5Ki' is not a number; write a whole number"),
+        ("4m", "4 M is 4000000 B, and 4 Mi is 4194304 B"),
+        ("8kb", "'8kb' is not a number: \"kb\" has two readings: 8 kB is 8000 B, and 8 KiB is 8192 B"),
+        ("8 ns", "'8 ns' is not a number: expected a size (B, KiB, MiB, GiB), but 8 ns is a time"),
+        ("1.3 B", "'1.3 B' is not a number: 1.3 B is not a whole number of bytes"),
         ("-8", "'-8' is not a number"),
         ("0x10", "'0x10' is not a number"),
         ("٣", "is not a number"),

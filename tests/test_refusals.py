@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import nicety as package
-from nicety.shared.reports import RefusedCommand
+from nicety._generated.reports import RefusedCommand
 
 SWALLOW = """#include <nicety.h>
 __handler int payload_handler(const ptl_payload_t p, void *state) {

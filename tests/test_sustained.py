@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import nicety
+from nicety._generated.types import LineRateRow
 from nicety.bench.verdicts import headrooms
-from nicety.shared.types import LineRateRow
 from sustained import CASES, Case, write_capture
 
 QUICK = ("100g-looks-wire", "100g-work-wire")

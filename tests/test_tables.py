@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nicety._generated.types import MessagesBenchmark, Report, Row
 from nicety.bench.messages import benchmark_text
-from nicety.shared.types import MessagesBenchmark, Report, Row
 from nicety.show.columns import align
 
 

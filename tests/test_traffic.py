@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import nicety as package
+from nicety._generated.types import LineRateRow, TrafficFigures
 from nicety.bench.line_rate import line_rate_figure, line_rate_text, words_of
 from nicety.bench.shortfalls import shortfalls
 from nicety.build.compiler import library_source
-from nicety.shared.types import LineRateRow, TrafficFigures
 
 # Counts frames by their destination port in the state, and drops those to port 7.
 COUNTS = """

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import nicety
+from nicety._generated.types import LineRateOptions, LineRateReport, LineRateRow
 from nicety.bench.line_rate import line_rate_figure, line_rate_text
 from nicety.cli.progress import Bar
-from nicety.shared.types import LineRateOptions, LineRateReport, LineRateRow
 
 TICKET = """#include <frame.h>
 __handler int frame_handler(const frame_t *frame, void *state) {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import nicety
+from nicety._generated.types import LineRateReport
 from nicety.bench.line_rate import line_rate_text
-from nicety.shared.types import LineRateReport
 
 ADDS = "for (int i = 0; i < 40; i++) __atomic_fetch_add((uint32_t *)state, 1, __ATOMIC_RELAXED);"
 CARD = 'extends = "spin-discrete"\nname = "mine"\n[hpu]\ncores = { value = 16, kind = "assumed", source = "a test" }\n'

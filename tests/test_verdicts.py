@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import nicety as package
+from nicety._generated.reports import Failure
 from nicety.program.failures import allowed
-from nicety.shared.reports import Failure
 
 HEAD = "#include <nicety.h>\n#include <pingpong.h>\n"
 ANSWERS = """

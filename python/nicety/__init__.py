@@ -15,6 +15,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nicety._generated.reports import (
+        ApplicationReport,
+        ChannelReport,
+        EthernetReport,
+        GroupReport,
+        InterfaceReport,
+        KernelReport,
+        MicroengineReport,
+        PortalsReport,
+        PortReport,
+        ProcessReport,
+        QueueReport,
+        RdmaReport,
+        RuleReport,
+    )
     from nicety.apps.cardinality import count_sources
     from nicety.apps.offload import compare_offload
     from nicety.apps.processes import run_processes
@@ -57,21 +72,6 @@ if TYPE_CHECKING:
     from nicety.program.run import Run
     from nicety.program.sockets import DatagramSocket, Sockets, StreamSocket
     from nicety.program.vni import Completed, Interface, Vni, VniProcess
-    from nicety.shared.reports import (
-        ApplicationReport,
-        ChannelReport,
-        EthernetReport,
-        GroupReport,
-        InterfaceReport,
-        KernelReport,
-        MicroengineReport,
-        PortalsReport,
-        PortReport,
-        ProcessReport,
-        QueueReport,
-        RdmaReport,
-        RuleReport,
-    )
     from nicety.show.captures import Capture
     from nicety.show.stages import Breakdown
     from nicety.show.tables import Table
@@ -182,13 +182,13 @@ __all__ = [
 _HOMES = {
     "Alternative": "nicety.program.channels.channel",
     "Application": "nicety.program.portals.handlers",
-    "ApplicationReport": "nicety.shared.reports",
+    "ApplicationReport": "nicety._generated.reports",
     "Breakdown": "nicety.show.stages",
     "Buffer": "nicety.program.buffers",
     "Capture": "nicety.show.captures",
     "CardMemory": "nicety.program.channels.processes",
     "Channel": "nicety.program.channels.channel",
-    "ChannelReport": "nicety.shared.reports",
+    "ChannelReport": "nicety._generated.reports",
     "Channels": "nicety.program.channels.card",
     "Cluster": "nicety.program.cluster",
     "CompileError": "nicety.errors",
@@ -199,13 +199,13 @@ _HOMES = {
     "Deadlock": "nicety.errors",
     "Device": "nicety.program.channels.channel",
     "Error": "nicety.errors",
-    "EthernetReport": "nicety.shared.reports",
+    "EthernetReport": "nicety._generated.reports",
     "Event": "nicety.program.portals.events",
     "FrameRule": "nicety.program.frames",
     "FrameWord": "nicety.program.frames",
     "Frames": "nicety.program.frames",
     "Gpu": "nicety.program.rdma",
-    "GroupReport": "nicety.shared.reports",
+    "GroupReport": "nicety._generated.reports",
     "HandlerFailure": "nicety.program.failures",
     "HandlerTrap": "nicety.errors",
     "Handlers": "nicety.build.sources",
@@ -213,27 +213,27 @@ _HOMES = {
     "HpuMemory": "nicety.program.portals.handlers",
     "InputError": "nicety.errors",
     "Interface": "nicety.program.vni",
-    "InterfaceReport": "nicety.shared.reports",
-    "KernelReport": "nicety.shared.reports",
-    "MicroengineReport": "nicety.shared.reports",
+    "InterfaceReport": "nicety._generated.reports",
+    "KernelReport": "nicety._generated.reports",
+    "MicroengineReport": "nicety._generated.reports",
     "NodeReport": "nicety.program.reports",
     "Operation": "nicety.program.calls",
     "PendingRecv": "nicety.program.host",
     "Process": "nicety.program.channels.processes",
     "Portals": "nicety.program.portals.card",
-    "PortalsReport": "nicety.shared.reports",
-    "PortReport": "nicety.shared.reports",
-    "ProcessReport": "nicety.shared.reports",
+    "PortalsReport": "nicety._generated.reports",
+    "PortReport": "nicety._generated.reports",
+    "ProcessReport": "nicety._generated.reports",
     "Processes": "nicety.build.sources",
-    "QueueReport": "nicety.shared.reports",
+    "QueueReport": "nicety._generated.reports",
     "RayExecutor": "nicety.sweeps.executors",
     "Rdma": "nicety.program.rdma",
     "RdmaEvent": "nicety.program.rdma",
     "RdmaProcess": "nicety.program.rdma",
-    "RdmaReport": "nicety.shared.reports",
+    "RdmaReport": "nicety._generated.reports",
     "Received": "nicety.program.host",
     "Region": "nicety.program.rdma",
-    "RuleReport": "nicety.shared.reports",
+    "RuleReport": "nicety._generated.reports",
     "Run": "nicety.program.run",
     "RunError": "nicety.errors",
     "Sockets": "nicety.program.sockets",

@@ -11,12 +11,7 @@ from os import fspath
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
-from nicety.bench.measured import Progress
-from nicety.build.compiler import compiled
-from nicety.shared.checks import Place, text
-from nicety.shared.options import request_text
-from nicety.shared.typed import checked
-from nicety.shared.types import (
+from nicety._generated.types import (
     CompareOptions,
     CompareReport,
     CompareRow,
@@ -28,6 +23,11 @@ from nicety.shared.types import (
     ScheduleReport,
     Traced,
 )
+from nicety.bench.measured import Progress
+from nicety.build.compiler import compiled
+from nicety.shared.checks import Place, text
+from nicety.shared.options import request_text
+from nicety.shared.typed import checked
 from nicety.show.axes import time_unit
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed, merged_order

@@ -3,8 +3,9 @@
 use super::rdma::{ANSWER, Addressing, Memory, Notification, Puts};
 use super::{Benchmark, Mode, Pattern, load_cards};
 use nicety::cards::{self, Card};
-pub(crate) use nicety::options::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
-use nicety::{Error, Faults, FlowControl, Noise, Topology, faults, flow};
+use nicety::options::NetworkOptions;
+pub(crate) use nicety::options::{NOISE, SEED, default_seed};
+use nicety::{Error, Faults, FlowControl, Noise, Topology, flow};
 use nicety_nic_apenet::ApenetSpec;
 use nicety_nic_spin::SpinSpec;
 use schemars::JsonSchema;
@@ -57,26 +58,13 @@ pub struct Request {
     #[serde(default = "default_pattern")]
     #[schemars(extend("metavar" = "PATTERN"))]
     pub pattern: String,
-    /// The network's topology.
-    #[serde(default)]
-    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
-    pub topology: Option<String>,
-    /// Flow control of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
-    pub flow_control: Option<String>,
+    /// The network.
+    #[serde(flatten)]
+    pub network: NetworkOptions,
     /// Background noise.
     #[serde(default)]
     #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Faults of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FAULTS, "metavar" = "FILE.toml|LINE", "format" = "faults"))]
-    pub faults: Option<String>,
-    /// The seed.
-    #[serde(default = "default_seed")]
-    #[schemars(extend("description" = SEED))]
-    pub seed: u64,
     /// Mode put: within one host, through its card.
     #[serde(default)]
     pub loopback: bool,
@@ -162,11 +150,8 @@ impl Request {
             window: None,
             overrides: Vec::new(),
             pattern: default_pattern(),
-            topology: None,
-            flow_control: None,
+            network: NetworkOptions::default(),
             noise: None,
-            faults: None,
-            seed: default_seed(),
             loopback: false,
             source: None,
             sink: None,
@@ -191,10 +176,9 @@ impl Request {
     pub(super) fn resolve(&self) -> Result<Resolved, Error> {
         let pattern: Pattern = self.pattern.parse()?;
         let noise: Option<Noise> = self.noise.as_deref().map(str::parse).transpose()?;
-        let faults = self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default();
-        let flow_control = self.flow_control.as_deref().map(flow::parse).transpose()?.unwrap_or_default();
-        let topology = match &self.topology {
-            Some(name) => name.parse()?,
+        let (faults, flow_control) = (self.network.faults()?, self.network.flow_control()?);
+        let topology = match self.network.topology()? {
+            Some(topology) => topology,
             None if self.loopback => Topology::Alone,
             None => pattern.topology(),
         };

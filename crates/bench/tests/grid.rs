@@ -1,5 +1,6 @@
 //! Benchmarks of programs on a grid of ranks: halo exchange and all-reduce, on every card and topology.
 
+use nicety::options::{NetworkOptions, Threads};
 use nicety::{Environment, Error, Log, Peers};
 use nicety_bench::grid::{self, Benchmark, Report, Request};
 use std::sync::Arc;
@@ -30,13 +31,20 @@ fn threads_and_processes_change_nothing() {
         (Benchmark::Allreduce, "ethernet-100g", "star", "pfc"),
     ] {
         let request = Request {
-            topology: Some(topology.into()),
-            flow_control: Some(flow.into()),
+            network: NetworkOptions {
+                topology: Some(topology.into()),
+                flow_control: Some(flow.into()),
+                ..NetworkOptions::default()
+            },
             iterations: 1,
             ..on(benchmark, &[nic], "3x4", &[4096])
         };
         let one = measure(&request).unwrap();
-        assert_eq!(measure(&Request { threads: 3, ..request.clone() }).unwrap(), one, "{nic}, {topology}");
+        assert_eq!(
+            measure(&Request { threads: Threads { threads: 3 }, ..request.clone() }).unwrap(),
+            one,
+            "{nic}, {topology}"
+        );
         std::thread::scope(|scope| {
             let peers = Peers::in_threads(3).into_iter();
             let run = |peers| scope.spawn(|| measure_beside(&request, Some(peers)).unwrap());
@@ -45,7 +53,8 @@ fn threads_and_processes_change_nothing() {
             assert!(found.into_iter().all(|other| other == one), "{nic}, {topology}");
         });
     }
-    let wrong = Request { threads: 0, ..on(Benchmark::Halo, &["spin-discrete"], "2", &[8]) };
+    let wrong =
+        Request { threads: Threads { threads: 0 }, ..on(Benchmark::Halo, &["spin-discrete"], "2", &[8]) };
     assert_eq!(measure(&wrong).unwrap_err().to_string(), "threads are 1 to 1024, not 0");
 }
 
@@ -76,7 +85,10 @@ fn values_are_right_on_every_card_and_topology() {
             let sizes = [8, 16, 4096, 40_000];
             let cards = &["spin-discrete", "qnix", "nfp-4000", "apenet-v5", "niagara2-niu"];
             let request = Request {
-                topology: topology.map(str::to_owned),
+                network: NetworkOptions {
+                    topology: topology.map(str::to_owned),
+                    ..NetworkOptions::default()
+                },
                 iterations: 2,
                 ..on(benchmark, cards, grid, &sizes)
             };
@@ -129,11 +141,13 @@ fn a_long_vector_comes_nearer_to_the_bound_of_the_link() {
 fn damaged_values_fail_the_run() {
     for benchmark in BOTH {
         let request = Request {
-            faults: Some("corrupt=0.02".into()),
+            network: NetworkOptions { faults: Some("corrupt=0.02".into()), ..NetworkOptions::default() },
             ..on(benchmark, &["spin-discrete"], "2x2", &[4096])
         };
-        let errors: Vec<_> =
-            (1..9).filter_map(|seed| measure(&Request { seed, ..request.clone() }).err()).collect();
+        let errors: Vec<_> = (1..9)
+            .map(|seed| NetworkOptions { seed, ..request.network.clone() })
+            .filter_map(|network| measure(&Request { network, ..request.clone() }).err())
+            .collect();
         assert!(errors.iter().all(|error| error.exit_status() == 1));
         // Only the network detects damage to bytes that no value depends on.
         let named = |error: &Error| {
@@ -161,7 +175,7 @@ fn a_grid_follows_from_what_is_given() {
     let shape = |nodes, topology: Option<&str>| {
         let request = Request {
             nodes,
-            topology: topology.map(str::to_owned),
+            network: NetworkOptions { topology: topology.map(str::to_owned), ..NetworkOptions::default() },
             ..on(Benchmark::Halo, &["qnix"], "", &[8])
         };
         let manifest = measure(&Request { grid: None, ..request }).unwrap().manifest;
@@ -193,23 +207,29 @@ fn requests_that_cannot_be_are_refused() {
         (with(&|r| r.nodes = Some(5)), "--grid 2x2 has 4 ranks, and --nodes is 5"),
         (with(&|r| r.grid = Some("1".into())), "a single rank has no neighbour"),
         (with(&|r| (r.grid, r.nodes) = (None, Some(1))), "--nodes 1: a grid has 2"),
-        (with(&|r| r.topology = Some("pair".into())), "--grid 2x2 has 4 ranks: a pair has 2 nodes, not 4"),
-        (with(&|r| r.grid = Some("40".into())), "a star of 40 nodes needs a switch of 40 ports"),
-        (with(&|r| r.topology = Some("rink".into())), "no topology 'rink'"),
         (
-            with(&|r| r.topology = Some("torus:4x4".into())),
+            with(&|r| r.network.topology = Some("pair".into())),
+            "--grid 2x2 has 4 ranks: a pair has 2 nodes, not 4",
+        ),
+        (with(&|r| r.grid = Some("40".into())), "a star of 40 nodes needs a switch of 40 ports"),
+        (with(&|r| r.network.topology = Some("rink".into())), "no topology 'rink'"),
+        (
+            with(&|r| r.network.topology = Some("torus:4x4".into())),
             "--grid 2x2 has 4 ranks: torus:4x4 has 16 nodes, not 4",
         ),
         (
-            with(&|r| (r.grid, r.nodes, r.topology) = (None, Some(5), Some("torus:4x4".into()))),
+            with(&|r| (r.grid, r.nodes, r.network.topology) = (None, Some(5), Some("torus:4x4".into()))),
             "16 nodes, not 5",
         ),
-        (with(&|r| (r.grid, r.topology) = (None, Some("torus:1".into()))), "a single rank has no neighbour"),
+        (
+            with(&|r| (r.grid, r.network.topology) = (None, Some("torus:1".into()))),
+            "a single rank has no neighbour",
+        ),
         (with(&|r| r.iterations = 0), "--iterations is 1 to 10000, not 0"),
         (with(&|r| r.warmup = 10_001), "--warmup is 0 to 10000, not 10001"),
         (with(&|r| r.nics = vec![]), "no card named"),
         (with(&|r| r.noise = Some("no".into())), "noise"),
-        (with(&|r| r.faults = Some("loss=2".into())), "loss"),
+        (with(&|r| r.network.faults = Some("loss=2".into())), "loss"),
     ] {
         let error = measure(&request).unwrap_err();
         assert!(error.exit_status() == 2 && error.to_string().contains(expected), "{expected}: {error}");

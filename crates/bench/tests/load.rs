@@ -1,5 +1,6 @@
 //! Patterns of load, background noise, percentiles, and the host memory traffic of a benchmark.
 
+use nicety::options::NetworkOptions;
 use nicety::{Cluster, ClusterConfig, Duration, Environment, Error, Noise, Run, Time, Topology, cards};
 use nicety_bench::{Benchmark, HostMemory, Report, Request, Row, run};
 use std::cell::RefCell;
@@ -39,7 +40,10 @@ fn an_incast_of_one_is_a_pair() {
             for size in [8, 5000] {
                 for topology in ["pair", "star"] {
                     let on = |pattern| Request {
-                        topology: Some(topology.into()),
+                        network: NetworkOptions {
+                            topology: Some(topology.into()),
+                            ..NetworkOptions::default()
+                        },
                         ..patterned(benchmark, mode, size, pattern)
                     };
                     let (pair, incast) = (row(&on("pair")), row(&on("incast:1")));
@@ -163,7 +167,7 @@ fn noisy(mode: &str, noise: Option<&str>, seed: u64) -> Row {
     row(&Request {
         noise: noise.map(str::to_owned),
         iterations: Some(300),
-        seed,
+        network: NetworkOptions { seed, ..NetworkOptions::default() },
         ..request(Benchmark::Latency, mode, 8)
     })
 }
@@ -265,7 +269,11 @@ fn fixed_noise_takes_what_it_says() {
 fn impossible_requests_are_refused() {
     let error = |request: Request| measure(&request).unwrap_err().to_string();
     let base = || request(Benchmark::Latency, "rdma", 8);
-    let pair = Request { topology: Some("pair".into()), pattern: "incast:4".into(), ..base() };
+    let pair = Request {
+        network: NetworkOptions { topology: Some("pair".into()), ..NetworkOptions::default() },
+        pattern: "incast:4".into(),
+        ..base()
+    };
     assert_eq!(
         error(pair),
         "--pattern incast:4 takes 5 nodes, and --topology pair has 2; write --topology star"
@@ -282,7 +290,13 @@ fn impossible_requests_are_refused() {
     let deep = error(deep);
     assert!(deep.contains("589824 of them") && deep.contains("limits.event_queue_depth"), "{deep}");
     assert!(error(Request { pattern: "ring".into(), ..base() }).contains("no such pattern"));
-    assert!(error(Request { topology: Some("rink".into()), ..base() }).contains("pair, star"));
+    assert!(
+        error(Request {
+            network: NetworkOptions { topology: Some("rink".into()), ..NetworkOptions::default() },
+            ..base()
+        })
+        .contains("pair, star")
+    );
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! Python's types of requests, rows and reports of runs, generated from the Rust types: `types.py` and `reports.py` in
-//! `python/nicety/shared`.
-//!
-//! `NICETY_WRITE=1 cargo test -p nicety-bench --test all -- python_types` rewrites those files.
+//! `python/nicety/_generated`. Their heads have the command that rewrites them.
 
 use crate::schemas::{run_schemas, schemas};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
-const FOLDER: &str = "python/nicety/shared";
+const FOLDER: &str = "python/nicety/_generated";
+/// The command that writes the files.
+const COMMAND: &str = "NICETY_WRITE=1 cargo test --locked -p nicety-bench --test all -- python_types";
 /// Maximum length of a Python line.
 const WIDTH: usize = 120;
 
@@ -23,11 +23,7 @@ fn pythons_types_are_those_of_rust() {
         }
         // A checkout may have other line ends.
         let found = std::fs::read_to_string(&path).unwrap_or_default().replace("\r\n", "\n");
-        assert!(
-            found == made,
-            "{FOLDER}/{name} is not current; write it by NICETY_WRITE=1 cargo test -p nicety-bench --test all -- \
-             python_types"
-        );
+        assert!(found == made, "{FOLDER}/{name} is not current; write it by {COMMAND}");
     }
 }
 
@@ -66,25 +62,31 @@ fn a_schema_becomes_a_type() {
     );
 }
 
+/// Returns the begin of a file.
+fn head(title: &str, imports: &str) -> String {
+    format!(
+        "\"\"\"{title}\n\nGenerated from the types in Rust by\n`{COMMAND}`.\n\"\"\"\n\nfrom __future__ import \
+         annotations\n\n{imports}"
+    )
+}
+
 /// Returns the file of reports of runs, as classes with attributes.
 fn dataclasses(schemas: &[(String, Value)]) -> String {
-    let head = "\"\"\"Reports of nodes, cards and links after a run.\n\nMade of the types in Rust by \
-                `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ import \
-                annotations\n\nfrom dataclasses import dataclass\n";
+    let head = head("Reports of nodes, cards and links after a run.", "from dataclasses import dataclass\n");
     let class = |(name, schema): &(String, Value)| {
         let made = definition(name, schema).replacen("(TypedDict)", "", 1);
         format!("\n\n@dataclass(frozen=True)\n{made}")
     };
-    head.to_owned() + &schemas.iter().map(class).collect::<String>()
+    head + &schemas.iter().map(class).collect::<String>()
 }
 
 /// Returns the file of requests and reports of benchmarks.
 fn python(schemas: &[(String, Value)]) -> String {
-    let mut text = "\"\"\"Requests and reports of benchmarks and applications: plain dicts, as in JSON.\n\nMade of the types \
-                    in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.\n\"\"\"\n\nfrom __future__ \
-                    import annotations\n\nfrom typing import Annotated, Literal, NotRequired, Required, TypedDict\n\nfrom nicety.shared.checks import U32, \
-                    Expressions, Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option, shared\n"
-        .to_owned();
+    let imports = "from typing import Annotated, Literal, NotRequired, Required, TypedDict\n\nfrom nicety.shared.checks import \
+                   U32, Expressions, Faults, Names, Numbers, Overrides, Place\nfrom nicety.shared.options import Option, \
+                   shared\n";
+    let title = "Requests and reports of benchmarks and applications: plain dicts, as in JSON.";
+    let mut text = head(title, imports);
     let common = common(schemas);
     write!(text, "\n\n@shared\n{}", options(COMMON, &common, None)).unwrap();
     for (name, schema) in schemas {

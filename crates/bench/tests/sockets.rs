@@ -1,5 +1,6 @@
 //! The benchmarks of sockets: throughput below the wire's limit, costs that add up, sweeps, and refusals.
 
+use nicety::options::NetworkOptions;
 use nicety::{Environment, Error, Log};
 use nicety_bench::sockets::{
     self, Direction, ExchangeRequest, ExchangeRow, Report, StreamRequest, StreamRow,
@@ -72,11 +73,19 @@ fn fewer_cpus_have_more_to_do() {
 
 #[test]
 fn losses_are_sent_again() {
-    let request = StreamRequest { faults: Some("loss=1e-2".into()), ..short("niagara2-niu") };
+    let request = StreamRequest {
+        network: NetworkOptions { faults: Some("loss=1e-2".into()), ..NetworkOptions::default() },
+        ..short("niagara2-niu")
+    };
     let lossy = stream(&request).unwrap();
     assert!(lossy.rows[0].usage.retransmissions > 0 && lossy.rows[0].verified, "{lossy:?}");
     assert_eq!(stream(&request).unwrap(), lossy);
-    assert_ne!(stream(&StreamRequest { seed: 2, ..request }).unwrap().rows, lossy.rows);
+    assert_ne!(
+        stream(&StreamRequest { network: NetworkOptions { seed: 2, ..request.network.clone() }, ..request })
+            .unwrap()
+            .rows,
+        lossy.rows
+    );
 }
 
 #[test]
@@ -114,8 +123,20 @@ fn what_cannot_be_measured_is_refused() {
         (StreamRequest { cpus: Some(vec![65]), ..base() }, "--cpus 65: expected a whole number from 1 to 64"),
         (StreamRequest { duration: "0 ns".into(), ..base() }, "nothing would be measured"),
         (StreamRequest { warmup: "soon".into(), ..base() }, "--warmup: "),
-        (StreamRequest { topology: Some("torus:4".into()), ..base() }, "write --topology torus:2x1x1"),
-        (StreamRequest { faults: Some("loss=2".into()), ..base() }, "loss"),
+        (
+            StreamRequest {
+                network: NetworkOptions { topology: Some("torus:4".into()), ..NetworkOptions::default() },
+                ..base()
+            },
+            "write --topology torus:2x1x1",
+        ),
+        (
+            StreamRequest {
+                network: NetworkOptions { faults: Some("loss=2".into()), ..NetworkOptions::default() },
+                ..base()
+            },
+            "loss",
+        ),
     ] {
         let error = stream(&request).unwrap_err();
         assert!(error.exit_status() == 2 && error.to_string().contains(why), "{error}");
@@ -138,8 +159,13 @@ fn what_cannot_be_measured_is_refused() {
 
 #[test]
 fn a_connection_that_times_out_fails_the_run() {
-    let request =
-        StreamRequest { faults: Some("fail=hosts.0 -> hosts.1@1ms".into()), ..short("niagara2-niu") };
+    let request = StreamRequest {
+        network: NetworkOptions {
+            faults: Some("fail=hosts.0 -> hosts.1@1ms".into()),
+            ..NetworkOptions::default()
+        },
+        ..short("niagara2-niu")
+    };
     let error = stream(&StreamRequest { overrides: vec!["tcp.timeout=20ms".into()], ..request }).unwrap_err();
     assert!(error.exit_status() == 1 && matches!(error, Error::Program(_)), "{error:?}");
     assert!(error.to_string().starts_with("niagara2-niu, 4 connections, 65536 B a call: "), "{error}");

@@ -35,6 +35,7 @@ mod completions;
 mod cpu;
 #[cfg(target_os = "linux")]
 mod ends;
+mod executable;
 #[cfg(target_os = "linux")]
 mod installed;
 #[cfg(target_os = "linux")]
@@ -78,6 +79,7 @@ mod trial;
 mod offload;
 mod requests;
 
+pub use executable::check_executable;
 #[cfg(target_os = "linux")]
 pub use installed::install_for_programs;
 #[cfg(target_os = "linux")]

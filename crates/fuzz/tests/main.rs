@@ -9,7 +9,7 @@ use nicety_goal::text::DuplicateLabels;
 use nicety_goal::{Schedule, binary, text};
 use nicety_hpu::{Core, Image};
 use nicety_portals::Header;
-use nicety_spec::{SHIPPED, Spec};
+use nicety_spec::{SHIPPED, Spec, units};
 use nicety_stack::{Parsed, TcpHeader, coalesce, fill, segment, verify};
 use nicety_traffic::Traffic;
 use nicety_traffic::capture::Capture;
@@ -81,6 +81,25 @@ target!(spec, ["../../specs/qnix.toml"], |bytes| {
         Ok(spec) => nicety::designs::read(&spec).is_ok(),
         Err(_) => false,
     }
+});
+
+target!(units, [], |bytes| {
+    let text = &String::from_utf8_lossy(bytes);
+    // A value that is read prints as a text that reads as the same.
+    let read = [
+        units::parse_time(text).map(|time| units::parse_time(&units::print_time(time)) == Ok(time)),
+        units::parse_size(text).map(|size| units::parse_size(&units::print_size(size)) == Ok(size)),
+        units::parse_bytes(text).map(|size| units::parse_bytes(&units::print_size(size)) == Ok(size)),
+        units::parse_count(text).map(|count| units::parse_count(&count.to_string()) == Ok(count)),
+        units::parse_rate(text).map(|rate| units::parse_rate(&rate.to_string()) == Ok(rate)),
+        units::parse_gap(text).map(|_| true),
+        units::parse_frequency(text)
+            .map(|clock| units::parse_frequency(&units::print_frequency(clock)) == Ok(clock)),
+    ];
+    let meant = units::in_base_unit(text);
+    assert_eq!(units::in_base_unit(&meant), meant);
+    assert!(read.iter().flatten().all(|same| *same), "{text}");
+    read.iter().any(Result::is_ok)
 });
 
 target!(traffic, [], |bytes| Traffic::parse(&String::from_utf8_lossy(bytes)).is_ok());

@@ -4,7 +4,7 @@ use crate::image::{LoadError, Segment, Symbol};
 use crate::isa::{Extension, Isa};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _, Sym};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The parts of a file that an image needs.
 pub(crate) struct Parts {
@@ -22,7 +22,7 @@ pub(crate) fn parse(file: &[u8], isa: &Isa) -> Result<Parts, LoadError> {
     // A stripped file may lack section headers, and then has no symbols.
     let symbols = symbols(header, file).unwrap_or_default();
     if symbols.keys().map(String::len).sum::<usize>() > MAX_NAMES {
-        return Err(refused(format!("the names of its symbols take more than {MAX_NAMES} bytes")));
+        return Err(too_many_names());
     }
     Ok(Parts { entry: header.e_entry(LE), segments, symbols })
 }
@@ -35,8 +35,13 @@ fn refused(problem: impl ToString) -> LoadError {
     LoadError::Refused { problem: problem.to_string() }
 }
 
-fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
-    let Some(ident) = file.get(..16).filter(|ident| ident.starts_with(&elf::ELFMAG)) else {
+fn too_many_names() -> LoadError {
+    refused(format!("the names of its symbols take more than {MAX_NAMES} bytes"))
+}
+
+/// Reads the header of a 32-bit little-endian RISC-V file.
+fn rv32(file: &[u8]) -> Result<&Header, LoadError> {
+    let Some(ident) = file.get(..6).filter(|ident| ident.starts_with(&elf::ELFMAG)) else {
         return Err(LoadError::NotElf);
     };
     if ident[4] != elf::ELFCLASS32.0 {
@@ -56,6 +61,63 @@ fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
         };
         return Err(LoadError::NotRv32 { found: format!("an ELF file for {name}") });
     }
+    Ok(header)
+}
+
+/// The global names of an object file or a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// The functions that it defines.
+    pub functions: BTreeSet<String>,
+    /// All names that it defines, with the functions.
+    pub defined: BTreeSet<String>,
+    /// Names that it uses and does not define.
+    pub undefined: BTreeSet<String>,
+}
+
+impl Names {
+    /// Reads the global names of an RV32 file.
+    ///
+    /// # Errors
+    /// The bytes are no such file, or damaged.
+    pub fn read(file: &[u8]) -> Result<Names, LoadError> {
+        let sections = rv32(file)?.sections(LE, file).map_err(malformed)?;
+        let table = sections.symbols(LE, file, elf::SHT_SYMTAB).map_err(malformed)?;
+        let (mut names, mut bytes) = (Names::default(), 0);
+        for symbol in table.iter().skip(1).filter(|symbol| symbol.st_bind() != elf::STB_LOCAL) {
+            let name = table.symbol_name(LE, symbol).map_err(malformed)?;
+            let name = std::str::from_utf8(name).map_err(malformed)?.to_owned();
+            bytes += name.len();
+            if bytes > MAX_NAMES {
+                return Err(too_many_names());
+            }
+            if symbol.st_shndx(LE) == elf::SHN_UNDEF {
+                names.undefined.insert(name);
+                continue;
+            }
+            if symbol.st_type() == elf::STT_FUNC {
+                names.functions.insert(name.clone());
+            }
+            names.defined.insert(name);
+        }
+        Ok(names)
+    }
+}
+
+/// Whether a linked RV32 program has executable bytes.
+///
+/// # Errors
+/// The bytes are no such file, or damaged.
+pub fn has_code(file: &[u8]) -> Result<bool, LoadError> {
+    let segments = rv32(file)?.program_headers(LE, file).map_err(malformed)?;
+    Ok(segments.iter().any(|segment| {
+        let executable = segment.p_flags(LE).0 & elf::PF_X.0 != 0;
+        segment.p_type(LE) == elf::PT_LOAD && executable && segment.p_filesz(LE) > 0
+    }))
+}
+
+fn header<'f>(file: &'f [u8], isa: &Isa) -> Result<&'f Header, LoadError> {
+    let header = rv32(file)?;
     match header.e_type(LE) {
         elf::ET_EXEC => {}
         elf::ET_REL => return Err(LoadError::NotLinked { found: "an object file" }),

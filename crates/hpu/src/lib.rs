@@ -66,6 +66,7 @@ pub use crate::cache::{Cache, CacheCounters, CacheShape};
 pub use crate::context::{Context, DeviceAccess, Exit, OrderPoint, RETURN_ADDRESS};
 pub use crate::core::{Core, CycleCosts, Misaligned};
 pub use crate::data_cache::{Coherence, DataCaches, Found, Passed, Writes};
+pub use crate::elf::{Names, has_code};
 pub use crate::image::{Image, LoadError, Segment};
 pub use crate::isa::{Extension, Isa, IsaError};
 pub use crate::memory::{AddressSpace, Dma, MAX_REGIONS, Turns};

@@ -183,11 +183,11 @@ impl Interval {
         let rate = match (self.high, self.through) {
             (None, _) => self.low,
             (Some(high), Some(through)) => {
-                let by_loads = [self.loads, known.loads]
-                    .into_iter()
-                    .find(|loads| {
-                        (loads / through - 1.0).abs() <= SAME && (self.low..=high).contains(loads) && CLOSE * high <= *loads
-                    });
+                let by_loads = [self.loads, known.loads].into_iter().find(|loads| {
+                    (loads / through - 1.0).abs() <= SAME
+                        && (self.low..=high).contains(loads)
+                        && CLOSE * high <= *loads
+                });
                 by_loads.unwrap_or(through).max(self.low)
             }
             (Some(_), None) => self.low,

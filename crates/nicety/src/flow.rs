@@ -9,6 +9,7 @@
 use crate::Error;
 use crate::cards::Card;
 use nicety_fabric::{Alpha, Buffering, FlowControl, NetworkSpec, PauseSpec, Per, Topology};
+use nicety_spec::units::{parse_bytes, parse_count};
 use std::ops::RangeInclusive;
 
 /// Maximum memory of a switch: 1 TiB.
@@ -78,7 +79,8 @@ fn settings(parts: &[&str], pauses: bool) -> Result<(Buffering, PauseSpec), Stri
             "xon" if pauses => pause.xon = Some(size(key, value, 0..=LARGEST)?),
             "headroom" if pauses => pause.headroom = Some(size(key, value, 0..=LARGEST)?),
             "quanta" if pauses => {
-                pause.quanta = value.parse().ok().filter(|&quanta| quanta > 0).ok_or_else(|| {
+                let quanta = parse_count(value).ok().and_then(|quanta| u16::try_from(quanta).ok());
+                pause.quanta = quanta.filter(|&quanta| quanta > 0).ok_or_else(|| {
                     format!("quanta: '{}' is no whole number from 1 to 65535", shown(value))
                 })?;
             }
@@ -100,23 +102,16 @@ fn settings(parts: &[&str], pauses: bool) -> Result<(Buffering, PauseSpec), Stri
 
 /// Reads a number of bytes: `4096`, `64Ki`, `1 MiB`.
 fn size(key: &str, text: &str, range: RangeInclusive<u64>) -> Result<u64, String> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit.trim_start().trim_end_matches('B') {
-        "" => Some(1),
-        "Ki" => Some(1 << 10),
-        "Mi" => Some(1 << 20),
-        "Gi" => Some(1 << 30),
-        _ => None,
+    let why = match parse_bytes(text) {
+        Ok(bytes) if range.contains(&bytes) => return Ok(bytes),
+        Ok(_) => String::new(),
+        Err(error) => format!(" ({error})"),
     };
-    let bytes = number.parse::<u64>().ok().zip(scale).and_then(|(number, scale)| number.checked_mul(scale));
-    bytes.filter(|bytes| range.contains(bytes)).ok_or_else(|| {
-        let (least, most) = (range.start(), "1Ti");
-        format!(
-            "{key}: '{}' is no number of bytes from {least} to {most}; write one such as 64Ki",
-            shown(text)
-        )
-    })
+    let (least, most) = (range.start(), "1Ti");
+    Err(format!(
+        "{key}: '{}' is no number of bytes from {least} to {most}{why}; write one such as 64Ki",
+        shown(text)
+    ))
 }
 
 /// Reads a fraction: `2`, `1/8` or `0.5`.
@@ -178,6 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn sizes_have_the_spellings_of_specs() {
+        let size = |text: &str| match parse(&format!("none,buffer={text}")).unwrap() {
+            FlowControl::None(buffering) => buffering.size,
+            _ => None,
+        };
+        for text in ["8000", "8k", "8K", "8kB", "8KB", "8 kB", "8000 B"] {
+            assert_eq!(size(text), Some(8_000), "{text}");
+        }
+        for text in ["8Ki", "8KiB", "8 KiB", "8192B"] {
+            assert_eq!(size(text), Some(8_192), "{text}");
+        }
+        assert_eq!(size("1Ti"), Some(LARGEST));
+    }
+
+    #[test]
     fn errors_say_what_to_write() {
         for (text, wrong) in [
             ("", "there is no ''; write credits, none or pfc"),
@@ -186,8 +196,9 @@ mod tests {
             ("none,buffer", "'buffer' says no value; write KEY=VALUE"),
             ("none,buffer=0", "buffer: '0' is no number of bytes from 1 to 1Ti; write one such as 64Ki"),
             ("none,buffer=-1", "buffer: '-1' is no number of bytes"),
-            ("none,buffer=1.5Ki", "buffer: '1.5Ki' is no number of bytes"),
-            ("none,buffer=1Ti", "buffer: '1Ti' is no number of bytes"),
+            ("none,buffer=1.3 B", "buffer: '1.3 B' is no number of bytes"),
+            ("none,buffer=2Ti", "buffer: '2Ti' is no number of bytes"),
+            ("none,buffer=8kb", "8 kB is 8000 B, and 8 KiB is 8192 B; write one of the two"),
             ("none,buffer=99999999999999999999", "is no number of bytes"),
             ("none,buffer=18446744073709551615Gi", "is no number of bytes"),
             ("none,buffer=1Ki,buffer=2Ki", "buffer: it is there twice"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nicety
-from nicety.shared.types import LineRateRow
+from nicety._generated.types import LineRateRow
 
 ROOT = Path(__file__).parents[3]
 # Hashes bytes 28 to 43 of a packet, which hold addresses and ports, and counts the packet by its hash.

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nicety
+from nicety._generated.types import ScheduleReport
 from nicety.shared.ranges import parse_ranges
-from nicety.shared.types import ScheduleReport
 from nicety.show.columns import align, fixed
 
 SOURCE = Path(__file__).with_suffix(".cpp")

@@ -7,6 +7,7 @@ use nicety::Environment;
 use nicety_exec::Request;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 /// Runs a program; Ctrl-C ends it and all of its processes. With `record` it also returns the run's recording. Calls `said` with
@@ -29,6 +30,12 @@ pub fn exec_run(
         said.call1(py, (words,))?;
     }
     outcome
+}
+
+/// Checks that a program's file is of this machine and whole, and can load a library or is in Go.
+#[pyfunction]
+pub fn exec_check(path: PathBuf) -> PyResult<()> {
+    guarded(|| nicety_exec::check_executable(&path))
 }
 
 /// Returns the handlers to compile for `exec_run`; JSON to JSON.

@@ -6,6 +6,7 @@
 mod calls;
 mod capture;
 mod channels;
+mod elf;
 mod errors;
 mod exec;
 mod goal;
@@ -16,6 +17,7 @@ mod processes;
 mod program;
 mod sockets;
 mod tables;
+mod units;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::intern;
@@ -53,9 +55,11 @@ mod _native {
     #[pymodule_export]
     use crate::channels::{channel_bench, channel_plan};
     #[pymodule_export]
+    use crate::elf::{elf_has_code, elf_names};
+    #[pymodule_export]
     use crate::errors::{Deadlock, Error, HandlerTrap, InputError, RunError, TimedOut};
     #[pymodule_export]
-    use crate::exec::{exec_build, exec_install, exec_plan, exec_run};
+    use crate::exec::{exec_build, exec_check, exec_install, exec_plan, exec_run};
     #[pymodule_export]
     use crate::goal::{
         goal_compare, goal_compare_plan, goal_convert, goal_generate, goal_info, goal_run, goal_run_plan,
@@ -80,4 +84,6 @@ mod _native {
     use crate::sockets::{exchange_bench, stream_bench};
     #[pymodule_export]
     use crate::tables::{Recording, Table};
+    #[pymodule_export]
+    use crate::units::{in_base_unit, parse_quantity};
 }

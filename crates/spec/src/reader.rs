@@ -201,12 +201,18 @@ impl<'r> Section<'r> {
     fn count_with(&self, key: &str, range: RangeInclusive<u64>, default: Option<&str>, doc: &str) -> u64 {
         let allowed = format!("from {} to {}", range.start(), range.end());
         let parse = |raw: &Raw| {
-            let digits = raw.text();
-            let n = digits.parse::<u64>().ok().filter(|n| range.contains(n));
-            match (n, raw) {
-                (Some(n), Raw::Number(_) | Raw::Loose(_)) => Ok((n, n.to_string())),
+            let text = raw.text();
+            let digits = text.parse::<u64>().ok();
+            // A number with a prefix is in quotes, and plain digits are not.
+            let prefixed = match raw {
+                Raw::Text(_) | Raw::Loose(_) if digits.is_none() => units::parse_count(&text).ok(),
+                _ => None,
+            };
+            let inside = |n: &u64| range.contains(n);
+            match (prefixed.filter(inside), digits.filter(inside), raw) {
+                (Some(n), ..) | (None, Some(n), Raw::Number(_) | Raw::Loose(_)) => Ok((n, n.to_string())),
                 // The number is in quotes. Its digits are right, so they are the suggestion.
-                (meant, _) => {
+                (_, meant, _) => {
                     let message = format!("expected a whole number {allowed}");
                     let suggestion = meant.filter(|_| matches!(raw, Raw::Text(_))).map(|n| n.to_string());
                     Err(UnitError { message, suggestion })

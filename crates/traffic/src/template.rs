@@ -43,6 +43,14 @@ impl Template {
     }
 }
 
+/// The addresses and ports of a frame.
+struct Endpoints {
+    source: u128,
+    source_port: u16,
+    destination: u128,
+    destination_port: u16,
+}
+
 impl Maker {
     pub(crate) fn new(template: Template, largest: u64, seed: u64) -> Maker {
         let rng = |name| Rng::named(seed, NodeId(0), name);
@@ -71,15 +79,14 @@ impl Maker {
         Maker { template, zipf, weights, step, first, headers, random, made: 0, sent: 0, flows, sizes }
     }
 
-    /// Makes the next frame.
-    pub(crate) fn make(&mut self, frame: &mut Vec<u8>) {
-        let size = self.size() as usize;
+    /// Draws the addresses and ports of the next frame.
+    fn endpoints(&mut self) -> Endpoints {
         let flow = match &self.zipf {
             Some(zipf) => zipf.draw(&mut self.flows),
             None if self.template.flows == 1 => 0,
             None => self.flows.below(self.template.flows),
         };
-        let Template { protocol, src, dst, sport, dport, .. } = &self.template;
+        let Template { src, dst, sport, dport, .. } = &self.template;
         let mut number = (times(flow, self.step, self.headers) + self.first) % self.headers;
         let mut part = |count: u64| {
             let digit = number % u128::from(count);
@@ -90,7 +97,15 @@ impl Maker {
         let source_port = sport.first + part(sport.count()) as u16;
         let destination = dst.number(part(dst.count()));
         let destination_port = dport.first + part(dport.count()) as u16;
-        let (udp, ip6) = (*protocol == Protocol::Udp, self.template.is_ip6());
+        Endpoints { source, source_port, destination, destination_port }
+    }
+
+    /// Makes the next frame.
+    pub(crate) fn make(&mut self, frame: &mut Vec<u8>) {
+        let size = self.size() as usize;
+        let Endpoints { source, source_port, destination, destination_port } = self.endpoints();
+        let protocol = self.template.protocol;
+        let (udp, ip6) = (protocol == Protocol::Udp, self.template.is_ip6());
         let number = if udp { 17 } else { 6 };
         let mut head = [0u8; LONGEST_HEADERS];
         head[..12].copy_from_slice(&STATIONS);

@@ -11,12 +11,12 @@ from os import fspath
 from typing import Unpack, cast
 
 from nicety import _native
+from nicety._generated.types import CountOptions, CountReport
 from nicety.bench.measured import Progress
 from nicety.build.compiler import compiled
 from nicety.shared.checks import Place, text
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import CountOptions, CountReport
 from nicety.show.columns import align, fixed
 
 

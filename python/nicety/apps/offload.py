@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import Any, TypedDict, Unpack
 
+from nicety._generated.types import ExecOptions, ExecReport
 from nicety.apps.launchers import Launcher
 from nicety.apps.processes import offload_text, plan_offload, run_processes
 from nicety.errors import InputError, RunError
 from nicety.shared.checks import Place
 from nicety.shared.typed import checked
-from nicety.shared.types import ExecOptions, ExecReport
 from nicety.show.columns import align, fixed
 from nicety.show.tables import Table
 

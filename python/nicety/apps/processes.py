@@ -6,15 +6,15 @@ import json
 import os
 import shlex
 import shutil
-import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import fspath
 from pathlib import Path
-from typing import Any, BinaryIO, Unpack, cast
+from typing import Any, Unpack, cast
 
 from nicety import _native
+from nicety._generated.types import ExecOptions, ExecRank, ExecReport
 from nicety.apps.launchers import LAUNCHERS, Launcher, find_launcher, refuse_launcher
 from nicety.bench.measured import Scale
 from nicety.build.compiler import compile_handlers, library_source
@@ -24,7 +24,6 @@ from nicety.shared.checks import Place, one_of, whole
 from nicety.shared.files import check_place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import ExecOptions, ExecRank, ExecReport
 from nicety.show.columns import align, fixed
 from nicety.show.tables import Table
 
@@ -224,11 +223,7 @@ def _program(words: Sequence[str]) -> Path:
         raise InputError(f"{words[0]}: {_unusable(words[0])}")
     path = Path(found).absolute()
     refuse_launcher(words, path)
-    try:
-        with path.open("rb") as file:
-            _check_format(path, file)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+    _native.exec_check(path)
     return path
 
 
@@ -243,61 +238,3 @@ def _unusable(name: str) -> str:
     if path.is_dir() and os.sep in name:
         return "it is a folder; name a program in it"
     return "no such program; name a file that can be executed, or one on the path"
-
-
-_MACHINES = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
-_LOADED, _INTERPRETER, _NOTE = 1, 3, 4
-"""Segments of a program: its memory, the name of its dynamic linker, and a note about its build."""
-_SHORT_HEAD, _HEAD, _SEGMENT = 20, 64, 56
-"""Bytes of a program's header up to its machine, of the whole header, and of a segment's header."""
-_BITS = {1: "32-bit ", 2: ""}
-_BIG_ENDIAN = 2
-
-
-def _check_format(path: Path, file: BinaryIO) -> None:
-    """Check that a program can load a library, or is in Go. A file that is not in ELF is a script."""
-    head = file.read(4096)
-    if head[:4] != b"\x7fELF":
-        return
-    with Path(sys.executable).resolve().open("rb") as python:
-        own = python.read(64)
-    cut = InputError(f"{path}: it is a program that is cut short or damaged; copy or compile it again")
-    if len(head) < _SHORT_HEAD:
-        raise cut
-    if own[4:6] != head[4:6] or own[18:20] != head[18:20]:
-        raise InputError(
-            f"{path}: it is for {_machine(head)}, and this machine is {_machine(own)}; compile it for this one"
-        )
-    if len(head) < _HEAD:
-        raise cut
-    start, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
-    whole_size = path.stat().st_size
-    if count and (size < _SEGMENT or start + size * count > whole_size):
-        raise cut
-    file.seek(start if count else 0)
-    listed = file.read(size * count)
-    # Kind, flags, offset, two addresses and length.
-    segments = [struct.unpack_from("<IIQQQQ", listed, size * number) for number in range(count)]
-    if any(kind in {_LOADED, _NOTE} and offset + length > whole_size for kind, _, offset, _, _, length in segments):
-        raise cut
-    kinds = [kind for kind, *_ in segments]
-    if _INTERPRETER not in kinds and not any(_is_of_go(file, segment) for segment in segments):
-        raise InputError(
-            f"{path}: it is linked statically, and takes no library; link it dynamically, or use go/nicety in Go"
-        )
-
-
-def _machine(head: bytes) -> str:
-    """Return the machine of a program, from its header."""
-    number = int.from_bytes(head[18:20], "big" if head[5] == _BIG_ENDIAN else "little")
-    order = "big-endian " if head[5] == _BIG_ENDIAN else ""
-    return order + _BITS.get(head[4], "another kind of ") + _MACHINES.get(number, f"machine {number}")
-
-
-def _is_of_go(file: BinaryIO, segment: tuple[int, ...]) -> bool:
-    """Whether a segment is the note that the Go linker leaves in every program."""
-    kind, _, offset, _, _, length = segment
-    if kind != _NOTE:
-        return False
-    file.seek(offset)
-    return b"Go\0\0" in file.read(min(length, 4096))

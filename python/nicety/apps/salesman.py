@@ -13,13 +13,13 @@ from os import fspath
 from typing import Any, Unpack, cast
 
 from nicety import _native
+from nicety._generated.types import GpuFigures, TourOptions, TourReport
 from nicety.bench.measured import Progress
 from nicety.build.compiler import compiled
 from nicety.errors import InputError, RunError
 from nicety.shared.checks import Names, Place, names, text
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import GpuFigures, TourOptions, TourReport
 from nicety.show.columns import align, fixed
 
 

@@ -6,12 +6,12 @@ from html import escape
 from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
+from nicety._generated.types import ChannelBenchmark, ChannelBenchReport, ChannelOptions, ChannelRow
 from nicety.bench.measured import Progress, Scale, measured
 from nicety.build.compiler import compiled
 from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import ChannelBenchmark, ChannelBenchReport, ChannelOptions, ChannelRow
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html

@@ -6,11 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
+from nicety._generated.types import ContextOptions, ContextReport, ContextRow
 from nicety.bench.measured import Progress, measured
 from nicety.build.compiler import compiled
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import ContextOptions, ContextReport, ContextRow
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.html import table_html

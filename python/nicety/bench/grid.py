@@ -7,10 +7,10 @@ from html import escape
 from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
+from nicety._generated.types import GridBenchmark, GridOptions, GridReport, GridRow
 from nicety.bench.measured import Progress, reported
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import GridBenchmark, GridOptions, GridReport, GridRow
 from nicety.show.circumstances import circumstances, dropped
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html

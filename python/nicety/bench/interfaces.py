@@ -7,15 +7,15 @@ from html import escape
 from typing import TYPE_CHECKING, Unpack, cast
 
 from nicety import _native
-from nicety.bench.measured import Progress, reported
-from nicety.shared.options import request_text
-from nicety.shared.typed import checked
-from nicety.shared.types import (
+from nicety._generated.types import (
     FairnessOptions,
     FairnessReport,
     RegistrationOptions,
     RegistrationReport,
 )
+from nicety.bench.measured import Progress, reported
+from nicety.shared.options import request_text
+from nicety.shared.typed import checked
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html

@@ -11,6 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
+from nicety._generated.types import (
+    DataCache,
+    HandlerNames,
+    LineRateOptions,
+    LineRateReport,
+    LineRateRow,
+    PortFigures,
+    ProgramManifest,
+    SourceManifest,
+    TrafficFigures,
+)
 from nicety.bench.measured import Progress, Scale, measured
 from nicety.bench.shortfalls import shortfalls
 from nicety.bench.verdicts import (
@@ -32,17 +43,6 @@ from nicety.program.portals.refusals import refused_at_sizes
 from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import (
-    DataCache,
-    HandlerNames,
-    LineRateOptions,
-    LineRateReport,
-    LineRateRow,
-    PortFigures,
-    ProgramManifest,
-    SourceManifest,
-    TrafficFigures,
-)
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.html import table_html

@@ -12,7 +12,7 @@ from nicety.show.html import Shown
 
 if TYPE_CHECKING:
     from nicety import _native
-    from nicety.shared.types import ProgramManifest
+    from nicety._generated.types import ProgramManifest
 
 Progress = Callable[[int, int], None]
 """Called with the number of rows done, and the total."""

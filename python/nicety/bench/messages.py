@@ -9,13 +9,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from nicety import _native
+from nicety._generated.types import Flow, MessagesBenchmark, MessagesOptions, Report, Row
 from nicety.bench.measured import Progress, Scale, measured
 from nicety.build.compiler import compiled
 from nicety.program.failures import Allowed, allowed, require_report
 from nicety.shared.checks import Place
 from nicety.shared.options import request_text
 from nicety.shared.typed import checked
-from nicety.shared.types import Flow, MessagesBenchmark, MessagesOptions, Report, Row
 from nicety.show.circumstances import circumstances, dropped
 from nicety.show.columns import align, distinct, fixed, merged_order
 from nicety.show.html import table_html

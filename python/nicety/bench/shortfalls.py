@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nicety._generated.types import LineRateRow, Lock, MemoryLevel, Retries
 from nicety.bench.verdicts import named, offered
-from nicety.shared.types import LineRateRow, Lock, MemoryLevel, Retries
 from nicety.show.columns import fixed
 
 

@@ -8,16 +8,16 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from nicety import _native
-from nicety.bench.measured import Progress, reported
-from nicety.shared.options import request_text
-from nicety.shared.typed import checked
-from nicety.shared.types import (
+from nicety._generated.types import (
     ExchangeOptions,
     ExchangeReport,
     SocketsManifest,
     StreamOptions,
     StreamReport,
 )
+from nicety.bench.measured import Progress, reported
+from nicety.shared.options import request_text
+from nicety.shared.typed import checked
 from nicety.show.circumstances import circumstances, dropped
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nicety.shared.types import CardPart, LineRateRow, MovedValue, PortFigures, TrafficFigures
+from nicety._generated.types import CardPart, LineRateRow, MovedValue, PortFigures, TrafficFigures
 from nicety.show.columns import distinct, fixed
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from os import PathLike
 from pathlib import Path
 
 from nicety import _native
+from nicety._generated.types import ProgramManifest
 from nicety.build.cache import cache_dir, digest, find, keep, kept, make_dir
-from nicety.build.elf import Symbols, has_code, read_symbols
 from nicety.build.toolchain import (
     DEFAULT_ISA,
     RUNTIME_FLAGS,
@@ -35,7 +35,6 @@ from nicety.build.toolchain import (
 from nicety.errors import CompileError, InputError
 from nicety.shared.files import write_whole
 from nicety.shared.typed import checked
-from nicety.shared.types import ProgramManifest
 
 __all__ = ["DEFAULT_ISA", "Compiled", "compile_handlers", "library_source"]
 
@@ -71,6 +70,21 @@ class Compiled:
     command: list[str]
     compiler: str
     flags: list[str]
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The global names of one object file or program.
+
+    Attributes:
+        functions: names of the functions that it defines.
+        defined: all names that it defines, functions included.
+        undefined: names that it uses and does not define.
+    """
+
+    functions: frozenset[str]
+    defined: frozenset[str]
+    undefined: frozenset[str]
 
 
 @checked
@@ -119,7 +133,7 @@ def compile_handlers(
 
     entry = make_dir(cache_dir() / "programs" / build.key(paths))
     program, elf = _lookup(entry) or build.run(paths, entry)
-    if not has_code(elf):
+    if not _native.elf_has_code(elf):
         named = ", ".join(map(str, paths))
         raise CompileError(f"{named}: no code in it; write at least one function that is not static")
     if output is not None:
@@ -316,11 +330,21 @@ def checked_macro(define: str) -> str:
     return define
 
 
+def read_symbols(image: bytes) -> Symbols:
+    """Read the global names of an RV32 object file or program.
+
+    Raises:
+        ValueError: the bytes are no such file.
+    """
+    return Symbols(*map(frozenset, _native.elf_names(image)))
+
+
 def _symbols(unit: Path, source: Path) -> Symbols:
     try:
         return read_symbols(unit.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(f"{source}: the compiler's object is {error}; name a compiler for RV32 with --cc") from error
+        problem, _, _ = str(error).partition(";")
+        raise InputError(f"{source}: the compiler's object is {problem}; name a compiler for RV32 with --cc") from error
 
 
 def _dependencies(rules: Path) -> set[Path]:

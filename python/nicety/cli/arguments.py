@@ -16,7 +16,7 @@ from nicety.cli.options import Capture
 from nicety.errors import InputError
 from nicety.shared.checks import U64, Expressions, Names, Numbers, Overrides, one_of, shown
 from nicety.shared.options import Argument, arguments_of
-from nicety.shared.ranges import format_numbers, format_size, parse_ranges
+from nicety.shared.ranges import Quantity, format_numbers, format_size, parse_ranges
 
 
 class CommandOption:
@@ -49,7 +49,9 @@ class CommandOption:
             return self._usual
         if self.argument.type == Numbers:
             return format_numbers(default)
-        return format_size(default) if self._is_size else default
+        if self.argument.type is int:
+            return format_size(default) if self._is_size else str(default)
+        return default
 
     @property
     def _limits(self) -> list[str]:
@@ -74,7 +76,7 @@ class CommandOption:
         elif of is bool:
             kind, default = bool, False
         elif of is int and not self._is_size:
-            kind, metavar = int, "N"
+            metavar = "N"
         # Cards must always be named, unless a command says otherwise.
         if self.argument.name == "nics" and self._usual is None:
             default = inspect.Parameter.empty
@@ -112,11 +114,11 @@ class CommandOption:
         if of == Names:
             return parse_names(value, self.flag, "rule" if self.argument.option.metavar == "RULE" else "name")
         if of == Numbers:
-            return parse_ranges(value, self.flag)
+            return parse_ranges(value, self.flag, self._quantity)
         if of is bytes:
             return self._bytes(value)
         if of is int:
-            number = self._size(value) if self._is_size else value
+            number = self._number(value)
             least, most = self.argument.option.least, self.argument.option.most
             if not least <= number <= most:
                 raise InputError(f"{self.flag} is {least} to {shown(most)}, not {value}")
@@ -125,12 +127,16 @@ class CommandOption:
             raise InputError(f"{self.flag} is {one_of(typing.get_args(of))}, not {value}")
         return value
 
-    def _size(self, value: str) -> int:
-        sizes = parse_ranges(value, self.flag)
-        if len(sizes) != 1:
-            what = "size" if self.argument.option.metavar == "SIZE" else "number"
+    @property
+    def _quantity(self) -> Quantity:
+        return "bytes" if self.argument.counts_bytes else "count"
+
+    def _number(self, value: str) -> int:
+        numbers = parse_ranges(value, self.flag, self._quantity)
+        if len(numbers) != 1:
+            what = "size" if self.argument.counts_bytes else "number"
             raise InputError(f"{self.flag} {value}: one {what}, as in {self.flag} {self._default or '64Ki'}")
-        return sizes[0]
+        return numbers[0]
 
     def _bytes(self, value: str) -> bytes:
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from nicety import _native
 from nicety.errors import Error
 from nicety.shared.checks import U64, meant
 
@@ -134,4 +136,21 @@ AllowFailures = Annotated[
         help="Failures that are meant to be: trap, fail, budget, refused, lost, or all. Others end with status 1.",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=U64, metavar="N", help="Of every random stream.")]
+
+
+def count(least: int = 0, most: int = U64) -> Callable[[str | int], int]:
+    """A reader of whole numbers with prefixes, such as 10k, for an option."""
+
+    def read(text: str | int) -> int:
+        try:
+            number = text if isinstance(text, int) else _native.parse_quantity("count", text)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        if not least <= number <= most:
+            raise typer.BadParameter(f"a number from {least} to {most}, not {text}")
+        return number
+
+    return read
+
+
+Seed = Annotated[int, typer.Option("--seed", parser=count(), metavar="N", help="Of every random stream.")]

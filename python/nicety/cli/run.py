@@ -11,7 +11,7 @@ import typer
 
 from nicety.cli.arguments import command
 from nicety.cli.options import AllowFailures, Csv, Json, TraceScale
-from nicety.shared.requests import ProgramOptions
+from nicety.requests import ProgramOptions
 
 if TYPE_CHECKING:
     from nicety.program.script import ProgramReport

@@ -25,6 +25,7 @@ from os import PathLike, fspath
 from typing import Any, Unpack
 
 from nicety import _native
+from nicety._generated.types import NetworkOptions
 from nicety.errors import InputError
 from nicety.program.calls import Loaded
 from nicety.program.failures import Allowed, allowed, require
@@ -33,7 +34,6 @@ from nicety.program.run import Run, run_of
 from nicety.shared.checks import U32, Overrides, changes, whole
 from nicety.shared.options import asked
 from nicety.shared.typed import checked
-from nicety.shared.types import NetworkOptions
 from nicety.show.recordings import Level
 
 Cards = str | PathLike[str] | Sequence[str | PathLike[str]]

@@ -11,8 +11,8 @@ from nicety.errors import Error, HandlerTrap, InputError, RunError
 from nicety.program.reports import told
 
 if TYPE_CHECKING:
+    from nicety._generated.types import FailedPoint
     from nicety.program.run import Run
-    from nicety.shared.types import FailedPoint
 
 _R = TypeVar("_R")
 

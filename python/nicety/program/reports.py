@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-from nicety.errors import InputError
-from nicety.shared.reports import (
+from nicety._generated.reports import (
     ChannelReport,
     EthernetReport,
     InterfaceReport,
@@ -17,6 +16,7 @@ from nicety.shared.reports import (
     RdmaReport,
     TransportReport,
 )
+from nicety.errors import InputError
 
 _R = TypeVar("_R")
 

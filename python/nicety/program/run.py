@@ -8,14 +8,14 @@ from dataclasses import asdict, astuple, dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from nicety._generated.reports import Failure, LinkReport, NetworkPortReport, PortalsReport, TrafficReport
 from nicety.program.reports import NodeReport, report_of, told
-from nicety.shared.reports import Failure, LinkReport, NetworkPortReport, PortalsReport, TrafficReport
 from nicety.show.html import table_html
 from nicety.show.recordings import Recorded
 
 if TYPE_CHECKING:
     from nicety import _native
-    from nicety.shared.reports import ApplicationReport, RefusedCommand, TransportReport
+    from nicety._generated.reports import ApplicationReport, RefusedCommand, TransportReport
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ from types import ModuleType
 from typing import Any, Literal, NotRequired, TypedDict, Unpack, cast
 
 from nicety import _native
+from nicety._generated.reports import ChannelReport, PortalsReport
+from nicety._generated.types import FailedPoint
 from nicety.errors import Error, InputError, RunError
 from nicety.program.cluster import Cluster, Traffic, usual_topology
 from nicety.program.failures import Allowed, Attempts, allowed, require_points, require_report, retold
@@ -39,12 +41,10 @@ from nicety.program.host import Program
 from nicety.program.portals.refusals import refused_on_ranks
 from nicety.program.reports import transport_of
 from nicety.program.run import Run
+from nicety.requests import ProgramOptions
 from nicety.shared.faults import faults_line
 from nicety.shared.options import asked
-from nicety.shared.reports import ChannelReport, PortalsReport
-from nicety.shared.requests import ProgramOptions
 from nicety.shared.typed import checked
-from nicety.shared.types import FailedPoint
 from nicety.show.columns import align, distinct, fixed
 from nicety.show.tables import csv_rows, flatten
 

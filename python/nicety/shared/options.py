@@ -85,6 +85,11 @@ class Argument:
         return f"a number of {self.name}"
 
     @property
+    def counts_bytes(self) -> bool:
+        """Whether its numbers are of bytes."""
+        return self.option.metavar in ("SIZE", "BYTES") or self.name.endswith(("sizes", "blocks"))
+
+    @property
     def has_own_check(self) -> bool:
         """Whether `read` reports a wrong type in more detail than by its name."""
         return any(self.type == kind for kind in (Names, Numbers, Overrides, Expressions, Faults))

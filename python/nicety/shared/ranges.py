@@ -5,45 +5,47 @@
     1..4         1, 2, 3, 4
     8,64,1Ki:1Mi several of these, in this order
 
-`Ki`, `Mi` and `Gi` mean 1024, 1024^2 and 1024^3.
+Numbers have the units of specs: `Ki`, `Mi` and `Gi` mean 1024, 1024^2 and 1024^3, and `k`, `M` and `G` powers of 1000.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
+from nicety import _native
 from nicety.errors import InputError
 
-_SUFFIXES = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
-_NUMBER = re.compile(r"([0-9]+)(Ki|Mi|Gi)?")
-# Other common suffixes, and their meanings.
-_MEANT = {"k": "Ki", "m": "Mi", "g": "Gi"}
+Quantity = Literal["bytes", "count"]
+"""Numbers of bytes, which may have a unit such as KiB, or of anything else."""
+
+_SUFFIXES = {"Gi": 1 << 30, "Mi": 1 << 20, "Ki": 1 << 10}
 
 MAX_NUMBER = 2**63 - 1
 MAX_COUNT = 65536
 
 
-def parse_ranges(text: str, option: str) -> list[int]:
+def parse_ranges(text: str, option: str, quantity: Quantity = "bytes") -> list[int]:
     """The numbers of a list, in its order, each once.
 
     Args:
         text: the list, for example `8:4Mi`.
         option: the option with the list, for messages: `--sizes`.
+        quantity: the quantity of the numbers.
 
     Raises:
         InputError: it is no such list, a range is descending, or it has more than `MAX_COUNT` numbers.
     """
     numbers: dict[int, None] = {}
     for item in text.split(","):
-        for number in _item(item.strip(), text, option):
+        for number in _item(item.strip(), text, option, quantity):
             numbers[number] = None
             if len(numbers) > MAX_COUNT:
                 raise InputError(f"{option} {text}: more than {MAX_COUNT} numbers; write 'a:b' to double from a to b")
     return list(numbers)
 
 
-def _item(item: str, text: str, option: str) -> Iterator[int]:
+def _item(item: str, text: str, option: str, quantity: Quantity) -> Iterator[int]:
     if not item:
         raise InputError(
             f"{option} {text!r}: an empty item; write numbers or ranges between commas, as in 8,64,1Ki:1Mi"
@@ -53,11 +55,11 @@ def _item(item: str, text: str, option: str) -> Iterator[int]:
             left, _, right = item.partition(sign)
             if not left or not right or sign in right:
                 raise InputError(f"{option} {text}: {item!r} is not a range; write it as 8{sign}64")
-            first, last = (_number(end.strip(), text, option) for end in (left, right))
+            first, last = (_number(end.strip(), text, option, quantity) for end in (left, right))
             if first > last:
                 raise InputError(f"{option} {text}: {item!r} runs downwards; write {right}{sign}{left}")
             return expand(first, last)
-    return iter([_number(item, text, option)])
+    return iter([_number(item, text, option, quantity)])
 
 
 def _step(first: int, last: int) -> Iterator[int]:
@@ -72,31 +74,21 @@ def _double(first: int, last: int) -> Iterator[int]:
     yield last
 
 
-def _number(word: str, text: str, option: str) -> int:
-    match = _NUMBER.fullmatch(word)
-    if match is None:
-        raise InputError(f"{option} {text}: {word!r} is not a number; {_advice(word)}")
-    number = int(match[1]) * _SUFFIXES[match[2] or ""]
+def _number(word: str, text: str, option: str, quantity: Quantity) -> int:
+    try:
+        number = _native.parse_quantity(quantity, word)
+    except ValueError as error:
+        raise InputError(f"{option} {text}: {word!r} is not a number: {error}") from error
     if number > MAX_NUMBER:
         raise InputError(f"{option} {text}: {word} is too large; the largest number is {MAX_NUMBER}")
     return number
 
 
-def _advice(word: str) -> str:
-    match = re.fullmatch(r"([0-9]+) ?([kmg])(?:i?b?)", word, re.IGNORECASE)
-    if match:
-        return f"write {match[1]}{_MEANT[match[2].lower()]}"
-    match = re.fullmatch(r"([0-9]+) ?b", word, re.IGNORECASE)
-    if match:
-        return f"write {match[1]}"
-    return "write a whole number, with Ki, Mi or Gi behind it for powers of 1024, as in 4Mi"
-
-
 def format_size(number: int) -> str:
     """A number with the largest suffix that divides it: 4Mi for 4194304."""
-    for suffix in ("Gi", "Mi", "Ki"):
-        if number and number % _SUFFIXES[suffix] == 0:
-            return f"{number // _SUFFIXES[suffix]}{suffix}"
+    for suffix, factor in _SUFFIXES.items():
+        if number and number % factor == 0:
+            return f"{number // factor}{suffix}"
     return str(number)
 
 

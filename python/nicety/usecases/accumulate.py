@@ -17,8 +17,8 @@ from typing import ClassVar, Unpack
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
+from nicety.requests import AccumulateOptions
 from nicety.shared.options import asked
-from nicety.shared.requests import AccumulateOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import BANDWIDTH, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.transfer import arrival, transfer

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Unpack
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
+from nicety.requests import BroadcastOptions
 from nicety.shared.options import asked
-from nicety.shared.requests import BroadcastOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 

@@ -12,7 +12,7 @@ from nicety.build.toolchain import Interface
 from nicety.errors import RunError
 from nicety.program.cluster import Cluster
 from nicety.program.run import Run
-from nicety.shared.quantities import duration_ps, size_bytes
+from nicety.shared.quantities import duration_ps, size_bytes, whole_number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +63,7 @@ class Card:
 
     def count(self, key: str) -> int:
         """A value that is a number, such as `hpu.cores`."""
-        return int(self.values[key])
+        return whole_number(self.values[key])
 
     def size_bytes(self, key: str) -> int:
         """A value that is a size, such as `hpu.memory`, in bytes."""

@@ -18,9 +18,9 @@ from nicety.build.sources import Handlers
 from nicety.errors import Error, InputError, RunError
 from nicety.program.failures import Allowed, Attempts, allowed, require_points, retold
 from nicety.program.reports import transport_of
+from nicety.requests import UseCaseOptions
 from nicety.shared.checks import U64, Place, whole
 from nicety.shared.options import asked
-from nicety.shared.requests import UseCaseOptions
 from nicety.shared.typed import checked
 from nicety.show.html import Shown
 from nicety.usecases.case import Card, Outcome, Point, Trial, UseCase, cluster_of

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from nicety.errors import InputError, RunError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
+from nicety.requests import KeyValueOptions
 from nicety.shared.options import arguments_of, asked
-from nicety.shared.requests import KeyValueOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 

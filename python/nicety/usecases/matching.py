@@ -25,8 +25,8 @@ from nicety.errors import InputError, RunError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
 from nicety.program.run import Run
+from nicety.requests import MatchingOptions
 from nicety.shared.options import arguments_of, asked
-from nicety.shared.requests import MatchingOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 from nicety.usecases.messenger import ANY, EVENTS, CardMessenger, CpuMessenger, Messenger

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
+from nicety._generated.types import FailedPoint
 from nicety.shared.ranges import format_size
-from nicety.shared.types import FailedPoint
 from nicety.show.circumstances import circumstances
 from nicety.show.columns import align, fixed
 from nicety.show.html import table_html

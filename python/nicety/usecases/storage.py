@@ -28,8 +28,8 @@ from nicety.build.sources import Handlers
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
 from nicety.program.host import Host
+from nicety.requests import StorageOptions
 from nicety.shared.options import arguments_of, asked
-from nicety.shared.requests import StorageOptions
 from nicety.shared.typed import checked
 from nicety.usecases.case import LATENCY, Card, Figure, Outcome, Point, Trial, UseCase, require_equal
 

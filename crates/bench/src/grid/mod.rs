@@ -152,11 +152,11 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         overrides,
         grid: grid.to_string(),
         topology: topology.to_string(),
-        flow_control: request.flow_control.clone(),
+        flow_control: request.network.flow_control.clone(),
         noise: request.noise.clone(),
-        faults: request.faults.clone(),
+        faults: request.network.faults.clone(),
     };
-    let &Request { benchmark, seed, .. } = request;
+    let (benchmark, seed) = (request.benchmark, request.network.seed);
     Ok(Report { benchmark, version: VERSION, seed, manifest, rows, failed_points })
 }
 
@@ -174,7 +174,7 @@ fn measure(
         flow_control: resolved.flow_control,
         noise: resolved.noise.clone(),
         faults: resolved.faults.clone(),
-        seed: request.seed,
+        seed: request.network.seed,
         interrupt: environment.interrupt.clone().map(Into::into),
         log: environment.log.clone(),
         capture: environment.capture_of(format_args!("{size} B")),
@@ -234,7 +234,8 @@ impl Part {
     fn run(cluster: &mut Cluster, size: u64, request: &Request, grid: &Grid) -> Result<Part, Error> {
         let rounds = Rc::new(RefCell::new(Rounds::new(request.warmup, request.iterations)));
         let results = BTreeMap::new();
-        let mut point = Point { cluster, grid, seed: request.seed, size, rounds: rounds.clone(), results };
+        let mut point =
+            Point { cluster, grid, seed: request.network.seed, size, rounds: rounds.clone(), results };
         match request.benchmark {
             Benchmark::Halo => halo::programs(&mut point)?,
             Benchmark::Allreduce => allreduce::programs(&mut point)?,

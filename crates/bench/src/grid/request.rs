@@ -3,10 +3,10 @@
 use super::shape::Grid;
 use super::{Resolved, values};
 use crate::load_cards;
-use crate::request::{FAULTS, FLOW, NOISE, SEED, TOPOLOGY, default_seed};
+use crate::request::NOISE;
 use nicety::cards::Card;
-use nicety::options::{MOST_THREADS, one_thread};
-use nicety::{Environment, Error, Noise, Topology, faults, flow};
+use nicety::options::{NetworkOptions, Threads};
+use nicety::{Environment, Error, Noise, Topology, flow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,14 +58,9 @@ pub struct Request {
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub nodes: Option<u32>,
-    /// The network's topology.
-    #[serde(default)]
-    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
-    pub topology: Option<String>,
-    /// Flow control of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
-    pub flow_control: Option<String>,
+    /// The network.
+    #[serde(flatten)]
+    pub network: NetworkOptions,
     /// Iterations measured for each size.
     #[serde(default = "usual_iterations")]
     #[schemars(range(min = 1, max = MOST_ITERATIONS))]
@@ -74,10 +69,9 @@ pub struct Request {
     #[serde(default = "usual_warmup")]
     #[schemars(range(max = MOST_ITERATIONS))]
     pub warmup: u64,
-    /// Threads, each with a block of hosts; the result is the same. Each takes the memory of a run in one thread.
-    #[serde(default = "one_thread")]
-    #[schemars(range(min = 1, max = MOST_THREADS))]
-    pub threads: u32,
+    /// The threads.
+    #[serde(flatten)]
+    pub threads: Threads,
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
@@ -85,14 +79,6 @@ pub struct Request {
     #[serde(default)]
     #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Faults of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FAULTS, "metavar" = "FILE.toml|LINE", "format" = "faults"))]
-    pub faults: Option<String>,
-    /// The seed.
-    #[serde(default = "crate::request::default_seed")]
-    #[schemars(extend("description" = SEED))]
-    pub seed: u64,
 }
 
 impl Request {
@@ -104,15 +90,12 @@ impl Request {
             sizes: sizes.to_vec(),
             grid: None,
             nodes: None,
-            topology: None,
-            flow_control: None,
+            network: NetworkOptions::default(),
             iterations: usual_iterations(),
             warmup: usual_warmup(),
-            threads: one_thread(),
+            threads: Threads::default(),
             overrides: Vec::new(),
             noise: None,
-            faults: None,
-            seed: default_seed(),
         }
     }
 
@@ -145,7 +128,7 @@ impl Request {
         }
         let cards = load_cards(&self.nics, &self.overrides, "spin-discrete")?;
         let (grid, topology) = self.place(&cards)?;
-        let flow_control = self.flow_control.as_deref().map(flow::parse).transpose()?.unwrap_or_default();
+        let flow_control = self.network.flow_control()?;
         cards.iter().try_for_each(|(_, card)| flow::check(flow_control, topology, grid.ranks(), card))?;
         Ok(Resolved {
             cards,
@@ -153,14 +136,14 @@ impl Request {
             topology,
             flow_control,
             noise: self.noise.as_deref().map(str::parse::<Noise>).transpose()?,
-            faults: self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default(),
-            spread: environment.spread(self.threads)?,
+            faults: self.network.faults()?,
+            spread: environment.spread(self.threads.threads)?,
         })
     }
 
     /// Returns the grid, and the topology of its hosts.
     fn place(&self, cards: &[(String, Card)]) -> Result<(Grid, Topology), Error> {
-        let topology: Option<Topology> = self.topology.as_deref().map(str::parse).transpose()?;
+        let topology = self.network.topology()?;
         let grid = match (&self.grid, self.nodes) {
             (Some(grid), nodes) => {
                 let grid: Grid = grid.parse()?;

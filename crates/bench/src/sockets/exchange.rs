@@ -85,10 +85,10 @@ pub fn run(request: &ExchangeRequest, environment: &Environment<'_>) -> Result<R
     let manifest = setup::manifest(
         &resolved,
         &request.overrides,
-        request.flow_control.as_deref(),
-        request.faults.as_deref(),
+        request.network.flow_control.as_deref(),
+        request.network.faults.as_deref(),
     );
-    let (benchmark, seed) = (Benchmark::RequestResponse, request.seed);
+    let (benchmark, seed) = (Benchmark::RequestResponse, request.network.seed);
     Ok(Report { benchmark, version: VERSION, seed, manifest, rows, failed_points })
 }
 
@@ -102,7 +102,7 @@ fn measure(
 ) -> Result<Row, Error> {
     let (nic, card) = &resolved.cards[number];
     let cpus = card.spec.of::<EthernetSpec>()?.cpus as u64;
-    let mut cluster = setup::cluster(resolved, card, request.seed, environment, place)?;
+    let mut cluster = setup::cluster(resolved, card, request.network.seed, environment, place)?;
     let &ExchangeRequest { size, reply, .. } = request;
     let calls = Calls {
         size,
@@ -127,7 +127,7 @@ fn measure(
     let frames = after.own.card.frames_received - before.own.card.frames_received;
     let usage = Usage::between(&before, &after, frames, cpus, resolved.window);
     if taken.is_empty() {
-        return Err(nothing_came("reply", &usage, request.faults.as_deref()));
+        return Err(nothing_came("reply", &usage, request.network.faults.as_deref()));
     }
     let late = calls.late.take();
     let (requests, spread) = (taken.len() as u64, Spread::of(taken, 1));

@@ -1,9 +1,9 @@
 //! The requests of the benchmarks of sockets.
 
 use crate::load_cards;
-use crate::request::{FAULTS, FLOW, SEED, TOPOLOGY, default_seed};
 use nicety::cards::{self, Card};
-use nicety::{Error, Faults, FlowControl, Topology, faults, flow};
+use nicety::options::NetworkOptions;
+use nicety::{Error, Faults, FlowControl, Topology, flow};
 use nicety_nic_ethernet::EthernetSpec;
 use nicety_spec::units::parse_time;
 use nicety_types::Duration;
@@ -81,22 +81,9 @@ pub struct StreamRequest {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example interrupts.packets=1.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// The network's topology.
-    #[serde(default)]
-    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
-    pub topology: Option<String>,
-    /// Flow control of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
-    pub flow_control: Option<String>,
-    /// The network's faults.
-    #[serde(default)]
-    #[schemars(extend("description" = FAULTS, "metavar" = "FAULTS", "format" = "faults"))]
-    pub faults: Option<String>,
-    /// The seed.
-    #[serde(default = "crate::request::default_seed")]
-    #[schemars(extend("description" = SEED))]
-    pub seed: u64,
+    /// The network.
+    #[serde(flatten)]
+    pub network: NetworkOptions,
 }
 
 /// Requests and their replies on many connections: rate, latency and cost.
@@ -140,22 +127,9 @@ pub struct ExchangeRequest {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example interrupts.packets=1.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// The network's topology.
-    #[serde(default)]
-    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
-    pub topology: Option<String>,
-    /// Flow control of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
-    pub flow_control: Option<String>,
-    /// The network's faults.
-    #[serde(default)]
-    #[schemars(extend("description" = FAULTS, "metavar" = "FAULTS", "format" = "faults"))]
-    pub faults: Option<String>,
-    /// The seed.
-    #[serde(default = "crate::request::default_seed")]
-    #[schemars(extend("description" = SEED))]
-    pub seed: u64,
+    /// The network.
+    #[serde(flatten)]
+    pub network: NetworkOptions,
 }
 
 /// The common parts of both requests, with resolved names.
@@ -191,10 +165,7 @@ impl StreamRequest {
             duration: usual_duration(),
             warmup: usual_warmup(),
             overrides: Vec::new(),
-            topology: None,
-            flow_control: None,
-            faults: None,
-            seed: default_seed(),
+            network: NetworkOptions::default(),
         }
     }
 
@@ -220,9 +191,7 @@ impl StreamRequest {
             nics: &self.nics,
             peer: self.peer.as_deref(),
             overrides: &self.overrides,
-            topology: self.topology.as_deref(),
-            flow_control: self.flow_control.as_deref(),
-            faults: self.faults.as_deref(),
+            network: &self.network,
             duration: &self.duration,
             warmup: &self.warmup,
         }
@@ -262,10 +231,7 @@ impl ExchangeRequest {
             duration: usual_duration(),
             warmup: usual_warmup(),
             overrides: Vec::new(),
-            topology: None,
-            flow_control: None,
-            faults: None,
-            seed: default_seed(),
+            network: NetworkOptions::default(),
         }
     }
 
@@ -286,9 +252,7 @@ impl ExchangeRequest {
             nics: &self.nics,
             peer: self.peer.as_deref(),
             overrides: &self.overrides,
-            topology: self.topology.as_deref(),
-            flow_control: self.flow_control.as_deref(),
-            faults: self.faults.as_deref(),
+            network: &self.network,
             duration: &self.duration,
             warmup: &self.warmup,
         };
@@ -301,9 +265,7 @@ struct Shared<'r> {
     nics: &'r [String],
     peer: Option<&'r str>,
     overrides: &'r [String],
-    topology: Option<&'r str>,
-    flow_control: Option<&'r str>,
-    faults: Option<&'r str>,
+    network: &'r NetworkOptions,
     duration: &'r str,
     warmup: &'r str,
 }
@@ -318,15 +280,15 @@ impl Shared<'_> {
         for (_, card) in peer.iter().flat_map(|_| &cards) {
             cards::check([card].into_iter().chain(&peer)).map_err(|error| error.inside("with --peer"))?;
         }
-        let topology: Topology = self.topology.map_or(Ok(Topology::Pair), str::parse)?;
-        let flow_control = self.flow_control.map(flow::parse).transpose()?.unwrap_or_default();
+        let topology = self.network.topology()?.unwrap_or(Topology::Pair);
+        let flow_control = self.network.flow_control()?;
         for (_, card) in &cards {
             topology.check(2, &card.spec.node().switch).map_err(|error| {
                 Error::Input(format!("--topology {topology}: {}", error.of_options(false)))
             })?;
             flow::check(flow_control, topology, 2, card)?;
         }
-        let faults = self.faults.map(faults::parse).transpose()?.unwrap_or_default();
+        let faults = self.network.faults()?;
         let (warmup, window) = (time("--warmup", self.warmup)?, time("--duration", self.duration)?);
         if window.is_zero() {
             return Err(Error::Input(

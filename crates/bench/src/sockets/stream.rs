@@ -70,10 +70,10 @@ pub fn run(request: &StreamRequest, environment: &Environment<'_>) -> Result<Rep
     let manifest = setup::manifest(
         &resolved,
         &request.overrides,
-        request.flow_control.as_deref(),
-        request.faults.as_deref(),
+        request.network.flow_control.as_deref(),
+        request.network.faults.as_deref(),
     );
-    let (benchmark, seed) = (Benchmark::Stream, request.seed);
+    let (benchmark, seed) = (Benchmark::Stream, request.network.seed);
     Ok(Report { benchmark, version: VERSION, seed, manifest, rows, failed_points })
 }
 
@@ -91,7 +91,7 @@ fn measure(
         None => card.clone(),
     };
     let cpus = card.spec.of::<EthernetSpec>()?.cpus as u64;
-    let mut cluster = setup::cluster(resolved, &card, request.seed, environment, place)?;
+    let mut cluster = setup::cluster(resolved, &card, request.network.seed, environment, place)?;
     let receiver = u32::from(request.direction == Direction::Transmit);
     let flow = Flow {
         io_size: point.io_size,
@@ -115,7 +115,7 @@ fn measure(
     };
     let usage = Usage::between(&before, &after, frames, cpus, resolved.window);
     if flow.got.get() == 0 {
-        return Err(nothing_came("byte", &usage, request.faults.as_deref()));
+        return Err(nothing_came("byte", &usage, request.network.faults.as_deref()));
     }
     Ok(Row {
         nic: nic.clone(),

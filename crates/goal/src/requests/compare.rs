@@ -1,13 +1,14 @@
 //! `nicety goal compare`: a schedule on several cards, and on LogGOPS if requested.
 
 use super::mode::Mode;
-use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards, Threads};
+use super::network::{LOGGOPS as PARAMETERS, LogGops, Manifest, Network, OnCards};
 use super::run::{explained, failed};
 use super::{Ns, agree, goes_on, is_given, last, stages, tell};
 use crate::schedule::Schedule;
 use crate::spans::{Shares, Spans};
 use crate::text::DuplicateLabels;
 use crate::{cards, file, loggops};
+use nicety::options::Threads;
 use nicety::{Environment, Error, VERSION};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,8 @@
 use super::mode::Mode;
 use crate::loggops::{self, Parameters};
 use nicety::cards::Card;
-use nicety::options::{FAULTS, FLOW, MOST_THREADS, NOISE, SEED, TOPOLOGY, default_seed, one_thread};
-use nicety::{ClusterConfig, Environment, Error, Noise, Topology, faults, flow};
+use nicety::options::{NOISE, NetworkOptions};
+use nicety::{ClusterConfig, Environment, Error, Noise, Topology};
 use nicety_spec::units::{parse_gap, parse_time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -143,35 +143,13 @@ pub struct OnCards {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// The network's topology.
-    #[serde(default)]
-    #[schemars(extend("description" = TOPOLOGY, "metavar" = "NAME"))]
-    pub topology: Option<String>,
-    /// Flow control of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FLOW, "metavar" = "credits|none|pfc[,KEY=VALUE]"))]
-    pub flow_control: Option<String>,
+    /// The network.
+    #[serde(flatten)]
+    pub network: NetworkOptions,
     /// Background noise.
     #[serde(default)]
     #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
-    /// Faults of the network.
-    #[serde(default)]
-    #[schemars(extend("description" = FAULTS, "metavar" = "FILE.toml|LINE", "format" = "faults"))]
-    pub faults: Option<String>,
-    /// The seed.
-    #[serde(default = "default_seed")]
-    #[schemars(extend("description" = SEED))]
-    pub seed: u64,
-}
-
-/// The threads of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-pub struct Threads {
-    /// Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in one.
-    #[serde(default = "one_thread")]
-    #[schemars(range(min = 1, max = MOST_THREADS))]
-    pub(super) threads: u32,
 }
 
 /// The fields of [`OnCards`] that LogGOPS lacks, with the options of the command line.
@@ -223,7 +201,7 @@ impl OnCards {
             _ if Topology::Star.check(ranks as usize, switch).is_ok() => "star",
             _ => "fat-tree",
         };
-        let topology: Topology = self.topology.as_deref().unwrap_or_else(usual).parse()?;
+        let topology: Topology = self.network.topology.as_deref().unwrap_or_else(usual).parse()?;
         topology.check(ranks as usize, switch).map_err(|error| Error::Input(error.of_options(false)))?;
         Ok(topology)
     }
@@ -239,7 +217,7 @@ impl OnCards {
             Some(rank) if rank >= ranks => {
                 Err(Error::Input(format!("noise on rank {rank}: the schedule has ranks 0 to {}", ranks - 1)))
             }
-            _ => Ok(Some(loggops::Noise { intervals, rank, seed: self.seed })),
+            _ => Ok(Some(loggops::Noise { intervals, rank, seed: self.network.seed })),
         }
     }
 
@@ -255,10 +233,10 @@ impl OnCards {
     ) -> Result<ClusterConfig, Error> {
         Ok(ClusterConfig {
             topology: self.topology(ranks, card)?,
-            flow_control: self.flow_control.as_deref().map(flow::parse).transpose()?.unwrap_or_default(),
+            flow_control: self.network.flow_control()?,
             noise: self.noise.as_deref().map(str::parse::<Noise>).transpose()?,
-            faults: self.faults.as_deref().map(faults::parse).transpose()?.unwrap_or_default(),
-            seed: self.seed,
+            faults: self.network.faults()?,
+            seed: self.network.seed,
             interrupt: environment.interrupt.clone().map(Into::into),
             log: environment.log.clone(),
             capture: environment.capture_of(name),
@@ -276,10 +254,10 @@ impl OnCards {
             modes: modes.to_vec(),
             compiler,
             topology: topology.to_string(),
-            flow_control: self.flow_control.clone(),
+            flow_control: self.network.flow_control.clone(),
             noise: self.noise.clone(),
-            faults: self.faults.clone(),
-            seed: self.seed,
+            faults: self.network.faults.clone(),
+            seed: self.network.seed,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `nicety goal run`: the times of a schedule.
 
 use super::mode::Mode;
-use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards, Threads};
+use super::network::{LOGGOPS, LogGops, Manifest, Network, ON_CARDS, OnCards};
 use super::{Ns, agree, goes_on, stages, tell};
 use crate::cards::{self, Finished};
 use crate::file;
@@ -9,6 +9,7 @@ use crate::loggops::{self, Failure, Rules};
 use crate::schedule::Schedule;
 use crate::spans::Shares;
 use crate::text::DuplicateLabels;
+use nicety::options::Threads;
 use nicety::{Environment, Error, VERSION};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -215,7 +216,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     Ok(Report {
         parameters: Some(request.parameters.clone()),
         compat: request.compat,
-        seed: noise.is_some().then_some(request.cards.seed),
+        seed: noise.is_some().then_some(request.cards.network.seed),
         noise: request.cards.noise.clone(),
         threads: threads.min(schedule.ranks()),
         unexecuted: (total > counts.operations).then(|| total - counts.operations),

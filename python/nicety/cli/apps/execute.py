@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from nicety._generated.types import ExecOptions, ExecReport
 from nicety.cli.arguments import command, named_as_options
 from nicety.cli.options import Arrow, Csv, Json, TraceScale
 from nicety.shared.options import arguments_of
-from nicety.shared.types import ExecOptions, ExecReport
 
 if TYPE_CHECKING:
     from nicety.cli.files import Files

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nicety._generated.types import CompareOptions, GenerateOptions, ScheduleOptions
 from nicety.cli.arguments import command
 from nicety.cli.bench.measure import Output, add
 from nicety.cli.options import Arrow, Csv, Json, group
-from nicety.shared.types import CompareOptions, GenerateOptions, ScheduleOptions
 
 if TYPE_CHECKING:
     from nicety.cli.progress import Bar

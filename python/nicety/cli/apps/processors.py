@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from nicety._generated.types import CountOptions, TourOptions
 from nicety.cli.arguments import command
 from nicety.cli.options import Compiler, Json
-from nicety.shared.types import CountOptions, TourOptions
 
 _ENOUGH = 10
 """Addresses per sketch above which the bias of the estimate is negligible: 0.4% here, and less for more."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nicety import requests
+from nicety._generated import types
 from nicety.cli.bench.measure import Output, add
 from nicety.cli.options import (
     AllowFailures,
@@ -19,7 +21,6 @@ from nicety.cli.options import (
     Percentiles,
     group,
 )
-from nicety.shared import requests, types
 from nicety.shared.options import arguments_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from nicety.cli.options import Json, group
-from nicety.shared.checks import U64
+from nicety.cli.options import Json, count, group
 
 hpu = group("Handler processors on their own.")
 
@@ -25,7 +24,7 @@ def _run(
         str | None, typer.Option(metavar="SYMBOL", help="Where to start, instead of the file's entry point.")
     ] = None,
     max_cycles: Annotated[
-        int | None, typer.Option(min=1, max=U64, metavar="N", help="Stop with a trap after these. Default 1000000000.")
+        int | None, typer.Option(parser=count(1), metavar="N", help="Stop with a trap after these. Default 1000000000.")
     ] = None,
     spec: Annotated[str | None, typer.Option(metavar="NAME", help="The card with the processor.")] = None,
     as_json: Json = False,

@@ -6,10 +6,10 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from nicety._generated.types import Report, Row
 from nicety.bench.messages import run_benchmark
 from nicety.program.cluster import Cluster
 from nicety.shared.ranges import format_size
-from nicety.shared.types import Report, Row
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nicety._generated.types import ContextReport, ContextRow, CountReport
 from nicety.apps.cardinality import count_sources
 from nicety.bench.contexts import bench_pcsa
-from nicety.shared.types import ContextReport, ContextRow, CountReport
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from nicety._generated.types import ChannelBenchReport, ChannelRow
 from nicety.bench.channels import bench_channels
 from nicety.shared.ranges import format_size
-from nicety.shared.types import ChannelBenchReport, ChannelRow
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.nfcomms.cardinality import CARD, one_update

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nicety import _native
+from nicety._generated.types import TourReport
 from nicety.apps.salesman import climb_lengths, solve_tsp
-from nicety.shared.types import TourReport
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.nfcomms.cardinality import CARD

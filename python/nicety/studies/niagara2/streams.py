@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from nicety._generated.types import Row, StreamDirection, StreamOptions, StreamRow
 from nicety.bench.messages import run_benchmark
 from nicety.bench.sockets import bench_stream
 from nicety.shared.ranges import format_size
-from nicety.shared.types import Row, StreamDirection, StreamOptions, StreamRow
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table

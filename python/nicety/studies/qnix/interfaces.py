@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from nicety._generated.types import FairnessReport, RegistrationReport, RegistrationRow, Report, Row
 from nicety.bench.interfaces import bench_fairness, bench_registration
 from nicety.bench.messages import run_benchmark
 from nicety.shared.ranges import format_size
-from nicety.shared.types import FairnessReport, RegistrationReport, RegistrationRow, Report, Row
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options, Table

@@ -8,8 +8,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nicety._generated.types import LineRateRow
 from nicety.bench.line_rate import check_line_rate
-from nicety.shared.types import LineRateRow
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options
 

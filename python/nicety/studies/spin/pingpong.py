@@ -6,9 +6,9 @@ from functools import lru_cache, partial
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
+from nicety._generated.types import Report, Row
 from nicety.bench.line_rate import check_line_rate
 from nicety.bench.messages import run_benchmark
-from nicety.shared.types import Report, Row
 from nicety.show.columns import fixed
 from nicety.studies.claims import Ours
 from nicety.studies.study import Measured, Options

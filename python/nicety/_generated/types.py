@@ -1,6 +1,7 @@
 """Requests and reports of benchmarks and applications: plain dicts, as in JSON.
 
-Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.
+Generated from the types in Rust by
+`NICETY_WRITE=1 cargo test --locked -p nicety-bench --test all -- python_types`.
 """
 
 from __future__ import annotations
@@ -2039,7 +2040,7 @@ class ExchangeOptions(TypedDict, total=False):
     connections: Required[Annotated[Numbers, Option(usual="1:64")]]
     nics: Required[Annotated[Names, Option(example="niagara2-niu")]]
     duration: Annotated[str | None, Option(default="50ms", metavar="TIME")]
-    faults: Annotated[Faults | None, Option(metavar="FAULTS")]
+    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
     flow_control: Annotated[str | None, Option(metavar="credits|none|pfc[,KEY=VALUE]")]
     overrides: Annotated[Overrides | None, Option()]
     peer: Annotated[Place | None, Option(metavar="NIC")]
@@ -2083,8 +2084,8 @@ class GridOptions(NetworkOptions, total=False):
         iterations: Iterations measured for each size.
         nodes: Number of hosts. Default: that of grid or topology, or 8.
         overrides: Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
-        threads: Threads, each with a block of hosts; the result is the same. Each takes the memory of a run in one
-            thread.
+        threads: Threads, each with a block of hosts; the result is the same. On cards each takes the memory of a run in
+            one.
         warmup: Iterations before the measured ones.
     """
 
@@ -2258,7 +2259,7 @@ class StreamOptions(TypedDict, total=False):
     cpus: Annotated[Numbers | None, Option()]
     direction: Annotated[StreamDirection | None, Option(default="receive", metavar="receive|transmit")]
     duration: Annotated[str | None, Option(default="50ms", metavar="TIME")]
-    faults: Annotated[Faults | None, Option(metavar="FAULTS")]
+    faults: Annotated[Faults | None, Option(metavar="FILE.toml|LINE")]
     flow_control: Annotated[str | None, Option(metavar="credits|none|pfc[,KEY=VALUE]")]
     io_sizes: Annotated[Numbers | None, Option()]
     overrides: Annotated[Overrides | None, Option()]

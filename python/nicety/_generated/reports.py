@@ -1,6 +1,7 @@
 """Reports of nodes, cards and links after a run.
 
-Made of the types in Rust by `crates/bench/tests/python_types.rs`, and not to be changed by hand.
+Generated from the types in Rust by
+`NICETY_WRITE=1 cargo test --locked -p nicety-bench --test all -- python_types`.
 """
 
 from __future__ import annotations

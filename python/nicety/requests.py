@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Required, TypedDict
 
+from nicety._generated.types import NetworkOptions
 from nicety.shared.checks import U32, Names, Numbers, Overrides
 from nicety.shared.options import Option
-from nicety.shared.types import NetworkOptions
 
 MOST_ITERATIONS = 10_000_000
 

@@ -1,0 +1,92 @@
+//! Checks the file of a program: it is of this machine and whole, and it can load a library or is in Go.
+
+use nicety::Error;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache, ReadRef};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Bytes of a header up to the machine.
+const SHORT_HEAD: u64 = 20;
+/// Maximum read bytes of a note.
+const LONGEST_NOTE: u64 = 4096;
+
+/// Checks a program's file. A file that is not in ELF is a script.
+///
+/// # Errors
+/// [`Error::Input`]: it cannot be read, is damaged, of another machine, or linked statically and not in Go.
+pub fn check_executable(path: &Path) -> Result<(), Error> {
+    let wrong = |problem: String| Error::Input(format!("{}: {problem}", path.display()));
+    let unreadable = |error: io::Error| {
+        let text = error.to_string();
+        wrong(text.split(" (os error").next().unwrap_or_default().to_owned())
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let length = file.metadata().map_err(unreadable)?.len();
+    check(&ReadCache::new(file), length).map_err(wrong)
+}
+
+fn check<'f>(file: impl ReadRef<'f>, length: u64) -> Result<(), String> {
+    const CUT: &str = "it is a program that is cut short or damaged; copy or compile it again";
+    let cut = |_| CUT.to_owned();
+    if file.read_bytes_at(0, 4) != Ok(&elf::ELFMAG[..]) {
+        return Ok(());
+    }
+    let head = file.read_bytes_at(0, SHORT_HEAD).map_err(|()| CUT)?;
+    let own = own_head().map_err(|error| format!("the running program cannot be read ({error})"))?;
+    if own[4..6] != head[4..6] || own[18..20] != head[18..20] {
+        let (other, this) = (machine(head), machine(&own));
+        return Err(format!("it is for {other}, and this machine is {this}; compile it for this one"));
+    }
+    let header = FileHeader64::<Endianness>::parse(file).map_err(cut)?;
+    let endian = header.endian().map_err(cut)?;
+    let segments = header.program_headers(endian, file).map_err(cut)?;
+    let ends = |segment: &elf::ProgramHeader64<Endianness>| {
+        segment.p_offset(endian).checked_add(segment.p_filesz(endian)).filter(|end| *end <= length)
+    };
+    let of = |kind| segments.iter().filter(move |segment| segment.p_type(endian) == kind);
+    if of(elf::PT_LOAD).chain(of(elf::PT_NOTE)).any(|segment| ends(segment).is_none()) {
+        return Err(CUT.to_owned());
+    }
+    // The Go linker leaves a note in every program.
+    let is_go = of(elf::PT_NOTE).any(|note| {
+        let size = note.p_filesz(endian).min(LONGEST_NOTE);
+        let bytes = file.read_bytes_at(note.p_offset(endian), size).unwrap_or_default();
+        bytes.windows(4).any(|name| name == b"Go\0\0")
+    });
+    if of(elf::PT_INTERP).next().is_none() && !is_go {
+        let problem = "it is linked statically, and takes no library";
+        return Err(format!("{problem}; link it dynamically, or use go/nicety in Go"));
+    }
+    Ok(())
+}
+
+/// Returns the first bytes of the running program.
+fn own_head() -> io::Result<Vec<u8>> {
+    let file = ReadCache::new(File::open(std::env::current_exe()?)?);
+    let head = (&file).read_bytes_at(0, SHORT_HEAD).map(<[u8]>::to_vec);
+    head.map_err(|()| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Returns the machine of a program, from its header.
+fn machine(head: &[u8]) -> String {
+    let big = head[5] == elf::ELFDATA2MSB.0;
+    let number = [head[18], head[19]];
+    let number = if big { u16::from_be_bytes(number) } else { u16::from_le_bytes(number) };
+    let name = match number {
+        3 => "x86".to_owned(),
+        40 => "ARM".to_owned(),
+        62 => "x86-64".to_owned(),
+        183 => "AArch64".to_owned(),
+        243 => "RISC-V".to_owned(),
+        other => format!("machine {other}"),
+    };
+    let bits = match head[4] {
+        1 => "32-bit ",
+        2 => "",
+        _ => "another kind of ",
+    };
+    format!("{}{bits}{name}", if big { "big-endian " } else { "" })
+}

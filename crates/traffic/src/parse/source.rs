@@ -1,0 +1,258 @@
+//! Frames of an expression: a capture, or a template of headers and sizes.
+
+use super::Items;
+use crate::error::TrafficError;
+use crate::expression::{Addresses, Cut, Popularity, Ports, Protocol, Sizes, Source, Template};
+use crate::form::Form;
+use nicety_spec::units::parse_bytes;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
+
+/// Maximum flows.
+pub(super) const MOST_FLOWS: u64 = 1 << 40;
+/// Maximum exponent of Zipf's law.
+const MOST_ZIPF: f64 = 10.0;
+/// Maximum frame length: Ethernet's header and the longest IPv4 packet.
+const MOST_BYTES: u64 = 14 + 65_535;
+/// Default frame size, in bytes.
+const USUAL_BYTES: u64 = 64;
+/// Maximum number of weighted sizes.
+const MOST_SIZES: usize = 1024;
+
+impl Items<'_> {
+    /// Returns a capture. Keys of a template are errors.
+    pub(super) fn capture(&self) -> Result<Source, TrafficError> {
+        let (path, _) = self.value("capture").expect("it has a value");
+        for key in ["udp", "tcp", "ip6", "imix", "src", "dst", "sport", "dport", "flows", "zipf", "size"] {
+            if let Some(item) = self.find(key) {
+                let message = format!(
+                    "{key} is of made frames, and capture={path} has its own; leave one of the two out"
+                );
+                return self.wrong(item.at.clone(), message);
+            }
+        }
+        let cut = match self.value("cut") {
+            None => Cut::Refuse,
+            Some(("pad", _)) => Cut::Pad,
+            Some((_, at)) => {
+                return self.wrong(at, "write cut=pad, which fills packets up with zeros, or leave it out");
+            }
+        };
+        Ok(Source::Capture { path: path.into(), looped: self.find("loop").is_some(), cut })
+    }
+
+    pub(super) fn template(&self) -> Result<Template, TrafficError> {
+        for key in ["loop", "cut"] {
+            if let Some(item) = self.find(key) {
+                let why = if key == "cut" { "have all their bytes" } else { "never end" };
+                let message = format!(
+                    "{key} is for captures, and made frames {why}; write capture=FILE, or leave it out"
+                );
+                return self.wrong(item.at.clone(), message);
+            }
+        }
+        let protocol = match (self.find("udp"), self.find("tcp")) {
+            (Some(_), Some(tcp)) => {
+                return self.wrong(tcp.at.clone(), "udp and tcp: frames have one of the two; leave one out");
+            }
+            (None, Some(_)) => Protocol::Tcp,
+            _ => Protocol::Udp,
+        };
+        let (src, dst) = self.both_addresses()?;
+        let mut template = Template {
+            protocol,
+            src,
+            dst,
+            sport: self.ports("sport", 49_152)?,
+            dport: self.ports("dport", 9)?,
+            flows: 1,
+            popularity: Popularity::Uniform,
+            sizes: self.sizes(protocol.headers(src.first.is_ipv6()))?,
+        };
+        let headers = template.headers();
+        template.flows = self.flows(headers)?;
+        template.popularity = self.popularity(template.flows)?;
+        Ok(template)
+    }
+
+    /// Returns the number of flows, of this number of different headers at most.
+    fn flows(&self, headers: u128) -> Result<u64, TrafficError> {
+        let Some((value, at)) = self.value("flows") else { return Ok(headers.min(MOST_FLOWS.into()) as u64) };
+        let flows = self.whole(value, &at, "flows", 1..=MOST_FLOWS)?;
+        if u128::from(flows) <= headers {
+            return Ok(flows);
+        }
+        let message = format!(
+            "{flows} flows differ in their headers, and addresses and ports give {headers}; write a larger range, \
+             as in src=10.0.0.0/8 or sport=1024-65535"
+        );
+        self.wrong(at, message)
+    }
+
+    fn popularity(&self, flows: u64) -> Result<Popularity, TrafficError> {
+        let Some((value, at)) = self.value("zipf") else { return Ok(Popularity::Uniform) };
+        let exponent = value.parse::<f64>().ok().filter(|exponent| *exponent > 0.0 && *exponent <= MOST_ZIPF);
+        match exponent {
+            None => {
+                let message =
+                    format!("an exponent above 0, and {MOST_ZIPF} at most; write for example zipf=1.1");
+                self.wrong(at, message)
+            }
+            Some(_) if flows == 1 => self.wrong(
+                at,
+                "there is one flow, so none is more popular; write flows=1M with a range, as in src=10.0.0.0/8",
+            ),
+            Some(exponent) => Ok(Popularity::Zipf(exponent)),
+        }
+    }
+
+    /// Returns source and destination addresses, of one version of IP.
+    fn both_addresses(&self) -> Result<(Addresses, Addresses), TrafficError> {
+        let (src, dst) = (self.addresses("src")?, self.addresses("dst")?);
+        let six = |given: &Option<Addresses>| given.map(|addresses| addresses.first.is_ipv6());
+        let ip6 = match (self.find("ip6"), six(&src), six(&dst)) {
+            (_, Some(false), Some(true)) | (_, Some(true), Some(false)) => {
+                let (_, at) = self.value("dst").expect("it was read");
+                return self.wrong(
+                    at,
+                    "src and dst: one is of IP version 4 and the other of version 6; write two of one version",
+                );
+            }
+            (Some(_), Some(false), _) | (Some(_), _, Some(false)) => {
+                let key = if src.is_some() { "src" } else { "dst" };
+                let (_, at) = self.value(key).expect("it was read");
+                return self.wrong(
+                    at,
+                    format!(
+                        "ip6 and an address of version 4; write for example {key}=2001:db8::/32, or leave ip6 out"
+                    ),
+                );
+            }
+            (word, src, dst) => word.is_some() || src == Some(true) || dst == Some(true),
+        };
+        // The networks for benchmarks: RFC 2544, and RFC 5180 with its erratum.
+        let usual: [IpAddr; 2] = match ip6 {
+            false => [Ipv4Addr::new(198, 18, 0, 1).into(), Ipv4Addr::new(198, 19, 0, 1).into()],
+            true => [
+                Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 1).into(),
+                Ipv6Addr::new(0x2001, 2, 0, 0x8000, 0, 0, 0, 1).into(),
+            ],
+        };
+        let [src, dst] = [(src, usual[0]), (dst, usual[1])]
+            .map(|(given, first)| given.unwrap_or(Addresses { first, bits: 0 }));
+        Ok((src, dst))
+    }
+
+    fn addresses(&self, key: &str) -> Result<Option<Addresses>, TrafficError> {
+        let Some((value, at)) = self.value(key) else { return Ok(None) };
+        let (address, bits) = match value.split_once('/') {
+            None => (value, None),
+            Some((address, bits)) => (address, Some(digits(bits))),
+        };
+        let read = address.parse::<IpAddr>().ok().and_then(|address| {
+            let most = if address.is_ipv6() { 128 } else { 32 };
+            let bits = bits.unwrap_or(Some(most)).filter(|bits| *bits <= most)?;
+            Some((address, (most - bits) as u32, bits))
+        });
+        let Some((address, free, bits)) = read else {
+            return self.wrong(
+                at,
+                format!(
+                    "an address, or a network; write for example {key}=10.0.0.0/8 or {key}=2001:db8::/32"
+                ),
+            );
+        };
+        let mask = u128::MAX.checked_shl(free).unwrap_or(0);
+        let first: IpAddr = match address {
+            IpAddr::V4(address) => Ipv4Addr::from(u32::from(address) & mask as u32).into(),
+            IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & mask).into(),
+        };
+        if first != address {
+            return self.wrong(
+                at,
+                format!(
+                    "the network of {address} with {bits} bits begins at {first}; write {key}={first}/{bits}"
+                ),
+            );
+        }
+        Ok(Some(Addresses { first, bits: free }))
+    }
+
+    fn ports(&self, key: &str, usual: u16) -> Result<Ports, TrafficError> {
+        let Some((value, at)) = self.value(key) else { return Ok(Ports { first: usual, last: usual }) };
+        let (first, last) = value.split_once('-').unwrap_or((value, value));
+        let port = |text: &str| digits(text).and_then(|port| u16::try_from(port).ok());
+        match (port(first), port(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Ports { first, last }),
+            (Some(first), Some(last)) => {
+                self.wrong(at, format!("the first port is the smaller; write {key}={last}-{first}"))
+            }
+            _ => self.wrong(
+                at,
+                format!("a port from 0 to 65535, or two with - between; write for example {key}=1024-65535"),
+            ),
+        }
+    }
+
+    /// Returns frame sizes, for headers of `headers` bytes.
+    fn sizes(&self, headers: u64) -> Result<Sizes, TrafficError> {
+        let (value, at) = match (self.value("size"), self.find("imix")) {
+            (Some(_), Some(imix)) => {
+                return self.wrong(
+                    imix.at.clone(),
+                    "imix and size: both say how long frames are; leave one of the two out",
+                );
+            }
+            (None, Some(imix)) => ("imix", imix.at.clone()),
+            (Some(size), None) => size,
+            (None, None) => return Ok(Sizes::Weighted(vec![(headers.max(USUAL_BYTES), 1)])),
+        };
+        match value {
+            "imix" => Ok(Sizes::imix().at_least(headers)),
+            list if list.contains(':') => self.weighted(list, &at, headers),
+            list if list.contains(',') => {
+                self.wrong(at, "sizes have weights; write for example size=64:7,590:4,1514:1")
+            }
+            range => match range.split_once('-') {
+                None => Ok(Sizes::Weighted(vec![(self.size(range, &at, headers)?, 1)])),
+                Some((first, last)) => {
+                    let (first, last) = (self.size(first, &at, headers)?, self.size(last, &at, headers)?);
+                    if first > last {
+                        let message = format!("the first size is the smaller; write size={last}-{first}");
+                        return self.wrong(at, message);
+                    }
+                    Ok(Sizes::Range(first, last))
+                }
+            },
+        }
+    }
+
+    /// Reads sizes with their weights.
+    fn weighted(&self, list: &str, at: &Range<usize>, headers: u64) -> Result<Sizes, TrafficError> {
+        let mut sizes = Vec::new();
+        for each in list.split(',') {
+            let Some((size, weight)) = each.split_once(':') else {
+                let message = format!("'{each}' has no weight; write for example size=64:7,590:4,1514:1");
+                return self.wrong(at.clone(), message);
+            };
+            sizes.push((self.size(size, at, headers)?, self.whole(weight, at, "a weight", 1..=1 << 32)?));
+        }
+        if sizes.len() > MOST_SIZES {
+            let message = format!("{} sizes; at most {MOST_SIZES} have weights", sizes.len());
+            return self.wrong(at.clone(), message);
+        }
+        Ok(Sizes::Weighted(sizes))
+    }
+
+    /// Reads a size that has room for headers of `headers` bytes.
+    fn size(&self, text: &str, at: &Range<usize>, headers: u64) -> Result<u64, TrafficError> {
+        // Packets that begin with IP may be shorter than frames. Their form is known only when the traffic is opened.
+        let range = headers - Form::Packet.in_front()..=MOST_BYTES;
+        self.within(parse_bytes(text), text, at, "bytes of a frame or packet, headers included", range)
+    }
+}
+
+fn digits(text: &str) -> Option<u64> {
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
+}
