@@ -79,7 +79,7 @@ mod requests;
 pub use installed::install_for_programs;
 #[cfg(target_os = "linux")]
 pub use launch::build;
-pub use offload::{Offloaded, Passed, Plan, Planned, RankOffload, plan};
+pub use offload::{Fallback, Offloaded, Plan, Planned, RankOffload, plan};
 pub use requests::{Launcher, Rank, Report, Request, run, schemas};
 
 /// Installs headers and library for programs with Portals in a folder.

@@ -150,7 +150,7 @@ pub struct Goal {
     /// Operations of all ranks.
     pub operations: u64,
     /// Messages without a receive at the end, which are omitted.
-    pub unreceived: u64,
+    pub unmatched_messages: u64,
     /// Accesses to registered memory, which a schedule cannot have.
     pub accesses: u64,
 }
@@ -178,11 +178,11 @@ pub struct Rank {
     /// Its time in calls, except looks at queues and waits.
     pub calling_ns: Ns,
     /// Its time in looks at queues.
-    pub looking_ns: Ns,
+    pub polling_ns: Ns,
     /// Its time in waits for the network.
     pub waiting_ns: Ns,
     /// Its time in waits outside the simulation.
-    pub outside_ns: Ns,
+    pub external_wait_ns: Ns,
     /// The signal that ended its process after it had closed the network, if any is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
@@ -363,9 +363,9 @@ pub fn run(
                 computing_ns: part(own, Part::Computes),
                 sleeping_ns: part(own, Part::Sleeps),
                 calling_ns: part(own, Part::Calls),
-                looking_ns: part(own, Part::Looks),
+                polling_ns: part(own, Part::Looks),
                 waiting_ns: part(own, Part::Waits),
-                outside_ns: part(own, Part::Outside),
+                external_wait_ns: part(own, Part::Outside),
                 signal: signals[rank as usize],
                 offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
             })
@@ -393,7 +393,12 @@ fn write(file: &str, log: &crate::schedule::Log, environment: &Environment<'_>) 
     let format = Format::of_name(path).unwrap_or(Format::Text);
     nicety_goal::file::write(&written.schedule, path, format, environment.interrupt.as_deref())?;
     let operations = written.schedule.ops().len() as u64;
-    Ok(Goal { file: file.to_owned(), operations, unreceived: written.unreceived, accesses: written.accesses })
+    Ok(Goal {
+        file: file.to_owned(),
+        operations,
+        unmatched_messages: written.unreceived,
+        accesses: written.accesses,
+    })
 }
 
 #[cfg(target_os = "linux")]

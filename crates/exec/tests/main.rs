@@ -138,9 +138,9 @@ fn what_a_process_spends_its_time_with_adds_up() {
                 rank.computing_ns,
                 rank.sleeping_ns,
                 rank.calling_ns,
-                rank.looking_ns,
+                rank.polling_ns,
                 rank.waiting_ns,
-                rank.outside_ns,
+                rank.external_wait_ns,
             ];
             assert_eq!(parts.iter().map(|part| part.ps).sum::<u64>(), rank.finish_ns.ps, "{what}: {parts:?}");
             assert_eq!(rank.computing_ns.ps % 25_000, 0, "{what}: clocks alone cost time");

@@ -44,9 +44,9 @@ pub struct GroupReport {
     /// Instructions.
     pub instructions: u64,
     /// Loads that missed a core's first-level cache.
-    pub first_misses: u64,
+    pub l1_misses: u64,
     /// Of these, loads that also missed the shared cache.
-    pub second_misses: u64,
+    pub shared_cache_misses: u64,
 }
 
 /// A host's Ethernet card, its protocols and its threads.
@@ -180,8 +180,8 @@ impl Node {
                 group: group.name().to_owned(),
                 busy_ps: used.busy.ps(),
                 instructions: used.instructions,
-                first_misses: used.first_misses,
-                second_misses: used.second_misses,
+                l1_misses: used.l1_misses,
+                shared_cache_misses: used.shared_cache_misses,
             }
         };
         let stack = net.stack.borrow();
@@ -325,11 +325,11 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn lines_left_out(&self) -> u64 {
-        self.handling().map_or(0, |handling| handling.frames().printed().left_out)
+        self.handling().map_or(0, |handling| handling.frames().printed().suppressed)
     }
 
     fn unusable(&self) -> u64 {
-        self.net.card.statistics().check_errors
+        self.net.card.statistics().fcs_errors
     }
 
     fn is_reliable(&self) -> Option<bool> {

@@ -30,7 +30,7 @@ pub struct Judged {
     /// Frames that handlers sent on the wire.
     pub to_wire: u64,
     /// Of these, frames to addresses without a station.
-    pub no_station: u64,
+    pub unknown_destination: u64,
     /// Frames that handlers dropped.
     pub dropped_by_handler: u64,
     /// Frames with failed handlers.
@@ -84,7 +84,7 @@ impl Card {
                 judged.dropped_at_host += frames;
             }
             Fate::Wire => judged.to_wire += frames,
-            Fate::NoStation => judged.no_station += frames,
+            Fate::NoStation => judged.unknown_destination += frames,
             Fate::Dropped => judged.dropped_by_handler += frames,
             Fate::Failed => judged.failed += frames,
             Fate::Damaged => judged.damaged += frames,

@@ -127,7 +127,7 @@ impl Card {
             let packet = self.port.receive().await;
             if packet.is_control() {
                 // No station sends such a frame.
-                self.count(|counted| counted.check_errors += 1);
+                self.count(|counted| counted.fcs_errors += 1);
                 continue;
             }
             if self.discards.get() {
@@ -164,7 +164,7 @@ impl Card {
             let right = wire::check_sequence(&frame).as_slice() == header.as_slice();
             right.then_some(frame).ok_or(())
         }) else {
-            self.count(|counted| counted.check_errors += 1);
+            self.count(|counted| counted.fcs_errors += 1);
             self.recorder.message_matched(message, self.sim.now(), "check sequence");
             return None;
         };

@@ -108,7 +108,7 @@ fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offere
         received: report.card.frames_received + report.card.ring_full,
         channels: report.channels,
         sent: report.card.frames_sent,
-        nobodys: report.card.no_station,
+        nobodys: report.card.unknown_destination,
         link: rig.hosts[1].node.busy().link,
         failures,
         end: summary.end.ps(),

@@ -262,7 +262,7 @@ impl Card {
     fn keep(&self, waiting: Rc<Waiting>, packet: Arrived) {
         let memory = packet.payload.len() + self.spec.memory.status;
         if !self.card_memory.borrow_mut().take(memory) {
-            self.count(|counted| counted.held_back += 1);
+            self.count(|counted| counted.buffer_stalls += 1);
             self.arrivals.queue.borrow_mut().push_front(packet);
             self.arrivals.held_back.set(true);
             return;

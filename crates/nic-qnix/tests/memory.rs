@@ -91,7 +91,7 @@ fn a_full_memory_holds_the_sender_back_and_loses_nothing() {
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         user.sim.delay(Duration::from_ns(5_000_000)).await;
-        assert!(seen.statistics().held_back > 0);
+        assert!(seen.statistics().buffer_stalls > 0);
         assert_eq!(seen.statistics().buffered, 4);
         for message in 0..5 {
             let buffer = user.room(20_000);

@@ -27,13 +27,13 @@ pub struct Contents {
     /// Packets that are not IP.
     pub other_packets: u64,
     /// Packets too short in the capture for a source address.
-    pub cut_packets: u64,
+    pub truncated_packets: u64,
     /// Packets of unsupported link types.
     pub unknown_link_packets: u64,
     /// Packets that were damaged on their link by their flags. They are not replayed.
     pub damaged_packets: u64,
     /// Packets longer than the frames of the card's port, which were truncated.
-    pub shortened_packets: u64,
+    pub oversized_packets: u64,
     /// Distinct source addresses, counted exactly.
     pub distinct: u64,
 }
@@ -153,7 +153,7 @@ fn sort<T>(
                 distinct.see(source);
             }
             Err(Skipped::NotIp) => contents.other_packets += 1,
-            Err(Skipped::Cut) => contents.cut_packets += 1,
+            Err(Skipped::Cut) => contents.truncated_packets += 1,
             Err(Skipped::Link) => contents.unknown_link_packets += 1,
         }
         block.extend(take(&seen, contents));

@@ -23,7 +23,7 @@ pub(super) fn frame_of(seen: &Seen<'_>, largest: usize, contents: &mut Contents)
     if kind == END_OF_REPLAY {
         return None;
     }
-    contents.shortened_packets += u64::from(payload.len() > largest);
+    contents.oversized_packets += u64::from(payload.len() > largest);
     Some(Frame { station, kind, payload: payload[..payload.len().min(largest)].to_vec() })
 }
 
@@ -37,7 +37,7 @@ mod tests {
     fn frame(link: u32, bytes: &[u8]) -> (Option<Frame>, u64) {
         let mut contents = Contents::default();
         let seen = Seen { link, bytes, source: source_of(link, bytes) };
-        (frame_of(&seen, 30, &mut contents), contents.shortened_packets)
+        (frame_of(&seen, 30, &mut contents), contents.oversized_packets)
     }
 
     #[test]

@@ -79,8 +79,7 @@ pub(super) struct Seen {
 /// Processors that wait for a bus, a link or a lock are busy as a consequence, so they come last. `misses` is the share of their
 /// load that is waits for lines of data caches.
 pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> Option<&'static str> {
-    let processors =
-        if misses > 0.0 && loads.hpus - misses <= 1.0 { CACHE_MISSES } else { "handler processors" };
+    let processors = if misses > 0.0 && loads.hpus - misses <= 1.0 { CACHE_MISSES } else { "handler cores" };
     let Seen { hpus_busy, held_up, buffer_full, fraction } = seen;
     let others = [
         ("matching unit", loads.matching),
@@ -177,8 +176,8 @@ mod tests {
         assert_eq!(of(&idle, false, false, 0.9), Some("waiting"));
         assert_eq!(of(&idle, false, true, 0.9), Some("packet buffer"));
         let short = Loads { hpus: 2.0, ..idle };
-        assert_eq!(of(&short, true, true, 0.5), Some("handler processors"));
-        assert_eq!(of(&short, false, false, 1.0), Some("handler processors"));
+        assert_eq!(of(&short, true, true, 0.5), Some("handler cores"));
+        assert_eq!(of(&short, false, false, 1.0), Some("handler cores"));
         // The processors are too few for line rate, but not busy all the time either.
         assert_eq!(of(&short, false, false, 0.3), Some("waiting"));
         // The card does not keep up with a small excess, either.
@@ -192,12 +191,12 @@ mod tests {
         let bank = Loads { memory_bank: 3.0, hpus: 4.0, ..idle };
         assert_eq!(of(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
         // More processors would process more, but not everything.
-        assert_eq!(of(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
+        assert_eq!(of(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler cores"));
         let matching = Loads { matching: 4.0, ..idle };
         assert_eq!(of(&matching, false, true, 0.25), Some("matching unit"));
         // The bus is overloaded, but the processors more so.
         let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
-        assert_eq!(of(&both, true, true, 0.25), Some("handler processors"));
+        assert_eq!(of(&both, true, true, 0.25), Some("handler cores"));
         // The processors' load is their wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
         assert_eq!(of(&bus, true, true, 0.5), Some("bus to host"));
@@ -213,7 +212,7 @@ mod tests {
         assert_eq!(of(Loads { packet_slots: Some(2.5), ..places }, false), Some("packet slots"));
         assert_eq!(of(Loads { packets_in_flight: Some(0.9), ..places }, false), Some("packet slots"));
         assert_eq!(of(Loads { bus_to_host: 2.0, ..places }, false), Some("bus to host"));
-        assert_eq!(of(Loads { hpus: 2.0, ..places }, true), Some("handler processors"));
+        assert_eq!(of(Loads { hpus: 2.0, ..places }, true), Some("handler cores"));
     }
 
     #[test]
@@ -237,8 +236,8 @@ mod tests {
             let loads = Loads { hpus: 2.0, memory_bank, ..Loads::default() };
             limit(&loads, &loads, misses, seen)
         };
-        assert_eq!(of(0.0, 0.5), Some("handler processors"));
-        assert_eq!(of(0.9, 0.5), Some("handler processors"));
+        assert_eq!(of(0.0, 0.5), Some("handler cores"));
+        assert_eq!(of(0.9, 0.5), Some("handler cores"));
         assert_eq!(of(1.0, 0.5), Some("cache misses"));
         // They wait for an overloaded bank.
         assert_eq!(of(1.0, 2.0), Some("memory bank"));
@@ -300,26 +299,22 @@ mod tests {
         // At 100.7 %, and idle for a fiftieth of the run: before the first packets and behind the last ones.
         let loads = Loads { hpus: 1.007, ..Loads::default() };
         let seen = Seen { hpus_busy: false, held_up: true, buffer_full: false, fraction: 0.973 };
-        assert_eq!(limit(&loads, &loads, 0.0, seen), Some("handler processors"));
-        assert_eq!(
-            limit(&loads, &loads, 0.0, Seen { buffer_full: true, ..seen }),
-            Some("handler processors")
-        );
+        assert_eq!(limit(&loads, &loads, 0.0, seen), Some("handler cores"));
+        assert_eq!(limit(&loads, &loads, 0.0, Seen { buffer_full: true, ..seen }), Some("handler cores"));
         let link = Loads { link: 1.2, ..loads };
         assert_eq!(limit(&link, &link, 0.0, Seen { fraction: 0.8, ..seen }), Some("link"));
         // They are idle for longer: they wait, if they yield their processors.
         assert_eq!(limit(&loads, &loads, 0.0, Seen { fraction: 0.9, ..seen }), Some("waiting"));
-        let parts =
-            [PartRow::new("packet buffer", None, 3.0), PartRow::new("handler processors", None, 1.007)];
+        let parts = [PartRow::new("packet buffer", None, 3.0), PartRow::new("handler cores", None, 1.007)];
         let of = |by_loads, dropped, parked| {
             let lost = Lost { dropped, held_up: true, parked, ..Lost::default() };
             limit_of_traffic(by_loads, &lost, 0.9, &parts)
         };
         assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
-        assert_eq!(of(Some("waiting"), 0, false), Some("handler processors"));
+        assert_eq!(of(Some("waiting"), 0, false), Some("handler cores"));
         // With credits packets have places on the way, too. Without them, processors are the reason for a full buffer.
         assert_eq!(of(Some("packet buffer"), 0, false), Some("packet buffer"));
-        assert_eq!(of(Some("packet buffer"), 7, false), Some("handler processors"));
+        assert_eq!(of(Some("packet buffer"), 7, false), Some("handler cores"));
         let few = [PartRow::new("packet buffer", None, 0.86), PartRow::new("lock", None, 1.15)];
         let held_up = Lost { held_up: true, ..Lost::default() };
         assert_eq!(limit_of_traffic(Some("packet buffer"), &held_up, 0.8, &few), Some("lock"));

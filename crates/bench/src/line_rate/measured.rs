@@ -7,7 +7,7 @@ use super::limit::{CLOSE, CONTEXTS, Lost, Seen, held_up, limit, limit_of_context
 use super::load::Load;
 use super::memory::memory_row;
 use super::request::Messages;
-use super::row::{Fates, HandlerRow, Row};
+use super::row::{Dispositions, HandlerRow, Row};
 use super::verdict::{Named, capacity, parts, verdict, with_contexts};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
@@ -24,7 +24,7 @@ pub(super) struct Measured {
     pub(super) growth: Option<GrowthRow>,
     /// Whether a handler yielded its processor.
     pub(super) parked: bool,
-    pub(super) fates: Fates,
+    pub(super) fates: Dispositions,
     /// Packets measured, and their payload.
     pub(super) packets: u64,
     pub(super) bytes: u64,
@@ -179,7 +179,7 @@ impl Measured {
             buffer_packets_used: self.buffer_used,
             buffer_packets: load.buffer_packets,
             loads,
-            packet_fates: self.fates,
+            packet_dispositions: self.fates,
             sent_per_packet: load.sent as f64 / load.packets() as f64,
             handlers,
             locks: demand.load.lock_rows(),
@@ -214,7 +214,7 @@ impl Measured {
             true => with_contexts(parts, contexts, limited_by == Some(CONTEXTS)),
             false => parts,
         };
-        let (verdict, limiting_part) = verdict(limited_by, &parts);
+        let (verdict, bottleneck) = verdict(limited_by, &parts);
         let (observed, steady) = match (limited_by, &self.lost) {
             // Neither the host nor the parts behind it stall the card's parts.
             (Some("host"), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
@@ -226,7 +226,7 @@ impl Measured {
         let capacity_fraction = capacity(limited_by, &parts, observed, steady);
         Row {
             verdict,
-            limiting_part: limiting_part.to_owned(),
+            bottleneck: bottleneck.to_owned(),
             limited_by,
             sustains_line_rate: limited_by.is_none(),
             capacity_fraction,
@@ -307,10 +307,14 @@ fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
     counts
 }
 
-/// Returns the fates of the measured packets. A message with a failed packet is not delivered, but the effects of its other
+/// Returns the dispositions of the measured packets. A message with a failed packet is not delivered, but the effects of its other
 /// packets' handlers remain.
-fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], messages: Messages, payload_handler: bool) -> Fates {
-    let mut fates = Fates::default();
+fn fates(
+    [headers, payloads, _]: &[Vec<&HandlerRun>; 3],
+    messages: Messages,
+    payload_handler: bool,
+) -> Dispositions {
+    let mut fates = Dispositions::default();
     let mut handled: BTreeMap<u64, u64> = BTreeMap::new();
     for run in payloads {
         *handled.entry(run.message.sequence).or_default() += 1;

@@ -3,7 +3,7 @@
 use super::growth::Series;
 use super::limit::Lost;
 use super::measured::{KINDS, Measured, held};
-use super::row::{Fates, HandlerRow};
+use super::row::{Dispositions, HandlerRow};
 use nicety::{Duration, Time};
 use nicety_nic_spin::Watch;
 use nicety_types::{Frequency, HandlerRun, Histogram, MessageId, NodeId};
@@ -20,7 +20,7 @@ pub struct TrafficRow {
     pub traffic: String,
     /// Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are dropped. `pfc`: the wire
     /// is paused.
-    pub overload: &'static str,
+    pub overload_policy: &'static str,
     /// Packets offered to the wire.
     pub offered: u64,
     /// Their payload: bytes of frames.
@@ -45,12 +45,12 @@ pub struct TrafficRow {
     /// Frames that handlers sent, dropped at a full output port; for several ports with `--lossy`.
     pub dropped_at_link: u64,
     /// Frames that handlers sent to unknown stations. They leave by the port of their arrival.
-    pub to_no_station: u64,
+    pub unknown_destination: u64,
     /// Whether packets of a capture were recorded faster than the wire takes them. They arrived at the wire rate.
-    pub faster_than_wire: bool,
+    pub recorded_above_wire_rate: bool,
     /// Whether loads, locks and memory are those of a second run with the same packets, in which the wire is paused. Packets that
     /// survive losses are not the offered mix.
-    pub loads_without_loss: bool,
+    pub loads_from_lossless_run: bool,
     /// Time for which the wire was paused.
     pub paused_ns: f64,
     /// Mean latency through the card, from the last byte in the packet buffer until the packet has left it.
@@ -170,7 +170,7 @@ struct Port {
     /// Packets in the buffer by their number, from `first` on; none for those that have left or were dropped before the card.
     packets: VecDeque<Option<Packet>>,
     first: u64,
-    fates: Fates,
+    fates: Dispositions,
     /// Payload of packets that have left.
     bytes: u64,
     latency: Histogram,
@@ -326,8 +326,8 @@ impl Meter {
 }
 
 /// Returns the figures of packets with these fates, payload and latencies.
-fn figures(fates: Fates, handled_bytes: u64, latency: &Histogram) -> PortRow {
-    let Fates { processed, dropped, proceeded, failed } = fates;
+fn figures(fates: Dispositions, handled_bytes: u64, latency: &Histogram) -> PortRow {
+    let Dispositions { processed, dropped, proceeded, failed } = fates;
     let ns = |per_mille| latency.percentile(per_mille) as f64 / 1000.0;
     PortRow {
         handled: processed + dropped + proceeded + failed,
@@ -354,8 +354,8 @@ impl State {
         self.ports.get_mut(number as usize)
     }
 
-    fn fates(&self) -> Fates {
-        self.ports.iter().fold(Fates::default(), |all, port| all + port.fates)
+    fn fates(&self) -> Dispositions {
+        self.ports.iter().fold(Dispositions::default(), |all, port| all + port.fates)
     }
 
     fn bytes(&self) -> u64 {
@@ -492,7 +492,7 @@ mod tests {
             assert!(meter.state.borrow().ports[0].packets.len() <= 5);
         }
         let measured = meter.measured(Duration::from_ps(10), Lost::default()).unwrap();
-        let Fates { processed, dropped, proceeded, failed } = measured.fates;
+        let Dispositions { processed, dropped, proceeded, failed } = measured.fates;
         assert_eq!((processed, dropped, proceeded, failed), (2_000, 2_000, 2_000, 2_000));
         assert_eq!(measured.buffer_used, 4);
         assert_eq!(measured.took, Duration::from_ps(1_999 * 1_000 + 103));

@@ -31,14 +31,14 @@ mod unmodelled;
 mod verdict;
 
 pub use burst::BurstRow;
-pub use faster::TriedRow;
+pub use faster::TrialRow;
 pub use growth::GrowthRow;
 pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
 pub use meter::{PortRow, TrafficRow};
 pub use request::{Plan, Planned, Request, plan};
-pub use row::{Fates, HandlerRow, Loads, Row};
-pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
+pub use row::{Dispositions, HandlerRow, Loads, Row};
+pub use sensitivity::{SensitiveRow, SensitivityRow, StoppedRow, VariedRow};
 pub use unmodelled::UnmodelledRow;
 pub use verdict::{PartRow, Verdict};
 

@@ -1,7 +1,7 @@
 //! The results of a line-rate check.
 
 use super::burst::BurstRow;
-use super::faster::TriedRow;
+use super::faster::TrialRow;
 use super::growth::GrowthRow;
 use super::load::{LockRow, RetryRow};
 use super::memory::MemoryRow;
@@ -45,10 +45,10 @@ pub struct HandlerRow {
     pub returned: BTreeMap<&'static str, u64>,
 }
 
-/// The fates of the measured packets; each packet has one.
+/// The dispositions of the measured packets; each packet has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "PacketFates")]
-pub struct Fates {
+#[schemars(rename = "PacketDispositions")]
+pub struct Dispositions {
     /// The payload handler returned `SUCCESS`.
     pub processed: u64,
     /// A payload handler dropped the packet, or a header handler its message.
@@ -59,11 +59,11 @@ pub struct Fates {
     pub failed: u64,
 }
 
-impl Add for Fates {
-    type Output = Fates;
+impl Add for Dispositions {
+    type Output = Dispositions;
 
-    fn add(self, other: Fates) -> Fates {
-        Fates {
+    fn add(self, other: Dispositions) -> Dispositions {
+        Dispositions {
             processed: self.processed + other.processed,
             dropped: self.dropped + other.dropped,
             proceeded: self.proceeded + other.proceeded,
@@ -118,7 +118,7 @@ impl Loads {
     /// Returns the load of a part, by its name; none if it has no load of its own.
     pub(super) fn of(&self, part: &str) -> Option<f64> {
         Some(match part {
-            "handler processors" => self.hpus,
+            "handler cores" => self.hpus,
             "matching unit" => self.matching,
             "link" => self.link,
             "bus to card" => self.bus_to_card,
@@ -162,8 +162,8 @@ pub struct Row {
     pub instructions_mean: Option<f64>,
     /// 99th percentile of the instructions.
     pub instructions_p99: Option<u64>,
-    /// The fates of the packets.
-    pub packet_fates: Fates,
+    /// The dispositions of the packets.
+    pub packet_dispositions: Dispositions,
     /// Packets that the card sent per packet received, over the whole run.
     pub sent_per_packet: f64,
     /// Each handler that ran.
@@ -185,27 +185,27 @@ pub struct Row {
     /// `yes`; `barely`: yes, but a part has a load of 90 % or more; `no`. `not judged`: yes or barely, but handlers share words
     /// in memory without a model of contention on this card (`unmodelled`).
     pub verdict: Verdict,
-    /// The limiting part: `limited_by`, or else that of the last run in `tried`, or the most loaded part.
-    pub limiting_part: String,
-    /// The sustainable rate over the line rate; above 1 there is a margin. The runs in `tried` find it between
+    /// The limiting part: `limited_by`, or else that of the last run in `trials`, or the most loaded part.
+    pub bottleneck: String,
+    /// The sustainable rate over the line rate; above 1 there is a margin. The runs in `trials` find it between
     /// `sustained_fraction` and `not_sustained_fraction`. If the load of a part gives the same within a hundredth, that value is
     /// taken.
     pub capacity_fraction: f64,
     /// Runs with the same traffic at other rates, in order: the search for the sustainable rate. None where a burst stops
     /// handlers, and where the card's own wire limits at the line rate.
-    pub tried: Vec<TriedRow>,
+    pub trials: Vec<TrialRow>,
     /// The highest sustained rate of these runs, over the line rate. It is 1 if the card keeps up and no higher rate was
     /// sustained. None without a search, and without a sustained rate.
     pub sustained_fraction: Option<f64>,
     /// The lowest unsustained rate above it; none if all tried rates were sustained.
     pub not_sustained_fraction: Option<f64>,
-    /// A run at the traffic's rate behind a burst, if handlers wait for locks, words or lines, or if a run in `tried` was
+    /// A run at the traffic's rate behind a burst, if handlers wait for locks, words or lines, or if a run in `trials` was
     /// stopped.
     pub burst: Option<BurstRow>,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is included if no
     /// other part is overloaded and no handler yields its processor.
     pub parts: Vec<PartRow>,
-    /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`,
+    /// The bottleneck, if the card cannot keep up: `handler cores`, `matching unit`, `link`, `bus to card`, `bus to host`,
     /// `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`, `packet slots`, `memory bank`.
     /// `lock`: a word that one handler at a time holds. `contended word`: a word that handlers change only if it is unchanged.
     /// `host`: its part that takes frames. `cache misses`: handler processors would keep up without their waits for lines.

@@ -30,11 +30,11 @@ pub struct SensitivityRow {
     /// Empty if none matters.
     pub values: Vec<SensitiveRow>,
     /// Assumed values that were changed.
-    pub moved: u64,
-    /// Values of `moved` that could be changed in one direction only, or with which the handlers ran in at most one direction.
-    pub moved_one_way: u64,
+    pub varied: u64,
+    /// Values of `varied` that could be changed in one direction only, or with which the handlers ran in at most one direction.
+    pub varied_one_way: u64,
     /// Assumed values that were not changed, by their keys: they are zero, or not numbers.
-    pub unmoved: Vec<String>,
+    pub not_varied: Vec<String>,
     /// Values with which the handlers do not run, or the card is impossible.
     pub stopped: Vec<StoppedRow>,
 }
@@ -50,21 +50,21 @@ pub struct SensitiveRow {
     /// The reason for the assumption, from the spec.
     pub source: String,
     /// The result with half the value; none if that is impossible, or the handlers do not run.
-    pub halved: Option<MovedRow>,
+    pub halved: Option<VariedRow>,
     /// The result with twice the value; none if that is impossible, or the handlers do not run.
-    pub doubled: Option<MovedRow>,
+    pub doubled: Option<VariedRow>,
 }
 
 /// A check with one changed value.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "MovedValue")]
-pub struct MovedRow {
+#[schemars(rename = "VariedValue")]
+pub struct VariedRow {
     /// The value set.
     pub value: String,
     /// The verdict with it.
     pub verdict: Verdict,
     /// The limiting part with it.
-    pub limiting_part: String,
+    pub bottleneck: String,
     /// The sustainable rate over the line rate.
     pub capacity_fraction: f64,
     /// The sustainable rate in packets per second, since the line rate may have changed.
@@ -109,7 +109,7 @@ impl Studied<'_> {
     /// Returns the sustainable rate of the unchanged card in packets per second, by a search as rough as that of the others.
     fn rate(&self, row: &Row, request: &Request, environment: &Environment<'_>) -> Result<f64, Error> {
         let of = |row: &Row| row.capacity_fraction * row.line_rate_packets_per_s;
-        if row.tried.is_empty() {
+        if row.trials.is_empty() {
             return Ok(of(row));
         }
         let Environment { compiled, ref interrupt, .. } = *environment;
@@ -120,7 +120,7 @@ impl Studied<'_> {
         Ok(of(&rig.measure(None)?.0))
     }
 
-    fn unmoved(&self) -> Vec<String> {
+    fn not_varied(&self) -> Vec<String> {
         let still = |p: &&Parameter| p.moved(Move::Halve).is_none() && p.moved(Move::Double).is_none();
         self.assumed().filter(still).map(key_of).collect()
     }
@@ -142,7 +142,7 @@ struct Run<'s> {
 }
 
 /// Its outcome.
-type Outcome = Result<MovedRow, Error>;
+type Outcome = Result<VariedRow, Error>;
 
 impl Run<'_> {
     fn run(&self, request: &Request, environment: &Environment<'_>) -> Outcome {
@@ -164,10 +164,10 @@ impl Run<'_> {
             let line = |failure: &Failure| format!("{} ({} times)", failure.text, failure.times);
             return Err(Error::Program(new.iter().map(line).collect::<Vec<_>>().join("; ")));
         }
-        Ok(MovedRow {
+        Ok(VariedRow {
             value: self.value.clone(),
             verdict: row.verdict,
-            limiting_part: row.limiting_part,
+            bottleneck: row.bottleneck,
             capacity_fraction: row.capacity_fraction,
             capacity_packets_per_s: row.capacity_fraction * row.line_rate_packets_per_s,
         })
@@ -274,11 +274,11 @@ fn summary(
     outcomes: Vec<(&Run<'_>, Outcome)>,
 ) -> SensitivityRow {
     let mut values: Vec<SensitiveRow> = Vec::new();
-    let (mut stopped, mut moved) = (Vec::new(), 0);
+    let (mut stopped, mut varied) = (Vec::new(), 0);
     for (run, outcome) in outcomes {
         let key = key_of(run.parameter);
         if values.last().is_none_or(|last| last.key != key) {
-            moved += 1;
+            varied += 1;
             let (value, source) = (run.parameter.value.clone(), run.parameter.source.clone());
             values.push(SensitiveRow { key: key.clone(), value, source, halved: None, doubled: None });
         }
@@ -292,12 +292,12 @@ fn summary(
             }
         }
     }
-    let moved_one_way =
+    let varied_one_way =
         values.iter().filter(|value| value.halved.is_none() || value.doubled.is_none()).count() as u64;
     let weight = |value: &SensitiveRow| {
         let both = [&value.halved, &value.doubled];
         let changes = both.into_iter().flatten().any(|found| found.verdict != row.verdict);
-        let change = |found: &MovedRow| (found.capacity_packets_per_s / rate).ln().abs();
+        let change = |found: &VariedRow| (found.capacity_packets_per_s / rate).ln().abs();
         (changes, both.into_iter().flatten().map(change).fold(0.0, f64::max))
     };
     values.retain(|value| matches!(weight(value), (changes, change) if changes || change >= NONE));
@@ -306,18 +306,18 @@ fn summary(
         b_changes.cmp(&a_changes).then(b.total_cmp(&a))
     });
     values.truncate(SHOWN);
-    SensitivityRow { values, moved, moved_one_way, unmoved: studied.unmoved(), stopped }
+    SensitivityRow { values, varied, varied_one_way, not_varied: studied.not_varied(), stopped }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn moved(verdict: Verdict, capacity_fraction: f64) -> MovedRow {
-        MovedRow {
+    fn moved(verdict: Verdict, capacity_fraction: f64) -> VariedRow {
+        VariedRow {
             value: "1".into(),
             verdict,
-            limiting_part: "handler processors".into(),
+            bottleneck: "handler cores".into(),
             capacity_fraction,
             capacity_packets_per_s: 1e6 * capacity_fraction,
         }
@@ -346,7 +346,7 @@ mod tests {
         let runs: Vec<Run<'_>> =
             (0..5).map(|at| run(at, Move::Double)).chain([run(4, Move::Halve)]).collect();
         // The wire's rate changes with one value: the fraction falls, and the rate rises.
-        let wire = MovedRow { capacity_fraction: 0.75, ..moved(Verdict::Yes, 1.5) };
+        let wire = VariedRow { capacity_fraction: 0.75, ..moved(Verdict::Yes, 1.5) };
         let outcomes = [
             Ok(wire),
             Ok(moved(Verdict::Yes, 6.0)),
@@ -359,11 +359,12 @@ mod tests {
         let keys: Vec<String> = found.values.iter().map(|value| value.key.clone()).collect();
         let of = |at: usize| key_of(parameters[at]);
         assert_eq!(keys, [of(2), of(1), of(3)]);
-        assert_eq!((found.moved, found.moved_one_way, found.stopped.len()), (5, 5, 1));
+        assert_eq!((found.varied, found.varied_one_way, found.stopped.len()), (5, 5, 1));
         assert_eq!(found.stopped[0].key, of(4));
         // A value that is not a number stays.
         assert!(
-            found.unmoved.contains(&"hpu.isa".to_owned()) && !found.unmoved.contains(&"hpu.stack".to_owned())
+            found.not_varied.contains(&"hpu.isa".to_owned())
+                && !found.not_varied.contains(&"hpu.stack".to_owned())
         );
     }
 }

@@ -193,10 +193,10 @@ impl OnHost {
     }
 
     /// Packets of a sender that handlers sent to unknown stations.
-    pub(super) fn to_no_station(&self, sender: NodeId) -> u64 {
+    pub(super) fn unknown_destination(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
-            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.no_station),
+            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.unknown_destination),
         }
     }
 

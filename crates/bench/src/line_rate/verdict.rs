@@ -30,7 +30,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
-    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster
+    /// `handler cores`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster
     /// DMA`, `packet sender`, `packet slots`, `lock`, `memory bank`, `host` or `packet buffer`. `packets in flight`: the places
     /// of packets in clusters. `contended word`: a word that handlers change only if it is unchanged. `cache misses`: the
     /// fraction of the processors' time that they wait for lines. `message contexts`: those of messages that handlers have not
@@ -44,12 +44,18 @@ pub struct PartRow {
     /// Its free capacity, as a fraction; negative if capacity is missing.
     pub headroom: f64,
     /// The sustainable rate of the part, over the line rate; none if packets do not use it.
-    pub sustains: Option<f64>,
+    pub capacity_fraction: Option<f64>,
 }
 
 impl PartRow {
     pub(super) fn new(part: &'static str, name: Option<String>, load: f64) -> PartRow {
-        PartRow { part, name, load, headroom: 1.0 - load, sustains: (load > 0.0).then(|| 1.0 / load) }
+        PartRow {
+            part,
+            name,
+            load,
+            headroom: 1.0 - load,
+            capacity_fraction: (load > 0.0).then(|| 1.0 / load),
+        }
     }
 }
 
@@ -74,7 +80,7 @@ pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<Par
     let Named { host, cluster, slots, engine, channel } = named;
     let loads = &row.loads;
     let mut parts = vec![
-        PartRow::new("handler processors", None, loads.hpus),
+        PartRow::new("handler cores", None, loads.hpus),
         PartRow::new("matching unit", None, loads.matching),
         PartRow::new("link", None, loads.link),
         PartRow::new("bus to card", None, loads.bus_to_card),
@@ -94,7 +100,7 @@ pub(super) fn parts(row: &Row, places: Option<f64>, named: Named<'_>) -> Vec<Par
     parts.extend(others.into_iter().filter_map(there));
     let longest = row.locks.iter().filter(|lock| lock.waits > 0).max_by(|a, b| a.load.total_cmp(&b.load));
     parts.extend(longest.map(|lock| {
-        PartRow::new("lock", Some(format!("{}, acquired at {}", lock.word, lock.taken_at)), lock.load)
+        PartRow::new("lock", Some(format!("{}, acquired at {}", lock.word, lock.acquired_at)), lock.load)
     }));
     let contended = row.retries.as_ref().filter(|word| word.load > 0.0);
     parts.extend(contended.map(|word| {
@@ -160,14 +166,14 @@ mod tests {
     fn lock(word: &str, load: f64) -> LockRow {
         LockRow {
             word: word.into(),
-            taken_at: "lock.c:10".into(),
-            given_back_at: None,
+            acquired_at: "lock.c:10".into(),
+            released_at: None,
             waited_at: "lock.c:10".into(),
             waits: 1,
             held_ns: 1.0,
-            handed_over_ns: 0.0,
+            handover_ns: 0.0,
             load,
-            most_packets_per_s: 1.0,
+            max_packets_per_s: 1.0,
         }
     }
 
@@ -175,12 +181,12 @@ mod tests {
         LevelRow {
             level: "l1".into(),
             accesses: 1.0,
-            waited_cycles: 0.0,
+            wait_cycles: 0.0,
             busiest: busiest.into(),
             busiest_accesses: 1.0,
-            busiest_waited_cycles: 0.0,
+            busiest_wait_cycles: 0.0,
             load,
-            most_packets_per_s: 1.0,
+            max_packets_per_s: 1.0,
             lines: Vec::new(),
         }
     }
@@ -200,12 +206,12 @@ mod tests {
     fn below_90_percent_is_yes_and_below_100_barely() {
         let of = |hpus: f64| {
             let row = Row { loads: Loads { hpus, matching: 0.3, ..Loads::default() }, ..Row::default() };
-            verdict((hpus > 1.0).then_some("handler processors"), &parts(&row, None, Named::default()))
+            verdict((hpus > 1.0).then_some("handler cores"), &parts(&row, None, Named::default()))
         };
-        assert_eq!(of(0.899), (Verdict::Yes, "handler processors"));
-        assert_eq!(of(0.9), (Verdict::Barely, "handler processors"));
-        assert_eq!(of(1.0), (Verdict::Barely, "handler processors"));
-        assert_eq!(of(1.001), (Verdict::No, "handler processors"));
+        assert_eq!(of(0.899), (Verdict::Yes, "handler cores"));
+        assert_eq!(of(0.9), (Verdict::Barely, "handler cores"));
+        assert_eq!(of(1.0), (Verdict::Barely, "handler cores"));
+        assert_eq!(of(1.001), (Verdict::No, "handler cores"));
         assert_eq!(of(0.2), (Verdict::Yes, "matching unit"));
     }
 
@@ -224,9 +230,9 @@ mod tests {
         assert_eq!(shown[1], ("lock", Some("byte 8 of the state, acquired at lock.c:10"), 0.25));
         assert_eq!(shown[2].0, "memory bank");
         assert_eq!(shown[2].1, Some("bank 3 of l1"));
-        assert_eq!(shown[3], ("handler processors", None, 0.5));
-        assert_eq!(parts[4].sustains, Some(4.0));
-        assert_eq!(parts[5].sustains, None);
+        assert_eq!(shown[3], ("handler cores", None, 0.5));
+        assert_eq!(parts[4].capacity_fraction, Some(4.0));
+        assert_eq!(parts[5].capacity_fraction, None);
         assert_eq!(verdict(None, &parts), (Verdict::Barely, "packet buffer"));
         for steady in [0.5, 1.0] {
             assert_eq!(capacity(None, &parts, 1.0, steady), 1.0 / 0.95);
@@ -235,13 +241,13 @@ mod tests {
             assert_eq!(capacity(Some("packet buffer"), &parts, 0.9, steady), 0.9);
         }
         // By the limiting part, and at most the rate without the ends of the run.
-        let two = [PartRow::new("handler processors", None, 4.0), PartRow::new("lock", None, 2.0)];
+        let two = [PartRow::new("handler cores", None, 4.0), PartRow::new("lock", None, 2.0)];
         let of = |seen, steady| capacity(Some("lock"), &two, seen, steady);
         assert_eq!([of(0.6, 0.6), of(0.4, 0.4), of(0.6, 1.0), of(0.4, 1.0)], [0.5, 0.4, 0.5, 0.5]);
         let contexts = [PartRow::new(CONTEXTS, None, 1.25)];
         assert_eq!(capacity(Some(CONTEXTS), &contexts, 0.7, 1.0), 0.7);
         // Misses take a fraction of the processors' time.
-        let misses = [PartRow::new("handler processors", None, 2.5), PartRow::new(CACHE_MISSES, None, 2.0)];
+        let misses = [PartRow::new("handler cores", None, 2.5), PartRow::new(CACHE_MISSES, None, 2.0)];
         assert_eq!(capacity(Some(CACHE_MISSES), &misses, 0.6, 1.0), 0.4);
     }
 }

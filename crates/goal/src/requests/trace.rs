@@ -36,9 +36,9 @@ pub struct Traced {
     /// Operations of the schedule.
     pub operations: u64,
     /// Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request or not.
-    pub unsaid: BTreeMap<String, u64>,
+    pub ambiguous_calls: BTreeMap<String, u64>,
     /// Calls that began before the end of the previous one, by the trace's clock.
-    pub backwards: u64,
+    pub out_of_order_calls: u64,
 }
 
 impl Request {
@@ -130,7 +130,7 @@ pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced,
         ranks,
         calls: unsaid.total,
         operations: schedule.ops().len() as u64,
-        unsaid: unsaid.calls,
-        backwards: unsaid.backwards,
+        ambiguous_calls: unsaid.calls,
+        out_of_order_calls: unsaid.backwards,
     })
 }

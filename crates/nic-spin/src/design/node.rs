@@ -75,7 +75,7 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn lines_left_out(&self) -> u64 {
-        self.card.printed().left_out
+        self.card.printed().suppressed
     }
 
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {

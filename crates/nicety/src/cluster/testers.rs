@@ -33,7 +33,7 @@ pub struct TrafficReport {
     /// frame.
     pub offered_ns: f64,
     /// Additional time until the link was free, because the network stalled frames.
-    pub late_ns: f64,
+    pub stalled_ns: f64,
     /// Frames that the card accepted.
     pub handled: u64,
     /// Frames of `handled` that went on: to the host, or out again.
@@ -219,7 +219,7 @@ impl Testers {
                 offered,
                 offered_bytes: bytes,
                 offered_ns: time.ns(),
-                late_ns: late.ns(),
+                stalled_ns: late.ns(),
                 handled,
                 passed: to_host + to_wire,
                 to_wire,
