@@ -294,7 +294,7 @@ def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
         if row["trials"]:
             continue
         parts = {part["part"]: part["load"] for part in row["parts"]}
-        first = max(parts, key=parts.__getitem__, default="")
+        first = max(parts, key=parts.__getitem__, default=None)
         if row["verdict"] != "no" and first == "lock":
             yield (
                 f"{named(row)}: near the load of its lock the card may sustain less than that: handlers that wait for "

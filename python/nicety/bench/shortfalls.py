@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicety.bench.verdicts import named, offered
-from nicety.shared.types import LineRateRow, Lock, MemoryLevel, Retries
+from nicety.shared.types import LineRateRow, Lock, MemoryLevel, Part, Retries
 from nicety.show.columns import fixed
 
 
@@ -54,7 +54,7 @@ def _shortfall(row: LineRateRow) -> str:
     return f"{why} {_full_buffer(row)}"
 
 
-_PLACES = {
+_PLACES: dict[Part, str] = {
     "packets in flight": "places in clusters",
     "packet slots": "slots",
     "message contexts": "message contexts",
@@ -64,20 +64,20 @@ _PLACES = {
 
 def _too_much(row: LineRateRow) -> str:
     """In words, the overloaded part, or that it is overloaded in bursts."""
-    limit = row["limited_by"] or ""
+    limit = row["limited_by"] or row["bottleneck"]
     if limit == "link" and row["loads"]["link"] <= 1:
         return "no part of the card is overloaded in the mean, but frames leave by a port in bursts."
     (part,) = [part for part in row["parts"] if part["part"] == limit]
     if limit in _PLACES:
         times = f"{fixed(part['load'], 2)} times as many {_PLACES[limit]} as there are"
         return f"at that rate packets would need {times} ({part['name']})."
-    name = {
+    names: dict[Part, str] = {
         "link": "card's own link, with what handlers send,",
         "packet writer": "writer of the packet buffer",
         "cluster DMA": f"DMA engine of {part['name']}",
         "packet sender": "sender of handlers' packets",
-    }.get(limit, limit)
-    why = f"at that rate the {name} needs {fixed(part['load'], 2)} x its capacity."
+    }
+    why = f"at that rate the {names.get(limit, limit)} needs {fixed(part['load'], 2)} x its capacity."
     if (
         row["message_packets"] == 1
         and limit == "matching unit"

@@ -43,8 +43,8 @@ def _headroom(row: LineRateRow) -> str:
     parts = row["parts"]
     most = [part for part in parts if part["part"] == row["bottleneck"]]
     others = [part for part in parts if part not in most]
-    load = row["bottleneck"]
-    if most and load == "cache misses":
+    load: str = row["bottleneck"]
+    if most and row["bottleneck"] == "cache misses":
         # They are part of the cores' utilisation, not of the headroom beside it.
         load = f"{load} of {most[0]['name']} (cores wait for them {fixed(100 * most[0]['load'], 1)}% of the time)"
     elif most:

@@ -86,7 +86,7 @@ class CardPart(TypedDict):
         capacity_fraction: The sustainable rate of the part, over the line rate; none if packets do not use it.
     """
 
-    part: str
+    part: Part
     name: str | None
     load: float
     headroom: float
@@ -678,13 +678,7 @@ class LineRateRow(TypedDict):
             `trials` was stopped.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             included if no other part is overloaded and no handler yields its processor.
-        limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`,
-            `packet slots`, `memory bank`. `lock`: a word that one handler at a time holds. `contended word`: a word
-            that handlers change only if it is unchanged. `host`: its part that takes frames. `cache misses`: handler
-            processors would keep up without their waits for lines. Without an overloaded part: `packet buffer` if the
-            sender waits for credits, `message contexts` if messages have all of them (`hpu.contexts`), or `waiting` if
-            handlers wait for one another.
+        limited_by: The bottleneck, if the card cannot keep up.
         reachable_fraction: The fraction of line rate that an unlimited number of handler processors would reach: the
             limit of the other resources.
         packet_interval_ns: The packet interval at line rate.
@@ -726,14 +720,14 @@ class LineRateRow(TypedDict):
     hpus: int
     sustains_line_rate: bool
     verdict: Literal["yes", "barely", "not judged", "no"]
-    bottleneck: str
+    bottleneck: Part
     capacity_fraction: float
     trials: list[RateTrial]
     sustained_fraction: float | None
     not_sustained_fraction: float | None
     burst: Burst | None
     parts: list[CardPart]
-    limited_by: str | None
+    limited_by: Part | None
     reachable_fraction: float
     packet_interval_ns: float
     packet_wire_bytes: int
@@ -923,7 +917,7 @@ class VariedValue(TypedDict):
 
     value: str
     verdict: Literal["yes", "barely", "not judged", "no"]
-    bottleneck: str
+    bottleneck: Part
     capacity_fraction: float
     capacity_packets_per_s: float
 
@@ -976,6 +970,38 @@ class PacketDispositions(TypedDict):
     dropped: int
     proceeded: int
     failed: int
+
+
+Part = Literal[
+    "handler cores",
+    "matching unit",
+    "link",
+    "bus to card",
+    "bus to host",
+    "send engine",
+    "packet writer",
+    "cluster DMA",
+    "packet sender",
+    "command engine",
+    "memory channel",
+    "packets in flight",
+    "packet slots",
+    "lock",
+    "contended word",
+    "memory bank",
+    "cache misses",
+    "host",
+    "packet buffer",
+    "message contexts",
+    "waiting",
+]
+"""A part of a card or its host: a bottleneck, or one with headroom.
+
+`lock`: a word that one handler at a time holds. `contended word`: a word that handlers change only if it is unchanged.
+`cache misses`: handler cores wait for lines, and would keep up without. `packet buffer`: no part has too much load, and
+the sender waits for credits, or packets are lost. `waiting`: no part has too much load, and handlers wait for one
+another.
+"""
 
 
 class PeerManifest(TypedDict):
@@ -1558,7 +1584,7 @@ class RateTrial(TypedDict):
     burst_packets: int
     sustained: bool
     verdict: Literal["yes", "barely", "not judged", "no"] | None
-    bottleneck: str | None
+    bottleneck: Part | None
     capacity_fraction: float | None
     stopped: str | None
     starved_ns: float | None

@@ -7,6 +7,7 @@
 use super::faster::{Speed, shares, what_stopped, with_wire, without_new};
 use super::limit::CLOSE;
 use super::offer::{Behind, Judged};
+use super::part::Part;
 use super::rig::Rig;
 use super::row::Row;
 use super::tested::Tested;
@@ -50,7 +51,7 @@ pub(super) struct Burst {
     /// Departure rate of the later half of the packets, over their arrival rate; 1 where the card has caught up.
     pub(super) fraction: f64,
     /// The limiting part during the backlog.
-    pub(super) part: String,
+    pub(super) part: Part,
     /// The longest stay of a packet, in nanoseconds, if it stayed for most of the run: handlers of later packets starved its handler.
     pub(super) starved_ns: Option<f64>,
 }

@@ -11,8 +11,8 @@
 //! does not exceed its capacity.
 
 use super::burst::Burst;
-use super::limit::CACHE_MISSES;
 use super::offer::Judged;
+use super::part::Part;
 use super::rig::Rig;
 use super::row::Row;
 use super::search::{Found, Known, Outcome, search};
@@ -80,7 +80,7 @@ pub struct TrialRow {
     /// Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
     pub verdict: Option<Verdict>,
     /// The limiting part; none for a run that recovered from its burst.
-    pub bottleneck: Option<String>,
+    pub bottleneck: Option<Part>,
     /// The departure rate over the traffic's, where the rate was not sustained; otherwise the capacity by loads. None for a run
     /// that recovered from its burst.
     pub capacity_fraction: Option<f64>,
@@ -98,7 +98,7 @@ pub(super) struct Trials {
     rows: Vec<TrialRow>,
     found: Option<Found>,
     /// The limiting part.
-    part: Option<String>,
+    part: Option<Part>,
 }
 
 impl Rig<'_> {
@@ -256,26 +256,26 @@ impl Runs<'_> {
 }
 
 /// Returns the limiting part: that of the lowest rate above the sustained one.
-fn part(rows: &[TrialRow], found: Option<&Found>, first: &Row) -> Option<String> {
+fn part(rows: &[TrialRow], found: Option<&Found>, first: &Row) -> Option<Part> {
     let found = found?;
     if found.rate >= own_most(first) {
         return Some(own_part(first));
     }
     let not = rows.iter().filter(|row| !row.sustained && row.rate_fraction >= found.rate);
     let nearest = not.min_by(|a, b| a.rate_fraction.total_cmp(&b.rate_fraction))?;
-    let part = nearest.bottleneck.clone()?;
+    let part = nearest.bottleneck?;
     // Processors that wait for a word are busy, even if the word is not quite overloaded.
-    let waits = |row: &&TrialRow| matches!(row.bottleneck.as_deref(), Some("lock" | "contended word"));
-    let of_word = rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.bottleneck.clone());
-    Some(of_word.filter(|_| part == "handler cores").unwrap_or(part))
+    let waits = |row: &&TrialRow| matches!(row.bottleneck, Some(Part::Lock | Part::ContendedWord));
+    let of_word = rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.bottleneck);
+    Some(of_word.filter(|_| part == Part::HandlerCores).unwrap_or(part))
 }
 
 impl Trials {
     /// Whether handlers wait for one another at a higher rate, or a run was stopped.
     pub(super) fn found_waiting(&self) -> bool {
-        let waits = ["lock", "contended word", CACHE_MISSES, "waiting"];
-        let of_part = |part: &str| waits.contains(&part);
-        self.rows.iter().any(|row| row.stopped.is_some() || row.bottleneck.as_deref().is_some_and(of_part))
+        let waits = [Part::Lock, Part::ContendedWord, Part::CacheMisses, Part::Waiting];
+        let of_part = |part: Part| waits.contains(&part);
+        self.rows.iter().any(|row| row.stopped.is_some() || row.bottleneck.is_some_and(of_part))
     }
 
     /// Whether a run recovered from a burst at the first run's rate or a higher one.
@@ -290,10 +290,10 @@ fn own_most(row: &Row) -> f64 {
 }
 
 /// Returns the sending part, of a card with its own wire as the bottleneck.
-fn own_part(row: &Row) -> String {
+fn own_part(row: &Row) -> Part {
     match row.loads.send_engine {
-        Some(engine) if engine > row.loads.link => "send engine".to_owned(),
-        _ => "link".to_owned(),
+        Some(engine) if engine > row.loads.link => Part::SendEngine,
+        _ => Part::Link,
     }
 }
 
@@ -401,7 +401,7 @@ mod tests {
                 load if load >= BARELY => Verdict::Barely,
                 _ => Verdict::Yes,
             },
-            bottleneck: "memory bank".to_owned(),
+            bottleneck: Part::MemoryBank,
             capacity_fraction: 1.0 / load,
             ..Row::default()
         }
@@ -409,7 +409,7 @@ mod tests {
 
     /// Returns a burst, and the maximum departure rate behind it.
     fn burst(times: f64, sustained: f64) -> Burst {
-        let (fraction, part) = ((sustained / times).min(1.0), "lock".to_owned());
+        let (fraction, part) = ((sustained / times).min(1.0), Part::Lock);
         Burst { packets: 1000, burst_packets: 250, fraction, part, starved_ns: None }
     }
 
@@ -438,7 +438,7 @@ mod tests {
             tries.rows.iter().all(|row| row.above_wire_rate) && tries.recovers() && tries.found_waiting()
         );
         let (found, row) = (tries.found.unwrap(), first.tried(tries));
-        assert_eq!((found.rate, row.bottleneck.as_str()), (row.capacity_fraction, "lock"));
+        assert_eq!((found.rate, row.bottleneck), (row.capacity_fraction, Part::Lock));
         assert!((found.rate - 4.0).abs() < 1e-9);
         let bounds = [row.sustained_fraction, row.not_sustained_fraction].map(Option::unwrap);
         assert!((bounds[0] - 3.96).abs() < 1e-9 && (bounds[1] - 4.12).abs() < 1e-9, "{bounds:?}");
@@ -454,10 +454,10 @@ mod tests {
             !tries.recovers() && tries.rows.iter().all(|row| row.burst_packets == 0 && row.verdict.is_some())
         );
         // If the card does not keep up, the search goes to lower rates, and the limiting part stays.
-        let first = Row { bottleneck: "packet buffer".to_owned(), ..row(1.0, 0.5) };
+        let first = Row { bottleneck: Part::PacketBuffer, ..row(1.0, 0.5) };
         let row = first.clone().tried(tried(&first, 1.0, &|times| Ok(row(times, 0.5)), &|_| Ok(None)));
         assert_eq!((row.verdict, row.capacity_fraction), (Verdict::No, 0.5));
-        assert_eq!((row.bottleneck.as_str(), row.trials.len()), ("packet buffer", 2));
+        assert_eq!((row.bottleneck, row.trials.len()), (Part::PacketBuffer, 2));
     }
 
     #[test]
@@ -476,11 +476,11 @@ mod tests {
         let loads = Loads { link: 0.4, ..Loads::default() };
         let first = Row { loads, ..row(1.0, 2.5) };
         let tries = tried(&first, 2.5, &|times| Ok(row(times, 9.0)), &|times| Ok(Some(burst(times, 9.0))));
-        assert_eq!((tries.found.unwrap().rate, tries.part.as_deref()), (2.5, Some("link")));
+        assert_eq!((tries.found.unwrap().rate, tries.part), (2.5, Some(Part::Link)));
         let engine = Loads { send_engine: Some(0.5), ..loads };
         let tries =
             tried(&Row { loads: engine, ..row(1.0, 2.0) }, 9.0, &|times| Ok(row(times, 9.0)), &|_| Ok(None));
-        assert_eq!((tries.found.unwrap().rate, tries.part.as_deref()), (2.0, Some("send engine")));
+        assert_eq!((tries.found.unwrap().rate, tries.part), (2.0, Some(Part::SendEngine)));
         // The wire is already full.
         let full = Row { loads: Loads { link: 1.0, ..loads }, ..row(1.0, 1.0) };
         let row = full.clone().tried(tried(&full, 1.0, &|_| unreachable!(), &|_| unreachable!()));
@@ -535,16 +535,12 @@ mod tests {
     fn what_was_tried_makes_it_barely_and_never_yes() {
         let with = |first: &Row, rate| {
             let found = Some(Found { rate, sustained: rate, not_sustained: Some(rate * 1.02) });
-            first.clone().tried(Trials {
-                rows: vec![TrialRow::default()],
-                found,
-                part: Some("link".to_owned()),
-            })
+            first.clone().tried(Trials { rows: vec![TrialRow::default()], found, part: Some(Part::Link) })
         };
         let yes = row(1.0, 4.0);
         assert_eq!(with(&yes, 1.2).verdict, Verdict::Yes);
         assert_eq!(with(&yes, 1.1).verdict, Verdict::Barely);
         assert_eq!(with(&row(1.0, 1.05), 3.0).verdict, Verdict::Barely);
-        assert_eq!(with(&yes, 1.2).bottleneck, "link");
+        assert_eq!(with(&yes, 1.2).bottleneck, Part::Link);
     }
 }

@@ -3,9 +3,10 @@
 use super::super::figures::nearest_rank;
 use super::demand::Demand;
 use super::growth::{GrowthRow, Series};
-use super::limit::{CLOSE, CONTEXTS, Lost, Seen, held_up, limit, limit_of_contexts, limit_of_traffic};
+use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_contexts, limit_of_traffic};
 use super::load::Load;
 use super::memory::memory_row;
+use super::part::Part;
 use super::request::Messages;
 use super::row::{Dispositions, HandlerRow, Row};
 use super::verdict::{Named, capacity, parts, verdict, with_contexts};
@@ -150,7 +151,7 @@ impl Measured {
             fraction,
         };
         let by_loads = limit(&loads, &handled, demand.misses(), seen);
-        let of_buffer = matches!(by_loads, None | Some("packet buffer" | "waiting")) && !parked;
+        let of_buffer = matches!(by_loads, None | Some(Part::PacketBuffer | Part::Waiting)) && !parked;
         let reachable = demand.reachable();
         let handlers = self.handlers.clone();
         let payload = handlers.iter().find(|row| row.handler == "payload");
@@ -211,14 +212,14 @@ impl Measured {
             false => limit_of_contexts(limited_by, full, loads.hpus * through),
         };
         let parts = match of_buffer && full > 0.0 {
-            true => with_contexts(parts, contexts, limited_by == Some(CONTEXTS)),
+            true => with_contexts(parts, contexts, limited_by == Some(Part::MessageContexts)),
             false => parts,
         };
         let (verdict, bottleneck) = verdict(limited_by, &parts);
         let (observed, steady) = match (limited_by, &self.lost) {
             // Neither the host nor the parts behind it stall the card's parts.
-            (Some("host"), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
-            (Some("link"), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
+            (Some(Part::Host), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
+            (Some(Part::Link), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
             // With losses no sender was stalled. The run without loss shows the rate in the long run.
             (_, Some(_)) => (through, demand.sent_fraction),
             (_, None) => (through, through),
@@ -226,7 +227,7 @@ impl Measured {
         let capacity_fraction = capacity(limited_by, &parts, observed, steady);
         Row {
             verdict,
-            bottleneck: bottleneck.to_owned(),
+            bottleneck,
             limited_by,
             sustains_line_rate: limited_by.is_none(),
             capacity_fraction,

@@ -11,6 +11,7 @@ use super::limit::Lost;
 use super::load::{Input, Interval, Load};
 use super::measured::Measured;
 use super::meter::{CARD, Meter, PortRow, TrafficRow, sender as sender_of};
+use super::part::Part;
 use super::request::{Messages, Request, refused, traffic_of};
 use super::rig::{DATA, PT, Rig};
 use super::shares::{due as due_of, seed_of, shares};
@@ -104,7 +105,7 @@ pub(super) struct Behind {
     /// The departure rate of the later half of the packets, over their arrival rate.
     pub(super) fraction: f64,
     /// The part that limits.
-    pub(super) part: String,
+    pub(super) part: Part,
     pub(super) longest_stay_ps: u64,
 }
 

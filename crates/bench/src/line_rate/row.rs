@@ -6,6 +6,7 @@ use super::growth::GrowthRow;
 use super::load::{LockRow, RetryRow};
 use super::memory::MemoryRow;
 use super::meter::TrafficRow;
+use super::part::Part;
 use super::sensitivity::SensitivityRow;
 use super::unmodelled::UnmodelledRow;
 use super::verdict::{PartRow, Verdict};
@@ -115,27 +116,27 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Returns the load of a part, by its name; none if it has no load of its own.
-    pub(super) fn of(&self, part: &str) -> Option<f64> {
+    /// Returns the load of a part; none if it has no load of its own.
+    pub(super) fn of(&self, part: Part) -> Option<f64> {
         Some(match part {
-            "handler cores" => self.hpus,
-            "matching unit" => self.matching,
-            "link" => self.link,
-            "bus to card" => self.bus_to_card,
-            "bus to host" => self.bus_to_host,
-            "lock" => self.lock,
-            "contended word" => self.contended_word,
-            "memory bank" => self.memory_bank,
-            "send engine" => return self.send_engine,
-            "packet writer" => return self.packet_writer,
-            "cluster DMA" => return self.cluster_dma,
-            "packet sender" => return self.packet_sender,
-            "command engine" => return self.command_engine,
-            "memory channel" => return self.memory_channel,
-            "packets in flight" => return self.packets_in_flight,
-            "packet slots" => return self.packet_slots,
-            "host" => return self.host,
-            _ => return None,
+            Part::HandlerCores => self.hpus,
+            Part::MatchingUnit => self.matching,
+            Part::Link => self.link,
+            Part::BusToCard => self.bus_to_card,
+            Part::BusToHost => self.bus_to_host,
+            Part::Lock => self.lock,
+            Part::ContendedWord => self.contended_word,
+            Part::MemoryBank => self.memory_bank,
+            Part::SendEngine => return self.send_engine,
+            Part::PacketWriter => return self.packet_writer,
+            Part::ClusterDma => return self.cluster_dma,
+            Part::PacketSender => return self.packet_sender,
+            Part::CommandEngine => return self.command_engine,
+            Part::MemoryChannel => return self.memory_channel,
+            Part::PacketsInFlight => return self.packets_in_flight,
+            Part::PacketSlots => return self.packet_slots,
+            Part::Host => return self.host,
+            Part::CacheMisses | Part::PacketBuffer | Part::MessageContexts | Part::Waiting => return None,
         })
     }
 }
@@ -186,7 +187,7 @@ pub struct Row {
     /// in memory without a model of contention on this card (`unmodelled`).
     pub verdict: Verdict,
     /// The limiting part: `limited_by`, or else that of the last run in `trials`, or the most loaded part.
-    pub bottleneck: String,
+    pub bottleneck: Part,
     /// The sustainable rate over the line rate; above 1 there is a margin. The runs in `trials` find it between
     /// `sustained_fraction` and `not_sustained_fraction`. If the load of a part gives the same within a hundredth, that value is
     /// taken.
@@ -205,13 +206,8 @@ pub struct Row {
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is included if no
     /// other part is overloaded and no handler yields its processor.
     pub parts: Vec<PartRow>,
-    /// The bottleneck, if the card cannot keep up: `handler cores`, `matching unit`, `link`, `bus to card`, `bus to host`,
-    /// `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`, `packet slots`, `memory bank`.
-    /// `lock`: a word that one handler at a time holds. `contended word`: a word that handlers change only if it is unchanged.
-    /// `host`: its part that takes frames. `cache misses`: handler processors would keep up without their waits for lines.
-    /// Without an overloaded part: `packet buffer` if the sender waits for credits, `message contexts` if messages have all of
-    /// them (`hpu.contexts`), or `waiting` if handlers wait for one another.
-    pub limited_by: Option<&'static str>,
+    /// The bottleneck, if the card cannot keep up.
+    pub limited_by: Option<Part>,
     /// The fraction of line rate that an unlimited number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
     /// The packet interval at line rate.

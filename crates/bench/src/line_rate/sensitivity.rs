@@ -1,6 +1,7 @@
 //! The sensitivity of a verdict to assumed values. Each value of a card's spec without a measurement or a document is halved and
 //! doubled, and the check runs again.
 
+use super::part::Part;
 use super::request::Request;
 use super::rig::Rig;
 use super::row::Row;
@@ -64,7 +65,7 @@ pub struct VariedRow {
     /// The verdict with it.
     pub verdict: Verdict,
     /// The limiting part with it.
-    pub bottleneck: String,
+    pub bottleneck: Part,
     /// The sustainable rate over the line rate.
     pub capacity_fraction: f64,
     /// The sustainable rate in packets per second, since the line rate may have changed.
@@ -317,7 +318,7 @@ mod tests {
         VariedRow {
             value: "1".into(),
             verdict,
-            bottleneck: "handler cores".into(),
+            bottleneck: Part::HandlerCores,
             capacity_fraction,
             capacity_packets_per_s: 1e6 * capacity_fraction,
         }
