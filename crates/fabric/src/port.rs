@@ -8,7 +8,7 @@ use crate::meter::{Meter, PortStatistics};
 use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
 use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Parcel, Symbol, Terminal, link};
-use nicety_kernel::{Arrived, Credits, Few, Permit, Sim, WireRx, World, prefetch};
+use nicety_kernel::{Arrived, Credits, Permit, Sim, SortedQueue, WireRx, World, prefetch};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -76,7 +76,7 @@ pub struct Port {
     /// Packets in this end's buffers. It includes packets that have left by `leaving` and are not yet counted.
     in_buffer: Cell<u32>,
     /// Times at which slots, freed in advance, become free.
-    leaving: RefCell<Few<Time, 8>>,
+    leaving: RefCell<SortedQueue<Time, 8>>,
     /// Start of the last launched packet.
     begun: Cell<Time>,
     recorder: Recorder,
