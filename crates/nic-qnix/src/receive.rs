@@ -5,7 +5,7 @@ use crate::transfer::{Deposit, Doorbell, Transfer};
 use crate::wire::Repr;
 use crate::{Card, Endpoint};
 use nicety_fabric::Packet;
-use nicety_nic_core::parts::{Matching, Seen};
+use nicety_nic_core::parts::{DuplicateFilter, Matching};
 use nicety_types::{MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,7 @@ pub(super) struct Arrivals {
     /// Whether the first packet found no memory and nothing has changed since.
     held_back: Cell<bool>,
     /// The latest messages of each sending interface.
-    heard: RefCell<BTreeMap<Endpoint, Seen<REMEMBERED>>>,
+    heard: RefCell<BTreeMap<Endpoint, DuplicateFilter<REMEMBERED>>>,
 }
 
 /// Number of remembered messages of an interface: twice as many as it may have in flight.

@@ -4,7 +4,7 @@
 use crate::messenger::envelope::{Envelope, Kind};
 use crate::messenger::progress::Receive;
 use nicety_nic_core::Pairs;
-use nicety_nic_core::parts::{Matching, Seen};
+use nicety_nic_core::parts::{DuplicateFilter, Matching};
 use nicety_types::Path;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ struct Peer {
     taken: u32,
     told: u32,
     /// The latest message numbers.
-    seen: Seen<REMEMBERED>,
+    seen: DuplicateFilter<REMEMBERED>,
     /// Messages sent to it, and the total that it reported as taken.
     sent: u32,
     freed: u32,
