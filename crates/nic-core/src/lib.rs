@@ -17,7 +17,9 @@ mod sections;
 mod text;
 
 pub use counters::{CardReport, Counters};
-pub use design::{Card, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat, WrongDesign, read, stages};
+pub use design::{
+    Card, CardError, CardSpec, Design, LinkLayer, NodeContext, OfDesign, WrongDesign, read, stages,
+};
 pub use messages::{
     Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
 };

@@ -16,8 +16,8 @@ use nicety_hpu::Core;
 use nicety_kernel::describe;
 use nicety_nic_core::parts::{Due, Early, Offered};
 use nicety_nic_core::{
-    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec,
-    OfDesign, Outgoing, PostedReceive, ProgramFailure, RefusedCommand, Seat, Tags, Wanted,
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer,
+    NodeContext, NodeSpec, OfDesign, Outgoing, PostedReceive, ProgramFailure, RefusedCommand, Tags, Wanted,
 };
 use nicety_nic_spin::{Busy, stages as handlers};
 use nicety_spec::Reader;
@@ -293,8 +293,11 @@ impl CardSpec for EthernetSpec {
         self.frames.mtu + HEADERS
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
-        let Seat { sim, nodes, memory, port, log, recorder, .. } = seat;
+    fn install(
+        self: Arc<Self>,
+        node_context: NodeContext<'_>,
+    ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let NodeContext { sim, nodes, memory, port, log, recorder, .. } = node_context;
         let card = Card::install(sim, self.clone(), memory, port, nodes, (log, recorder))?;
         let net = Net::start(sim, self, card)?;
         let messenger = Messenger::start(&net, memory)?;

@@ -3,7 +3,7 @@
 use nicety_fabric::{Faults, NetworkSpec, Symbol, Topology};
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
-use nicety_nic_core::{Card, CardSpec, Log, Seat};
+use nicety_nic_core::{Card, CardSpec, Log, NodeContext};
 use nicety_nic_ethernet::{EthernetSpec, Node, Report, Setting, SocketError, SocketKind, Sockets};
 use nicety_nic_testing::PathCell;
 use nicety_spec::{SHIPPED, Spec, parse_override};
@@ -48,7 +48,7 @@ impl Rig {
             let log: Log = Arc::new(|_| {});
             let memory = Rc::new(Memory::new(spec.node().host.memory));
             let cpus = Rc::new(Cpus::new(&sim, spec.node().host, &recorder));
-            let seat = Seat {
+            let node_context = NodeContext {
                 sim: &sim,
                 nodes: specs.len() as u32,
                 ordered: true,
@@ -62,7 +62,7 @@ impl Rig {
                 log: &log,
                 recorder: &recorder,
             };
-            let card: Rc<dyn Card> = spec.clone().install(seat).unwrap();
+            let card: Rc<dyn Card> = spec.clone().install(node_context).unwrap();
             let node = card.of::<Node>().unwrap();
             let path = Rc::new(PathCell::new(Path::from(sim.now())));
             User { sim, node, memory, cpus, path, program: 0 }

@@ -3,7 +3,7 @@
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
 use nicety_kernel::World;
-use nicety_nic_core::{Card, Log, Seat};
+use nicety_nic_core::{Card, Log, NodeContext};
 use nicety_nic_ethernet::{EthernetSpec, Node, Report, SocketKind, Sockets};
 use nicety_nic_testing::forger::{self, Forged, noise, number};
 use nicety_spec::{SHIPPED, Spec};
@@ -23,7 +23,7 @@ fn run(frames: Vec<Forged>) -> Report {
     let memory = Rc::new(Memory::new(node_spec.host.memory));
     let cpus = Rc::new(Cpus::new(&sim, node_spec.host, &recorder));
     let log: Log = Arc::new(|_| {});
-    let seat = Seat {
+    let node_context = NodeContext {
         sim: &sim,
         nodes: 2,
         ordered: true,
@@ -37,7 +37,7 @@ fn run(frames: Vec<Forged>) -> Report {
         log: &log,
         recorder: &recorder,
     };
-    let card: Rc<dyn Card> = card.clone().install(seat).unwrap();
+    let card: Rc<dyn Card> = card.clone().install(node_context).unwrap();
     let node = card.of::<Node>().unwrap();
     let own = node.clone();
     let clock = sim.clone();

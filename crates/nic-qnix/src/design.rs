@@ -10,8 +10,8 @@ use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::{Pool, describe};
 use nicety_nic_core::parts::{self, Early};
 use nicety_nic_core::{
-    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign,
-    Outgoing, Pairs, PostedReceive, Seat, Tags, Wanted,
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeContext, NodeSpec,
+    OfDesign, Outgoing, Pairs, PostedReceive, Tags, Wanted,
 };
 use nicety_spec::Reader;
 use nicety_types::{NodeId, Stage};
@@ -200,8 +200,11 @@ impl CardSpec for QnixSpec {
         Some(self.packet)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
-        let Seat { sim, nodes, memory, cpus, port, packet_payload, recorder, .. } = seat;
+    fn install(
+        self: Arc<Self>,
+        node_context: NodeContext<'_>,
+    ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let NodeContext { sim, nodes, memory, cpus, port, packet_payload, recorder, .. } = node_context;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
         let spec = match packet_payload {
             Some(packet) if packet < self.packet => Arc::new(QnixSpec { packet, ..QnixSpec::clone(&self) }),

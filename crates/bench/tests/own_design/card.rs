@@ -5,8 +5,8 @@ use nicety_host::{Allocation, BusSpec};
 use nicety_kernel::{Credits, Permit, Signal, Sim};
 use nicety_nic_core::parts::Dma;
 use nicety_nic_core::{
-    Arrival, Caller, Calling, Card, CardError, CardSpec, Design, NodeSpec, Outgoing, PostedReceive, Seat,
-    Wanted, read_bus, read_node,
+    Arrival, Caller, Calling, Card, CardError, CardSpec, Design, NodeContext, NodeSpec, Outgoing,
+    PostedReceive, Wanted, read_bus, read_node,
 };
 use nicety_spec::Reader;
 use nicety_types::{Flight, MessageId, NodeId, Recorder, Stage, Starter, View};
@@ -74,9 +74,9 @@ impl CardSpec for RingsSpec {
     fn node(&self) -> NodeSpec {
         self.node
     }
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError> {
-        let (sim, mut port, memory) = (seat.sim, seat.port, seat.memory.clone());
-        port.record(seat.recorder);
+    fn install(self: Arc<Self>, node_context: NodeContext<'_>) -> Result<Rc<dyn Card>, CardError> {
+        let (sim, mut port, memory) = (node_context.sim, node_context.port, node_context.memory.clone());
+        port.record(node_context.recorder);
         let card = Rc::new(RingsCard {
             sim: sim.clone(),
             port,
@@ -86,8 +86,8 @@ impl CardSpec for RingsSpec {
             received: RefCell::default(),
             changed: Signal::new(sim),
             sent: Cell::default(),
-            recorder: seat.recorder.clone(),
-            dma: Dma::new(sim, self.bus, memory, seat.recorder),
+            recorder: node_context.recorder.clone(),
+            dma: Dma::new(sim, self.bus, memory, node_context.recorder),
             spec: self,
         });
         sim.spawn(card.clone().listen());

@@ -39,7 +39,7 @@ use mix::Mix;
 use nicety_fabric::{Launcher, LinkSpec, Network, NetworkSpec, SwitchSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory, Traffic};
 use nicety_kernel::{Config, Envelope, Interrupt, Parts, RunError, World};
-use nicety_nic_core::{Card, CardReport, Log, NodeSpec, ProgramFailure, RefusedCommand, Seat};
+use nicety_nic_core::{Card, CardReport, Log, NodeContext, NodeSpec, ProgramFailure, RefusedCommand};
 use nicety_nic_spin::SpinSpec;
 use nicety_types::{Duration, Level, NodeId, Recorder, Time};
 use pauses::Pauses;
@@ -273,7 +273,7 @@ impl Cluster {
             }
             let cpus = Rc::new(cpus);
             let uid = uids.get(id.0 as usize).copied().unwrap_or_default();
-            let seat = Seat {
+            let node_context = NodeContext {
                 sim: &sim,
                 nodes: ends.len() as u32,
                 ordered: topology.keeps_order(),
@@ -287,7 +287,7 @@ impl Cluster {
                 log: &log,
                 recorder: &recorder,
             };
-            let card = spec.clone().install(seat).map_err(|error| mix.about(rank, error.into()))?;
+            let card = spec.clone().install(node_context).map_err(|error| mix.about(rank, error.into()))?;
             cards.push(card.clone());
             memories.push(memory.clone());
             let failed = failed.clone();
