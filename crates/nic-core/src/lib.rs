@@ -28,4 +28,4 @@ pub use sections::{
     NodeSpec, read_bus, read_costs, read_isa, read_kernel, read_misaligned, read_node, read_ports,
     read_threads,
 };
-pub use text::{HeldUp, LISTED, counted};
+pub use text::{BlockedSends, LISTED, counted};

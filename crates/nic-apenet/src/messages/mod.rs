@@ -39,7 +39,9 @@ use crate::{ApenetError, Card, Endpoint, LIBRARY};
 use leases::{Lease, Leases};
 use nicety_kernel::{Credits, Pool, Signal};
 use nicety_nic_core::parts::{Early, Matching};
-use nicety_nic_core::{Arrival, CardError, HeldUp, LARGEST_TAG, Pairs, RefusedCommand, Wanted, check_tag};
+use nicety_nic_core::{
+    Arrival, BlockedSends, CardError, LARGEST_TAG, Pairs, RefusedCommand, Wanted, check_tag,
+};
 use nicety_types::{NodeId, Path, Stage};
 use receive::finish;
 use std::cell::{Cell, RefCell};
@@ -249,11 +251,11 @@ impl Messenger {
     }
 
     /// Sends that wait until their receivers take others.
-    pub(crate) fn held_up(&self) -> Vec<HeldUp> {
+    pub(crate) fn held_up(&self) -> Vec<BlockedSends> {
         let (pairs, window) = (self.pairs.get(), self.window.get());
         let waiting = |peer: &Rc<Peer>| {
             let pair = (pairs.bits > 0).then_some(peer.pair);
-            HeldUp { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
+            BlockedSends { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
         };
         self.peers.borrow().values().map(waiting).filter(|held_up| held_up.sends > 0).collect()
     }

@@ -56,7 +56,7 @@ use mail::Mail;
 use network::Network;
 use nicety_kernel::{Credits, Pool, Signal, Sim};
 use nicety_nic_core::parts::Early;
-use nicety_nic_core::{HeldUp, Pairs};
+use nicety_nic_core::{BlockedSends, Pairs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
@@ -101,12 +101,12 @@ pub struct Messenger {
 
 impl Messenger {
     /// Sends that wait until their receivers take others.
-    pub(crate) fn held_up(&self) -> Vec<HeldUp> {
+    pub(crate) fn held_up(&self) -> Vec<BlockedSends> {
         let pairs = self.pairs.get();
         let waiting = |(place, window): (u32, &Credits)| {
             let (to, pair) = (place / pairs.count(), place % pairs.count());
             let pair = (pairs.bits > 0).then_some(pair);
-            HeldUp { to, pair, sends: window.waiting() as u64, window: WINDOW }
+            BlockedSends { to, pair, sends: window.waiting() as u64, window: WINDOW }
         };
         (0..).zip(&*self.windows.borrow()).map(waiting).filter(|held_up| held_up.sends > 0).collect()
     }
