@@ -2,7 +2,7 @@
 
 use super::Card;
 use crate::programs::attachments::Attachment;
-use nicety_fabric::{Packet, Parcel};
+use nicety_fabric::{Packet, PacketBox};
 use nicety_kernel::Needed;
 use nicety_nic_core::parts::transport;
 use nicety_portals::{Delivery, FailType, Header, OperationHandle, Reply};
@@ -22,19 +22,19 @@ pub(super) struct Arrived {
     pub(super) offset: u64,
     /// The time at which the whole packet is in the packet buffer, where clusters copy it from there.
     pub(super) written: Time,
-    pub(super) parcel: Parcel,
+    pub(super) packet_box: PacketBox,
 }
 
 impl Deref for Arrived {
     type Target = Packet;
     fn deref(&self) -> &Packet {
-        &self.parcel
+        &self.packet_box
     }
 }
 
 impl DerefMut for Arrived {
     fn deref_mut(&mut self) -> &mut Packet {
-        &mut self.parcel
+        &mut self.packet_box
     }
 }
 

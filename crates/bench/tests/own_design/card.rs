@@ -1,6 +1,6 @@
 //! A plain card with a ring of transmit and one of receive descriptors. Its library matches messages and copies them.
 
-use nicety_fabric::{Channel, HeaderBytes, Label, Packet, Parcel, Port};
+use nicety_fabric::{Channel, HeaderBytes, Label, Packet, PacketBox, Port};
 use nicety_host::{Allocation, BusSpec};
 use nicety_kernel::{Credits, Permit, Signal, Sim};
 use nicety_nic_core::parts::Dma;
@@ -30,7 +30,7 @@ struct RingsSpec {
 type Repr = [u64; 5];
 
 /// A packet in a buffer of the receive ring, its message, its header, and the descriptor of the buffer.
-struct Received(Parcel, MessageId, Repr, Permit);
+struct Received(PacketBox, MessageId, Repr, Permit);
 
 struct RingsCard {
     sim: Sim,

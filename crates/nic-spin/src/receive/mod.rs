@@ -10,7 +10,7 @@ pub(super) mod intake;
 use crate::Card;
 use crate::incoming::{Arrived, Fate, IN_FLIGHT, Incoming, outcome};
 use crate::stages;
-use nicety_fabric::Parcel;
+use nicety_fabric::PacketBox;
 use nicety_kernel::Needed;
 use nicety_portals::{Arrival, FailType, Header, HeaderKind, List};
 use nicety_types::{Duration, MessageId, Path, Time};
@@ -37,7 +37,7 @@ impl Card {
         }
     }
 
-    fn come(self: &Rc<Card>, packet: Parcel, own: bool) {
+    fn come(self: &Rc<Card>, packet: PacketBox, own: bool) {
         if self.discards.get() {
             return self.free_slot_of(own);
         }

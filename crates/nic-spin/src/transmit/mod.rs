@@ -5,7 +5,7 @@ pub(super) mod reply_timeout;
 
 use crate::Card;
 use crate::wire::Repr;
-use nicety_fabric::{Channel, Label, Packet, Parcel};
+use nicety_fabric::{Channel, Label, Packet, PacketBox};
 use nicety_host::Transfer;
 use nicety_kernel::{Permit, Pool};
 use nicety_portals::{CtEvent, CtHandle, Header, HeaderKind, Operand, OperationHandle, Outgoing};
@@ -234,7 +234,7 @@ impl Card {
                 Bytes::Card { payload, .. } if length == total => std::mem::take(payload),
                 Bytes::Card { payload, .. } => payload.part(offset, length),
             };
-            let packet = Parcel::new(Packet {
+            let packet = PacketBox::new(Packet {
                 label: Label { destination: header.target, message, offset },
                 channel: Channel::Data(0),
                 header: Repr::part(&header, message.sequence, offset).emit(),

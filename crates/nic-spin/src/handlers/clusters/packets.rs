@@ -27,7 +27,7 @@ use crate::incoming::LastPacket;
 use crate::spec::{HpuSpec, PacketsSpec, pspin_map as map};
 use crate::stages;
 use crate::{Card, Movers};
-use nicety_fabric::Parcel;
+use nicety_fabric::PacketBox;
 use nicety_kernel::{Needed, Sim};
 use nicety_types::{Duration, Frequency, Time};
 use std::cell::{Cell, RefCell};
@@ -138,7 +138,7 @@ impl Scheduler {
     }
 
     /// Returns the time at which an arriving packet is in the packet buffer.
-    pub(crate) fn written(&self, packet: &Parcel) -> Time {
+    pub(crate) fn written(&self, packet: &PacketBox) -> Time {
         let now = self.sim.now();
         let Some(spec) = &self.spec else { return now };
         let beats = spec.beats(packet.payload.len());
