@@ -14,7 +14,7 @@ use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
 use nicety_hpu::Core;
 use nicety_kernel::describe;
-use nicety_nic_core::parts::{Due, Early, Offered};
+use nicety_nic_core::parts::{DueTime, Early, Offered};
 use nicety_nic_core::{
     Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer,
     NodeContext, NodeSpec, OfDesign, Outgoing, PostedReceive, ProgramFailure, RefusedCommand, Tags, Wanted,
@@ -127,7 +127,7 @@ impl Node {
     pub async fn offer(
         &self,
         target: NodeId,
-        next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        next: impl FnMut(&mut Vec<u8>) -> Option<DueTime>,
         over: &Cell<bool>,
     ) -> Offered {
         self.net.card.offer(target, next, over).await

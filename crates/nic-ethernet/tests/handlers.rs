@@ -4,7 +4,7 @@ use super::support::{Rig, at};
 use crate::spin::code::{Code, program_for};
 use nicety_hpu::asm::*;
 use nicety_nic_ethernet::{EthernetSpec, InstallError, Rule, RuleReport, SocketKind};
-use nicety_nic_spin::{Due, Handlers, stages};
+use nicety_nic_spin::{DueTime, Handlers, stages};
 use nicety_types::{Duration, NodeId, Path};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -95,7 +95,7 @@ fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offere
             frame.resize(len, 0);
             frame[12..14].copy_from_slice(&[0x88, 0xb5]);
             frame[14] = first;
-            Some(Due::Wire)
+            Some(DueTime::Wire)
         };
         assert_eq!(user.node.offer(NodeId(1), next, &Cell::new(false)).await.packets, count);
     });

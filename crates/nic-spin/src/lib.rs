@@ -50,7 +50,7 @@ pub use handlers::run::frames::{Frames, load_frame_handler};
 pub use host::CallError;
 pub use host::command::{Appending, Pending};
 pub use host::match_bits::MESSAGES;
-pub use nicety_nic_core::parts::{Due, Offered, Pace};
+pub use nicety_nic_core::parts::{DueTime, Offered, Pace};
 pub use programs::application::HandlerStatistics;
 pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, State};

@@ -23,7 +23,7 @@ const MARGIN: u64 = u64::MAX >> 9;
 
 /// The due time of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum DueTime {
     /// As soon as the wire is free.
     Wire,
     /// A number of picoseconds after the first frame.
@@ -92,7 +92,7 @@ impl Times {
     ///
     /// # Errors
     /// When it was recorded before the latest packet by more than the usual disorder, or is due after `latest`.
-    fn due(&mut self, time: i128, latest: u64) -> Result<Due, Untimely> {
+    fn due(&mut self, time: i128, latest: u64) -> Result<DueTime, Untimely> {
         let first = *self.first.get_or_insert(time);
         let before = first + i128::from(self.latest.saturating_sub(self.begun));
         if time + DISORDER < before {
@@ -105,7 +105,7 @@ impl Times {
         self.packets += 1;
         self.all += 1;
         let gap = self.latest / (self.all.max(2) - 1);
-        Ok(Due::At { at: self.latest, lasts: self.latest.saturating_add(gap).min(latest) })
+        Ok(DueTime::At { at: self.latest, lasts: self.latest.saturating_add(gap).min(latest) })
     }
 
     /// Restarts the capture, a mean gap after its last packet.
@@ -219,7 +219,7 @@ impl Stream {
     /// # Errors
     /// When the capture is damaged or cut short. When a packet is not an Ethernet frame, too long, incomplete, or has an
     /// impossible time. When a frame is due after the end of simulated time. The text names the packet.
-    pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<Due>, TrafficError> {
+    pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<DueTime>, TrafficError> {
         if self.left == Some(0) {
             return Ok(None);
         }
@@ -249,10 +249,10 @@ impl Stream {
                         self.frames_before
                     ))
                 })?;
-                Due::At { at, lasts: clock.lasts().min(self.latest) }
+                DueTime::At { at, lasts: clock.lasts().min(self.latest) }
             }
             (None, Some(due)) => due,
-            (None, None) => Due::Wire,
+            (None, None) => DueTime::Wire,
         }))
     }
 }
@@ -274,7 +274,7 @@ impl Captured {
         frame: &mut Vec<u8>,
         form: Form,
         (largest, latest): (u64, u64),
-    ) -> Result<Option<Option<Due>>, TrafficError> {
+    ) -> Result<Option<Option<DueTime>>, TrafficError> {
         loop {
             let place = self.path.display();
             let number = self.capture.packets() + 1;
@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    type Got = Vec<(Due, Vec<u8>)>;
+    type Got = Vec<(DueTime, Vec<u8>)>;
 
     fn all(traffic: &Traffic) -> Result<Got, String> {
         let mut stream = traffic.open(1, 1514).map_err(|error| error.to_string())?;
@@ -430,12 +430,12 @@ mod tests {
         let file = File::new("recorded", &pcap(1, &three()));
         let due =
             |rest| all(&file.traffic(rest)).unwrap().into_iter().map(|(due, _)| due).collect::<Vec<_>>();
-        let at = |(at, lasts)| Due::At { at, lasts };
+        let at = |(at, lasts)| DueTime::At { at, lasts };
         // A packet with a too early time is due with the one before it. The mean gap follows the last packet.
         assert_eq!(due(""), [(0, 0), (300_000, 600_000), (300_000, 450_000)].map(at));
         let looped = due("loop packets=6");
         assert_eq!(looped[3..], [(450_000, 600_000), (750_000, 937_500), (750_000, 900_000)].map(at));
-        assert_eq!(due("rate=wire packets=2"), [Due::Wire; 2]);
+        assert_eq!(due("rate=wire packets=2"), [DueTime::Wire; 2]);
         let us = |us: u64| 1_000_000 * us;
         assert_eq!(due("rate=1Mpps"), [0, 1, 2].map(|packet| at((us(packet), us(packet + 1)))));
         for (rest, packets) in [("packets=4", 4), ("rate=wire packets=9k", 9000)] {
@@ -455,7 +455,7 @@ mod tests {
         let at = |ns: u64| (5_000_000_000 + ns, vec![1; 60], 0);
         let back =
             |ns: u64| File::new(&format!("back{ns}"), &pcap(1, &[at(0), at(2_000_000), at(2_000_000 - ns)]));
-        let last = Due::At { at: 2_000_000_000, lasts: 3_000_000_000 };
+        let last = DueTime::At { at: 2_000_000_000, lasts: 3_000_000_000 };
         assert_eq!(all(&back(1_000_000).traffic("")).unwrap()[2].0, last);
         let file = back(1_000_001);
         for rest in ["", "loop packets=9"] {
@@ -480,7 +480,7 @@ mod tests {
             File::new(name, &pcap(1, &times.iter().map(|s| at(*s)).collect::<Vec<_>>()))
         };
         let file = of("end", &[5, 5 + end_s]);
-        let [_, (Due::At { at, lasts }, _)] = &all(&file.traffic("")).unwrap()[..] else {
+        let [_, (DueTime::At { at, lasts }, _)] = &all(&file.traffic("")).unwrap()[..] else {
             panic!("two frames")
         };
         assert_eq!((*at, *lasts), (end_s * 1_000_000_000_000, u64::MAX - MARGIN));
@@ -573,7 +573,7 @@ mod tests {
         };
         let frames = [vec![2; 34], tagged.clone()];
         // A byte per nanosecond, of packets.
-        let ns = |at: u64, lasts: u64| Due::At { at: 1_000 * at, lasts: 1_000 * lasts };
+        let ns = |at: u64, lasts: u64| DueTime::At { at: 1_000 * at, lasts: 1_000 * lasts };
         let due = [(ns(0, 20), vec![2; 20]), (ns(20, 30), vec![3; 10])];
         assert_eq!(of("front", &frames, 20).unwrap(), due);
         let error = of("front-long", &frames, 19).unwrap_err();
@@ -614,7 +614,7 @@ mod tests {
             let mut latest = 0;
             for ((due, frame), (_, bytes)) in got.iter().zip(packets.iter().cycle()) {
                 prop_assert_eq!(frame, bytes);
-                let Due::At { at, lasts } = *due else { panic!("recorded times") };
+                let DueTime::At { at, lasts } = *due else { panic!("recorded times") };
                 prop_assert!(latest <= at && at <= lasts);
                 latest = at;
             }

@@ -24,7 +24,7 @@ use nicety::{
 };
 use nicety_fabric::{Buffering, LEAST, PauseSpec};
 use nicety_nic_spin::{Offered, Target};
-use nicety_traffic::{Due as TrafficDue, Stream, TrafficError};
+use nicety_traffic::{DueTime as TrafficDue, Stream, TrafficError};
 use nicety_types::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

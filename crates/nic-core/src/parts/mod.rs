@@ -32,5 +32,5 @@ pub use engine::{Engine, LastUse, Moving};
 pub use first_fit::FirstFit;
 pub use loopback::Loopback;
 pub use matching::Matching;
-pub use pace::{Due, Offered, Pace};
+pub use pace::{DueTime, Offered, Pace};
 pub use window::Window;

@@ -7,8 +7,8 @@ use nicety_fabric::{Barrier, Network, Port};
 use nicety_kernel::Sim;
 use nicety_nic_core::Card;
 use nicety_nic_ethernet::{EthernetSpec, Judged, Node, Tester, ipv4, ipv6};
-use nicety_nic_spin::{Due, Offered};
-use nicety_traffic::{Due as TrafficDue, Rate, Stream, Traffic, TrafficError};
+use nicety_nic_spin::{DueTime, Offered};
+use nicety_traffic::{DueTime as TrafficDue, Rate, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, NodeId, Recorder, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -164,8 +164,8 @@ impl Testers {
         sim.spawn(async move {
             let next = |frame: &mut Vec<u8>| match stream.next_frame(frame) {
                 Ok(due) => due.map(|due| match due {
-                    TrafficDue::Wire => Due::Wire,
-                    TrafficDue::At { at, lasts } => Due::after(at, lasts),
+                    TrafficDue::Wire => DueTime::Wire,
+                    TrafficDue::At { at, lasts } => DueTime::after(at, lasts),
                 }),
                 Err(error) => {
                     left.borrow_mut().error = Some(error);

@@ -3,7 +3,7 @@
 use super::Host;
 use crate::Error;
 use nicety_nic_ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
-use nicety_nic_spin::{Busy, Due, Handlers, Offered, Processors, load_frame_handler};
+use nicety_nic_spin::{Busy, DueTime, Handlers, Offered, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -113,7 +113,7 @@ impl FrameHandlers {
     pub async fn offer(
         &self,
         target: u32,
-        next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        next: impl FnMut(&mut Vec<u8>) -> Option<DueTime>,
         over: &Cell<bool>,
     ) -> Offered {
         self.node.offer(NodeId(target), next, over).await
