@@ -33,7 +33,7 @@ mod topology;
 mod torus;
 mod transit;
 
-pub use capture::{Captured, CapturedLink, CardPort, Fate};
+pub use capture::{Captured, CapturedLink, CardPort, Disposition};
 pub use ethernet::{
     Alpha, Buffering, Drops, FlowControl, LEAST, Pause, PauseSpec, PausedRing, Per, QueueStatistics,
 };

@@ -311,7 +311,7 @@ impl Port {
     /// future. With it a sender without competitors need not wait for each of its packets. The turn equals that of
     /// [`Port::turn`], called at the start of that packet.
     ///
-    /// Returns none without a credit, or if a packet's fate is not known in advance. That is so if packets may be lost,
+    /// Returns none without a credit, or if a packet's disposition is not known in advance. That is so if packets may be lost,
     /// damaged, resent or watched, and without credits. Call [`Port::turn`] at [`Port::begun`] then.
     pub fn turn_behind(&self, flight: &Flight) -> Option<Turn> {
         if matches!(self.incoming, Incomings::Station(_)) || !self.transmit.outgoing.borrow().is_plain() {

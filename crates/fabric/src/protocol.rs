@@ -7,7 +7,7 @@
 //! in one step. A duplicate is recognised by its number and discarded, and a late packet delays those behind it.
 
 use crate::LinkSpec;
-use crate::capture::{Fate, Tap};
+use crate::capture::{Disposition, Tap};
 use crate::faults::{Cause, Injector};
 use crate::transit::Transit;
 use nicety_kernel::{Rng, Sim};
@@ -164,9 +164,9 @@ impl Resending {
         (mut begin, mut end): (Time, Time),
         again: Duration,
     ) -> Course {
-        let keep = |packet: &Transit, time, fate| {
+        let keep = |packet: &Transit, time, disposition| {
             if let Some(tap) = tap {
-                tap.keep(packet, time, fate);
+                tap.keep(packet, time, disposition);
             }
         };
         let mut resent = 0;
@@ -180,11 +180,11 @@ impl Resending {
                 }
                 None => {
                     let late = verdict.as_ref().map_or(Duration::ZERO, |verdict| verdict.delay);
-                    keep(packet, begin, Fate { again: resent > 0, late, ..Fate::default() });
+                    keep(packet, begin, Disposition { again: resent > 0, late, ..Disposition::default() });
                     let copy = match (faults, verdict) {
                         (Some(faults), Some(verdict)) if verdict.again => {
                             faults.duplicated();
-                            keep(packet, end + late, Fate { again: true, ..Fate::default() });
+                            keep(packet, end + late, Disposition { again: true, ..Disposition::default() });
                             again
                         }
                         _ => Duration::ZERO,
@@ -193,7 +193,11 @@ impl Resending {
                 }
             };
             let damaged = cause == Cause::BitErrors;
-            keep(packet, begin, Fate { lost: !damaged, damaged, again: resent > 0, ..Fate::default() });
+            keep(
+                packet,
+                begin,
+                Disposition { lost: !damaged, damaged, again: resent > 0, ..Disposition::default() },
+            );
             if let Some(faults) = faults {
                 faults.failed_transmission(cause, resent < self.resend.retries);
             }
