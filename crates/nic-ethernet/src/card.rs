@@ -1,8 +1,8 @@
 //! The card: rings in host memory, DMA channels, and the link between them.
 
+use super::disposition::Testers;
 use super::handling::Handling;
 use super::interrupts::Coalescing;
-use super::judged::Testers;
 use super::receive::ReceiveRing;
 use super::spec::{EthernetSpec, HEADERS};
 use super::transmit::{Leaving, TransmitRing};

@@ -1,8 +1,8 @@
 //! The Ethernet implementation of the card design seam.
 
 use super::card::{Card, Statistics};
+use super::disposition::FrameDispositions;
 use super::handling::{Handling, RuleReport};
-use super::judged::Judged;
 use super::messages::{Messenger, Posted};
 use super::net::Net;
 use super::sockets::Sockets;
@@ -150,8 +150,8 @@ impl Node {
     }
 
     /// The disposition of a tester's frames; none if they are not counted.
-    pub fn judged(&self, tester: NodeId) -> Option<Judged> {
-        self.net.card.testers.judged(tester)
+    pub fn dispositions(&self, tester: NodeId) -> Option<FrameDispositions> {
+        self.net.card.testers.dispositions(tester)
     }
 
     /// Busy times of parts of the card so far.

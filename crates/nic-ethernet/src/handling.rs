@@ -1,8 +1,8 @@
 //! Handlers on frames: rules select their frames before the host gets them, and handlers decide the destination.
 
 use super::card::Card;
+use super::disposition::Disposition;
 use super::joining::Arriving;
-use super::judged::Fate;
 use super::rules::{Rule, Word};
 use super::spec::HandlersSpec;
 use super::wire;
@@ -304,7 +304,7 @@ impl FrameOwner for Card {
         let handling = self.handling.as_ref().expect("it has handlers");
         let count = |change: fn(&mut RuleReport)| handling.rules.borrow()[number as usize].count(change);
         let nowhere = |fate, what| {
-            self.judge(source, fate, 1);
+            self.count_frames(source, fate, 1);
             self.recorder.message_matched(message, now, what);
         };
         if !matches!(handled.fate, FrameFate::Host | FrameFate::Queue(_)) {
@@ -314,16 +314,16 @@ impl FrameOwner for Card {
             FrameFate::Host | FrameFate::Queue(_) => count(|report| report.to_host += 1),
             FrameFate::Wire => {
                 count(|report| report.to_wire += 1);
-                nowhere(Fate::Wire, "sent on");
+                nowhere(Disposition::Wire, "sent on");
                 handling.sent.set(handling.sent.get() + 1);
             }
             FrameFate::Drop => {
                 count(|report| report.dropped += 1);
-                nowhere(Fate::Dropped, "dropped by handler");
+                nowhere(Disposition::Dropped, "dropped by handler");
             }
             FrameFate::Failed => {
                 count(|report| report.failed += 1);
-                nowhere(Fate::Failed, "handler failed");
+                nowhere(Disposition::Failed, "handler failed");
             }
         }
         if matches!(handled.fate, FrameFate::Drop | FrameFate::Failed) {
@@ -426,7 +426,7 @@ impl Card {
         let destination = match wire::destination(frame, self.nodes).filter(other) {
             Some(station) => station,
             None => {
-                self.judge(by.source, Fate::NoStation, 1);
+                self.count_frames(by.source, Disposition::UnknownDestination, 1);
                 // The device at the end of a generator's wire takes all frames.
                 if !self.testers.takes_all(by.source) {
                     self.launch_to_nobody(payload.len(), path).await;

@@ -188,7 +188,7 @@ impl OnHost {
     pub(super) fn lost_at_host(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
-            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.dropped_at_host),
+            OnHost::Frames(frames) => frames.dispositions(sender).map_or(0, |counts| counts.dropped_at_host),
         }
     }
 
@@ -196,7 +196,9 @@ impl OnHost {
     pub(super) fn unknown_destination(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
-            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.unknown_destination),
+            OnHost::Frames(frames) => {
+                frames.dispositions(sender).map_or(0, |counts| counts.unknown_destination)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Host;
 use crate::Error;
-use nicety_nic_ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
+use nicety_nic_ethernet::{ForHost, FrameDispositions, HostWork, InstallError, Node, Rule, RuleReport};
 use nicety_nic_spin::{Busy, DueTime, Handlers, Offered, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
@@ -89,8 +89,8 @@ impl FrameHandlers {
     }
 
     /// Frame dispositions of a [watched](FrameHandlers::watch_generator) generator.
-    pub fn judged(&self, node: NodeId) -> Option<Judged> {
-        self.node.judged(node)
+    pub fn dispositions(&self, node: NodeId) -> Option<FrameDispositions> {
+        self.node.dispositions(node)
     }
 
     /// Starts to count the frames of a generator separately. The generator takes all frames that handlers forward to unknown
