@@ -6,7 +6,7 @@
 
 use super::faster::{Speed, shares, what_stopped, with_wire, without_new};
 use super::limit::CLOSE;
-use super::offer::{Behind, Judged};
+use super::offer::{Behind, TrafficRun};
 use super::part::Part;
 use super::rig::Rig;
 use super::row::Row;
@@ -85,7 +85,7 @@ impl Rig<'_> {
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
-        first: &Judged,
+        first: &TrafficRun,
     ) -> Result<Option<BurstRow>, Error> {
         let Some(burst_packets) = burst_packets(first, 1.0).filter(|_| first.row.verdict != Verdict::No)
         else {
@@ -105,7 +105,7 @@ impl Rig<'_> {
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
-        first: &Judged,
+        first: &TrafficRun,
         times: f64,
     ) -> Result<Option<Burst>, Error> {
         let Some(burst_packets) = burst_packets(first, times) else { return Ok(None) };
@@ -135,14 +135,14 @@ impl Rig<'_> {
 }
 
 /// Returns the packets of each port in a run with a burst.
-fn shares_of(first: &Judged) -> Vec<u64> {
+fn shares_of(first: &TrafficRun) -> Vec<u64> {
     let row = &first.row;
     shares(first.shares.as_deref(), row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered))
 }
 
 /// Returns the packets of a burst before traffic at `times` its rate; none without room for a burst, or with too few packets. A
 /// wire at full load has no room for a burst.
-fn burst_packets(first: &Judged, times: f64) -> Option<u64> {
+fn burst_packets(first: &TrafficRun, times: f64) -> Option<u64> {
     let packets: u64 = shares_of(first).iter().sum();
     let burst_packets = (BUFFERS * first.row.buffer_packets).min(packets / PART);
     let (load, is_wire) = (times * first.wire, CLOSE..=1.0 / CLOSE);

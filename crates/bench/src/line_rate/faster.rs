@@ -11,7 +11,7 @@
 //! does not exceed its capacity.
 
 use super::burst::Burst;
-use super::offer::Judged;
+use super::offer::TrafficRun;
 use super::part::Part;
 use super::rig::Rig;
 use super::row::Row;
@@ -107,7 +107,7 @@ impl Rig<'_> {
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
-        first: &Judged,
+        first: &TrafficRun,
         burst: Option<f64>,
     ) -> Result<Trials, Error> {
         let row = &first.row;
@@ -120,8 +120,8 @@ impl Rig<'_> {
             let card = with_wire(self.card, faster)?;
             let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
             let speed = Speed::some(times, faster, shares.clone());
-            let judged = rig.offer_at(tested, expressions, &speed, None)?;
-            without_new(judged.row, judged.failures, &first.failures)
+            let run = rig.offer_at(tested, expressions, &speed, None)?;
+            without_new(run.row, run.failures, &first.failures)
         };
         let behind = |times: f64| self.send_burst(tested, expressions, first, times);
         let runs = Runs { first: row, wire, even: &even, behind: &behind, rows: RefCell::default() };

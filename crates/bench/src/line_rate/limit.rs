@@ -55,7 +55,7 @@ pub(super) struct Lost {
 
 /// Observations of the card during the arrival of packets.
 #[derive(Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     /// All processors were busy all the time.
     pub(super) hpus_busy: bool,
     /// The sender waited for credits.
@@ -71,10 +71,10 @@ pub(super) struct Seen {
 ///
 /// Processors that wait for a bus, a link or a lock are busy as a consequence, so they come last. `misses` is the share of their
 /// load that is waits for lines of data caches.
-pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> Option<Part> {
+pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Observations) -> Option<Part> {
     let processors =
         if misses > 0.0 && loads.hpus - misses <= 1.0 { Part::CacheMisses } else { Part::HandlerCores };
-    let Seen { hpus_busy, held_up, buffer_full, fraction } = seen;
+    let Observations { hpus_busy, held_up, buffer_full, fraction } = seen;
     let others = [
         (Part::MatchingUnit, loads.matching),
         (Part::Link, loads.link),
@@ -165,7 +165,12 @@ mod tests {
     #[test]
     fn the_limit_is_named() {
         let of = |loads: &Loads, hpus_busy, buffer_full, fraction| {
-            limit(loads, loads, 0.0, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
+            limit(
+                loads,
+                loads,
+                0.0,
+                Observations { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction },
+            )
         };
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
         assert_eq!(of(&idle, false, true, 1.0), None);
@@ -200,8 +205,8 @@ mod tests {
 
     #[test]
     fn places_limit_behind_the_parts_that_packets_wait_for_in_them() {
-        let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
-        let of = |loads: Loads, hpus_busy| limit(&loads, &loads, 0.0, Seen { hpus_busy, ..seen });
+        let seen = Observations { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let of = |loads: Loads, hpus_busy| limit(&loads, &loads, 0.0, Observations { hpus_busy, ..seen });
         let places =
             Loads { packets_in_flight: Some(2.0), packet_slots: Some(1.5), hpus: 0.5, ..Loads::default() };
         assert_eq!(of(places, false), Some(Part::PacketsInFlight));
@@ -227,7 +232,7 @@ mod tests {
 
     #[test]
     fn cache_misses_limit_where_processors_would_keep_up_without_them() {
-        let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let seen = Observations { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
         let of = |misses, memory_bank| {
             let loads = Loads { hpus: 2.0, memory_bank, ..Loads::default() };
             limit(&loads, &loads, misses, seen)
@@ -243,7 +248,7 @@ mod tests {
                 &few,
                 &few,
                 0.5,
-                Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }
+                Observations { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }
             ),
             None
         );
@@ -297,13 +302,16 @@ mod tests {
     fn a_part_that_has_too_much_to_do_is_named_before_waiting_and_the_buffer() {
         // At 100.7 %, and idle for a fiftieth of the run: before the first packets and behind the last ones.
         let loads = Loads { hpus: 1.007, ..Loads::default() };
-        let seen = Seen { hpus_busy: false, held_up: true, buffer_full: false, fraction: 0.973 };
+        let seen = Observations { hpus_busy: false, held_up: true, buffer_full: false, fraction: 0.973 };
         assert_eq!(limit(&loads, &loads, 0.0, seen), Some(Part::HandlerCores));
-        assert_eq!(limit(&loads, &loads, 0.0, Seen { buffer_full: true, ..seen }), Some(Part::HandlerCores));
+        assert_eq!(
+            limit(&loads, &loads, 0.0, Observations { buffer_full: true, ..seen }),
+            Some(Part::HandlerCores)
+        );
         let link = Loads { link: 1.2, ..loads };
-        assert_eq!(limit(&link, &link, 0.0, Seen { fraction: 0.8, ..seen }), Some(Part::Link));
+        assert_eq!(limit(&link, &link, 0.0, Observations { fraction: 0.8, ..seen }), Some(Part::Link));
         // They are idle for longer: they wait, if they yield their processors.
-        assert_eq!(limit(&loads, &loads, 0.0, Seen { fraction: 0.9, ..seen }), Some(Part::Waiting));
+        assert_eq!(limit(&loads, &loads, 0.0, Observations { fraction: 0.9, ..seen }), Some(Part::Waiting));
         let parts =
             [PartRow::new(Part::PacketBuffer, None, 3.0), PartRow::new(Part::HandlerCores, None, 1.007)];
         let of = |by_loads, dropped, parked| {
@@ -325,7 +333,7 @@ mod tests {
         // 450 % for the offered packets. The tenth of them that came through were the long ones, and took all of the time.
         let (loads, handled) =
             (Loads { link: 4.5, ..Loads::default() }, Loads { link: 9.0, ..Loads::default() });
-        let seen = Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 0.11 };
+        let seen = Observations { hpus_busy: false, held_up: false, buffer_full: true, fraction: 0.11 };
         assert_eq!(limit(&loads, &handled, 0.0, seen), Some(Part::Link));
     }
 

@@ -3,7 +3,7 @@
 use super::super::figures::nearest_rank;
 use super::demand::Demand;
 use super::growth::{GrowthRow, Series};
-use super::limit::{CLOSE, Lost, Seen, held_up, limit, limit_of_contexts, limit_of_traffic};
+use super::limit::{CLOSE, Lost, Observations, held_up, limit, limit_of_contexts, limit_of_traffic};
 use super::load::Load;
 use super::memory::memory_row;
 use super::part::Part;
@@ -25,7 +25,7 @@ pub(super) struct Measured {
     pub(super) growth: Option<GrowthRow>,
     /// Whether a handler yielded its processor.
     pub(super) parked: bool,
-    pub(super) fates: Dispositions,
+    pub(super) dispositions: Dispositions,
     /// Packets measured, and their payload.
     pub(super) packets: u64,
     pub(super) bytes: u64,
@@ -59,7 +59,7 @@ impl Measured {
                 runs[kind].push(run);
             }
         }
-        let fates = fates(&runs, load.messages, load.payload_handler);
+        let dispositions = dispositions(&runs, load.messages, load.payload_handler);
         let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
         let places = packets
             .clone()
@@ -96,7 +96,7 @@ impl Measured {
             held: runs.iter().flatten().map(|run| held(run, load.clock)).sum(),
             growth: growth(&runs, load.clock),
             parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
-            fates,
+            dispositions,
             packets: messages.measured * messages.packets_each,
             bytes: messages.measured * messages.packets_each * load.packet_bytes,
             took,
@@ -143,7 +143,7 @@ impl Measured {
         let (loads, handled) = (demand.loads(), own.loads_at_work());
         let parked = self.parked;
         let places = self.places.ps() as f64 / (interval.times(self.packets) * load.buffer_packets) as f64;
-        let seen = Seen {
+        let seen = Observations {
             hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
             held_up: self.held_up || !parked && places > 1.0,
             // Where handlers yield, the buffer is full because they wait.
@@ -180,7 +180,7 @@ impl Measured {
             buffer_packets_used: self.buffer_used,
             buffer_packets: load.buffer_packets,
             loads,
-            packet_dispositions: self.fates,
+            packet_dispositions: self.dispositions,
             sent_per_packet: load.sent as f64 / load.packets() as f64,
             handlers,
             locks: demand.load.lock_rows(),
@@ -310,19 +310,19 @@ fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
 
 /// Returns the dispositions of the measured packets. A message with a failed packet is not delivered, but the effects of its other
 /// packets' handlers remain.
-fn fates(
+fn dispositions(
     [headers, payloads, _]: &[Vec<&HandlerRun>; 3],
     messages: Messages,
     payload_handler: bool,
 ) -> Dispositions {
-    let mut fates = Dispositions::default();
+    let mut dispositions = Dispositions::default();
     let mut handled: BTreeMap<u64, u64> = BTreeMap::new();
     for run in payloads {
         *handled.entry(run.message.sequence).or_default() += 1;
         match run.outcome {
-            outcome if outcome.starts_with("SUCCESS") => fates.processed += 1,
-            outcome if outcome.starts_with("DROP") => fates.dropped += 1,
-            _ => fates.failed += 1,
+            outcome if outcome.starts_with("SUCCESS") => dispositions.processed += 1,
+            outcome if outcome.starts_with("DROP") => dispositions.dropped += 1,
+            _ => dispositions.failed += 1,
         }
     }
     let decided: BTreeMap<u64, &str> =
@@ -331,16 +331,16 @@ fn fates(
     for message in before..before + measured {
         let others = packets_each - handled.get(&message).copied().unwrap_or(0);
         match decided.get(&message).copied().unwrap_or("PROCESS_DATA") {
-            outcome if outcome.starts_with("DROP") => fates.dropped += others,
-            outcome if outcome.starts_with("PROCEED") => fates.proceeded += others,
+            outcome if outcome.starts_with("DROP") => dispositions.dropped += others,
+            outcome if outcome.starts_with("PROCEED") => dispositions.proceeded += others,
             outcome if outcome.starts_with("PROCESS_DATA") && !payload_handler => {
-                fates.proceeded += others;
+                dispositions.proceeded += others;
             }
             // After a failed handler the card drops the rest of the message.
-            _ => fates.failed += others,
+            _ => dispositions.failed += others,
         }
     }
-    fates
+    dispositions
 }
 
 #[cfg(test)]
@@ -368,8 +368,11 @@ mod tests {
         let headers = [(1, "PROCESS_DATA"), (3, "DROP"), (4, "PROCEED"), (5, "trap")].map(|(m, o)| run(m, o));
         let runs = [headers.iter().collect(), payloads.iter().collect(), Vec::new()];
         let messages = Messages { packets_each: 4, before: 1, measured: 5, after: 1 };
-        let fates = fates(&runs, messages, true);
-        assert_eq!((fates.processed, fates.dropped, fates.proceeded, fates.failed), (2, 4, 4, 10));
+        let dispositions = dispositions(&runs, messages, true);
+        assert_eq!(
+            (dispositions.processed, dispositions.dropped, dispositions.proceeded, dispositions.failed),
+            (2, 4, 4, 10)
+        );
     }
 
     #[test]

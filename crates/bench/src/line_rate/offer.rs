@@ -74,7 +74,7 @@ struct Sender {
 }
 
 /// The result of a run with traffic.
-pub(super) struct Judged {
+pub(super) struct TrafficRun {
     pub(super) row: Row,
     pub(super) failures: Vec<Failure>,
     /// Utilisation of the fullest wire, if nothing had stalled its sender.
@@ -144,7 +144,7 @@ impl Rig<'_> {
         expressions: &[String],
         speed: &Speed,
         recorded: Option<&dyn Fn(Recording)>,
-    ) -> Result<Judged, Error> {
+    ) -> Result<TrafficRun, Error> {
         let overload = Overload::of(self.request);
         let offering = self.run_traffic(tested, expressions, overload, speed, recorded.is_some(), None)?;
         for (expression, offered) in expressions.iter().zip(&offering.each) {
@@ -219,7 +219,7 @@ impl Rig<'_> {
             recorded(run.recording);
         }
         let wire = each.iter().map(|offered| offered.wire.ps() as f64 / offered.time.ps().max(1) as f64);
-        Ok(Judged { row, failures, wire: wire.fold(0.0, f64::max), shares })
+        Ok(TrafficRun { row, failures, wire: wire.fold(0.0, f64::max), shares })
     }
 
     /// Sends the same packets again, with a sender that waits, so that none is lost. Its output and failures are hidden, since
