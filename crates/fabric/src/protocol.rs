@@ -120,11 +120,11 @@ pub(crate) struct Resending {
     resend: Resend,
     /// The latency of one way. A NAK takes the same back.
     latency: Duration,
-    strikes: RefCell<Strikes>,
+    bit_errors: RefCell<BitErrors>,
 }
 
 /// The draws of bit errors.
-struct Strikes {
+struct BitErrors {
     rng: Rng,
     /// The last length, and its probability.
     known: (u64, u64),
@@ -147,7 +147,7 @@ pub(crate) struct Course {
 impl Resending {
     pub(crate) fn new(sim: &Sim, link: LinkId, resend: Resend, latency: Duration) -> Resending {
         let rng = sim.rng(&format!("bit errors of link {}", link.0));
-        Resending { resend, latency, strikes: RefCell::new(Strikes { rng, known: (0, 0) }) }
+        Resending { resend, latency, bit_errors: RefCell::new(BitErrors { rng, known: (0, 0) }) }
     }
 
     pub(crate) fn has_bit_errors(&self) -> bool {
@@ -217,7 +217,7 @@ impl Resending {
         if self.resend.bit_errors.is_zero() {
             return false;
         }
-        let Strikes { rng, known } = &mut *self.strikes.borrow_mut();
+        let BitErrors { rng, known } = &mut *self.bit_errors.borrow_mut();
         if known.0 != bytes {
             *known = (bytes, self.resend.bit_errors.of_bytes(bytes));
         }
