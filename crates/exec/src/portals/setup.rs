@@ -2,7 +2,7 @@
 
 use super::codes::{ANY, Stop, op, options, register};
 use super::handles::{Attached, Object, counter, queue};
-use super::{Interface, MOST_BYTES, Told, Words};
+use super::{Interface, MOST_BYTES, Reporting, Words};
 use nicety::portals::{CtHandle, EqHandle, Md, MdHandle, MdOptions, PtOptions};
 use nicety::{ApplicationId, Attach, HandlerNames, HpuMemoryId, Portals, State};
 
@@ -32,7 +32,7 @@ impl Interface {
                 let (eq, ct) = (queue(d)?, counter(e)?);
                 let options = options(c, MdOptions::from_bits, "memory descriptor")?;
                 let md = card.md_bind(Md { start, length, options, eq, ct })?;
-                let told = Told { by_events: eq.is_some(), by_counts: ct.is_some() };
+                let told = Reporting { by_events: eq.is_some(), by_counts: ct.is_some() };
                 objects.descriptors.insert(md, told);
                 md.handle()
             }
