@@ -66,7 +66,7 @@ struct Captured {
 }
 
 /// A reason why a packet cannot have its recorded time.
-enum Untimely {
+enum InvalidTime {
     /// This number of picoseconds before the latest packet.
     Earlier(i128),
     /// This number of picoseconds after the first packet: too late for a run.
@@ -92,15 +92,16 @@ impl Times {
     ///
     /// # Errors
     /// When it was recorded before the latest packet by more than the usual disorder, or is due after `latest`.
-    fn due(&mut self, time: i128, latest: u64) -> Result<DueTime, Untimely> {
+    fn due(&mut self, time: i128, latest: u64) -> Result<DueTime, InvalidTime> {
         let first = *self.first.get_or_insert(time);
         let before = first + i128::from(self.latest.saturating_sub(self.begun));
         if time + DISORDER < before {
-            return Err(Untimely::Earlier(before - time));
+            return Err(InvalidTime::Earlier(before - time));
         }
         let since = (time - first).max(0);
         let due = u64::try_from(since).ok().and_then(|since| self.begun.checked_add(since));
-        let due = due.filter(|due| *due <= latest).ok_or(Untimely::Beyond(since + i128::from(self.begun)))?;
+        let due =
+            due.filter(|due| *due <= latest).ok_or(InvalidTime::Beyond(since + i128::from(self.begun)))?;
         self.latest = self.latest.max(due);
         self.packets += 1;
         self.all += 1;
@@ -290,12 +291,12 @@ impl Captured {
                     })?;
                     return match self.times.due(time, latest) {
                         Ok(due) => Ok(Some(Some(due))),
-                        Err(Untimely::Earlier(earlier)) => Err(wrong(format!(
+                        Err(InvalidTime::Earlier(earlier)) => Err(wrong(format!(
                             "was recorded {} s before a packet in front of it; sort the capture, as by reordercap of Wireshark, or \
                              write rate=wire, rate=10Gbps or rate=5Mpps",
                             earlier as f64 / 1e12
                         ))),
-                        Err(Untimely::Beyond(since)) => Err(wrong(format!(
+                        Err(InvalidTime::Beyond(since)) => Err(wrong(format!(
                             "is due {:.0} s behind the first one, and simulated time ends after 2^64 ps (213 days); cut the \
                              capture, as by editcap -A and -B of Wireshark, or write rate=wire, rate=10Gbps or rate=5Mpps",
                             since as f64 / 1e12

@@ -222,14 +222,14 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     };
     let (outcome, reader) = match request.through {
         Through::Channels => {
-            let take = |seen: &addresses::Seen<'_>, _: &mut Contents| seen.source.ok().map(folded);
+            let take = |seen: &addresses::CapturedPacket<'_>, _: &mut Contents| seen.source.ok().map(folded);
             let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, take);
             let next = move |block: &mut Vec<u32>| addresses.next(block);
             (beside(tell, || pcsa::stream(&spec, elf, sketches, Some(stop), next).map(Outcome::from)), reader)
         }
         Through::Port => {
             let largest = spec.port.payload as usize;
-            let take = move |seen: &addresses::Seen<'_>, contents: &mut Contents| {
+            let take = move |seen: &addresses::CapturedPacket<'_>, contents: &mut Contents| {
                 frames::frame_of(seen, largest, contents)
             };
             let (packets, reader) = Addresses::read(capture, FRAMES, take);

@@ -29,16 +29,16 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
 /// # Errors
 /// When the file cannot be read.
 pub fn reading(file: File, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
-    decompressed(BufReader::with_capacity(CHUNK, Told { file, read }))
+    decompressed(BufReader::with_capacity(CHUNK, CountingReader { file, read }))
 }
 
 /// A file that counts the bytes read of it.
-struct Told {
+struct CountingReader {
     file: File,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Told {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.read.fetch_add(count as u64, Ordering::Relaxed);
