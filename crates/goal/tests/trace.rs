@@ -2,7 +2,7 @@
 
 use crate::schedules::{cases, network, run, written};
 use nicety_goal::loggops::Rules;
-use nicety_goal::trace::{self, Unsaid, World};
+use nicety_goal::trace::{self, AmbiguousCalls, World};
 use nicety_goal::{Builder, Kind, ReadError, Schedule, find_cycle};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,8 +24,8 @@ pub fn traced(rank: u32, ranks: u32, calls: &[&str]) -> String {
     text + &format!("MPI_Finalize:{now}:-\n")
 }
 
-fn read_all(traces: &[String]) -> Result<(Schedule, Unsaid), ReadError> {
-    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+fn read_all(traces: &[String]) -> Result<(Schedule, AmbiguousCalls), ReadError> {
+    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
     for text in traces {
         let ranks = traces.len() as u32;
         trace::read(text.as_bytes(), ranks, &mut world, &mut unsaid, &mut builder, &mut || true)?;
@@ -366,7 +366,7 @@ proptest! {
             bytes.truncate(bytes.len().max(1) - if cut % 4 == 0 { cut as usize / 4 % bytes.len() } else { 0 });
             bytes
         });
-        let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+        let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
         for bytes in traces {
             if trace::read(&bytes[..], ranks, &mut world, &mut unsaid, &mut builder, &mut || true).is_err() {
                 break;

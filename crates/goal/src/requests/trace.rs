@@ -6,7 +6,7 @@ use super::{goes_on, tell};
 use crate::file::{self, Counted, Format};
 use crate::loggops::{self, Rules};
 use crate::schedule::{Builder, Schedule};
-use crate::trace::{self, Unsaid, World};
+use crate::trace::{self, AmbiguousCalls, World};
 use nicety::{Environment, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced,
     let ranks = u32::try_from(files.len()).ok().filter(|ranks| *ranks < u32::MAX);
     let ranks =
         ranks.ok_or_else(|| Error::Input("there are more traces than a schedule has ranks".to_owned()))?;
-    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
     for (number, path) in (0_u64..).zip(&files) {
         let cannot = |error: std::io::Error| file::unreadable(path, &error);
         let source = File::open(path).map_err(cannot)?;
