@@ -4,7 +4,8 @@ use crate::messages::{Messenger, Receiving};
 use crate::spec::read_qnix;
 use crate::stages;
 use crate::{
-    Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
+    Card, Completed, Endpoint, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
+    TransferMethod,
 };
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::{Pool, describe};
@@ -90,7 +91,7 @@ impl Node {
         &self,
         caller: Caller<'_>,
         message: Outgoing,
-        how: How,
+        how: TransferMethod,
     ) -> Result<Operation, CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         let to = Endpoint { node: NodeId(to), vni: self.own };
@@ -126,7 +127,7 @@ impl Node {
         &self,
         caller: Caller<'_>,
         wanted: Wanted,
-        how: How,
+        how: TransferMethod,
     ) -> Result<PostedReceive, CardError> {
         let Wanted { source, tags, address, room } = wanted;
         let from = source.map(|rank| Endpoint { node: NodeId(rank), vni: self.own });
@@ -244,7 +245,7 @@ impl nicety_nic_core::Card for Node {
             }
             let start = caller.sim.now();
             let turn = self.turn.acquire().await;
-            let posted = self.post_send(caller, message, How::Auto).await;
+            let posted = self.post_send(caller, message, TransferMethod::Auto).await;
             drop(turn);
             let posted = posted?;
             self.sent(caller, posted).await?;
@@ -261,7 +262,7 @@ impl nicety_nic_core::Card for Node {
         Box::pin(async move {
             match self.library.get() {
                 Some(library) => Ok(PostedReceive::new(Posted::Library(library.post(caller, wanted)?))),
-                None => self.post_receive_by(caller, wanted, How::Auto).await,
+                None => self.post_receive_by(caller, wanted, TransferMethod::Auto).await,
             }
         })
     }

@@ -66,7 +66,7 @@ mod wire;
 pub use error::QnixError;
 pub use interface::Completed;
 pub use memory::CardMemory;
-pub use process::{How, Operation, Process, Receive, Send};
+pub use process::{Operation, Process, Receive, Send, TransferMethod};
 pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSpec};
 
 pub use design::DESIGN;
