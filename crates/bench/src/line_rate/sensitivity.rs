@@ -11,7 +11,7 @@ use super::{PointFailure, handlers_of, point_name};
 use nicety::cards::{Card, load};
 use nicety::{Environment, Error, Failure, FailureKind};
 use nicety_nic_spin::SpinSpec;
-use nicety_spec::{Kind, Move, Parameter};
+use nicety_spec::{Kind, Parameter, Variation};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,9 +102,9 @@ impl Studied<'_> {
     }
 
     /// The values to set: parameters with the direction of the change.
-    fn moves(&self) -> impl Iterator<Item = (&Parameter, Move, String)> {
-        let both = |parameter| [(parameter, Move::Halve), (parameter, Move::Double)];
-        self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.moved(to)?)))
+    fn moves(&self) -> impl Iterator<Item = (&Parameter, Variation, String)> {
+        let both = |parameter| [(parameter, Variation::Halve), (parameter, Variation::Double)];
+        self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.varied(to)?)))
     }
 
     /// Returns the sustainable rate of the unchanged card in packets per second, by a search as rough as that of the others.
@@ -122,7 +122,8 @@ impl Studied<'_> {
     }
 
     fn not_varied(&self) -> Vec<String> {
-        let still = |p: &&Parameter| p.moved(Move::Halve).is_none() && p.moved(Move::Double).is_none();
+        let still =
+            |p: &&Parameter| p.varied(Variation::Halve).is_none() && p.varied(Variation::Double).is_none();
         self.assumed().filter(still).map(key_of).collect()
     }
 }
@@ -135,7 +136,7 @@ fn key_of(parameter: &Parameter) -> String {
 struct Run<'s> {
     studied: &'s Studied<'s>,
     parameter: &'s Parameter,
-    to: Move,
+    to: Variation,
     value: String,
     packet_bytes: u64,
     /// The kinds of failures of the unchanged card.
@@ -286,7 +287,7 @@ fn summary(
         let last = values.last_mut().expect("it has just been seen to");
         match outcome {
             Ok(found) => {
-                *if run.to == Move::Halve { &mut last.halved } else { &mut last.doubled } = Some(found)
+                *if run.to == Variation::Halve { &mut last.halved } else { &mut last.doubled } = Some(found)
             }
             Err(error) => {
                 stopped.push(StoppedRow { key, value: run.value.clone(), error: error.to_string() })
@@ -314,7 +315,7 @@ fn summary(
 mod tests {
     use super::*;
 
-    fn moved(verdict: Verdict, capacity_fraction: f64) -> VariedRow {
+    fn varied(verdict: Verdict, capacity_fraction: f64) -> VariedRow {
         VariedRow {
             value: "1".into(),
             verdict,
@@ -329,7 +330,7 @@ mod tests {
         let card = load("spin-discrete", &[]).unwrap();
         let studied = Studied { path: "spin-discrete", nic: "spin-discrete", card: &card };
         let parameters: Vec<&Parameter> =
-            studied.assumed().filter(|p| p.moved(Move::Double).is_some()).collect();
+            studied.assumed().filter(|p| p.varied(Variation::Double).is_some()).collect();
         let run = |at: usize, to| Run {
             studied: &studied,
             parameter: parameters[at],
@@ -345,15 +346,15 @@ mod tests {
             ..Row::default()
         };
         let runs: Vec<Run<'_>> =
-            (0..5).map(|at| run(at, Move::Double)).chain([run(4, Move::Halve)]).collect();
+            (0..5).map(|at| run(at, Variation::Double)).chain([run(4, Variation::Halve)]).collect();
         // The wire's rate changes with one value: the fraction falls, and the rate rises.
-        let wire = VariedRow { capacity_fraction: 0.75, ..moved(Verdict::Yes, 1.5) };
+        let wire = VariedRow { capacity_fraction: 0.75, ..varied(Verdict::Yes, 1.5) };
         let outcomes = [
             Ok(wire),
-            Ok(moved(Verdict::Yes, 6.0)),
-            Ok(moved(Verdict::No, 0.9)),
-            Ok(moved(Verdict::Yes, 3.0)),
-            Ok(moved(Verdict::Yes, 1.5 / 1.9)),
+            Ok(varied(Verdict::Yes, 6.0)),
+            Ok(varied(Verdict::No, 0.9)),
+            Ok(varied(Verdict::Yes, 3.0)),
+            Ok(varied(Verdict::Yes, 1.5 / 1.9)),
             Err(Error::HandlerTrap("it stops".into())),
         ];
         let found = summary(&row, 1.5e6, &studied, runs.iter().zip(outcomes).collect());
