@@ -45,7 +45,7 @@ pub use handlers::contention::{AtomicWord, HeldWord, RetriedWord};
 pub use handlers::memory::cached::{CacheCounts, CacheUse};
 pub use handlers::memory::levels::LevelUse;
 pub use handlers::memory::waits::WaitingLine;
-pub use handlers::run::frames::{Fate as FrameFate, Frame, FrameLimits, Handled, Owner as FrameOwner};
+pub use handlers::run::frames::{Frame, FrameAction, FrameLimits, Handled, Owner as FrameOwner};
 pub use handlers::run::frames::{Frames, load_frame_handler};
 pub use host::CallError;
 pub use host::command::{Appending, Pending};
