@@ -1,7 +1,7 @@
 //! Completion: settling of packets, completion handlers, and events in message order.
 
 use super::Card;
-use crate::incoming::{Arrived, Fate, outcome};
+use crate::incoming::{Arrived, Disposition, outcome};
 use crate::stages;
 use nicety_portals::{FailType, HeaderKind};
 use nicety_types::Path;
@@ -91,7 +91,7 @@ impl Card {
             let incoming = table.get(place);
             let whole = incoming.received == incoming.header.payload_bytes() && incoming.unsettled == 0;
             // The header packet is settled once the header handler has decided.
-            debug_assert!(!whole || incoming.fate != Fate::Undecided);
+            debug_assert!(!whole || incoming.disposition != Disposition::Undecided);
             if !whole {
                 return;
             }
@@ -139,7 +139,7 @@ impl Card {
                 let Some(first) = table.next_done(key) else { return };
                 let incoming = &table.places[first];
                 let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path.clone());
-                if incoming.fate == Fate::Drop && incoming.header.kind != HeaderKind::Put {
+                if incoming.disposition == Disposition::Drop && incoming.header.kind != HeaderKind::Put {
                     // Only a deposit can be done in part.
                     fail = fail.or(FailType::Dropped);
                 }

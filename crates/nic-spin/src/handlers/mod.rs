@@ -1,8 +1,8 @@
-//! Handlers: from the fate of a packet to the handler's result, in slices on the handler processors.
+//! Handlers: from the disposition of a packet to the handler's result, in slices on the handler processors.
 //!
 //! | part | file |
 //! |---|---|
-//! | the fate of packets: to handlers, to host memory, or dropped | `fate.rs` |
+//! | the disposition of packets: to handlers, to host memory, or dropped | `disposition.rs` |
 //! | numbers of commands and of their results | `codes.rs` |
 //! | commands that the card has refused | `refusals.rs` |
 //! | words of memory that handlers wait for or hold one at a time | `contention` |
@@ -21,7 +21,7 @@ pub(super) mod clusters;
 pub(super) mod codes;
 pub(super) mod commands;
 pub(super) mod contention;
-pub(super) mod fate;
+pub(super) mod disposition;
 pub(super) mod hpus;
 pub(super) mod memory;
 mod outcome;

@@ -1,8 +1,8 @@
 //! The effects of a handler's result.
 
 use crate::Processors;
-use crate::handlers::fate::Run;
-use crate::incoming::{Arrived, Fate};
+use crate::handlers::disposition::Run;
+use crate::incoming::{Arrived, Disposition};
 use crate::programs::program::Kind;
 use crate::stages;
 use crate::{Card, FAILURES_KEPT, FailureKind, ProgramFailure};
@@ -95,14 +95,15 @@ impl Card {
         }
         match (kind, value) {
             (Kind::Header, returned::PROCESS_DATA | returned::PROCESS_DATA_PENDING) => {
-                let fate = Fate::by_default(&self.attachment_of(place).expect("its handler ran"));
-                self.decide(place, packet.expect("it ran on one"), fate, &path);
+                let disposition =
+                    Disposition::by_default(&self.attachment_of(place).expect("its handler ran"));
+                self.decide(place, packet.expect("it ran on one"), disposition, &path);
             }
             (Kind::Header, returned::PROCEED | returned::PROCEED_PENDING) => {
-                self.decide(place, packet.expect("it ran on one"), Fate::Deposit, &path);
+                self.decide(place, packet.expect("it ran on one"), Disposition::Deposit, &path);
             }
             (Kind::Header, returned::DROP | returned::DROP_PENDING) => {
-                self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path);
+                self.decide(place, packet.expect("it ran on one"), Disposition::Drop, &path);
             }
             (Kind::Payload, returned::SUCCESS) => {
                 if let Some(packet) = packet {
@@ -196,9 +197,9 @@ impl Card {
             incoming.path.follow(&path);
         }
         match kind {
-            Kind::Header => self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path),
+            Kind::Header => self.decide(place, packet.expect("it ran on one"), Disposition::Drop, &path),
             Kind::Payload => {
-                self.incoming.borrow_mut().get(place).fate = Fate::Drop;
+                self.incoming.borrow_mut().get(place).disposition = Disposition::Drop;
                 self.settled(place, packet.expect("it ran on one").offset, &path);
             }
             Kind::Completion => self.advance(place),

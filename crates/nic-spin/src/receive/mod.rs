@@ -8,7 +8,7 @@ pub(super) mod contexts;
 pub(super) mod intake;
 
 use crate::Card;
-use crate::incoming::{Arrived, Fate, IN_FLIGHT, Incoming, outcome};
+use crate::incoming::{Arrived, Disposition, IN_FLIGHT, Incoming, outcome};
 use crate::stages;
 use nicety_fabric::PacketBox;
 use nicety_kernel::Needed;
@@ -95,7 +95,7 @@ impl Card {
 
     /// Takes in a packet of a matched message.
     async fn take_in(self: Rc<Card>, place: usize, is_header: bool, packet: Arrived) {
-        let fate = {
+        let disposition = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             if !is_header && !incoming.awaits(packet.payload.len()) {
@@ -104,15 +104,15 @@ impl Card {
             }
             incoming.received += packet.payload.len();
             incoming.unsettled += 1;
-            incoming.fate
+            incoming.disposition
         };
         if self.contexts.shared_out() && self.sheds(place, is_header) {
             self.count_dropped(place, &packet);
             return self.settled(place, packet.offset, &packet.path);
         }
-        match fate {
-            Fate::Undecided if is_header => self.run_header(place, packet),
-            Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
+        match disposition {
+            Disposition::Undecided if is_header => self.run_header(place, packet),
+            Disposition::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
             decided => self.settle(place, packet, decided).await,
         }
     }
@@ -162,16 +162,16 @@ impl Card {
     /// Counts a packet for its application's share of the packet buffer. If the share is used up, sheds a further
     /// packet for handlers if its portal table entry has flow control. This disables the entry.
     fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
-        let (attachment, fate, pt, path) = {
+        let (attachment, disposition, pt, path) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            (incoming.attachment.clone(), incoming.fate, incoming.header.pt, incoming.path.clone())
+            (incoming.attachment.clone(), incoming.disposition, incoming.header.pt, incoming.path.clone())
         };
         let Some(attachment) = attachment else { return false };
         let application = attachment.application();
         let taken = self.buffer_is_taken(application);
         application.slots.set(application.slots.get() + 1);
-        if is_header || !taken || !matches!(fate, Fate::Process | Fate::Undecided) {
+        if is_header || !taken || !matches!(disposition, Disposition::Process | Disposition::Undecided) {
             return false;
         }
         let (mut path, mut controlled) = (path, false);
@@ -215,13 +215,13 @@ impl Card {
         let attachment = delivery
             .and_then(|d| d.handlers)
             .map(|cookie| self.attachments.get(cookie).expect("an entry's handlers stay attached"));
-        let fate = match (&delivery, &attachment) {
-            (None, _) if reply.is_some() => Fate::Deposit,
-            (None, _) => Fate::Drop,
-            (Some(_), None) => Fate::Deposit,
-            (Some(_), Some(a)) if a.application().exhausted() => Fate::Drop,
-            (Some(_), Some(a)) if a.program.handlers.header.is_some() => Fate::Undecided,
-            (Some(_), Some(a)) => Fate::by_default(a),
+        let disposition = match (&delivery, &attachment) {
+            (None, _) if reply.is_some() => Disposition::Deposit,
+            (None, _) => Disposition::Drop,
+            (Some(_), None) => Disposition::Deposit,
+            (Some(_), Some(a)) if a.application().exhausted() => Disposition::Drop,
+            (Some(_), Some(a)) if a.program.handlers.header.is_some() => Disposition::Undecided,
+            (Some(_), Some(a)) => Disposition::by_default(a),
         };
         let refusing = attachment.as_ref().map(|a| a.application()).filter(|a| a.exhausted());
         let fail = if refusing.is_some() { FailType::HandlerBudget } else { FailType::Ok };
@@ -239,7 +239,7 @@ impl Card {
             reply,
             attachment,
             queue,
-            fate,
+            disposition,
             waiting: VecDeque::new(),
             received: 0,
             unsettled: 0,

@@ -15,7 +15,7 @@
 use crate::handlers::clusters::slots::SlotBuffer;
 use crate::handlers::clusters::stays::{Leaves, Stays};
 use crate::handlers::codes::phantom_memory;
-use crate::handlers::fate::{Run, Slots};
+use crate::handlers::disposition::{Run, Slots};
 use crate::handlers::outcome::Ended;
 use crate::handlers::pspin::arbiter::{Arbiter, Cycles, ENGINE_NAMES, ENGINES, Shape};
 use crate::handlers::pspin::lanes::{Target, beats_at};

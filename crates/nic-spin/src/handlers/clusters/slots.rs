@@ -2,7 +2,7 @@
 //! them are free.
 
 use crate::handlers::clusters::rings::Rings;
-use crate::handlers::fate::{Run, Slots};
+use crate::handlers::disposition::{Run, Slots};
 use nicety_nic_core::parts::FirstFit;
 use std::cell::RefCell;
 use std::collections::VecDeque;

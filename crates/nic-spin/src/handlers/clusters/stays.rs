@@ -4,7 +4,7 @@
 //! number of places that the arriving packets need, however long copies and processors take.
 
 use crate::Occupied;
-use crate::handlers::fate::Stay;
+use crate::handlers::disposition::Stay;
 use crate::spec::PacketsSpec;
 use nicety_types::{Duration, Time};
 

@@ -6,7 +6,7 @@
 use crate::Card;
 use crate::handlers::codes::{Stop, number};
 use crate::handlers::commands::engines::{Command, Sending};
-use crate::handlers::fate::Slots;
+use crate::handlers::disposition::Slots;
 use crate::handlers::pspin::arbiter::Engine;
 use crate::handlers::pspin::hardware::{Task, register};
 use crate::handlers::running::Running;

@@ -3,7 +3,7 @@
 pub(crate) mod edges;
 mod fair;
 
-use crate::handlers::fate::Run;
+use crate::handlers::disposition::Run;
 use crate::handlers::pspin::command_unit::CommandUnit;
 use crate::handlers::pspin::hardware::Hardware;
 use crate::handlers::pspin::ports::Access;

@@ -21,7 +21,7 @@
 //! | 0x20 | read: the number of the engine's last completed transfer |
 //! | 0x28 | configuration, and whether the engine is busy (bit 16) |
 
-use crate::handlers::fate::Slots;
+use crate::handlers::disposition::Slots;
 use crate::programs::attachments::Attachment;
 use crate::programs::program::map as code_map;
 use crate::spec::{HpuSpec, Piece, Timings, protection, pspin_map as map};

@@ -5,7 +5,7 @@
 
 use crate::Processors;
 use crate::handlers::codes::{Stop, number};
-use crate::handlers::fate::Run;
+use crate::handlers::disposition::Run;
 use crate::handlers::hpus::Thread;
 use crate::handlers::outcome::Ended;
 use crate::handlers::pspin::ports::Ports;

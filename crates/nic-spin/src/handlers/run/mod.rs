@@ -8,7 +8,7 @@ use crate::Card;
 use crate::Processors;
 use crate::handlers::codes::{Stop, code, command_name, phantom_memory};
 use crate::handlers::contention::exclusive::Act;
-use crate::handlers::fate::Run;
+use crate::handlers::disposition::Run;
 use crate::handlers::hpus::{Thread, ThreadState};
 use crate::handlers::memory::reach::PROGRAM_BITS;
 use crate::handlers::outcome::{Ended, returned};
