@@ -211,7 +211,7 @@ def test_modules_of_a_card_import_only_earlier_ones(card: str) -> None:
         ("spin", "receive/intake.rs", "let x = crate::incoming::outcome(fail);", 0),
         ("spin", "handlers/codes.rs", "use crate::handlers::run::{Slice, stopped};", 2),
         ("spin", "handlers/run.rs", "use crate::handlers::codes::code;", 0),
-        ("spin", "complete.rs", "use crate::host::view::Seen;", 1),
+        ("spin", "complete.rs", "use crate::host::view::ChangeOrigin;", 1),
         ("nfp", "card/calls.rs", "use crate::card::driver::Ended;", 1),
         ("nfp", "spec/mod.rs", "use crate::processor::{Memory, Reference};", 2),
         ("nfp", "spec/port.rs", "use crate::{Card, NfpSpec, card::{Device, Selected}};", 3),

@@ -70,7 +70,7 @@ use handlers::hpus::Hpus;
 use handlers::memory::levels::Memories;
 use handlers::refusals::Refusals;
 use host::messages::Messages;
-use host::view::{HostView, Seen};
+use host::view::{ChangeOrigin, HostView};
 use incoming::IncomingTable;
 use nicety_fabric::Port;
 use nicety_host::{Memory, Notice};
@@ -280,7 +280,7 @@ pub struct Card {
     /// The state of `send` and `recv`, if it is on a node.
     library: OnceCell<Messages>,
     /// Changes in flight to the host's view, in the order in which the host sees them.
-    posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
+    posted: RefCell<VecDeque<(Time, Effect, ChangeOrigin)>>,
     posting: Signal,
     messages: Cell<u64>,
     /// Whether the card generates packets and drops received ones.
@@ -450,7 +450,7 @@ impl Card {
         self.answers.count(before, after);
         let mut visible = path.clone();
         for effect in effects.drain() {
-            if let Some(seen) = self.apply(effect, Seen { path: path.clone(), message }) {
+            if let Some(seen) = self.apply(effect, ChangeOrigin { path: path.clone(), message }) {
                 visible = seen;
             }
         }
@@ -459,8 +459,8 @@ impl Card {
     }
 
     /// Carries out an effect. Returns the path up to the time at which the host sees it, if it does.
-    fn apply(self: &Rc<Card>, effect: Effect, seen: Seen) -> Option<Path> {
-        let Seen { path, message } = seen;
+    fn apply(self: &Rc<Card>, effect: Effect, seen: ChangeOrigin) -> Option<Path> {
+        let ChangeOrigin { path, message } = seen;
         match effect {
             Effect::Start(out) => {
                 self.start(&out, path, Starter::Trigger);
@@ -485,7 +485,7 @@ impl Card {
                 let mut path = self.dma.bus().post(notice, path);
                 let visible = path.at().max(behind);
                 path.advance(Stage::DEPOSIT, visible);
-                posted.push_back((visible, seen_by_host, Seen { path: path.clone(), message }));
+                posted.push_back((visible, seen_by_host, ChangeOrigin { path: path.clone(), message }));
                 self.posting.notify_one();
                 Some(path)
             }

@@ -5,7 +5,7 @@
 
 use crate::handlers::codes::{Stop, code, phantom_memory};
 use crate::handlers::contention::exclusive::Act;
-use crate::handlers::contention::{Seen, Word};
+use crate::handlers::contention::{ObservedAccess, Word};
 use crate::handlers::hpus::Thread;
 use crate::handlers::running::Running;
 use crate::handlers::transfers::{Arriving, Left, Transfer, Transfers};
@@ -93,7 +93,10 @@ impl Card {
         let handover = self.dma.write(running.message, address, bytes, payload, running.path.clone());
         let (message, from) = (Some(running.message), running.path.at());
         let pc = running.thread.state.borrow().context.pc();
-        let seen = Seen { now: handover.landed, ..self.seen(running, Word::Host(address), pc, Act::Store) };
+        let seen = ObservedAccess {
+            now: handover.landed,
+            ..self.seen(running, Word::Host(address), pc, Act::Store)
+        };
         self.contention.written(&seen, address, bytes);
         self.recorder.slice(Resource::DMA, from, handover.landed, message, "write");
         if handle == 0 {
@@ -166,7 +169,7 @@ impl Card {
                 let new = change(value);
                 card.dma.change(address, &Payload::copy_of(&new.to_le_bytes()));
                 let (word, now, changed) = (Word::Host(address), card.sim.now(), new != value);
-                let seen = Seen { word, run, image: &image, pc, now, act, changed };
+                let seen = ObservedAccess { word, run, image: &image, pc, now, act, changed };
                 card.contention.see(&seen, || format!("host memory at {address:#x}"));
             }
             let landed = transfer.packet(0).await.landed();

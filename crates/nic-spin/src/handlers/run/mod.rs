@@ -44,7 +44,7 @@ const SLICE: u64 = 1000;
 const CLUSTER_SLICE: u64 = 128;
 
 /// An instruction that has its turn.
-struct Due {
+struct ReadyInstruction {
     /// Its cycles beyond its own.
     extra: u64,
     /// The kind of its access and, for a word that other handlers wait for, the word and its address.
@@ -322,7 +322,7 @@ impl Processors {
         let slice = if ports.is_some() { CLUSTER_SLICE } else { SLICE };
         let (limit, bound) = application.bound(spec.handler_start, spec.cycle_limit);
         let (mut stalled, mut ahead) = (0, None);
-        let mut due: Option<Due> = None;
+        let mut due: Option<ReadyInstruction> = None;
         // Whether the access to memory that ended the slice has its turn.
         let mut granted = false;
         {
@@ -388,7 +388,7 @@ impl Processors {
                 }
                 space.order_words(&words);
                 let mut reservations = application.reservations.borrow_mut();
-                let performed = due.take().map_or(Ok(()), |Due { extra, point, word }| {
+                let performed = due.take().map_or(Ok(()), |ReadyInstruction { extra, point, word }| {
                     let pc = context.pc();
                     let value = |space: &AddressSpace<'_>| {
                         let (address, _) = word.as_ref()?;
@@ -471,7 +471,7 @@ impl Processors {
                         continue;
                     }
                     let extra = levels.in_turn(&mut running.turn(), &point);
-                    due = Some(Due { extra, point, word });
+                    due = Some(ReadyInstruction { extra, point, word });
                 }
                 Exit::Ecall => {
                     let asked = self.sim.now();
