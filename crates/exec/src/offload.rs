@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_planned_once() {
+    fn a_repeated_name_is_planned_once() {
         let asked = request("spin-discrete", r#", "offload": ["barrier", "bcast", "barrier"]"#);
         assert_eq!(names(&asked).unwrap(), ["bcast", "barrier"]);
         let always = request("spin-discrete", r#", "offload": ["allreduce=always"]"#);

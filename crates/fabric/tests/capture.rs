@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn what_is_kept_is_what_counters_count(storm in storm()) {
+    fn a_capture_agrees_with_counters(storm in storm()) {
         let (packets, statistics) = storm.observe(1);
         let is_torus = matches!(storm.topology, Topology::Torus(_));
         let switches = statistics.switches.iter().flat_map(|s| &s.ports[usize::from(is_torus)..]);
@@ -354,7 +354,7 @@ fn each_port_of_a_card_is_a_link_with_its_own_pauses() {
 }
 
 #[test]
-fn what_a_card_drops_is_told_apart_by_port() {
+fn drops_of_a_card_are_counted_by_port() {
     let links = two_ports(FlowControl::None(Buffering::default()));
     let dropped: Vec<_> = links.iter().filter(|link| link.dropped).collect();
     assert_eq!(

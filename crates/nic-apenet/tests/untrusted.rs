@@ -144,7 +144,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_part_of_a_message_is_dropped_and_counted() {
+fn strays_are_dropped_and_counted() {
     let put = |number, offset: u64, bytes: u64, payload: usize| {
         packet((1, 0), (1, number, offset), [0, 0, REGION + offset, bytes, 0], &vec![3; payload])
     };

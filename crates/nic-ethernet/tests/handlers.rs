@@ -207,7 +207,7 @@ fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
 }
 
 #[test]
-fn what_a_handler_does_wrong_is_named() {
+fn errors_of_handlers_are_named() {
     let resize = |bytes| Code::new().set(A0, bytes).command(RESIZE).returns(WIRE);
     for (code, text) in [
         (
@@ -280,7 +280,7 @@ fn rules_have_limits() {
 }
 
 #[test]
-fn what_is_of_messages_alone_is_refused() {
+fn features_of_messages_are_refused() {
     for (text, expected) in [
         ("hpu.scheduling=home-cluster", "frames belong to no messages"),
         ("hpu.interface=pspin", "handlers of frames are not written for PsPIN"),

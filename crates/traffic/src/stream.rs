@@ -602,7 +602,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_captured_is_sent(
+        fn captured_frames_are_sent(
             // Less than a millisecond apart.
             packets in prop::collection::vec((1u64 << 39..(1 << 39) + 1_000_000, prop::collection::vec(any::<u8>(), 14..100)), 1..20),
             rounds in 1u64..4,

@@ -4,7 +4,7 @@
 //! may stand still, or lose more time than they have. Then the first burst decides, at any rate. So the packets are sent again.
 //! The first ones come at the speed of the wire, more than the card has room for, and the rest at their due times.
 
-use super::faster::{Speed, shares, what_stopped, with_wire, without_new};
+use super::faster::{Speed, shares, stop_reason, with_wire, without_new};
 use super::limit::CLOSE;
 use super::offer::{Behind, TrafficRun};
 use super::part::Part;
@@ -93,7 +93,7 @@ impl Rig<'_> {
         };
         let (departure_fraction, stopped) = match self.send_burst(tested, expressions, first, 1.0) {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => (None, Some(what_stopped(&error))),
+            Err(error) => (None, Some(stop_reason(&error))),
             Ok(burst) => (burst.map(|burst| if burst.is_behind() { burst.fraction } else { 1.0 }), None),
         };
         let packets = shares_of(first).iter().sum();

@@ -250,7 +250,7 @@ impl Runs<'_> {
             return Err(error);
         }
         let packets = packets(self.first).min(PACKETS);
-        self.rows.borrow_mut().push(TrialRow { packets, stopped: Some(what_stopped(&error)), ..run });
+        self.rows.borrow_mut().push(TrialRow { packets, stopped: Some(stop_reason(&error)), ..run });
         Ok(Outcome::Stopped)
     }
 }
@@ -342,7 +342,7 @@ pub(super) fn without_new<T>(shown: T, found: Vec<Failure>, before: &[Failure]) 
 }
 
 /// Returns the error that stopped a run, without the run's own time and place.
-pub(super) fn what_stopped(error: &Error) -> String {
+pub(super) fn stop_reason(error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let what = match line.starts_with('[') {
@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_makes_it_barely_and_never_yes() {
+    fn trials_make_it_barely_and_never_yes() {
         let with = |first: &Row, rate| {
             let found = Some(Found { rate, sustained: rate, not_sustained: Some(rate * 1.02) });
             first.clone().tried(Trials { rows: vec![TrialRow::default()], found, part: Some(Part::Link) })

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_none() {
+    fn missing_atomics_are_none() {
         // A read without a result, a swap as a sum, a long double, logical operators on fractions, a comparison by a sum.
         for (kind, datatype, op) in
             [(0, 4, 10), (0, 4, 12), (1, 4, 18), (0, 12, 2), (0, 9, 4), (2, 4, 2), (2, 4, 19), (3, 4, 2)]

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_a_packet_up_makes_it_late() {
+    fn a_stalled_packet_is_late() {
         let (at, ns) = (|ns| Time::ZERO + Duration::from_ns(ns), Duration::from_ns);
         let mut pace = Pace::from(at(100));
         assert_eq!(pace.next(DueTime::Wire), at(100));

@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_compressed_is_read(bytes in prop::collection::vec(any::<u8>(), 5..3000), more in prop::collection::vec(any::<u8>(), 0..900)) {
+        fn compressed_files_are_read(bytes in prop::collection::vec(any::<u8>(), 5..3000), more in prop::collection::vec(any::<u8>(), 0..900)) {
             let both = [&bytes[..], &more].concat();
             let zstd = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
             prop_assert_eq!(&read([zipped(&bytes), zipped(&more)].concat()).unwrap(), &both);
