@@ -160,7 +160,7 @@ proptest! {
     ) {
         let (cores, places) = (format!("hpu.cores={cores}"), format!("buffer.packets={places}"));
         let found = offered(&as_it_says(), &frames, &[&cores, &places]);
-        let with = |fate| frames.iter().filter(|(first, _)| *first == fate).count() as u64;
+        let with = |action| frames.iter().filter(|(first, _)| *first == action).count() as u64;
         let RuleReport { frames: all, to_host, to_wire, dropped, failed, .. } = found.rule;
         prop_assert_eq!((dropped, to_host, to_wire, failed), (with(0), with(1), with(2), with(3)));
         prop_assert_eq!(all, frames.len() as u64);
@@ -171,7 +171,7 @@ proptest! {
 
 #[test]
 fn a_frame_may_become_longer_and_shorter() {
-    // Nine bytes before it, twelve from there, its fate stored as its first byte, and 90 bytes in all. The frame is
+    // Nine bytes before it, twelve from there, its action stored as its first byte, and 90 bytes in all. The frame is
     // found at its new place.
     let code = Code::new()
         .with(&[mv(S0, A0)])
@@ -197,7 +197,7 @@ fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
             .command(RESIZE);
         code.with(&[lw(A5, 0, S0), lbu(A0, at, A5), ret()])
     };
-    // The fate is the byte: 7 is invalid, and 0 drops.
+    // The action is the byte: 7 is invalid, and 0 drops.
     let kept = offered(&handler(grown(59)), &[(1, 60)], &[]);
     assert!(kept.failures[0].contains("returned 7"), "{:?}", kept.failures);
     for at in [60, 75, 89] {
