@@ -105,10 +105,10 @@ def test_sensitivity_agrees_with_separate_runs(nops: Path, tmp_path: Path) -> No
     assert (first["key"], first["value"], first["halved"]) == ("hpu.cycles.alu", "1", None)
     assert first["doubled"] is not None
     assert (first["doubled"]["value"], first["doubled"]["verdict"]) == ("2", "no")
-    (moved,) = check(nops, 100, "hpu.cycles.alu=2")["rows"]
-    assert moved["verdict"] == first["doubled"]["verdict"]
-    assert moved["capacity_fraction"] == pytest.approx(first["doubled"]["capacity_fraction"])
-    rate = moved["capacity_fraction"] * moved["line_rate_packets_per_s"]
+    (varied,) = check(nops, 100, "hpu.cycles.alu=2")["rows"]
+    assert varied["verdict"] == first["doubled"]["verdict"]
+    assert varied["capacity_fraction"] == pytest.approx(first["doubled"]["capacity_fraction"])
+    rate = varied["capacity_fraction"] * varied["line_rate_packets_per_s"]
     assert rate == pytest.approx(first["doubled"]["capacity_packets_per_s"])
     assert len(found["values"]) <= 3
     assert "hpu.cores" not in [value["key"] for value in found["values"]]
@@ -127,8 +127,8 @@ def test_sensitivity_agrees_with_separate_runs(nops: Path, tmp_path: Path) -> No
     assert "2: no, 0.68 x, handler cores" in text
     both = found["varied"] - found["varied_one_way"]
     assert 0 < both < found["varied"]
-    told_moved = f"{both} assumed values of the spec were halved and doubled, one at a time, and "
-    assert f"{told_moved}{found['varied_one_way']} moved one way" in text.replace("\n# ", " ")
+    told_varied = f"{both} assumed values of the spec were halved and doubled, one at a time, and "
+    assert f"{told_varied}{found['varied_one_way']} moved one way" in text.replace("\n# ", " ")
     figure = line_rate_figure(report)
     figure.draw_without_rendering()
     assert len(figure.axes) == 3
@@ -142,7 +142,7 @@ def test_sensitivity_is_in_files_and_the_same_again(nicety: Callable, tmp_path: 
     assert result.status == 0, result.stderr
     assert result.json() == nicety(*command, "--json").json()
     head = (tmp_path / "f.csv").read_text().splitlines()[0].split(",")
-    assert {"verdict", "bottleneck", "parts_handler_processors_load", "sensitivity_moved"} <= set(head)
+    assert {"verdict", "bottleneck", "parts_handler_cores_load", "sensitivity_varied"} <= set(head)
     assert "sensitivity_values_hpu.cycles.alu_doubled_verdict" in head
 
 
