@@ -329,8 +329,8 @@ class ExchangeRow(TypedDict):
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
         packets: The packets: frames that rank 0's card received, or sent if it transmits.
         verified: Whether every received byte was checked and correct.
-        unanswered_max_ns: Maximum latency of these requests.
         ports: The ports of the network over the whole run, with a flow control without credits.
+        unanswered_max_ns: Maximum latency of these requests.
     """
 
     nic: str
@@ -363,8 +363,8 @@ class ExchangeRow(TypedDict):
     dropped: int
     packets: int
     verified: bool
-    unanswered_max_ns: NotRequired[float]
     ports: NotRequired[list[NetworkPortReport]]
+    unanswered_max_ns: NotRequired[float]
 
 
 class FailedPoint(TypedDict):
@@ -904,24 +904,6 @@ class MessagesManifest(TypedDict):
     puts: NotRequired[Puts]
 
 
-class VariedValue(TypedDict):
-    """A check with one changed value.
-
-    Attributes:
-        value: The value set.
-        verdict: The verdict with it.
-        bottleneck: The limiting part with it.
-        capacity_fraction: The sustainable rate over the line rate.
-        capacity_packets_per_s: The sustainable rate in packets per second, since the line rate may have changed.
-    """
-
-    value: str
-    verdict: Literal["yes", "barely", "not judged", "no"]
-    bottleneck: Part
-    capacity_fraction: float
-    capacity_packets_per_s: float
-
-
 class NetworkPortReport(TypedDict):
     """The use of a port of a host or switch, in a network without credits.
 
@@ -1122,6 +1104,37 @@ class Puts(TypedDict):
     flush_receive: bool
     notify: Notification | None
     pong_size_bytes: int
+
+
+class RateTrial(TypedDict):
+    """A run with the same traffic at another rate.
+
+    Attributes:
+        rate_fraction: The rate over the traffic's rate.
+        above_wire_rate: Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
+        packets: Packets offered: the first ones of the traffic.
+        burst_packets: Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
+        sustained: Whether the run had no losses and no growing backlog.
+        verdict: Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
+        bottleneck: The limiting part; none for a run that recovered from its burst.
+        capacity_fraction: The departure rate over the traffic's, where the rate was not sustained; otherwise the
+            capacity by loads. None for a run that recovered from its burst.
+        stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
+            own rate does not have.
+        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets
+            took the lock before its handler each time.
+    """
+
+    rate_fraction: float
+    above_wire_rate: bool
+    packets: int
+    burst_packets: int
+    sustained: bool
+    verdict: Literal["yes", "barely", "not judged", "no"] | None
+    bottleneck: Part | None
+    capacity_fraction: float | None
+    stopped: str | None
+    starved_ns: float | None
 
 
 class RefusedCommand(TypedDict):
@@ -1559,37 +1572,6 @@ class TrafficFigures(TypedDict):
     ports: NotRequired[list[PortFigures]]
 
 
-class RateTrial(TypedDict):
-    """A run with the same traffic at another rate.
-
-    Attributes:
-        rate_fraction: The rate over the traffic's rate.
-        above_wire_rate: Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
-        packets: Packets offered: the first ones of the traffic.
-        burst_packets: Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
-        sustained: Whether the run had no losses and no growing backlog.
-        verdict: Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
-        bottleneck: The limiting part; none for a run that recovered from its burst.
-        capacity_fraction: The departure rate over the traffic's, where the rate was not sustained; otherwise the
-            capacity by loads. None for a run that recovered from its burst.
-        stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
-            own rate does not have.
-        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets
-            took the lock before its handler each time.
-    """
-
-    rate_fraction: float
-    above_wire_rate: bool
-    packets: int
-    burst_packets: int
-    sustained: bool
-    verdict: Literal["yes", "barely", "not judged", "no"] | None
-    bottleneck: Part | None
-    capacity_fraction: float | None
-    stopped: str | None
-    starved_ns: float | None
-
-
 class Unmodelled(TypedDict):
     """Shared words in memory without waits of one access for another.
 
@@ -1612,6 +1594,24 @@ class Unmodelled(TypedDict):
     stored_words: int
     levels: list[str]
     keys: list[str]
+
+
+class VariedValue(TypedDict):
+    """A check with one changed value.
+
+    Attributes:
+        value: The value set.
+        verdict: The verdict with it.
+        bottleneck: The limiting part with it.
+        capacity_fraction: The sustainable rate over the line rate.
+        capacity_packets_per_s: The sustainable rate in packets per second, since the line rate may have changed.
+    """
+
+    value: str
+    verdict: Literal["yes", "barely", "not judged", "no"]
+    bottleneck: Part
+    capacity_fraction: float
+    capacity_packets_per_s: float
 
 
 class WaitingLine(TypedDict):
@@ -2734,6 +2734,20 @@ class ScheduleOptions(NetworkOptions, total=False):
     threads: Annotated[int | None, Option(default=1, least=1, most=1024)]
 
 
+class ExecFallback(TypedDict):
+    """Calls that were left to MPI for one reason.
+
+    Attributes:
+        reason: communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length:
+            longer than the card's memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the
+            card had no room, or MPI was not started by MPI_Init. cost: MPI is faster, by a trial before the run.
+        calls: The calls.
+    """
+
+    reason: str
+    calls: int
+
+
 class ExecGoal(TypedDict):
     """A schedule of a program's operations.
 
@@ -2766,20 +2780,6 @@ class ExecOffloaded(TypedDict):
     offloaded_bytes: int
     fallback_calls: int
     fallbacks: list[ExecFallback]
-
-
-class ExecFallback(TypedDict):
-    """Calls that were left to MPI for one reason.
-
-    Attributes:
-        reason: communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length:
-            longer than the card's memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the
-            card had no room, or MPI was not started by MPI_Init. cost: MPI is faster, by a trial before the run.
-        calls: The calls.
-    """
-
-    reason: str
-    calls: int
 
 
 class ExecRank(TypedDict):
