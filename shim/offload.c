@@ -103,7 +103,7 @@ static int counted(int collective, int reason, int64_t bytes) {
     if (!counts)
         return 0;
     if (reason != OFFLOADS) {
-        counts->passed_calls[collective][reason]++;
+        counts->fallback_calls[collective][reason]++;
         return 0;
     }
     counts->offloaded_calls[collective]++;

@@ -27,7 +27,7 @@ enum {
 struct nicety_offload {
     uint64_t offloaded_calls[OFFLOAD_COLLECTIVES];
     uint64_t offloaded_bytes[OFFLOAD_COLLECTIVES];
-    uint64_t passed_calls[OFFLOAD_COLLECTIVES][PASS_REASONS];
+    uint64_t fallback_calls[OFFLOAD_COLLECTIVES][PASS_REASONS];
     uint64_t set_up_ps; /* time for handlers and their entries */
 };
 

@@ -5,7 +5,8 @@
     python tests/same_json.py --compare OLD NEW --map MAP     print the differences of two such folders
 
 MAP is a JSON file: `fields` maps old names of fields to new ones, and `values` maps old
-texts to new ones. Both are applied to OLD. A difference is printed with its path, and makes the exit status 1.
+texts to new ones. A name with a point, `caches.passed`, is that of a field in `caches` only. Both are applied to OLD.
+A difference is printed with its path, and makes the exit status 1.
 Documents contain the exit status of their command. Every command takes some seconds at most, and prints the same each
 time.
 """
@@ -243,12 +244,13 @@ def write(folder: Path) -> None:
             (folder / f"{name}.json").write_text(text.replace(place, "FOLDER").replace(str(ROOT), "ROOT"))
 
 
-def renamed(value: Any, fields: dict[str, str], values: dict[str, str]) -> Any:
-    """A document with the new names."""
+def renamed(value: Any, fields: dict[str, str], values: dict[str, str], inside: str = "") -> Any:
+    """A document, or the content of its field `inside`, with the new names."""
     if isinstance(value, dict):
-        return {fields.get(key, key): renamed(part, fields, values) for key, part in value.items()}
+        names = {key: fields.get(f"{inside}.{key}", fields.get(key, key)) for key in value}
+        return {names[key]: renamed(part, fields, values, key) for key, part in value.items()}
     if isinstance(value, list):
-        return [renamed(part, fields, values) for part in value]
+        return [renamed(part, fields, values, inside) for part in value]
     return values.get(value, value) if isinstance(value, str) else value
 
 

@@ -103,7 +103,7 @@ def test_states_are_shared_on_request_and_globals_by_an_application(handlers: Ca
     assert (main.handlers_failed, main.messages_refused) == (0, 0)
     assert main.handler_cycles + other.handler_cycles == result.nodes[1].portals.handler_cycles
     # A word of data and two states of one word, in pieces of 16 bytes; none is freed.
-    assert (main.hpu_memory_bytes, main.hpu_memory_most_bytes, other.hpu_memory_bytes) == (48, 48, 32)
+    assert (main.hpu_memory_bytes, main.hpu_memory_peak_bytes, other.hpu_memory_bytes) == (48, 48, 32)
 
 
 def test_a_budget_stops_a_handler_and_no_other(handlers: Callable) -> None:
@@ -153,7 +153,7 @@ def test_hpu_memory_is_the_cards(handlers: Callable) -> None:
             host.portals.attach(count, state=bytes((1 << 20) + 1))
 
     report = nicety.Cluster(2, "spin-discrete").run({1: receiver}).nodes[1].portals.applications[0]
-    assert (report.hpu_memory_bytes, report.hpu_memory_most_bytes) == (0, 716800 + 16)
+    assert (report.hpu_memory_bytes, report.hpu_memory_peak_bytes) == (0, 716800 + 16)
 
 
 def test_invalid_applications_and_memory_are_refused() -> None:

@@ -56,17 +56,23 @@ def line_of(text: str, mark: str) -> int:
     return 1 + next(at for at, line in enumerate(text.splitlines()) if mark in line)
 
 
-def test_what_fits_is_fetched_once(tmp_path: Path) -> None:
+def test_lines_that_fit_are_fetched_once(tmp_path: Path) -> None:
     report = check(tmp_path, WALK, "hpu.cores=2", *PRICES)
     (row,) = report["rows"]
     (cache,) = row["memory"]["caches"]
     packets = 8 * 64 + 1024
     # Each of two caches fetches 8 lines, and 16 words of them are loaded per packet.
     assert cache["misses"] * packets == pytest.approx(2 * 8)
-    assert (cache["level"], cache["accesses"], cache["passed"]) == ("l2", 16, 0)
+    assert (cache["level"], cache["accesses"], cache["bypasses"]) == ("l2", 16, 0)
     assert cache["hits"] + cache["misses"] == pytest.approx(16)
     assert cache["miss_rate"] == pytest.approx(cache["misses"] / 16)
-    assert cache["written_back"] == cache["handed_over"] == cache["invalidated"] == cache["stale_accesses"] == 0
+    assert (
+        cache["writebacks"]
+        == cache["cache_to_cache_transfers"]
+        == cache["invalidations"]
+        == cache["stale_accesses"]
+        == 0
+    )
     assert row["memory"]["shared_accesses"] == row["memory"]["accesses"] == 16
     assert "of 16.0 accesses of a packet to l2, 16.0 hit the data caches, 0.0 miss (0.1%)" in words(report)
 
@@ -78,15 +84,15 @@ def test_cache_misses_are_what_limits(tmp_path: Path) -> None:
     (cache,) = row["memory"]["caches"]
     assert (cache["hits"], cache["misses"]) == (32, 32)
     # A line takes 40 cycles if no bank delays it.
-    assert cache["waited_cycles"] >= 32 * 40
-    assert cache["waited_cycles"] == pytest.approx(32 * 40 + row["memory"]["levels"][0]["waited_cycles"])
+    assert cache["wait_cycles"] >= 32 * 40
+    assert cache["wait_cycles"] == pytest.approx(32 * 40 + row["memory"]["levels"][0]["wait_cycles"])
     (first,) = cache["lines"]
     assert first["line"] == f"walk.c:{line_of(WALK, 'first')}"
-    assert cache["load"] == pytest.approx(cache["waited_cycles"] * 0.4 / (64 * 6.7))
+    assert cache["load"] == pytest.approx(cache["wait_cycles"] * 0.4 / (64 * 6.7))
     assert {"part": "cache misses", "name": "l2"}.items() <= row["parts"][1].items() | row["parts"][2].items()
     slow = check(tmp_path, WALK, "hpu.cores=64", "memory.l2.contended=false", *PRICES, lines=32)
     (row,) = slow["rows"]
-    assert (row["verdict"], row["limited_by"], row["limiting_part"]) == ("no", "cache misses", "cache misses")
+    assert (row["verdict"], row["limited_by"], row["bottleneck"]) == ("no", "cache misses", "cache misses")
     assert row["memory"]["levels"] == []
     assert "no: bottleneck: cache misses of l2 (cores wait for them " in words(slow)
     # They are part of the processors' load, not another part with headroom.
@@ -102,9 +108,9 @@ def test_ownership_costs_what_others_do(tmp_path: Path) -> None:
     (row,) = check(tmp_path, COUNT, "hpu.cores=4", *PRICES)["rows"]
     (cache,) = row["memory"]["caches"]
     # A load and a store of one word, and an atomic operation; the line is handed over from core to core.
-    assert cache["hits"] + cache["misses"] + cache["passed"] == pytest.approx(cache["accesses"])
-    assert (cache["accesses"], cache["passed"]) == (3, 1)
-    assert 0.5 < cache["handed_over"] <= 2
+    assert cache["hits"] + cache["misses"] + cache["bypasses"] == pytest.approx(cache["accesses"])
+    assert (cache["accesses"], cache["bypasses"]) == (3, 1)
+    assert 0.5 < cache["cache_to_cache_transfers"] <= 2
     assert cache["stale_accesses"] == 0
 
 
@@ -189,10 +195,10 @@ def test_a_frame_is_in_no_cache_when_its_handler_starts(tmp_path: Path) -> None:
     assert cache["hits"] == pytest.approx(2, abs=0.01)
     line, *others = cache["lines"]
     assert line["line"] == f"frame.c:{line_of(FRAME, 'first')}"
-    assert all(other["waited_cycles"] < 1 for other in others)
+    assert all(other["wait_cycles"] < 1 for other in others)
 
 
-def test_what_handlers_write_to_frames_behind_caches_is_sent() -> None:
+def test_frames_written_behind_caches_are_sent() -> None:
     async def main(host: package.Host) -> object:
         socket = host.socket.datagram()
         if host.rank == 0:

@@ -63,8 +63,8 @@ def test_an_estimate_is_within_its_error(write: Callable[..., Path]) -> None:
     assert abs(report["relative_error"]) < 3 * report["expected_error"]
     assert report["card_packets_per_s"] == pytest.approx(30_000 / report["card_time_ns"] * 1e9)
     # The smallest frames, 84 bytes of 800 ps each, back to back.
-    assert report["sent_ns"] == report["wire_ns"] == pytest.approx(30_001 * 67.2)
-    assert (report["through"], report["blocks"], report["shortened_packets"]) == ("port", None, 0)
+    assert report["sent_ns"] == report["wire_busy_ns"] == pytest.approx(30_001 * 67.2)
+    assert (report["through"], report["blocks"], report["oversized_packets"]) == ("port", None, 0)
     assert report["damage"] is None
     assert report["bytes"] == capture.stat().st_size
     fewer = package.count_sources(capture, sketches=256)
@@ -78,7 +78,7 @@ def test_addresses_come_by_channels_too(nicety: Callable[..., Any], write: Calla
     six: list[Address] = [ipaddress.IPv6Address(dice.getrandbits(128)) for _ in range(500)]
     capture = write(pcap([*v4(30_000), None, *six]))
     port, channels = (package.count_sources(capture, through=way) for way in ("port", "channels"))
-    assert (channels["blocks"], channels["sent_ns"], channels["wire_ns"]) == (2, None, None)
+    assert (channels["blocks"], channels["sent_ns"], channels["wire_busy_ns"]) == (2, None, None)
     assert channels["trailing_ones"] == port["trailing_ones"]
     assert channels["card_time_ns"] < port["card_time_ns"], "the wire has 10 Gb/s"
     shown = {way: nicety("pcsa", capture, "--through", way).stdout for way in ("port", "channels")}

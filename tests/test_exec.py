@@ -388,7 +388,7 @@ world.Barrier()
     assert report(tmp_path, program)["status"] == 0
 
 
-def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
+def test_impossible_runs_are_refused(tmp_path: Path) -> None:
     static = tmp_path / "static"
     (tmp_path / "static.c").write_text("int main(void) { return 0; }\n")
     subprocess.run([shutil.which("cc") or "cc", "-static", "-o", static, tmp_path / "static.c"], check=True)
@@ -466,11 +466,11 @@ def test_a_run_in_python(tmp_path: Path) -> None:
     assert not list(Path("/dev/shm").glob("*nicety*"))
 
 
-def test_what_a_program_did_is_a_schedule_a_timeline_and_a_capture(tmp_path: Path) -> None:
+def test_a_run_is_written_as_schedule_timeline_and_capture(tmp_path: Path) -> None:
     files = ["--goal", "ping.goal", "--trace", "ping.pftrace", "--capture", "ping.pcapng"]
     made = report(tmp_path, PING, *files)
     assert made["goal"]["file"] == "ping.goal"
-    assert made["goal"]["unreceived"] == 0
+    assert made["goal"]["unmatched_messages"] == 0
     again = report(tmp_path, PING)
     assert made["ranks"] == again["ranks"], "to watch a program does not change it"
     on_card = nicety.run_schedule(tmp_path / "ping.goal", nic="spin-discrete")

@@ -75,13 +75,13 @@ def test_the_first_process_of_a_rank_need_not_be_the_one_that_takes_part(program
     assert status == 0, err
 
 
-def test_how_a_later_process_of_a_rank_ended_is_told_and_not_how_the_first_did(program: Path) -> None:
+def test_the_end_of_the_later_process_of_a_rank_is_reported(program: Path) -> None:
     script = "if [ $NICETY_RANK = 0 ]; then exec {program} 5; fi; (sleep 0.3; exec {program} 5) & exit 0"
     status, err = run("--launcher", "none", "--", "sh", "-c", script.format(program=program))
     assert (status, err.splitlines()[-1]) == (1, f"nicety: the process of rank 1 ended with status 5 {BEFORE}")
 
 
-def test_what_a_launcher_has_started_may_leave_the_program_to_another_process(tmp_path: Path) -> None:
+def test_a_started_process_may_leave_the_program_to_another(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     (tmp_path / "program.py").write_text(f"{HEAD}world.Barrier()\n")
     # The shell, which is noted first, becomes another program, and has ended when Python starts.

@@ -55,7 +55,7 @@ def report(program: Path, *words: str, **more: Any) -> dict[str, Any]:
 def calls(made: dict[str, Any]) -> dict[str, tuple[int, dict[str, int]]]:
     """Calls that were offloaded, and those left to MPI by reason, by operation."""
     return {
-        each["name"]: (each["offloaded_calls"], {passed["reason"]: passed["calls"] for passed in each["passed"]})
+        each["name"]: (each["offloaded_calls"], {passed["reason"]: passed["calls"] for passed in each["fallbacks"]})
         for each in made["offload"]
     }
 
@@ -88,7 +88,7 @@ def test_calls_that_cards_cannot_execute_are_left_to_mpi_and_counted(program: Pa
         "barrier": (0, {}),
         "allreduce": (4, {"communicator": 4, "operator": 8, "datatype": 4, "length": 4, "empty": 4}),
     }
-    assert [row["offload"]["passed_calls"] for row in made["ranks"]] == [8] * 4
+    assert [row["offload"]["fallback_calls"] for row in made["ranks"]] == [8] * 4
 
 
 def test_a_process_alone_has_nothing_to_offload(program: Path) -> None:
@@ -285,7 +285,7 @@ def test_reductions_are_left_to_mpi_where_it_is_quicker(reductions: Path, nic: s
         ),
     ],
 )
-def test_what_cannot_be_offloaded_is_refused(program: Path, tmp_path: Path, words: list[str], told: str) -> None:
+def test_impossible_offloads_are_refused(program: Path, tmp_path: Path, words: list[str], told: str) -> None:
     command = [*NICETY, "exec", "-n", "2", *words, "--", str(program), "barrier"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
@@ -344,7 +344,7 @@ COLUMNS = [
     "sent_bytes",
     "offload_sent_bytes",
     "offloaded_calls",
-    "passed_calls",
+    "fallback_calls",
 ]
 
 

@@ -102,7 +102,7 @@ def test_with_json_all_that_is_printed_goes_to_stderr(ends: Path) -> None:
     assert 0 <= done.stderr.find("last words, not flushed") < done.stderr.find("nicety: the process of rank 1 ended")
 
 
-def test_what_a_shell_redirects_stays_where_it_is(ends: Path, tmp_path: Path) -> None:
+def test_output_redirected_by_a_shell_stays_there(ends: Path, tmp_path: Path) -> None:
     status, printed = run("sh", "-c", f"echo of the shell; {ends} none > {tmp_path}/out.$PMI_RANK 2>&1")
     assert status == 0, printed
     assert printed.count("of the shell\n") == 2

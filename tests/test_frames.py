@@ -126,7 +126,7 @@ def test_words_of_frames_lie_anywhere(misaligned: str, nicety: Callable[..., Any
         *("bench", "handlers", source, "--nic", "spin-100g", "--packet-sizes", "60", "--messages", "3", "--json"),
         *("--set", f"hpu.misaligned={misaligned}"),
     )
-    assert done.json()["rows"][0]["packet_fates"]["dropped"] == 3
+    assert done.json()["rows"][0]["packet_dispositions"]["dropped"] == 3
 
 
 def test_words_are_loaded_whole_where_the_card_can(nicety: Callable[..., Any], tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_tag_that_stays_makes_the_frame_longer(nicety: Callable[..., Any], tmp
     (row,) = nicety(
         *("bench", "handlers", VLAN, "--nic", "spin-100g", "--packet-sizes", "1000", "--messages", "100", "--json")
     ).json()["rows"]
-    assert row["packet_fates"]["proceeded"] == 100
+    assert row["packet_dispositions"]["proceeded"] == 100
     # A frame of 1518 bytes has no room for a tag.
     done = nicety("bench", "handlers", VLAN, "--nic", "spin-100g", "--packet-sizes", "1518", "--messages", "10")
     assert done.status == 1
@@ -203,7 +203,7 @@ def test_cards_without_processors_say_so() -> None:
         ("return FRAME_QUEUE(5000);", "returned FRAME_QUEUE(5000), and the host has receive channels 0 to 31"),
     ],
 )
-def test_what_a_handler_does_wrong_names_rule_and_line(
+def test_errors_of_handlers_name_rule_and_line(
     nicety: Callable[..., Any], tmp_path: Path, body: str, text: str
 ) -> None:
     done = nicety(
@@ -283,7 +283,7 @@ def test_frames_keep_up_or_not(nicety: Callable[..., Any]) -> None:
     assert small["cycles_mean"] == 23
     assert small["handler_ns"] == pytest.approx(23, abs=0.5)
     assert (small["verdict"], large["verdict"]) == ("yes", "yes")
-    assert small["packet_fates"] == {"processed": 0, "dropped": 2000, "proceeded": 0, "failed": 0}
+    assert small["packet_dispositions"] == {"processed": 0, "dropped": 2000, "proceeded": 0, "failed": 0}
     assert "traffic" not in small
 
 
@@ -295,9 +295,13 @@ def test_traffic_of_frames_is_handled_lost_or_answered(nicety: Callable[..., Any
     figures = row["traffic"]
     assert row["verdict"] == "no"
     assert figures["handled"] + figures["dropped_by_overload"] == figures["offered"] == 3000
-    assert row["packet_fates"]["processed"] == figures["handled"] == round(row["sent_per_packet"] * figures["handled"])
+    assert (
+        row["packet_dispositions"]["processed"]
+        == figures["handled"]
+        == round(row["sent_per_packet"] * figures["handled"])
+    )
     (other,) = nicety(*command, "--traffic", traffic.replace("dport=7", "dport=8")).json()["rows"]
-    assert other["packet_fates"]["processed"] == 0
+    assert other["packet_dispositions"]["processed"] == 0
 
 
 def test_an_echo_of_mixed_sizes_fills_the_wire_and_keeps_up_barely(nicety: Callable[..., Any]) -> None:
@@ -306,7 +310,7 @@ def test_an_echo_of_mixed_sizes_fills_the_wire_and_keeps_up_barely(nicety: Calla
     for options in ([], ["--lossy"]):
         command = ["bench", "handlers", ECHO, "--nic", "spin-100g", "--traffic", traffic, "--json", *options]
         (row,) = nicety(*command).json()["rows"]
-        assert (row["verdict"], row["limiting_part"], row["limited_by"]) == ("barely", "link", None)
+        assert (row["verdict"], row["bottleneck"], row["limited_by"]) == ("barely", "link", None)
         assert row["capacity_fraction"] == pytest.approx(1, abs=1e-3)
         assert row["loads"]["link"] <= 1
         assert row["traffic"]["dropped_by_overload"] == 0
@@ -325,7 +329,7 @@ def test_flows_of_version_6_match_rules_for_them(nicety: Callable[..., Any], tmp
     command = ["bench", "handlers", "mine.c", "--nic", "spin-100g", "--rule", "ip6 udp dport=53", "--json"]
     traffic = "udp src=2001:db8::/32 dport=53 flows=1M zipf=1.1 imix rate=20Gbps packets=1000"
     (row,) = nicety(*command, "--traffic", traffic).json()["rows"]
-    assert row["packet_fates"] == {"processed": 0, "dropped": 1000, "proceeded": 0, "failed": 0}
+    assert row["packet_dispositions"] == {"processed": 0, "dropped": 1000, "proceeded": 0, "failed": 0}
     refused = nicety(*command, "--traffic", "udp src=2001:db8::/32 dst=10.0.0.1")
     assert refused.status == 2
     assert "two of one version" in refused.stderr

@@ -127,7 +127,7 @@ def test_a_mistake_is_told(nicety: Callable[..., Result], ping: Path, arguments:
     assert "Traceback" not in failed.stderr
 
 
-def test_what_loggopsim_leaves_out_is_noted(nicety: Callable[..., Result], tmp_path: Path) -> None:
+def test_parts_ignored_by_loggopsim_are_noted(nicety: Callable[..., Result], tmp_path: Path) -> None:
     path = tmp_path / "cycle.goal"
     path.write_text("num_ranks 1\nrank 0 {\na: calc 10\nb: calc 20\nb requires b\n}\n")
     done = nicety("goal", "run", str(path), "--compat", "loggopsim", "--json")
@@ -189,8 +189,8 @@ def test_a_trace_of_an_mpi_program_becomes_a_schedule(nicety: Callable[..., Resu
         "ranks": 2,
         "calls": 10,
         "operations": 12,
-        "unsaid": {"MPI_Test": 2},
-        "backwards": 0,
+        "ambiguous_calls": {"MPI_Test": 2},
+        "out_of_order_calls": 0,
     }
     assert done.stderr.startswith("nicety: traces do not say which requests calls ended (2 of MPI_Test); a test")
     # 2 us, a message of 4 bytes both ways, 2 us, one byte both ways.
@@ -288,7 +288,7 @@ def test_a_schedule_that_was_traced_runs(tmp_path_factory: pytest.TempPathFactor
             assert package.run_schedule(target)["ranks"] == 2
 
 
-def test_what_mpi_itself_has_traced_becomes_a_schedule(nicety: Callable[..., Result], tmp_path: Path) -> None:
+def test_traces_by_mpi_become_schedules(nicety: Callable[..., Result], tmp_path: Path) -> None:
     mpi = Path(sys.executable).parent
     compile_it = [mpi / "mpicc", "-O1", "-o", tmp_path / "traced", PROGRAMS / "traced.c"]
     for command in (compile_it, [mpi / "mpiexec", "-n", "3", "./traced"]):
@@ -439,7 +439,7 @@ def test_a_mode_that_cannot_be_is_refused(
     assert said in failed.stderr
 
 
-def test_what_is_left_on_cards_is_told(nicety: Callable[..., Result], tmp_path: Path) -> None:
+def test_unexecuted_operations_on_cards_are_reported(nicety: Callable[..., Result], tmp_path: Path) -> None:
     path = tmp_path / "left.goal"
     path.write_text("num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\n}\n")
     for command in (["run"], ["compare"], ["run", "--mode", "card"]):

@@ -50,11 +50,11 @@ def check(source: Path, cycles: int, *overrides: str, sensitivity: bool = False)
 def test_a_card_keeps_up_barely_between_90_and_100_percent(nops: Path, cycles: int, verdict: str, cell: str) -> None:
     report = check(nops, cycles)
     (row,) = report["rows"]
-    assert (row["verdict"], row["limiting_part"]) == (verdict, "handler processors")
+    assert (row["verdict"], row["bottleneck"]) == (verdict, "handler cores")
     assert row["sustains_line_rate"] is (verdict != "no")
     assert row["capacity_fraction"] == pytest.approx(134 / cycles)
     most = row["parts"][0]
-    assert (most["part"], most["name"]) == ("handler processors", None)
+    assert (most["part"], most["name"]) == ("handler cores", None)
     assert most["headroom"] == pytest.approx(1 - cycles / 134)
     assert [part["load"] for part in row["parts"]] == sorted((part["load"] for part in row["parts"]), reverse=True)
     # A full buffer does not count as a part if processors are too few.
@@ -87,7 +87,7 @@ def test_a_lock_and_a_bank_have_their_names(tmp_path: Path) -> None:
     assert "(bank 0 of l1)" in text
 
 
-def test_what_a_verdict_is_sensitive_to_is_what_runs_show(nops: Path, tmp_path: Path) -> None:
+def test_sensitivity_agrees_with_separate_runs(nops: Path, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     handlers = package.Handlers(nops, defines=["CYCLES=100"])
     report = package.check_line_rate(
@@ -105,30 +105,30 @@ def test_what_a_verdict_is_sensitive_to_is_what_runs_show(nops: Path, tmp_path: 
     assert (first["key"], first["value"], first["halved"]) == ("hpu.cycles.alu", "1", None)
     assert first["doubled"] is not None
     assert (first["doubled"]["value"], first["doubled"]["verdict"]) == ("2", "no")
-    (moved,) = check(nops, 100, "hpu.cycles.alu=2")["rows"]
-    assert moved["verdict"] == first["doubled"]["verdict"]
-    assert moved["capacity_fraction"] == pytest.approx(first["doubled"]["capacity_fraction"])
-    rate = moved["capacity_fraction"] * moved["line_rate_packets_per_s"]
+    (varied,) = check(nops, 100, "hpu.cycles.alu=2")["rows"]
+    assert varied["verdict"] == first["doubled"]["verdict"]
+    assert varied["capacity_fraction"] == pytest.approx(first["doubled"]["capacity_fraction"])
+    rate = varied["capacity_fraction"] * varied["line_rate_packets_per_s"]
     assert rate == pytest.approx(first["doubled"]["capacity_packets_per_s"])
     assert len(found["values"]) <= 3
     assert "hpu.cores" not in [value["key"] for value in found["values"]]
-    assert "hpu.isa" in found["unmoved"]
+    assert "hpu.isa" in found["not_varied"]
     # All of them except those of another pipeline.
     parameters = json.loads(_native.spec_show("spin-discrete", ["hpu.cores=8"]))["parameters"]
     assumed = [each["key"] for each in parameters if each["kind"] == "assumed"]
     used = [key for key in assumed if not key.startswith("hpu.overlap.")]
     assert 20 < len(used) < len(assumed)
-    assert found["moved"] + len(found["unmoved"]) == len(used)
+    assert found["varied"] + len(found["not_varied"]) == len(used)
     # Progress counts the runs.
     total = told[-1][1]
     assert told == [(done, total) for done in range(total + 1)]
-    assert total > found["moved"]
+    assert total > found["varied"]
     text = line_rate_text(report)
     assert "2: no, 0.68 x, handler cores" in text
-    both = found["moved"] - found["moved_one_way"]
-    assert 0 < both < found["moved"]
-    told_moved = f"{both} assumed values of the spec were halved and doubled, one at a time, and "
-    assert f"{told_moved}{found['moved_one_way']} moved one way" in text.replace("\n# ", " ")
+    both = found["varied"] - found["varied_one_way"]
+    assert 0 < both < found["varied"]
+    told_varied = f"{both} assumed values of the spec were halved and doubled, one at a time, and "
+    assert f"{told_varied}{found['varied_one_way']} moved one way" in text.replace("\n# ", " ")
     figure = line_rate_figure(report)
     figure.draw_without_rendering()
     assert len(figure.axes) == 3
@@ -142,7 +142,7 @@ def test_sensitivity_is_in_files_and_the_same_again(nicety: Callable, tmp_path: 
     assert result.status == 0, result.stderr
     assert result.json() == nicety(*command, "--json").json()
     head = (tmp_path / "f.csv").read_text().splitlines()[0].split(",")
-    assert {"verdict", "limiting_part", "parts_handler_processors_load", "sensitivity_moved"} <= set(head)
+    assert {"verdict", "bottleneck", "parts_handler_cores_load", "sensitivity_varied"} <= set(head)
     assert "sensitivity_values_hpu.cycles.alu_doubled_verdict" in head
 
 

@@ -49,7 +49,7 @@ def test_an_overloaded_host_is_told_however_long_its_rings_hide_it(tmp_path: Pat
     loads, buses = [], []
     for packets in ("1k", "30k", "100k"):
         row = check(tmp_path, TO_HOST, traffic=f"udp size=60 packets={packets}")
-        assert (row["verdict"], row["limiting_part"], row["limited_by"]) == ("no", "host", "host")
+        assert (row["verdict"], row["bottleneck"], row["limited_by"]) == ("no", "host", "host")
         assert (row["traffic"]["dropped_at_host"] > 0) is (packets != "1k")
         loads.append(load(row))
         buses.append(row["loads"]["bus_to_host"])
@@ -64,7 +64,7 @@ def test_an_overloaded_host_is_told_however_long_its_rings_hide_it(tmp_path: Pat
 def test_many_flows_are_shared_by_the_cpus(tmp_path: Path) -> None:
     """Equal packets are from random sources: 32 channels with rings that have room for all 20000."""
     row = check(tmp_path, TO_HOST, packet_sizes=[60])
-    assert (row["verdict"], row["limiting_part"]) == ("no", "host")
+    assert (row["verdict"], row["bottleneck"]) == ("no", "host")
     # Of 32 CPUs the one with most frames counts.
     mean = (FRAME_NS + INTERRUPT_NS) / 32 / 6.72
     assert mean < load(row) < 1.3 * mean
@@ -76,7 +76,7 @@ def test_many_flows_are_shared_by_the_cpus(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("mpps", "verdict"), [(0.5, "yes"), (1.75, "barely"), (2.5, "no")])
 def test_a_host_keeps_up_with_what_its_cpu_can(tmp_path: Path, mpps: float, verdict: str) -> None:
     row = check(tmp_path, TO_HOST, traffic=f"udp size=60 rate={1000 * mpps:.0f}kpps packets=2k")
-    assert (row["verdict"], row["limiting_part"]) == (verdict, "host")
+    assert (row["verdict"], row["bottleneck"]) == (verdict, "host")
     # A ring that is not full has fewer frames taken at a time: 32 per interrupt, or those of 8 us.
     at_a_time = min(32, 8 * mpps)
     assert load(row) >= mpps / 1000 * (FRAME_NS + 64 / max(64, at_a_time) * INTERRUPT_NS)
@@ -88,7 +88,7 @@ def test_frames_that_stay_away_from_the_host_are_none_of_its_work(tmp_path: Path
     assert load(row) == 0
     assert row["verdict"] == "yes"
     (part,) = [part for part in row["parts"] if part["part"] == "host"]
-    assert (part["name"], part["sustains"]) == (None, None)
+    assert (part["name"], part["capacity_fraction"]) == (None, None)
     row = check(tmp_path, TO_ONE_CHANNEL, traffic="udp dport=9 size=60 packets=1k")
     (part,) = [part for part in row["parts"] if part["part"] == "host"]
     assert part["name"] == "CPU 5"
@@ -143,7 +143,7 @@ def test_bursts_that_rings_do_not_hold_are_lost_though_the_host_has_time(tmp_pat
     made = report(tmp_path, TO_HOST, traffic="udp size=60 rate=100kpps arrivals=burst:1500 packets=3k")
     (row,) = made["rows"]
     assert load(row) < 0.2
-    assert (row["verdict"], row["limiting_part"]) == ("no", "host")
+    assert (row["verdict"], row["bottleneck"]) == ("no", "host")
     lost = row["traffic"]["dropped_at_host"]
     assert row["capacity_fraction"] == pytest.approx(1 - lost / 3000, rel=0.01)
     assert f"{lost} frames found no buffer in its rings" in line_rate_text(made).replace("\n# ", " ")

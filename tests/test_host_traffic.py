@@ -43,13 +43,13 @@ def test_sockets_get_datagrams_of_traffic_when_they_are_due_and_answer_them(nic:
     # 14 + 20 + 8 bytes are headers; the tester's addresses are those of a host after the last.
     assert [each[:2] for each in got] == [(58, ("10.0.0.2", 49152))] * 5
     # Not before it is due, and soon after that: an interrupt reports several frames at a time.
-    late_ns = [each[2] - (300_000 + 100_000 * number) for number, each in enumerate(got)]
-    assert all(0 < late < 500_000 for late in late_ns)
+    stalled_ns = [each[2] - (300_000 + 100_000 * number) for number, each in enumerate(got)]
+    assert all(0 < late < 500_000 for late in stalled_ns)
     (report,) = run.traffic
     assert (report.rank, report.offered, report.offered_bytes) == (0, 5, 500)
     # Four gaps, and the one after the last.
     assert report.offered_ns == 500_000
-    assert report.late_ns == 0
+    assert report.stalled_ns == 0
     assert (report.handled, report.passed, report.to_wire) == (5, 5, 0)
     # The answers.
     assert (report.returned, report.returned_bytes) == (5, 500)
@@ -147,7 +147,7 @@ def test_overload_drops_what_the_card_has_no_room_for(tmp_path: Path) -> None:
     assert lossy.offered == 2000
     assert lossy.dropped_by_overload > 1000
     assert lossy.handled == 2000 - lossy.dropped_by_overload
-    assert lossy.late_ns == 0
+    assert lossy.stalled_ns == 0
     paused = run("pfc")
     assert (paused.dropped_by_overload, paused.handled) == (0, paused.offered)
     assert paused.handled == 2000
@@ -213,7 +213,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
         (1, "spin-100g", {"traffic": [7]}, "traffic is"),
     ],
 )
-def test_what_cannot_be_sent_is_refused(nodes: int, nic: str, more: dict[str, Any], text: str) -> None:
+def test_impossible_traffic_is_refused(nodes: int, nic: str, more: dict[str, Any], text: str) -> None:
     with pytest.raises(package.InputError) as refused:
         package.Cluster(nodes, nic, **more)
     assert text in str(refused.value)

@@ -54,7 +54,7 @@ def test_a_plain_table() -> None:
     assert table.find(keys[3]) == ([(hash_of(keys[3]) + step) % 3 for step in range(3)], False)
 
 
-def test_how_many_buckets_are_taken() -> None:
+def test_count_of_taken_buckets() -> None:
     table = Table(np.zeros(5 * 24, np.uint8), 8, 8)
     assert table.used == 0
     for number in range(3):

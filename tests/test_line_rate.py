@@ -73,7 +73,7 @@ def test_both_sides_of_the_limit(nops: Path, cycles: int, size: int, keeps_up: b
     assert row["handler_ns"] == pytest.approx(cycles * CYCLE_NS)
     assert row["sustains_line_rate"] is keeps_up
     assert row["hpus_needed"] == (8 if keeps_up else 9 if (cycles, size) != (1638, 2048) else 16)
-    assert row["limited_by"] == (None if keeps_up else "handler processors")
+    assert row["limited_by"] == (None if keeps_up else "handler cores")
     assert row["packet_interval_ns"] == max(6.7, size * 0.02)
     share = min(1, 8 * max(6.7, size * 0.02) / (cycles * CYCLE_NS))
     assert row["line_rate_fraction"] == pytest.approx(share, rel=2e-3)

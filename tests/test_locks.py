@@ -79,13 +79,13 @@ def test_a_lock_bounds_any_number_of_processors(tmp_path: Path, kind: str) -> No
         assert row["limited_by"] == "lock"
         assert row["hpus_needed"] is None
         (lock, *_) = row["locks"]
-        assert lock["taken_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
+        assert lock["acquired_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
         if "ticket" not in kind:
-            assert lock["given_back_at"] == line_of(tmp_path, "give back")
+            assert lock["released_at"] == line_of(tmp_path, "give back")
         assert lock["waits"] > 0
         # The lock bounds the throughput: never more, and with its hand-over exactly the bound.
         assert row["line_rate_fraction"] <= row["reachable_fraction"] * 1.01
-        occupied = lock["held_ns"] + lock["handed_over_ns"]
+        occupied = lock["held_ns"] + lock["handover_ns"]
         assert row["line_rate_fraction"] == pytest.approx(row["packet_interval_ns"] / occupied, rel=0.02)
         # One load, including the hand-over, everywhere.
         (part,) = [part for part in row["parts"] if part["part"] == "lock"]
@@ -132,7 +132,7 @@ def test_published_stores_are_seen_soon(tmp_path: Path, order: str) -> None:
 
 def test_processors_limit_until_the_lock_does(tmp_path: Path) -> None:
     few = check(tmp_path, "swap", 4, beside=100)
-    assert few["limited_by"] == "handler processors"
+    assert few["limited_by"] == "handler cores"
     assert few["hpus_needed"] is None
     assert few["reachable_fraction"] < 0.5
     assert few["line_rate_fraction"] < few["reachable_fraction"] * 0.9
@@ -146,14 +146,14 @@ def test_a_lock_for_which_nobody_waits_is_held_as_long(tmp_path: Path, kind: str
     # One processor waits for nobody; many hold the lock for the same time, and wait.
     alone, many = check(tmp_path, kind, 1), check(tmp_path, kind, 24)
     (lock,) = alone["locks"]
-    assert (lock["waits"], lock["handed_over_ns"]) == (0, 0)
-    assert lock["taken_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
+    assert (lock["waits"], lock["handover_ns"]) == (0, 0)
+    assert lock["acquired_at"] == line_of(tmp_path, "wait" if "ticket" in kind else "take")
     assert lock["load"] == pytest.approx(lock["held_ns"] / alone["packet_interval_ns"])
     # It may be another kind of word.
     assert alone["loads"]["lock"] == 0
     assert not any(part["part"] == "lock" for part in alone["parts"])
-    assert alone["limited_by"] == "handler processors"
-    held = many["locks"][0]["held_ns"] + many["locks"][0]["handed_over_ns"]
+    assert alone["limited_by"] == "handler cores"
+    held = many["locks"][0]["held_ns"] + many["locks"][0]["handover_ns"]
     assert 0.6 * held < lock["held_ns"] < 1.05 * held
 
 
@@ -173,7 +173,7 @@ def test_handlers_that_only_compute(tmp_path: Path) -> None:
         "    for (volatile int i = 0; i < 100; i++);\n    return SUCCESS;\n}\n"
     )
     (row,) = nicety.check_line_rate(tmp_path / "mine.c", packet_sizes=[64], messages=8)["rows"]
-    assert (row["limited_by"], row["locks"], row["loads"]["lock"]) == ("handler processors", [], 0)
+    assert (row["limited_by"], row["locks"], row["loads"]["lock"]) == ("handler cores", [], 0)
     needed = row["hpus_needed"]
     assert needed is not None
     # The claim, tested: one fewer does not keep up.
@@ -193,7 +193,7 @@ def test_many_locks_are_no_lock(tmp_path: Path) -> None:
         "    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);\n    return SUCCESS;\n}\n"
     )
     (row,) = nicety.check_line_rate(tmp_path / "mine.c", packet_sizes=[64], messages=8)["rows"]
-    assert row["limited_by"] == "handler processors"
+    assert row["limited_by"] == "handler cores"
     assert row["hpus_needed"] is not None
 
 
@@ -234,7 +234,7 @@ __handler int frame_handler(const frame_t *frame, void *state) {
     assert ("comes back to byte 0 of the state, at counter.c:4" in text) == retries
     if found:
         assert (found["word"], found["retried_at"]) == ("byte 0 of the state", "counter.c:4")
-        assert 0.05 < found["per_packet"] < 1
+        assert 0.05 < found["retries_per_packet"] < 1
 
 
 @pytest.mark.parametrize("where", ["handler_mem", "scratchpad[0]"])
@@ -320,15 +320,15 @@ def test_a_word_that_is_tried_until_nobody_was_faster_limits(tmp_path: Path, nic
     assert retries["load"] == load
     # It is busy all the time, and each change takes at least the 20 cycles.
     assert 0.9 < load * full["line_rate_fraction"] < 1.01
-    assert retries["changing_ns"] > 20
+    assert retries["update_ns"] > 20
     text = " ".join(line_rate_text(report).replace("\n#", "").split())
-    assert f"each packet has loaded byte 0 of the state for {retries['changing_ns']:.3f} ns until it changes it" in text
+    assert f"each packet has loaded byte 0 of the state for {retries['update_ns']:.3f} ns until it changes it" in text
     assert "processors would keep up" not in text
     assert "Also above 100%: " in text
     assert f"handler cores {100 * full['loads']['hpus']:.1f}%" in text
     assert "Headroom: " in text
     assert " -" not in text.partition("Headroom: ")[2].partition(". ")[0]
     (few,) = nicety.check_line_rate(source, nics=nic, traffic=f"{udp} packets=5000 rate=1Mpps arrivals=poisson")["rows"]
-    assert (few["verdict"], few["limiting_part"]) == ("yes", "contended word")
+    assert (few["verdict"], few["bottleneck"]) == ("yes", "contended word")
     # Cores of pspin have one clock. If all of them try, they do so in step: fewer changes succeed than below that.
     assert 0.9 < few["capacity_fraction"] * 1e6 / full["packets_per_s"] < (1.6 if nic == "pspin" else 1.1)

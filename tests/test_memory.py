@@ -18,7 +18,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 """
-NO_FETCHES = {"code_lines_filled": 0, "fetch_wait_cycles": 0}
+NO_FETCHES = {"instruction_cache_fills": 0, "fetch_wait_cycles": 0}
 PIECES = ["state", "data", "packet", "stack", "constants", "arguments"]
 ATOMICS = ["core", "bank", "memory"]
 
@@ -70,7 +70,7 @@ def test_a_bank_bounds_any_number_of_processors(tmp_path: Path, banks: int, fact
     (level,) = row["memory"]["levels"]
     load = factor * 10 * 0.4 / 6.7
     assert row["loads"]["memory_bank"] == level["load"] == pytest.approx(load)
-    assert level["most_packets_per_s"] == pytest.approx(1e9 / (factor * 4))
+    assert level["max_packets_per_s"] == pytest.approx(1e9 / (factor * 4))
     assert (level["level"], level["accesses"]) == ("l1", 2)
     assert (level["busiest"], level["busiest_accesses"]) == ("bank 0 of l1", factor)
     text = line_rate_text(report)
@@ -84,8 +84,8 @@ def test_a_bank_bounds_any_number_of_processors(tmp_path: Path, banks: int, fact
     assert row["line_rate_fraction"] == pytest.approx(1 / load, rel=0.01)
     first = 1 + LOADS.splitlines().index("    (void)words[0]; /* first */")
     assert {line["line"] for line in level["lines"]} == {f"loads.c:{first}", f"loads.c:{first + 1}"}
-    waited = sum(line["waited_cycles"] for line in level["lines"])
-    assert waited == pytest.approx(level["waited_cycles"])
+    waited = sum(line["wait_cycles"] for line in level["lines"])
+    assert waited == pytest.approx(level["wait_cycles"])
     words = " ".join(line.removeprefix("# ") for line in text.splitlines())
     assert "each packet occupies bank 0 of l1 2.0 times, for 1.19 times as long as there is" in words
     assert f"at loads.c:{first}" in words
@@ -133,7 +133,7 @@ __handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void
     (large,) = check(tmp_path, "hpu.cores=8", *cache("4 KiB"), text=text)["rows"]
     packets = plain["packets"] + 1024
     # Compressed or not, the code has 4 to 8 lines, and one or two before it is aligned.
-    lines = round(large["memory"]["code_lines_filled"] * packets)
+    lines = round(large["memory"]["instruction_cache_fills"] * packets)
     assert 4 <= lines <= 10
     # Accesses during a line's fill wait, too.
     assert 9 * lines <= large["memory"]["fetch_wait_cycles"] * packets + 1e-6 <= 8 * 9 * lines
@@ -141,7 +141,7 @@ __handler __attribute__((naked)) int payload_handler(const ptl_payload_t p, void
     # A cache of one line: each line of the code is fetched for each packet, except for one that another packet waits
     # for.
     (small,) = check(tmp_path, "hpu.cores=1", *cache("16 B", ways=1), text=text)["rows"]
-    assert small["memory"]["code_lines_filled"] == pytest.approx(lines, rel=0.01)
+    assert small["memory"]["instruction_cache_fills"] == pytest.approx(lines, rel=0.01)
     waited = small["memory"]["fetch_wait_cycles"]
     assert waited == pytest.approx(9 * lines, rel=0.01)
     assert small["cycles_mean"] == pytest.approx((plain["cycles_mean"] or 0) + 9 * lines)

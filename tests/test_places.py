@@ -77,12 +77,12 @@ def test_places_of_clusters_that_are_too_few_limit(
         return check(tmp_path, "pspin", TO_HOST, traffic, *PLACES_ALONE, *overrides)
 
     row = at(1.3)
-    assert (row["verdict"], row["limiting_part"], row["parts"][0]["name"]) == ("no", part, f"hpu.packets.{key}")
+    assert (row["verdict"], row["bottleneck"], row["parts"][0]["name"]) == ("no", part, f"hpu.packets.{key}")
     # For any small number of packets: the rest of them waits at the end.
     assert row["capacity_fraction"] == pytest.approx(1 / 1.3, rel=0.1)
     assert f"times as many {'places in clusters' if part == 'packets in flight' else 'slots'}" in shortfalls([row])[0]
     enough = at(1.3 * row["capacity_fraction"] * 0.97)
-    assert (enough["verdict"], enough["limiting_part"]) == ("barely", part)
+    assert (enough["verdict"], enough["bottleneck"]) == ("barely", part)
 
 
 def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) 
     for packets in (1500, 15_000):
         row = check(tmp_path, "pspin", TO_HOST, f"{traffic}{packets}", "hpu.contexts=16")
         assert row["line_rate_fraction"] < 0.9
-        assert (row["verdict"], row["limiting_part"]) == ("no", "message contexts")
+        assert (row["verdict"], row["bottleneck"]) == ("no", "message contexts")
         others = [part for part in row["parts"] if part["part"] not in ("packet buffer", "message contexts")]
         assert all(part["load"] < 1 for part in others)
         assert "times as many message contexts as there are (hpu.contexts)" in shortfalls([row])[0]
@@ -102,14 +102,14 @@ def test_packets_that_pile_up_are_no_yes_whatever_they_wait_for(tmp_path: Path) 
     assert fits["verdict"] != "no"
     # If processors are too few, contexts are occupied because of that.
     few = check(tmp_path, "pspin", TO_HOST, f"{traffic}15k", "hpu.cores=8")
-    assert few["limiting_part"] in ("handler processors", "packets in flight")
+    assert few["bottleneck"] in ("handler cores", "packets in flight")
 
 
 def test_frames_that_wait_for_the_matching_unit_are_in_the_packet_buffer(tmp_path: Path) -> None:
     traffic = "udp size=60 rate=60Mpps packets=20000"
     row = check(tmp_path, "spin-100g", DROPS, traffic, "hpu.match=30ns", lossy=True)
     figures = row["traffic"]
-    assert (row["limiting_part"], row["buffer_packets_used"]) == ("matching unit", 256)
+    assert (row["bottleneck"], row["buffer_packets_used"]) == ("matching unit", 256)
     assert figures["dropped_by_overload"] == pytest.approx(20_000 * (1 - 1 / 1.8), rel=0.05)
     # All places are before the matching unit, except for the few with handlers.
     assert figures["latency_ns_p50"] == pytest.approx(256 * 30, rel=0.05)

@@ -189,7 +189,7 @@ def test_any_compiler_builds_one(tmp_path: Path) -> None:
     assert run(tmp_path / "zig", "events")[0] == 0
 
 
-def test_what_cannot_be_compiled_is_refused(tmp_path: Path) -> None:
+def test_invalid_programs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.c").write_text("int main(void) { return nowhere(); }\n")
     (tmp_path / "program").mkdir()
     for words, expected in [

@@ -86,7 +86,7 @@ def test_lines_of_handlers_are_bounded_and_escaped(tmp_path: Path, capfd: pytest
     # A line that looks like another's has its origin in front, too.
     assert all(line.count("node 1 HPU") == 1 for line in shown[:-1])
     assert shown[-1] == "[node 1] 400 more lines of handlers are not shown; a card shows 1000"
-    assert [(node.portals.handler_lines_shown, node.portals.handler_lines_left_out) for node in run.nodes] == [
+    assert [(node.portals.handler_lines_printed, node.portals.handler_lines_suppressed) for node in run.nodes] == [
         (0, 0),
         (1000, 400),
     ]
@@ -104,9 +104,9 @@ def test_benchmarks_count_the_lines_of_handlers(nicety: Callable, tmp_path: Path
     options = ["--nic", "spin-discrete", "--packet-sizes", "64", "--message-packets", "1", "--messages", "10"]
     result = nicety("bench", "handlers", "prints.c", "-D", "LINES=100", *options, "--json")
     lines = result.json()["handler_lines"]
-    assert lines["shown"] == 1000
-    assert lines["left_out"] >= 1000
-    assert f"{lines['left_out']} more lines of handlers are not shown" in result.stderr
+    assert lines["printed"] == 1000
+    assert lines["suppressed"] >= 1000
+    assert f"{lines['suppressed']} more lines of handlers are not shown" in result.stderr
     assert obeyed(result.stdout + result.stderr) == []
     quiet = nicety("bench", "handlers", "prints.c", "-D", "LINES=0", *options, "--json")
     assert "handler_lines" not in quiet.json()

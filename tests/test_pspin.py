@@ -89,7 +89,7 @@ def test_a_packet_goes_back_with_its_addresses_exchanged() -> None:
     assert answer == swapped * 3
 
 
-def test_what_a_task_says(tmp_path: Path) -> None:
+def test_fields_of_a_task(tmp_path: Path) -> None:
     body = """
     __handler__ void f(handler_args_t *args) {
         task_t *task = args->task;
@@ -424,7 +424,7 @@ def test_the_study_has_what_the_rtl_has() -> None:
     }
 
 
-def test_what_handler_h_of_pspin_brings_is_there(tmp_path: Path) -> None:
+def test_definitions_of_handler_h_exist(tmp_path: Path) -> None:
     """As in PsPIN's examples; a pointer passed as an address is a warning there."""
     source = tmp_path / "mine.c"
     source.write_text("""#include <handler.h>
@@ -453,4 +453,4 @@ def test_what_handler_h_of_pspin_brings_is_there(tmp_path: Path) -> None:
     }
     """)
     (row,) = nicety.check_line_rate(source, nics=["pspin"], packet_sizes=[64], messages=4)["rows"]
-    assert row["packet_fates"]["processed"] == row["packets"]
+    assert row["packet_dispositions"]["processed"] == row["packets"]

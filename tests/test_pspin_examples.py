@@ -251,7 +251,7 @@ def test_fpspins_cycles_and_counters(tmp_path: Path) -> None:
     assert 3 * 100 <= total <= 3 * 104 + 60
 
 
-def test_what_fpspin_does_not_take(tmp_path: Path) -> None:
+def test_programs_that_fpspin_refuses(tmp_path: Path) -> None:
     source = program(tmp_path, USES).paths()[0]
 
     def check(*overrides: str) -> None:

@@ -215,7 +215,7 @@ def test_a_verdict_names_the_engine_or_the_channel(
 ) -> None:
     handlers = nicety.Handlers(library_source("pspin/saturate.c"), defines=[define])
     (row,) = nicety.check_line_rate(handlers, nics="pspin", packet_sizes=[size], overrides=["bus.latency=0ns"])["rows"]
-    assert (row["verdict"], row["limiting_part"]) == ("no", part), row["parts"]
+    assert (row["verdict"], row["bottleneck"]) == ("no", part), row["parts"]
     assert next(each["name"] for each in row["parts"] if each["part"] == part) == name
     sustained = row["capacity_fraction"] * row["line_rate_packets_per_s"] * 8 * size / 1e9
     assert sustained == pytest.approx(most_gbps, rel=0.03)

@@ -109,5 +109,5 @@ def test_any_text_means_something_and_stays_what_it_means(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "8", "ns", "1/0 ns", "spin-discrete", "a 100 ns b", "100 nS", "-1 ns"])
-def test_what_is_no_quantity_means_itself(text: str) -> None:
+def test_texts_without_quantities_are_unchanged(text: str) -> None:
     assert meaning(text) == text

@@ -44,7 +44,7 @@ def test_without_simgrid_a_line_says_so(tmp_path: Path) -> None:
         assert (run.returncode, run.stdout, run.stderr) == (0, NONE, "")
 
 
-def test_what_simgrid_takes_stands_beside_the_same_schedules(tmp_path: Path) -> None:
+def test_times_of_simgrid_stand_beside_the_same_schedules(tmp_path: Path) -> None:
     compiler = tmp_path / "compiler"
     compiler.write_text(COMPILER)
     compiler.chmod(0o755)

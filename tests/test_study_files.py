@@ -134,7 +134,7 @@ def test_a_key_has_the_line_at_which_it_stands() -> None:
         ("[grid]\n" + "#\n" * 20_000 + "nix = [1]", ":20003: grid.nix: nicety bench latency has no such option"),
     ],
 )
-def test_what_is_too_much_for_a_study_is_refused(content: str, wrong: str, tmp_path: Path) -> None:
+def test_oversized_studies_are_refused(content: str, wrong: str, tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(f"run = 'bench latency'\n{content}\n")
     assert str(found(path)).startswith(f"{path}{wrong}")

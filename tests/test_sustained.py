@@ -99,7 +99,7 @@ def said_of(case: Case, folder: Path, base: float) -> LineRateRow:
 def test_the_sustained_rate_is_the_rate_of_first_loss(case: Case, tmp_path: Path) -> None:
     row = said_of(case, tmp_path, 0.4)
     loss = first_loss_pps(case, tmp_path, sustained_pps(row), (row["buffer_packets"], 25))
-    assert sustained_pps(row) == pytest.approx(loss, rel=_WITHIN), row["tried"]
+    assert sustained_pps(row) == pytest.approx(loss, rel=_WITHIN), row["trials"]
     assert row["sustained_fraction"] is not None
     assert row["sustained_fraction"] <= row["capacity_fraction"]
 
@@ -107,7 +107,7 @@ def test_the_sustained_rate_is_the_rate_of_first_loss(case: Case, tmp_path: Path
 def test_a_lock_that_starves_a_handler_is_named(tmp_path: Path) -> None:
     case = next(case for case in CASES if case.name == "100g-two-locks")
     row = said_of(case, tmp_path, 0.1)
-    starved = next(run for run in row["tried"] if run["starved_ns"] is not None)
+    starved = next(run for run in row["trials"] if run["starved_ns"] is not None)
     run_s = starved["packets"] / (row["line_rate_packets_per_s"] * starved["rate_fraction"])
     assert starved["starved_ns"] > 0.7e9 * run_s
     assert any("Unfair lock: at " in text for text in headrooms([row]))
@@ -126,9 +126,9 @@ def test_the_sustained_rate_of_each_handler_is_the_rate_of_first_loss(case: Case
         loss = loss or first_loss_pps(case, tmp_path, said, (row["buffer_packets"], case.scanned))
         if table := os.environ.get("NICETY_SUSTAINED"):
             figures = {"case": case.name, "base": base, "said_mpps": said / 1e6, "loss_mpps": loss / 1e6}
-            more = {"took_s": took, "runs": len(row["tried"]), "part": row["limiting_part"]}
+            more = {"took_s": took, "runs": len(row["trials"]), "part": row["bottleneck"]}
             with Path(table).open("a") as file:
                 file.write(json.dumps(figures | more) + "\n")
         # The scan goes no further than the wire.
         said = min(said, 0.999 * _WIRE_PPS[case.nic])
-        assert said == pytest.approx(loss, rel=_WITHIN), row["tried"]
+        assert said == pytest.approx(loss, rel=_WITHIN), row["trials"]

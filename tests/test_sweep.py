@@ -109,7 +109,7 @@ def test_a_grid_that_cannot_be_is_refused(grid: dict[str, Any], wrong: str) -> N
     assert str(error.value) == wrong
 
 
-def test_what_cannot_run_is_refused() -> None:
+def test_impossible_sweeps_are_refused() -> None:
     with pytest.raises(InputError, match="x is in the grid and in the options"):
         nicety.sweep(square, {"x": [1]}, options={"x": 2})
     with pytest.raises(InputError, match="cannot be sent to processes"):
@@ -166,7 +166,7 @@ def test_processes_run_points_and_one_that_ends_takes_only_its_own_with_it() -> 
     assert [error for _, error in found.failed] == ["the process that ran it has ended: killed, or out of memory"]
 
 
-def test_what_is_done_is_not_run_again_and_what_failed_is(tmp_path: Path) -> None:
+def test_only_failed_points_run_again(tmp_path: Path) -> None:
     calls, folder = tmp_path / "calls", tmp_path / "out"
     calls.mkdir()
 
@@ -253,7 +253,7 @@ def test_a_study_runs_its_command_at_every_point(nicety: Callable[..., Result], 
         "folder": "small",
         "points": 8,
         "done": 8,
-        "before": 0,
+        "reused": 0,
         "failed": [],
         "files": ["small/table.csv", "small/table.parquet"],
     }
@@ -520,7 +520,7 @@ def test_a_point_that_is_spelled_otherwise_is_done(nicety: Callable[..., Result]
     for text, before in (("100ns", 0), ("0.1 us", 1)):
         run = "bench latency --nic spin-discrete --mode rdma --sizes 8"
         (tmp_path / "s.toml").write_text(f'run = "{run}"\n[grid]\nset."link.latency" = ["{text}"]\n')
-        assert nicety("sweep", "s.toml", "--json").json()["before"] == before
+        assert nicety("sweep", "s.toml", "--json").json()["reused"] == before
 
 
 def _same(before: bytes, after: bytes) -> bool:
@@ -546,10 +546,10 @@ def test_a_digit_that_changed_is_no_result(nicety: Callable[..., Result], tmp_pa
     assert "693.685" in whole
     point.write_text(whole.replace("693.685", "698.685"))
     done = nicety("sweep", "s.toml", "--json")
-    assert (done.status, done.json()["before"]) == (0, 0)
+    assert (done.status, done.json()["reused"]) == (0, 0)
     assert "it is damaged: its checksum is of something else; the point has run again" in done.stderr
     assert (tmp_path / "s/table.csv").read_bytes() == table
-    assert nicety("sweep", "s.toml", "--json").json()["before"] == 1
+    assert nicety("sweep", "s.toml", "--json").json()["reused"] == 1
 
 
 @examples(60)

@@ -164,7 +164,7 @@ def test_a_page_of_a_sweep_that_has_not_begun_or_failed(browse: Callable[..., st
     assert '<section id="plot" hidden="">' in text
 
 
-def test_what_is_no_sweep_has_no_page(tmp_path: Path) -> None:
+def test_other_folders_have_no_page(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no sweep; name a folder that nicety sweep made"):
         nicety.sweep_report(tmp_path, tmp_path / "page.html")
     (tmp_path / "sweep.json").write_text("{}")

@@ -136,9 +136,9 @@ def test_a_full_buffer_drops_or_pauses_or_holds_credits(tmp_path: Path, overload
     source = write(tmp_path, SLOW)
     row, figures = check(source, "udp size=64 rate=20Mpps packets=4k", **overload)
     # Twice the number that the processors handle.
-    assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+    assert (row["verdict"], row["bottleneck"]) == ("no", "handler cores")
     assert row["capacity_fraction"] == pytest.approx(0.5)
-    assert figures["overload"] == (next(iter(overload), "credits"))
+    assert figures["overload_policy"] == (next(iter(overload), "credits"))
     share = figures["dropped_by_overload"] / figures["offered"]
     # All but the buffer's 256.
     assert share == (pytest.approx(0.5 - 256 / 4000, abs=0.02) if lost else 0)
@@ -162,7 +162,7 @@ def test_a_long_wire_takes_places_of_the_packet_buffer_with_credits_alone(
     assert row["verdict"] == "yes"
     # At a greater distance, a sender with credits does not have enough of them.
     row, _ = check(source, "udp size=64 rate=5Mpps packets=40k", "link.latency=100us", **overload)
-    assert (row["verdict"], row["limiting_part"]) == (("no", "packet buffer") if far else ("yes", "handler processors"))
+    assert (row["verdict"], row["bottleneck"]) == (("no", "packet buffer") if far else ("yes", "handler cores"))
 
 
 @pytest.mark.parametrize("packets", [2, 20, 200])
@@ -170,7 +170,7 @@ def test_too_few_packets_to_fill_the_buffer_still_say_that_more_would(tmp_path: 
     row, _ = check(write(tmp_path, SLOW), f"udp size=64 rate=100Mpps packets={packets}")
     # 100 ns of the processors per packet, one every 10 ns.
     assert row["loads"]["hpus"] == pytest.approx(10)
-    assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+    assert (row["verdict"], row["bottleneck"]) == ("no", "handler cores")
     assert row["capacity_fraction"] == pytest.approx(0.1)
 
 
@@ -182,7 +182,7 @@ def test_bursts_are_as_much_work_as_their_rate_however_many_there_are(tmp_path: 
         row, figures = check(source, traffic)
         assert row["loads"]["hpus"] == pytest.approx(mpps / 10)
         assert figures["offered_ns"] == pytest.approx(1000 * packets / mpps)
-        assert (row["verdict"], row["limiting_part"]) == (verdict, "handler processors")
+        assert (row["verdict"], row["bottleneck"]) == (verdict, "handler cores")
         assert row["capacity_fraction"] == pytest.approx(10 / mpps)
 
 
@@ -197,7 +197,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
 """
 
 
-def test_what_a_card_sustains_does_not_depend_on_how_long_the_last_packet_takes(tmp_path: Path) -> None:
+def test_the_sustainable_rate_is_independent_of_the_last_packet(tmp_path: Path) -> None:
     source = write(tmp_path, SELDOM)
     rows = [check(source, f"udp size=64 rate=50Mpps packets={packets}")[0] for packets in (100, 1000, 20_000)]
     # The mean of 99 packets and a long one, on four processors of 2.5 GHz.
@@ -205,7 +205,7 @@ def test_what_a_card_sustains_does_not_depend_on_how_long_the_last_packet_takes(
     assert load > 1
     for row in rows:
         assert row["loads"]["hpus"] == pytest.approx(load, rel=1e-3)
-        assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+        assert (row["verdict"], row["bottleneck"]) == ("no", "handler cores")
         # Also for many packets, if the last ones leave at the observed rate.
         assert row["capacity_fraction"] == pytest.approx(1 / load, rel=0.02)
     # For few packets the long one dominates, with the buffer almost empty.
@@ -220,7 +220,7 @@ def test_bursts_that_do_not_fit_the_buffer_are_lost_though_the_mean_load_is_low(
     source = write(tmp_path, SLOW)
     row, figures = check(source, "udp size=64 rate=1Mpps arrivals=burst:400 packets=4k", lossy=True)
     assert row["loads"]["hpus"] < 0.2
-    assert (row["verdict"], row["limiting_part"]) == ("no", "packet buffer")
+    assert (row["verdict"], row["bottleneck"]) == ("no", "packet buffer")
     # During a burst, at 6.7 ns per packet, 27 packets are handled.
     assert figures["dropped_by_overload"] == pytest.approx(10 * (400 - 256 - 27), rel=0.05)
     report = package.check_line_rate(
@@ -275,7 +275,7 @@ def test_loads_are_those_of_the_offered_packets_also_where_others_come_through(
         assert load > 1.2
         assert row["loads"]["hpus"] == pytest.approx(load, rel=0.01), overload
         assert row["handler_ns"] == pytest.approx(work / figures["offered"], rel=0.01)
-        assert (row["verdict"], row["limiting_part"]) == ("no", "handler processors")
+        assert (row["verdict"], row["bottleneck"]) == ("no", "handler cores")
         assert row["capacity_fraction"] == pytest.approx(1 / load, rel=0.03)
         # And the demand of the handled ones: their bytes are counted.
         few, many = mixed(figures["handled"], figures["handled_bytes"], *sizes)
@@ -285,7 +285,7 @@ def test_loads_are_those_of_the_offered_packets_also_where_others_come_through(
         size = figures["handled_bytes"] / figures["handled"]
         assert row["bandwidth_bytes_per_s"] == pytest.approx(row["packets_per_s"] * size)
         lost = overload == "lossy"
-        assert figures["loads_without_loss"] is (figures["dropped_by_overload"] > 0) is lost
+        assert figures["loads_from_lossless_run"] is (figures["dropped_by_overload"] > 0) is lost
         text = line_rate_text(report).replace("\n# ", " ")
         assert ("loads are those of all 6000 packets" in text) is lost
         if lost:
@@ -356,7 +356,7 @@ def test_captures_that_cannot_be_sent_name_the_packet(nicety: Callable, tmp_path
         (["--lossy"], ["--lossy: ", "--traffic 'udp size=64' --lossy"]),
     ],
 )
-def test_what_contradicts_traffic_is_refused(
+def test_options_that_contradict_traffic_are_refused(
     nicety: Callable, tmp_path: Path, options: list[str], words: list[str]
 ) -> None:
     write(tmp_path, COUNTS)
@@ -386,7 +386,7 @@ def test_the_packet_buffer_of_clusters_is_written_a_beat_a_cycle(
     (row,) = package.check_line_rate(write(tmp_path, EMPTY), nics="pspin", traffic=traffic)["rows"]
     assert row["loads"]["packet_writer"] == pytest.approx(load, abs=1e-3)
     limit = "no" if load > 1 else "barely" if load >= 0.9 else "yes"
-    assert (row["verdict"], row["limiting_part"]) == (limit, "packet writer")
+    assert (row["verdict"], row["bottleneck"]) == (limit, "packet writer")
     assert row["capacity_fraction"] == pytest.approx(1 / load, rel=2e-3)
     if load > 1:
         (text,) = shortfalls([row])
@@ -411,7 +411,7 @@ def test_messages_of_handlers_leave_a_gap_apart(tmp_path: Path, mpps: int, verdi
     load = 7 * 6.7 * mpps / 1000
     assert row["loads"]["send_engine"] == pytest.approx(load, rel=1e-3)
     assert row["loads"]["link"] < 0.1 * load
-    assert (row["verdict"], row["limiting_part"]) == (verdict, "send engine")
+    assert (row["verdict"], row["bottleneck"]) == (verdict, "send engine")
     assert row["capacity_fraction"] == pytest.approx(1 / load, rel=5e-3)
 
 
@@ -420,7 +420,7 @@ def test_a_capture_from_a_faster_wire_comes_as_fast_as_this_one_takes_it(tmp_pat
     for gap_ns, faster in [(5, True), (100, False)]:
         capture.write_bytes(pcap([(number * gap_ns, frame(100, 53)) for number in range(300)]))
         row, figures = check(write(tmp_path, COUNTS), f"capture={capture}")
-        assert figures["faster_than_wire"] is faster
+        assert figures["recorded_above_wire_rate"] is faster
         assert row["packet_interval_ns"] == pytest.approx(100 if not faster else figures["offered_ns"] / 300)
         told = any("were recorded faster than this wire takes them" in text for text in words_of([row]))
         assert told is faster
@@ -497,7 +497,7 @@ def test_times_of_several_interfaces_are_those_of_one_clock(nicety: Callable[...
         (blocks((frame(60, 9), 60), options=struct.pack("<HHBxxx", 13, 1, 33)), "", "of 33 bits (if_fcslen)"),
     ],
 )
-def test_what_a_capture_has_that_cannot_be_is_named(
+def test_impossible_contents_of_captures_are_named(
     nicety: Callable[..., Any], tmp_path: Path, contents: bytes, traffic: str, words: str
 ) -> None:
     write(tmp_path, COUNTS)

@@ -92,7 +92,7 @@ def bounded(row: LineRateRow) -> None:
     assert least is not None
     assert most <= capacity <= least
     assert least / most < 1.07
-    for run in row["tried"]:
+    for run in row["trials"]:
         assert run["sustained"] or run["rate_fraction"] >= least
         assert not run["sustained"] or run["rate_fraction"] <= most
         assert run["sustained"] == (
@@ -102,27 +102,27 @@ def bounded(row: LineRateRow) -> None:
 
 @pytest.mark.parametrize(
     ("source", "part", "sets"),
-    [(TICKET, "lock", []), (SHARED, "cache misses", CACHES), (WORK, "handler processors", [])],
+    [(TICKET, "lock", []), (SHARED, "cache misses", CACHES), (WORK, "handler cores", [])],
     ids=["lock", "caches", "processors"],
 )
 def test_a_card_sustains_the_same_whichever_rate_is_asked(
     tmp_path: Path, source: str, part: str, sets: list[str]
 ) -> None:
     (full,) = check(tmp_path, source, "packets=10k", sets)["rows"]
-    assert (full["verdict"], full["limiting_part"]) == ("no", part)
+    assert (full["verdict"], full["bottleneck"]) == ("no", part)
     bounded(full)
     for rate in ("1Mpps", "6Mpps arrivals=poisson", "15Mpps arrivals=burst:4"):
         (row,) = check(tmp_path, source, f"rate={rate} packets=10k", sets)["rows"]
-        assert (row["verdict"], row["limiting_part"], row["limited_by"]) == ("yes", part, None)
+        assert (row["verdict"], row["bottleneck"], row["limited_by"]) == ("yes", part, None)
         assert sustained(row) == pytest.approx(sustained(full), rel=0.03)
         bounded(row)
         # The wire takes 84 bytes at 100 Gb/s.
-        for run in row["tried"]:
-            assert run["beyond_wire"] == (run["rate_fraction"] * row["line_rate_packets_per_s"] > 148.81e6)
-        assert any(run["at_once"] == 512 and run["sustained"] for run in row["tried"])
+        for run in row["trials"]:
+            assert run["above_wire_rate"] == (run["rate_fraction"] * row["line_rate_packets_per_s"] > 148.81e6)
+        assert any(run["burst_packets"] == 512 and run["sustained"] for run in row["trials"])
 
 
-def test_what_overloads_are_tried_as_they_are(tmp_path: Path) -> None:
+def test_the_overload_policy_does_not_change_the_sustainable_rate(tmp_path: Path) -> None:
     found = []
     for how in ({}, {"lossy": True}, {"pfc": True}):
         (row,) = check(tmp_path, TICKET, "rate=13Mpps arrivals=poisson packets=10k", **how)["rows"]
@@ -134,7 +134,7 @@ def test_what_overloads_are_tried_as_they_are(tmp_path: Path) -> None:
 def test_a_run_that_is_stopped_bounds_what_is_sustained(tmp_path: Path) -> None:
     report = check(tmp_path, EXCHANGE, "rate=15Mpps arrivals=poisson packets=20k")
     (row,) = report["rows"]
-    stopped = [run for run in row["tried"] if run["stopped"] is not None]
+    stopped = [run for run in row["trials"] if run["stopped"] is not None]
     assert stopped
     least = min(run["rate_fraction"] for run in stopped)
     assert 1 < row["capacity_fraction"] < least
@@ -186,7 +186,7 @@ def test_handlers_that_a_burst_stops_barely_keep_up(tmp_path: Path) -> None:
         (row,) = report["rows"]
         burst = row["burst"]
         assert burst is not None
-        assert (burst["packets"], burst["at_once"], burst["later_fraction"]) == (20_000, 512, None)
+        assert (burst["packets"], burst["burst_packets"], burst["departure_fraction"]) == (20_000, 512, None)
         assert "still running at its limit" in (burst["stopped"] or "")
         assert (row["verdict"], row["capacity_fraction"]) == ("barely", 1.0)
         words = " ".join(line_rate_text(report).replace("\n#", "").split())
@@ -195,7 +195,7 @@ def test_handlers_that_a_burst_stops_barely_keep_up(tmp_path: Path) -> None:
     # At most the number that it holds, and a quarter of all.
     (row,) = nicety.check_line_rate(file, nics="spin-100g", traffic=traffic.replace("20k", "1k"))["rows"]
     assert row["burst"] is not None
-    assert row["burst"]["at_once"] == 250
+    assert row["burst"]["burst_packets"] == 250
     (row,) = nicety.check_line_rate(file, nics="spin-100g", traffic=traffic.replace("20k", "100"))["rows"]
     assert row["burst"] is None
 
@@ -207,7 +207,7 @@ def test_two_locks_in_either_order_keep_up_until_a_burst(tmp_path: Path) -> None
     assert burst is not None
     assert "it waits for byte" in (burst["stopped"] or "")
     # Nothing more is tried then.
-    assert (row["verdict"], row["limited_by"], row["tried"]) == ("barely", None, [])
+    assert (row["verdict"], row["limited_by"], row["trials"]) == ("barely", None, [])
 
 
 def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Pat
     (row,) = report["rows"]
     burst = row["burst"]
     assert burst is not None
-    assert (row["verdict"], row["limiting_part"], row["limited_by"]) == ("barely", "contended word", None)
-    assert row["capacity_fraction"] == pytest.approx(burst["later_fraction"], rel=0.02)
+    assert (row["verdict"], row["bottleneck"], row["limited_by"]) == ("barely", "contended word", None)
+    assert row["capacity_fraction"] == pytest.approx(burst["departure_fraction"], rel=0.02)
     assert row["capacity_fraction"] < 0.95
     assert sustained(row) == pytest.approx(sustained(full), rel=0.03)
     words = " ".join(line_rate_text(report).replace("\n#", "").split())
@@ -245,7 +245,7 @@ def test_a_card_that_does_not_recover_from_a_burst_barely_keeps_up(tmp_path: Pat
 def test_a_lock_recovers_from_a_burst(tmp_path: Path, arrivals: str, packets: int) -> None:
     traffic = f"rate=2Mpps arrivals={arrivals} packets={packets}"
     (row,) = check(tmp_path, TICKET, traffic)["rows"]
-    burst = {"packets": packets, "at_once": min(512, packets // 4), "later_fraction": 1.0, "stopped": None}
+    burst = {"packets": packets, "burst_packets": min(512, packets // 4), "departure_fraction": 1.0, "stopped": None}
     assert (row["verdict"], row["burst"]) == ("yes", burst)
     (row,) = check(tmp_path, WORK, traffic)["rows"]
     assert (row["verdict"], row["burst"]) == ("yes", None)
@@ -260,14 +260,14 @@ def test_a_card_with_two_ports_recovers_from_a_burst_of_both(tmp_path: Path) -> 
     )["rows"]
     burst = row["burst"]
     assert burst is not None
-    assert (row["verdict"], burst["at_once"], burst["later_fraction"]) == ("yes", 512, 1.0)
+    assert (row["verdict"], burst["burst_packets"], burst["departure_fraction"]) == ("yes", 512, 1.0)
 
 
 def test_a_card_that_does_not_keep_up_is_tried_at_lower_rates(tmp_path: Path) -> None:
     for traffic in ("packets=4k", "rate=100Mpps packets=4k"):
         (row,) = check(tmp_path, TICKET, traffic)["rows"]
         assert row["verdict"] == "no"
-        assert all(run["rate_fraction"] < 1 and not run["beyond_wire"] for run in row["tried"])
+        assert all(run["rate_fraction"] < 1 and not run["above_wire_rate"] for run in row["trials"])
         bounded(row)
 
 
@@ -275,24 +275,24 @@ def test_a_cards_own_wire_is_full_at_its_rate(tmp_path: Path) -> None:
     """Handlers send as much as arrives: beyond the wire's rate there is no search."""
     sends = WORK.replace("FRAME_DROP", "FRAME_WIRE").replace("i < 100", "i < 10")
     (row,) = check(tmp_path, sends, "packets=2k")["rows"]
-    assert (row["verdict"], row["limiting_part"], row["tried"]) == ("barely", "link", [])
+    assert (row["verdict"], row["bottleneck"], row["trials"]) == ("barely", "link", [])
     (row,) = check(tmp_path, sends, "rate=50Mpps packets=4k")["rows"]
-    assert (row["verdict"], row["limiting_part"], row["not_sustained_fraction"]) == ("yes", "link", None)
+    assert (row["verdict"], row["bottleneck"], row["not_sustained_fraction"]) == ("yes", "link", None)
     assert sustained(row) == pytest.approx(148.81e6, rel=1e-3)
 
 
 def test_a_card_that_keeps_up_with_the_wire_is_tried_on_a_faster_one(tmp_path: Path) -> None:
     slow = ["link.gap=1190ps/B"]
     (row,) = check(tmp_path, WORK, "rate=1Mpps packets=2k", slow)["rows"]
-    assert row["tried"][0]["beyond_wire"]
+    assert row["trials"][0]["above_wire_rate"]
     bounded(row)
     assert sustained(row) == pytest.approx(16e9 / row["handler_ns"], rel=0.01)
     (full,) = check(tmp_path, TICKET, "packets=10k")["rows"]
     for rate in ("1Mpps", "wire"):
         report = check(tmp_path, TICKET, f"rate={rate} packets=5k", slow)
         (row,) = report["rows"]
-        *_, last = row["tried"]
-        assert (row["verdict"], row["limiting_part"], last["beyond_wire"]) == ("yes", "lock", True)
+        *_, last = row["trials"]
+        assert (row["verdict"], row["bottleneck"], last["above_wire_rate"]) == ("yes", "lock", True)
         assert sustained(row) == pytest.approx(sustained(full), rel=0.03)
         assert "on a faster wire" in " ".join(line_rate_text(report).replace("\n#", "").split())
 
@@ -315,14 +315,14 @@ def test_equal_packets_are_tried_on_a_faster_wire_where_handlers_take_words(tmp_
     """)
     (row,) = nicety.check_line_rate(file, nics=nic, packet_sizes=[1000], messages=2000)["rows"]
     assert row["verdict"] == ("not judged" if nic == "spin-discrete" else "yes")
-    assert all(run["beyond_wire"] for run in row["tried"])
+    assert all(run["above_wire_rate"] for run in row["trials"])
     bounded(row)
     assert row["capacity_fraction"] > 1.1
 
 
 def test_first_packets_stand_for_long_traffic_unless_they_come_at_another_rate(tmp_path: Path) -> None:
     (row,) = check(tmp_path, WORK, "rate=20Mpps packets=120k")["rows"]
-    assert {run["packets"] for run in row["tried"]} == {100_000}
+    assert {run["packets"] for run in row["trials"]} == {100_000}
     assert sustained(row) == pytest.approx(16e9 / row["handler_ns"], rel=0.01)
 
 
@@ -354,10 +354,10 @@ def test_many_times_a_rate_has_no_digits(nicety: Callable[..., Any], tmp_path: P
     assert done.status == 0, done.stderr
     assert "sustainable rate more than 1000 x offered rate" in " ".join(done.stdout.replace("\n#", "").split())
     head, values = (line.split(",") for line in table.read_text().splitlines())
-    assert float(values[head.index("tried_rate_fraction")]) > 1000
+    assert float(values[head.index("trial_rate_fraction")]) > 1000
 
 
-def test_what_is_sustained_with_loss_is_what_comes_through_without(tmp_path: Path) -> None:
+def test_the_sustained_rate_with_loss_is_the_rate_without(tmp_path: Path) -> None:
     """One packet in a hundred takes a hundred times as long: others wait behind it, and no part is overloaded."""
     file = tmp_path / "mine.c"
     file.write_text("""#include <handler.h>
@@ -419,14 +419,14 @@ def test_the_verdict_is_told_before_the_search_and_then_its_steps(tmp_path: Path
     assert first == "spin-100g, traffic: yes: the card keeps up; looking for the rate that it sustains"
     most, least = row["sustained_fraction"], row["not_sustained_fraction"]
     assert steps[0] == "spin-100g, traffic: the card sustains 1.00 x its rate"
-    assert len(steps) < len(row["tried"]) + 1
+    assert len(steps) < len(row["trials"]) + 1
     assert any(f"and not {least:.2f} x" in step for step in steps) or f"{most:.2f} x" in " ".join(steps)
     told.clear()
     check(tmp_path, WORK, "packets=4k", news=told.append)
     assert told[0] == "spin-100g, traffic: no: the card does not keep up; looking for the rate that it sustains"
 
 
-def test_what_is_told_stands_on_stderr_once_it_takes_longer(
+def test_progress_appears_on_stderr_in_longer_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NICETY_NEWS")
@@ -477,6 +477,6 @@ def test_handlers_that_hold_a_lock_and_send_on_sustain_what_the_lock_lets_throug
     file.write_text(POLICE.replace("SENDS", "FRAME_WIRE"))
     for more in ({}, {"lossy": True}, {"pfc": True}):
         (row,) = nicety.check_line_rate(file, traffic=f"{udp} rate=10Mpps", **options, **more)["rows"]
-        assert (row["verdict"], row["limiting_part"]) == ("yes", "lock")
+        assert (row["verdict"], row["bottleneck"]) == ("yes", "lock")
         assert sustained(row) == pytest.approx(full["packets_per_s"], rel=0.03)
         bounded(row)

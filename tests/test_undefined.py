@@ -128,19 +128,19 @@ def fails(source: Path, nic: str = "spin-discrete", cc: str | None = None) -> st
 @pytest.mark.parametrize(
     ("row", "statement"), [(row, each) for row, (_, statements) in TRAPS.items() for each in statements]
 )
-def test_what_traps(tmp_path: Path, row: str, statement: str) -> None:
+def test_undefined_statements_trap(tmp_path: Path, row: str, statement: str) -> None:
     error = fails(write(tmp_path, statement))
     assert TRAPS[row][0] in error
     assert "in payload_handler at mine.c:12" in error
 
 
 @pytest.mark.parametrize(("statement", "word"), [each for rows in DEFINED.values() for each in rows])
-def test_what_is_defined(tmp_path: Path, statement: str, word: int) -> None:
+def test_defined_statements_have_values(tmp_path: Path, statement: str, word: int) -> None:
     check = f"if (defined() != {word}u) return FAIL;"
     (row,) = nicety.check_line_rate(
         write(tmp_path, "", statement, check), nics="spin-discrete", packet_sizes=[64], messages=1
     )["rows"]
-    assert row["packet_fates"]["failed"] == 0
+    assert row["packet_dispositions"]["failed"] == 0
 
 
 def test_a_missing_return_does_not_compile(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -193,7 +193,7 @@ void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handle
         ("ASSERT(one == 2)", "assertion failed: one == 2", "in f at mine.c:7"),
     ],
 )
-def test_what_traps_in_handlers_for_pspin(tmp_path: Path, statement: str, error: str, place: str) -> None:
+def test_traps_in_handlers_for_pspin(tmp_path: Path, statement: str, error: str, place: str) -> None:
     source = tmp_path / "mine.c"
     source.write_text("#define CHECK_ASSERTS\n" + PSPIN.format(statement).replace("line 7", "line 8"))
     found = fails(source, "pspin")

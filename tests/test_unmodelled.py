@@ -76,7 +76,7 @@ def test_words_that_handlers_store_are_shared(tmp_path: Path, body: str, words: 
     assert f"memory.{'data' if 'counters' in body else 'state'}=l1" in found["keys"]
 
 
-def test_what_does_not_share_or_does_not_keep_up_is_judged(tmp_path: Path) -> None:
+def test_handlers_without_sharing_and_slow_ones_are_judged(tmp_path: Path) -> None:
     def verdict(body: str, **more: Any) -> str:
         (row,) = check(tmp_path, body, **more)["rows"]
         return row["verdict"]

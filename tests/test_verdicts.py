@@ -192,7 +192,7 @@ def test_a_check_says_what_became_of_the_packets(nicety: Callable, tmp_path: Pat
     (row,) = result.json()["rows"]
     expected = dict.fromkeys(("processed", "dropped", "proceeded", "failed"), 0)
     # After a failed packet, the rest of its message is dropped.
-    assert row["packet_fates"] == {**expected, fate: row["packets"]}
+    assert row["packet_dispositions"] == {**expected, fate: row["packets"]}
     returned = row["handlers"][0]["returned"]
     assert list(returned) == [code.removeprefix("return ").removesuffix(";")]
     assert returned == dict.fromkeys(returned, row["handlers"][0]["runs"])
@@ -212,7 +212,7 @@ def test_a_header_handler_decides_for_all_packets(tmp_path: Path, code: str) -> 
         tmp_path / "mine.c", packet_sizes=[512], message_packets=16, messages=40, allow_failures="all"
     )
     (row,) = report["rows"]
-    assert row["packet_fates"][HEADERS[code]] == row["packets"] == 640  # type: ignore[literal-required]
+    assert row["packet_dispositions"][HEADERS[code]] == row["packets"] == 640  # type: ignore[literal-required]
     assert bool(report["failures"]) == (code == "FAIL")
 
 
@@ -229,7 +229,7 @@ __handler int payload_handler(const ptl_payload_t p, void *state) {
 """)
     (row,) = package.check_line_rate(tmp_path / "mine.c", packet_sizes=[512], message_packets=16)["rows"]
     packets = row["packets"]
-    fates = row["packet_fates"]
-    assert (fates["dropped"], fates["processed"]) == (packets // 4, packets * 3 // 4)
+    dispositions = row["packet_dispositions"]
+    assert (dispositions["dropped"], dispositions["processed"]) == (packets // 4, packets * 3 // 4)
     assert row["sent_per_packet"] == pytest.approx(0.25, rel=0.01)
     assert row["handlers"][0]["returned"] == {"DROP": packets // 4, "SUCCESS": packets * 3 // 4}

@@ -162,10 +162,10 @@ def trace_schedule(files: Iterable[Place], output: Place, *, progress: Progress 
 def unsaid_text(traced: Traced) -> list[str]:
     """Information missing in traces, and its replacement; a sentence each."""
     said = []
-    if counts := ", ".join(f"{count} of {name}" for name, count in traced["unsaid"].items()):
+    if counts := ", ".join(f"{count} of {name}" for name, count in traced["ambiguous_calls"].items()):
         taken = "a test is taken to end none, and a wait for one the request that was posted first"
         said.append(f"traces do not say which requests calls ended ({counts}); {taken}")
-    if back := traced["backwards"]:
+    if back := traced["out_of_order_calls"]:
         said.append(f"clocks went back {back} times, which is taken for no time")
     return said
 

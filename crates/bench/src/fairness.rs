@@ -6,7 +6,7 @@
 use super::{Points, Sweep, load_cards};
 use nicety::cards::Card;
 use nicety::{Cluster, ClusterConfig, Environment, Error, Host, Manifest, Time, VERSION};
-use nicety_nic_qnix::{How, QnixSpec};
+use nicety_nic_qnix::{QnixSpec, TransferMethod};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -260,7 +260,7 @@ async fn send(host: Host, number: u32, size: u64, messages: u64, depth: u64) -> 
         }
         if let Some(buffer) = free.pop() {
             buffer.write(0, &pattern(number, message, size));
-            let operation = process.send(number, &buffer, (1, number), 0, How::Auto).await?;
+            let operation = process.send(number, &buffer, (1, number), 0, TransferMethod::Auto).await?;
             under_way.push_back((operation, buffer));
         }
     }
@@ -282,7 +282,10 @@ impl Receiver {
         let mut posted = VecDeque::new();
         for _ in 0..depth {
             let buffer = process.alloc(size)?;
-            posted.push_back((process.receive(number, &buffer, None, None, How::Auto).await?, buffer));
+            posted.push_back((
+                process.receive(number, &buffer, None, None, TransferMethod::Auto).await?,
+                buffer,
+            ));
         }
         Ok(Receiver { number, posted })
     }
@@ -301,7 +304,7 @@ impl Receiver {
             }
             if ahead < messages {
                 ahead += 1;
-                let operation = process.receive(number, &buffer, None, None, How::Auto).await?;
+                let operation = process.receive(number, &buffer, None, None, TransferMethod::Auto).await?;
                 self.posted.push_back((operation, buffer));
             }
         }

@@ -8,7 +8,7 @@ use super::{Benchmark, Meter, Mode, Pattern, Point, Row};
 use nicety::cards::Card;
 use nicety::{Buffer, Error, Host, PendingRecv, Time};
 use nicety_kernel::Rng;
-use nicety_nic_qnix::{How, Operation, QnixSpec};
+use nicety_nic_qnix::{Operation, QnixSpec, TransferMethod};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -36,7 +36,7 @@ impl Messages {
     }
 
     /// Returns the mode's transfer method, if it prescribes one.
-    fn how(&self) -> Option<How> {
+    fn how(&self) -> Option<TransferMethod> {
         self.mode.how()
     }
 
@@ -60,7 +60,9 @@ impl Messages {
     async fn post_recv(&self, buffer: &Buffer, from: u32, tag: u64) -> Result<PendingRecv, Error> {
         // Receives do not use programmed I/O. The mode differs from dma only in the direction to the card.
         match self.how() {
-            Some(How::Pio) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), How::Pool).await,
+            Some(TransferMethod::Pio) => {
+                self.host.vni()?.post_recv(buffer, Some(from), Some(tag), TransferMethod::Pool).await
+            }
             Some(how) => self.host.vni()?.post_recv(buffer, Some(from), Some(tag), how).await,
             None => self.host.post_recv(buffer, Some(from), Some(tag)).await,
         }

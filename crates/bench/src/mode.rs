@@ -2,7 +2,7 @@
 
 use super::Benchmark;
 use nicety::{Design, Error};
-use nicety_nic_qnix::How;
+use nicety_nic_qnix::TransferMethod;
 
 /// A mode of the cards of one design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,12 +60,12 @@ impl Mode {
     }
 
     /// The transfer method of `send` and `recv` on a card with virtual network interfaces, if the mode prescribes one.
-    pub(super) const fn how(self) -> Option<How> {
+    pub(super) const fn how(self) -> Option<TransferMethod> {
         match self {
-            Mode::Pio => Some(How::Pio),
-            Mode::Dma => Some(How::Pool),
-            Mode::Copy => Some(How::Copy),
-            Mode::Translate => Some(How::Translate),
+            Mode::Pio => Some(TransferMethod::Pio),
+            Mode::Dma => Some(TransferMethod::Pool),
+            Mode::Copy => Some(TransferMethod::Copy),
+            Mode::Translate => Some(TransferMethod::Translate),
             _ => None,
         }
     }

@@ -81,7 +81,7 @@ pub struct Row {
     /// state.
     pub updates_per_s: f64,
     /// Updates per second if the bits are already set, so that an update makes one reference.
-    pub updates_per_s_settled: f64,
+    pub updates_per_s_bits_set: f64,
     /// 64-byte packets per second that `updates_per_s` sustains, with one update each.
     pub line_rate_packets_per_s: f64,
     /// Bit rate of the Ethernet that carries them, with 84 bytes for each.
@@ -191,7 +191,7 @@ fn measure(
         context_cycles_ready: one.contexts.ready,
         time_ns: spec.clock.cycles(one.cycles).ps() as f64 / 1e3,
         updates_per_s: rates.fresh,
-        updates_per_s_settled: rates.settled,
+        updates_per_s_bits_set: rates.settled,
         line_rate_packets_per_s: rates.fresh,
         line_rate_bits_per_s: rates.fresh * WIRE_BYTES * 8.0,
     })

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HandlerLines {
     /// Lines that the cards showed, at most 1000 per run and card.
-    pub shown: u64,
+    pub printed: u64,
     /// The other lines.
-    pub left_out: u64,
+    pub suppressed: u64,
 }
 
 /// Counts the lines of a log.
 #[derive(Debug, Default)]
 pub struct Printed {
-    shown: AtomicU64,
-    left_out: AtomicU64,
+    printed: AtomicU64,
+    suppressed: AtomicU64,
 }
 
 impl Printed {
@@ -29,8 +29,8 @@ impl Printed {
         let (counted, log) = (printed.clone(), environment.log.clone());
         let count = move |logged: &Logged| {
             match logged {
-                Logged::Line(line) => counted.shown.fetch_add(line.lines() as u64, Ordering::Relaxed),
-                Logged::LeftOut { lines, .. } => counted.left_out.fetch_add(*lines, Ordering::Relaxed),
+                Logged::Line(line) => counted.printed.fetch_add(line.lines() as u64, Ordering::Relaxed),
+                Logged::LeftOut { lines, .. } => counted.suppressed.fetch_add(*lines, Ordering::Relaxed),
             };
             log(logged);
         };
@@ -39,7 +39,8 @@ impl Printed {
 
     /// The lines so far; none if handlers printed nothing.
     pub fn lines(&self) -> Option<HandlerLines> {
-        let (shown, left_out) = (self.shown.load(Ordering::Relaxed), self.left_out.load(Ordering::Relaxed));
-        (shown + left_out > 0).then_some(HandlerLines { shown, left_out })
+        let (printed, suppressed) =
+            (self.printed.load(Ordering::Relaxed), self.suppressed.load(Ordering::Relaxed));
+        (printed + suppressed > 0).then_some(HandlerLines { printed, suppressed })
     }
 }

@@ -210,7 +210,7 @@ fn array(value: &Value) -> impl Iterator<Item = &Value> {
 fn definition(name: &str, schema: &Value) -> String {
     let Some(fields) = schema["properties"].as_object() else {
         let text = docstring(&describe(schema), "");
-        return format!("{name} = {}\n{text}", annotation(schema));
+        return format!("{}\n{text}", alias(name, schema));
     };
     let required: Vec<&str> = array(&schema["required"]).filter_map(Value::as_str).collect();
     let optional = fields.keys().map(String::as_str).filter(|field| !required.contains(field));
@@ -228,6 +228,17 @@ fn definition(name: &str, schema: &Value) -> String {
         writeln!(text, "    {field}: {of}").unwrap();
     }
     text
+}
+
+/// Returns the definition of a name for a type. Values that do not fit on a line have lines of their own.
+fn alias(name: &str, schema: &Value) -> String {
+    let line = format!("{name} = {}", annotation(schema));
+    if line.len() <= WIDTH {
+        return line;
+    }
+    let values: String =
+        array(&schema["oneOf"]).map(|variant| format!("    {},\n", variant["const"])).collect();
+    format!("{name} = Literal[\n{values}]")
 }
 
 fn annotation(schema: &Value) -> String {

@@ -112,7 +112,7 @@ fn requests_have_replies() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn impossible_measurements_are_refused() {
     let base = || short("niagara2-niu");
     for (request, why) in [
         (StreamRequest { nics: vec!["spin-discrete".into()], ..base() }, "has no sockets"),

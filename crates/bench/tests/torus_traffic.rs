@@ -50,8 +50,8 @@ fn a_packet_by_hand() {
     // The longest route is four nodes further in each dimension.
     let longest = measure(&on("torus:8x8x8", "uniform", "0.01")).unwrap();
     let (saturation, row) = (&longest.saturation[0], &longest.rows[0]);
-    assert!((saturation.alone_latency_ns - (13.0 * 50.0 + 12.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9);
-    assert!(!row.saturated && row.p50_ns < saturation.alone_latency_ns, "{row:?}");
+    assert!((saturation.zero_load_latency_ns - (13.0 * 50.0 + 12.0 * 33.4 + 81.92 + 0.002)).abs() < 1e-9);
+    assert!(!row.saturated && row.p50_ns < saturation.zero_load_latency_ns, "{row:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn credits_limit_short_packets() {
     // 64 bytes at 20 ps: a card's own packets have 8 places. A packet holds a place for 50 ns in the router and 1.28 ns on the
     // way out. The link and the credit add 2 ps.
     let report = measure(&Request { packet: 64, ..on("torus:4x4x4", "uniform", "0.1,0.5") }).unwrap();
-    let of = report.saturation[0].buffers_fraction.unwrap();
+    let of = report.saturation[0].buffer_limit_fraction.unwrap();
     assert!((of - 8.0 * 1.28 / 51.282).abs() < 1e-9, "{of}");
     let measured = report.saturation[0].measured_saturation_fraction.unwrap();
     assert!((measured - of).abs() < 0.005, "{measured} against {of}");
@@ -88,12 +88,13 @@ fn credits_limit_short_packets() {
         ..on("torus:8", "tornado", "0.5")
     };
     let report = measure(&links).unwrap();
-    let (of, loads) = (report.saturation[0].buffers_fraction.unwrap(), report.saturation[0].channel_load_max);
+    let (of, loads) =
+        (report.saturation[0].buffer_limit_fraction.unwrap(), report.saturation[0].channel_load_max);
     assert!((of - 2.0 * 32.0 * 1.28 / 118.08 / 3.0).abs() < 1e-9, "{of}");
     assert_eq!(loads, Some(3.0));
     assert!(report.rows[0].accepted_fraction <= of, "{report:?}");
     let long = measure(&on("torus:4x4x4", "uniform", "0.1")).unwrap();
-    assert_eq!(long.saturation[0].buffers_fraction, None);
+    assert_eq!(long.saturation[0].buffer_limit_fraction, None);
 }
 
 #[test]

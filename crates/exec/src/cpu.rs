@@ -24,13 +24,13 @@ const GIVEN_UP: Duration = Duration::from_secs(2);
 /// Whether waits for a turn spin.
 pub(crate) struct Looking {
     is_possible: bool,
-    in_vain: Cell<u32>,
+    failed_looks: Cell<u32>,
     given_up: Cell<Option<Instant>>,
 }
 
 impl Looking {
     pub(crate) const fn new(is_possible: bool) -> Looking {
-        Looking { is_possible, in_vain: Cell::new(0), given_up: Cell::new(None) }
+        Looking { is_possible, failed_looks: Cell::new(0), given_up: Cell::new(None) }
     }
 
     /// Records the end of a wait for a turn, and whether the waiter fell asleep. Returns whether waits spin from now on, if that changes.
@@ -42,13 +42,13 @@ impl Looking {
             let tries = since.elapsed() >= GIVEN_UP;
             if tries {
                 self.given_up.set(None);
-                self.in_vain.set(TRIAL);
+                self.failed_looks.set(TRIAL);
             }
             return tries.then_some(true);
         }
-        let in_vain = self.in_vain.get();
-        self.in_vain.set(if slept { in_vain + IN_VAIN } else { in_vain.saturating_sub(1) });
-        let gives_up = self.in_vain.get() > MOST_IN_VAIN;
+        let failed_looks = self.failed_looks.get();
+        self.failed_looks.set(if slept { failed_looks + IN_VAIN } else { failed_looks.saturating_sub(1) });
+        let gives_up = self.failed_looks.get() > MOST_IN_VAIN;
         if gives_up {
             self.given_up.set(Some(Instant::now()));
         }
@@ -81,7 +81,7 @@ fn only(cpu: usize) -> Set {
 }
 
 /// The CPU of a run, for the simulator's thread.
-pub(crate) struct Together {
+pub(crate) struct SharedCpu {
     /// The CPUs of that thread after the run.
     all: Option<Set>,
     is_wanted: Cell<bool>,
@@ -91,9 +91,9 @@ pub(crate) struct Together {
     ranks: Vec<Cell<Option<usize>>>,
 }
 
-impl Together {
-    pub(crate) fn new(ranks: u32, is_wanted: bool) -> Together {
-        Together {
+impl SharedCpu {
+    pub(crate) fn new(ranks: u32, is_wanted: bool) -> SharedCpu {
+        SharedCpu {
             all: of_thread(0),
             is_wanted: Cell::new(is_wanted),
             cpu: Cell::new(None),
@@ -140,7 +140,7 @@ impl Together {
     }
 }
 
-impl Drop for Together {
+impl Drop for SharedCpu {
     fn drop(&mut self) {
         if let Some(all) = &self.all {
             set_thread(0, all);
@@ -161,24 +161,24 @@ mod tests {
     #[test]
     fn a_thread_is_kept_and_let_go() {
         let before = cpus();
-        let together = Together::new(1, true);
+        let shared_cpu = SharedCpu::new(1, true);
         let start = Instant::now();
-        while together.cpu.get().is_none() {
-            together.bring(0, 0);
+        while shared_cpu.cpu.get().is_none() {
+            shared_cpu.bring(0, 0);
             assert!(start.elapsed() < Duration::from_secs(10));
         }
         assert_eq!(cpus().len(), 1);
-        together.want(false);
-        together.bring(0, 0);
+        shared_cpu.want(false);
+        shared_cpu.bring(0, 0);
         assert_eq!(cpus(), before);
-        together.want(true);
+        shared_cpu.want(true);
         let start = Instant::now();
-        while together.cpu.get().is_none() {
-            together.bring(0, 0);
+        while shared_cpu.cpu.get().is_none() {
+            shared_cpu.bring(0, 0);
             assert!(start.elapsed() < Duration::from_secs(10));
         }
         assert!(before.contains(&cpus()[0]));
-        drop(together);
+        drop(shared_cpu);
         assert_eq!(cpus(), before);
     }
 

@@ -84,7 +84,7 @@ pub use executable::check_executable;
 pub use installed::install_for_programs;
 #[cfg(target_os = "linux")]
 pub use launch::build;
-pub use offload::{Offloaded, Passed, Plan, Planned, RankOffload, plan};
+pub use offload::{Fallback, Offloaded, Plan, Planned, RankOffload, plan};
 pub use requests::{Launcher, Rank, Report, Request, schemas};
 #[cfg(target_os = "linux")]
 pub use run::run;

@@ -23,7 +23,7 @@ const MOST_BETWEEN: u32 = 12;
 
 /// Failed looks of all processes in sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct InVain {
+pub(crate) struct FailedLooks {
     /// Looks since another event or a read of a clock, without any process outside.
     looks: u64,
     /// Looks since another event.
@@ -44,35 +44,35 @@ fn between(waits: u32) -> u64 {
 impl Turns {
     /// Records an event other than a look.
     pub(crate) fn stirs(&self) {
-        let InVain { waits, .. } = self.in_vain.get();
-        self.in_vain.set(InVain { waits, wait_at: between(waits), ..InVain::default() });
+        let FailedLooks { waits, .. } = self.failed_looks.get();
+        self.failed_looks.set(FailedLooks { waits, wait_at: between(waits), ..FailedLooks::default() });
     }
 
     /// Records whether outside processes have come back.
     pub(crate) fn met(&self, have_come: bool) {
-        let mut all = self.in_vain.get();
+        let mut all = self.failed_looks.get();
         if have_come {
-            all = InVain::default();
+            all = FailedLooks::default();
         } else {
             all.waits += 1;
             all.wait_at = all.streak + between(all.waits);
         }
-        self.in_vain.set(all);
+        self.failed_looks.set(all);
     }
 
     /// Counts looks of processes that were released without an event to look once more. Returns whether patience is left.
     pub(crate) fn is_patient(&self, looks: u64) -> bool {
-        let mut all = self.in_vain.get();
+        let mut all = self.failed_looks.get();
         if !self.is_any_outside() {
             all.looks += looks;
         }
-        self.in_vain.set(all);
+        self.failed_looks.set(all);
         all.looks <= self.patience
     }
 
     /// Records a read of a clock: the process may wait for a time.
     pub(crate) fn has_time(&self) {
-        self.in_vain.set(InVain { looks: 0, ..self.in_vain.get() });
+        self.failed_looks.set(FailedLooks { looks: 0, ..self.failed_looks.get() });
     }
 
     /// Returns whether a process is outside that may come back before the others end.
@@ -82,7 +82,7 @@ impl Turns {
 
     /// Returns the looks that a process may count by itself if nothing is in flight, before the simulator has to act.
     pub(crate) fn looks_left(&self) -> u64 {
-        let all = self.in_vain.get();
+        let all = self.failed_looks.get();
         match self.is_any_outside() {
             true => all.wait_at.saturating_sub(all.streak),
             false => self.patience.saturating_sub(all.looks),
@@ -167,9 +167,9 @@ impl Turns {
         if has_read {
             self.has_time();
         }
-        let mut all = self.in_vain.get();
+        let mut all = self.failed_looks.get();
         all.streak += looks;
-        self.in_vain.set(all);
+        self.failed_looks.set(all);
         // After this many looks, each looking process has looked since the last event.
         let looking = [State::Looks, State::CardLooks].map(|state| self.in_state(state).len() as u64);
         let each_has = all.streak > 4 * (looking.iter().sum::<u64>() + 1);

@@ -32,7 +32,7 @@ const ITEM_BYTES: u64 = 16;
 pub(crate) struct Counts {
     pub(crate) offloaded_calls: [u64; COLLECTIVES.len()],
     pub(crate) offloaded_bytes: [u64; COLLECTIVES.len()],
-    pub(crate) passed_calls: [[u64; REASONS.len()]; COLLECTIVES.len()],
+    pub(crate) fallback_calls: [[u64; REASONS.len()]; COLLECTIVES.len()],
     pub(crate) set_up_ps: u64,
 }
 
@@ -42,7 +42,7 @@ impl Counts {
         RankOffload {
             set_up_ns: Ns { ps: self.set_up_ps },
             offloaded_calls: self.offloaded_calls.iter().sum(),
-            passed_calls: self.passed_calls.iter().flatten().sum(),
+            fallback_calls: self.fallback_calls.iter().flatten().sum(),
         }
     }
 }
@@ -56,7 +56,7 @@ pub struct RankOffload {
     /// Collective calls that the cards executed.
     pub offloaded_calls: u64,
     /// Collective calls that were left to MPI.
-    pub passed_calls: u64,
+    pub fallback_calls: u64,
 }
 
 /// The offloaded operations of a run.
@@ -115,11 +115,11 @@ impl Offload {
             name,
             offloaded_calls: sum(&|own| own.offloaded_calls[at]),
             offloaded_bytes: sum(&|own| own.offloaded_bytes[at]),
-            passed_calls: sum(&|own| own.passed_calls[at].iter().sum()),
-            passed: REASONS
+            fallback_calls: sum(&|own| own.fallback_calls[at].iter().sum()),
+            fallbacks: REASONS
                 .iter()
                 .enumerate()
-                .map(|(why, reason)| Passed { reason, calls: sum(&|own| own.passed_calls[at][why]) })
+                .map(|(why, reason)| Fallback { reason, calls: sum(&|own| own.fallback_calls[at][why]) })
                 .filter(|passed| passed.calls > 0)
                 .collect(),
         })
@@ -163,15 +163,15 @@ pub struct Offloaded {
     /// Bytes of their buffers.
     pub offloaded_bytes: u64,
     /// Calls that were left to MPI.
-    pub passed_calls: u64,
+    pub fallback_calls: u64,
     /// The reasons.
-    pub passed: Vec<Passed>,
+    pub fallbacks: Vec<Fallback>,
 }
 
 /// Calls that were left to MPI for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "ExecPassed")]
-pub struct Passed {
+#[schemars(rename = "ExecFallback")]
+pub struct Fallback {
     /// communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length: longer than the card's
     /// memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the card had no room, or MPI was not started by
     /// MPI_Init. cost: MPI is faster, by a trial before the run.
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_planned_once() {
+    fn a_repeated_name_is_planned_once() {
         let asked = request("spin-discrete", r#", "offload": ["barrier", "bcast", "barrier"]"#);
         assert_eq!(names(&asked).unwrap(), ["bcast", "barrier"]);
         let always = request("spin-discrete", r#", "offload": ["allreduce=always"]"#);
@@ -322,20 +322,20 @@ mod tests {
         let mut counts = [Counts::default(); 2];
         counts[0].offloaded_calls = [1, 2, 4];
         counts[1].offloaded_calls = [8, 16, 32];
-        counts[0].passed_calls[1] = [0, 0, 0, 0, 5, 0, 0, 7, 0];
-        counts[1].passed_calls[1] = [0, 0, 0, 0, 6, 0, 0, 0, 0];
+        counts[0].fallback_calls[1] = [0, 0, 0, 0, 5, 0, 0, 7, 0];
+        counts[1].fallback_calls[1] = [0, 0, 0, 0, 6, 0, 0, 0, 0];
         let own =
             Offload { names: "barrier".to_owned(), program: String::new(), packet_bytes: 4096, limits: None };
         let expected = Offloaded {
             name: "barrier",
             offloaded_calls: 18,
             offloaded_bytes: 0,
-            passed_calls: 18,
-            passed: vec![Passed { reason: "empty", calls: 11 }, Passed { reason: "set-up", calls: 7 }],
+            fallback_calls: 18,
+            fallbacks: vec![Fallback { reason: "empty", calls: 11 }, Fallback { reason: "set-up", calls: 7 }],
         };
         assert_eq!(own.report(&counts), [expected]);
         let rank = counts[0].of_rank();
-        assert_eq!((rank.offloaded_calls, rank.passed_calls), (7, 12));
+        assert_eq!((rank.offloaded_calls, rank.fallback_calls), (7, 12));
     }
 
     #[test]

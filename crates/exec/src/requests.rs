@@ -143,7 +143,7 @@ pub struct Goal {
     /// Operations of all ranks.
     pub operations: u64,
     /// Messages without a receive at the end, which are omitted.
-    pub unreceived: u64,
+    pub unmatched_messages: u64,
     /// Accesses to registered memory, which a schedule cannot have.
     pub accesses: u64,
 }
@@ -171,11 +171,11 @@ pub struct Rank {
     /// Its time in calls, except looks at queues and waits.
     pub calling_ns: Ns,
     /// Its time in looks at queues.
-    pub looking_ns: Ns,
+    pub polling_ns: Ns,
     /// Its time in waits for the network.
     pub waiting_ns: Ns,
     /// Its time in waits outside the simulation.
-    pub outside_ns: Ns,
+    pub external_wait_ns: Ns,
     /// The signal that ended its process after it had closed the network, if any is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,

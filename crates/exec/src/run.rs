@@ -187,9 +187,9 @@ impl Rank {
             computing_ns: part(Part::Computes),
             sleeping_ns: part(Part::Sleeps),
             calling_ns: part(Part::Calls),
-            looking_ns: part(Part::Looks),
+            polling_ns: part(Part::Looks),
             waiting_ns: part(Part::Waits),
-            outside_ns: part(Part::Outside),
+            external_wait_ns: part(Part::Outside),
             signal: None,
             offload: None,
         }
@@ -213,7 +213,12 @@ fn write(file: &str, log: &Log, environment: &Environment<'_>) -> Result<Goal, E
     let format = Format::of_name(path).unwrap_or(Format::Text);
     file::write(&written.schedule, path, format, environment.interrupt.as_deref())?;
     let operations = written.schedule.ops().len() as u64;
-    Ok(Goal { file: file.to_owned(), operations, unreceived: written.unreceived, accesses: written.accesses })
+    Ok(Goal {
+        file: file.to_owned(),
+        operations,
+        unmatched_messages: written.unreceived,
+        accesses: written.accesses,
+    })
 }
 
 impl Request {

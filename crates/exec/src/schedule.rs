@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_matched_is_none() {
+    fn unmatched_messages_are_omitted() {
         let log = Log::new(2);
         log.sends((0, 1), 5, 3);
         let many = log.posts_many(1);

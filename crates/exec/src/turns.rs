@@ -4,10 +4,10 @@
 //! running one. A process is *outside* if it starts, ends, or waits outside the simulation. It does not delay the others, and comes back at
 //! an instant without further events, so runs of one seed are equal.
 
-use crate::cpu::{Looking, Together};
+use crate::cpu::{Looking, SharedCpu};
 use crate::ends::{stopped, written_over};
 use crate::launch::Processes;
-use crate::looks::{InVain, OF_WAITS};
+use crate::looks::{FailedLooks, OF_WAITS};
 use crate::pages::{Pages, Reply};
 use crate::protocol::{Call, turn};
 use crate::spent::{Part, Spent};
@@ -78,7 +78,7 @@ pub(crate) struct Rank {
 
 /// Data sent with a message for its receiver's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct With {
+pub(crate) struct CompletionData {
     pub(crate) data: u32,
     /// Bytes of the data in front of the message's own, and of both.
     pub(crate) head: u64,
@@ -97,15 +97,15 @@ pub(crate) struct Turns {
     pub(crate) pages: Pages,
     pub(crate) processes: Processes,
     ranks: RefCell<Vec<Rank>>,
-    together: Together,
+    shared_cpu: SharedCpu,
     looking: Looking,
     /// The process with the last call, which spins for its reply.
     called: Cell<Option<u32>>,
     /// The data of messages that no receive has copied yet, by sender, receiver and tag, in order. A card reports an early message by its
     /// header, and the data is in front of its bytes.
-    data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<With>>>,
+    data: RefCell<BTreeMap<(u32, u32, u64), VecDeque<CompletionData>>>,
     /// Failed looks, and their limit: a program that makes progress by itself looks at its queue from time to time, too.
-    pub(crate) in_vain: Cell<InVain>,
+    pub(crate) failed_looks: Cell<FailedLooks>,
     pub(crate) patience: u64,
     /// Whether all have taken part.
     is_complete: Cell<bool>,
@@ -123,17 +123,17 @@ impl Turns {
         patience: u64,
         interrupt: Option<Arc<AtomicBool>>,
     ) -> Turns {
-        let together = Together::new(pages.ranks(), !pages.spins());
+        let shared_cpu = SharedCpu::new(pages.ranks(), !pages.spins());
         let looking = Looking::new(pages.spins());
         Turns {
             pages,
-            together,
+            shared_cpu,
             looking,
             processes,
             ranks: RefCell::default(),
             called: Cell::new(None),
             data: RefCell::default(),
-            in_vain: Cell::default(),
+            failed_looks: Cell::default(),
             patience,
             is_complete: Cell::new(false),
             started: Cell::new(None),
@@ -213,7 +213,7 @@ impl Turns {
                     let slept = self.pages.wait(rung, LOOK_EVERY);
                     if let Some(looks) = self.looking.waited(slept) {
                         self.pages.set_spins(looks);
-                        self.together.want(!looks);
+                        self.shared_cpu.want(!looks);
                     }
                     if since.elapsed() >= LOOK_EVERY {
                         self.look_after(rank)?;
@@ -256,7 +256,7 @@ impl Turns {
             return Err(stopped(rank));
         }
         if let Some(pid) = self.pages.process(rank) {
-            self.together.release(rank, pid);
+            self.shared_cpu.release(rank, pid);
         }
         Ok(())
     }
@@ -281,7 +281,7 @@ impl Turns {
             self.pages.send_to_sleep(other);
         }
         if let (true, Some(pid)) = (self.is_complete.get(), self.pages.process(rank)) {
-            self.together.bring(rank, pid);
+            self.shared_cpu.bring(rank, pid);
         }
         self.pages.reply(rank, reply);
     }
@@ -351,18 +351,18 @@ impl Turns {
     }
 
     /// Records a message with data.
-    pub(crate) fn sent(&self, path: (u32, u32, u64), with: With) {
+    pub(crate) fn sent(&self, path: (u32, u32, u64), with: CompletionData) {
         self.data.borrow_mut().entry(path).or_default().push_back(with);
     }
 
     /// Returns the data of the oldest message of this length that is not received.
-    pub(crate) fn first_with(&self, path: (u32, u32, u64), length: u64) -> Option<With> {
+    pub(crate) fn first_with(&self, path: (u32, u32, u64), length: u64) -> Option<CompletionData> {
         self.data.borrow().get(&path)?.iter().find(|with| with.length == length).copied()
     }
 
     /// Removes and returns the data of a received message. A shorter one of the same path may arrive before a longer one that was sent
     /// first.
-    pub(crate) fn received(&self, path: (u32, u32, u64), length: u64) -> Option<With> {
+    pub(crate) fn received(&self, path: (u32, u32, u64), length: u64) -> Option<CompletionData> {
         let mut all = self.data.borrow_mut();
         let sent = all.get_mut(&path)?;
         let at = sent.iter().position(|with| with.length == length)?;

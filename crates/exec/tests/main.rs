@@ -131,7 +131,7 @@ fn processes_of_a_host_have_messages_of_their_own_on_every_design() {
 }
 
 #[test]
-fn what_a_process_spends_its_time_with_adds_up() {
+fn times_of_a_process_add_up() {
     for (what, nic) in [("echo", "spin-discrete"), ("match", "qnix"), ("clocks", "spin-discrete")] {
         let report = runs(nic, what, if what == "match" { 3 } else { 2 }).unwrap();
         for rank in &report.ranks {
@@ -139,9 +139,9 @@ fn what_a_process_spends_its_time_with_adds_up() {
                 rank.computing_ns,
                 rank.sleeping_ns,
                 rank.calling_ns,
-                rank.looking_ns,
+                rank.polling_ns,
                 rank.waiting_ns,
-                rank.outside_ns,
+                rank.external_wait_ns,
             ];
             assert_eq!(parts.iter().map(|part| part.ps).sum::<u64>(), rank.finish_ns.ps, "{what}: {parts:?}");
             assert_eq!(rank.computing_ns.ps % 25_000, 0, "{what}: clocks alone cost time");
@@ -187,7 +187,7 @@ fn waits_for_launcher(what: &str, number: u32) -> Result<Report, Error> {
 }
 
 #[test]
-fn what_a_launcher_is_waited_for_takes_no_time() {
+fn waits_for_a_launcher_take_no_time() {
     let first = waits_for_launcher("waits", 0).unwrap();
     assert_eq!(first.status, 0);
     for again in 1..4 {

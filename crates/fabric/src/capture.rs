@@ -17,7 +17,7 @@ const LONGEST: u64 = 1 << 18;
 
 /// The disposition of a packet on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fate {
+pub struct Disposition {
     /// Whether it does not arrive.
     pub lost: bool,
     /// The cause of a drop, for a packet that a node has dropped.
@@ -31,10 +31,10 @@ pub struct Fate {
     pub late: Duration,
 }
 
-impl Fate {
+impl Disposition {
     /// The disposition of a dropped packet.
-    const fn of_drop(cause: Cause) -> Fate {
-        Fate { lost: false, dropped: Some(cause), damaged: false, again: false, late: Duration::ZERO }
+    const fn of_drop(cause: Cause) -> Disposition {
+        Disposition { lost: false, dropped: Some(cause), damaged: false, again: false, late: Duration::ZERO }
     }
 }
 
@@ -48,7 +48,7 @@ pub struct Captured<'c> {
     /// Its flow control on this link.
     pub channel: Channel,
     /// Its disposition.
-    pub fate: Fate,
+    pub disposition: Disposition,
     /// The header.
     pub header: &'c [u8],
     /// The payload up to its first phantom byte; at most 256 KiB with the header.
@@ -145,7 +145,7 @@ struct Row {
     time: Time,
     label: Label,
     channel: Channel,
-    fate: Fate,
+    disposition: Disposition,
     start: usize,
     header: usize,
     kept: usize,
@@ -182,9 +182,9 @@ impl CapturedLink {
     /// # Panics
     /// When there is no such packet.
     pub fn packet(&self, number: usize) -> Captured<'_> {
-        let Row { time, label, channel, fate, start, header, kept, length, pause } = self.rows[number];
+        let Row { time, label, channel, disposition, start, header, kept, length, pause } = self.rows[number];
         let (header, payload) = self.bytes[start..start + header + kept].split_at(header);
-        Captured { time, label, channel, fate, header, payload, length, pause }
+        Captured { time, label, channel, disposition, header, payload, length, pause }
     }
 }
 
@@ -228,17 +228,17 @@ impl Tap {
     }
 
     /// Captures a packet that leaves at `time`.
-    pub(crate) fn keep(&self, packet: &Transit, time: Time, fate: Fate) {
-        self.keep_packet(packet.packet(), packet.channel, time, fate);
+    pub(crate) fn keep(&self, packet: &Transit, time: Time, disposition: Disposition) {
+        self.keep_packet(packet.packet(), packet.channel, time, disposition);
     }
 
     /// Captures a dropped packet.
     pub(crate) fn keep_dropped(&self, packet: &Packet, lost: LostPacket) {
-        self.keep_packet(packet, packet.channel, lost.time, Fate::of_drop(lost.cause));
+        self.keep_packet(packet, packet.channel, lost.time, Disposition::of_drop(lost.cause));
     }
 
     #[cold]
-    fn keep_packet(&self, packet: &Packet, channel: Channel, time: Time, fate: Fate) {
+    fn keep_packet(&self, packet: &Packet, channel: Channel, time: Time, disposition: Disposition) {
         let header = packet.header.as_slice();
         let most = LONGEST - header.len() as u64;
         let real = || {
@@ -253,7 +253,7 @@ impl Tap {
             time,
             label: packet.label,
             channel,
-            fate,
+            disposition,
             start: 0,
             header: header.len(),
             kept,
@@ -265,7 +265,7 @@ impl Tap {
 
     /// Captures a pause frame that leaves at `time`.
     #[cold]
-    pub(crate) fn keep_pause(&self, pause: Pause, time: Time, fate: Fate) {
+    pub(crate) fn keep_pause(&self, pause: Pause, time: Time, disposition: Disposition) {
         let frame = pause.frame(self.link.borrow().from);
         let label = Label {
             message: MessageId { source: NodeId(0), sequence: 0 },
@@ -277,7 +277,7 @@ impl Tap {
             time,
             label,
             channel: Channel::Control,
-            fate,
+            disposition,
             start: 0,
             header,
             kept: 0,

@@ -2,7 +2,7 @@
 
 use crate::Symbol;
 use crate::transit::{Span, Transit};
-use nicety_kernel::{Few, Units};
+use nicety_kernel::{SortedQueue, Units};
 use nicety_types::Time;
 
 /// A virtual channel of an output.
@@ -145,7 +145,7 @@ pub(crate) struct InputBuffer {
     used: u32,
     /// Departure times of packets with a known time of sending; other packets have no entry. They are in order, as
     /// packets get their times in nearly that order.
-    leaving: Few<Time, 8>,
+    leaving: SortedQueue<Time, 8>,
     /// Received packets. The first buffer includes those of the control channel.
     pub(crate) packets: u64,
     /// Their bytes on the wire, headers included.
@@ -157,7 +157,7 @@ pub(crate) struct InputBuffer {
 impl InputBuffer {
     /// An empty buffer of this number of slots.
     pub(crate) fn new(size: u32) -> InputBuffer {
-        InputBuffer { size, used: 0, leaving: Few::new(), packets: 0, bytes: 0, peak: 0 }
+        InputBuffer { size, used: 0, leaving: SortedQueue::new(), packets: 0, bytes: 0, peak: 0 }
     }
 
     /// Frees the slots of packets that have left by now.

@@ -23,7 +23,7 @@ mod launcher;
 mod link;
 mod meter;
 mod packet;
-mod parcel;
+mod packet_box;
 mod port;
 mod protocol;
 mod ring;
@@ -33,7 +33,7 @@ mod topology;
 mod torus;
 mod transit;
 
-pub use capture::{Captured, CapturedLink, CardPort, Fate};
+pub use capture::{Captured, CapturedLink, CardPort, Disposition};
 pub use ethernet::{
     Alpha, Buffering, Drops, FlowControl, LEAST, Pause, PauseSpec, PausedRing, Per, QueueStatistics,
 };
@@ -46,7 +46,7 @@ pub use launcher::{Barrier, Launcher};
 pub use link::{Delivery, LinkEnd, Terminal, link, link_between};
 pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
 pub use packet::{Channel, HeaderBytes, Label, Packet, Symbol};
-pub use parcel::Parcel;
+pub use packet_box::PacketBox;
 pub use port::{LinkSpec, Port, Turn, pair};
 pub use protocol::{BitErrorRate, LinkProtocol, Resend};
 pub use ring::Ring;

@@ -1,6 +1,6 @@
 //! Links: two wires between two nodes, and the state of each end.
 
-use crate::capture::{Fate, Tap};
+use crate::capture::{Disposition, Tap};
 use crate::ethernet::{Pause, Plan};
 use crate::faults::{Cause, Faults, Injector, Place, Verdict};
 use crate::protocol::{Course, Framing, Resending};
@@ -56,9 +56,9 @@ struct Watch {
 
 impl Watch {
     /// Captures a packet that leaves at `time`.
-    fn keep(&self, packet: &Transit, time: Time, fate: Fate) {
+    fn keep(&self, packet: &Transit, time: Time, disposition: Disposition) {
         if let Some(tap) = &self.tap {
-            tap.keep(packet, time, fate);
+            tap.keep(packet, time, disposition);
         }
     }
 }
@@ -140,7 +140,7 @@ impl Line {
         Some(tap)
     }
 
-    /// Whether packets are neither watched nor resent: the fate of each is known in advance.
+    /// Whether packets are neither watched nor resent: the disposition of each is known in advance.
     pub(crate) fn is_plain(&self) -> bool {
         self.watch.is_none() && self.resending.is_none()
     }
@@ -161,13 +161,17 @@ impl Line {
         };
         let start = self.start(span);
         let Some(faults) = &watch.faults else {
-            watch.keep(&packet, start, Fate::default());
+            watch.keep(&packet, start, Disposition::default());
             self.give(packet, span);
             return Sent::DONE;
         };
         let intact = faults.duplicates().then(|| Box::new(packet.share()));
         let Verdict { lost, damaged, delay, again } = faults.judge(packet.inside(), start);
-        watch.keep(&packet, start, Fate { lost: lost.is_some(), damaged, late: delay, ..Fate::default() });
+        watch.keep(
+            &packet,
+            start,
+            Disposition { lost: lost.is_some(), damaged, late: delay, ..Disposition::default() },
+        );
         if lost.is_some() {
             self.lose(&packet, span.tail);
             return Sent::DONE;
@@ -212,7 +216,7 @@ impl Line {
         let verdict = self.faults().map(|faults| (faults, faults.judge_checked(start)));
         let bad = verdict.filter(|(_, verdict)| verdict.lost.is_some() || verdict.damaged);
         if let Some(tap) = self.watch.as_ref().and_then(|watch| watch.tap.as_ref()) {
-            tap.keep_pause(pause, start, Fate { lost: bad.is_some(), ..Fate::default() });
+            tap.keep_pause(pause, start, Disposition { lost: bad.is_some(), ..Disposition::default() });
         }
         if let Some((faults, verdict)) = bad {
             return faults.failed_transmission(verdict.lost.unwrap_or(Cause::BitErrors), false);
@@ -233,7 +237,7 @@ impl Line {
             if let Some(faults) = &watch.faults {
                 faults.duplicated();
             }
-            watch.keep(&packet, self.start(span), Fate { again: true, ..Fate::default() });
+            watch.keep(&packet, self.start(span), Disposition { again: true, ..Disposition::default() });
         }
         self.give(packet, span);
         Sent::DONE

@@ -1,6 +1,6 @@
 //! Packets and the other symbols of a link.
 
-use crate::{Parcel, Pause, Transit};
+use crate::{PacketBox, Pause, Transit};
 use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -156,7 +156,7 @@ impl Packet {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Symbol {
     /// A packet, whole.
-    Packet(Parcel),
+    Packet(PacketBox),
     /// The first byte of a packet, entering a switch.
     Head {
         /// The packet, with its time accounted for until its first byte has arrived.

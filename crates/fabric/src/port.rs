@@ -7,8 +7,8 @@ use crate::link::{Held, Incoming, Line, Use};
 use crate::meter::{Meter, PortStatistics};
 use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
-use crate::{Channel, Delivery, LinkEnd, LinkProtocol, Parcel, Symbol, Terminal, link};
-use nicety_kernel::{Arrived, Credits, Few, Permit, Sim, WireRx, World, prefetch};
+use crate::{Channel, Delivery, LinkEnd, LinkProtocol, PacketBox, Symbol, Terminal, link};
+use nicety_kernel::{Arrived, Credits, Permit, Sim, SortedQueue, WireRx, World, prefetch};
 use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -76,7 +76,7 @@ pub struct Port {
     /// Packets in this end's buffers. It includes packets that have left by `leaving` and are not yet counted.
     in_buffer: Cell<u32>,
     /// Times at which slots, freed in advance, become free.
-    leaving: RefCell<Few<Time, 8>>,
+    leaving: RefCell<SortedQueue<Time, 8>>,
     /// Start of the last launched packet.
     begun: Cell<Time>,
     recorder: Recorder,
@@ -311,7 +311,7 @@ impl Port {
     /// future. With it a sender without competitors need not wait for each of its packets. The turn equals that of
     /// [`Port::turn`], called at the start of that packet.
     ///
-    /// Returns none without a credit, or if a packet's fate is not known in advance. That is so if packets may be lost,
+    /// Returns none without a credit, or if a packet's disposition is not known in advance. That is so if packets may be lost,
     /// damaged, resent or watched, and without credits. Call [`Port::turn`] at [`Port::begun`] then.
     pub fn turn_behind(&self, flight: &Flight) -> Option<Turn> {
         if matches!(self.incoming, Incomings::Station(_)) || !self.transmit.outgoing.borrow().is_plain() {
@@ -375,7 +375,7 @@ impl Port {
     ///
     /// # Panics
     /// When the packet's channel is not that of the turn.
-    pub fn launch(&self, packet: impl Into<Parcel>, turn: Turn) -> Path {
+    pub fn launch(&self, packet: impl Into<PacketBox>, turn: Turn) -> Path {
         self.launch_parcel(packet.into(), turn)
     }
 
@@ -391,7 +391,7 @@ impl Port {
         start + took
     }
 
-    fn launch_parcel(&self, packet: Parcel, turn: Turn) -> Path {
+    fn launch_parcel(&self, packet: PacketBox, turn: Turn) -> Path {
         let Turn { flight, channel, credit, granted, waited } = turn;
         assert_eq!(channel, packet.channel, "a credit is of one virtual channel");
         if let Some(credit) = credit {
@@ -459,7 +459,7 @@ impl Port {
 
     /// Returns the next received packet, whole, and takes the credits between packets. A control packet has no slot to
     /// free.
-    pub async fn receive(&self) -> Parcel {
+    pub async fn receive(&self) -> PacketBox {
         let incoming = match &self.incoming {
             Incomings::Wire(wire) => wire,
             Incomings::Station(station) => return Box::pin(station.receive()).await,

@@ -7,7 +7,7 @@
 //! in one step. A duplicate is recognised by its number and discarded, and a late packet delays those behind it.
 
 use crate::LinkSpec;
-use crate::capture::{Fate, Tap};
+use crate::capture::{Disposition, Tap};
 use crate::faults::{Cause, Injector};
 use crate::transit::Transit;
 use nicety_kernel::{Rng, Sim};
@@ -120,11 +120,11 @@ pub(crate) struct Resending {
     resend: Resend,
     /// The latency of one way. A NAK takes the same back.
     latency: Duration,
-    strikes: RefCell<Strikes>,
+    bit_errors: RefCell<BitErrors>,
 }
 
 /// The draws of bit errors.
-struct Strikes {
+struct BitErrors {
     rng: Rng,
     /// The last length, and its probability.
     known: (u64, u64),
@@ -147,7 +147,7 @@ pub(crate) struct Course {
 impl Resending {
     pub(crate) fn new(sim: &Sim, link: LinkId, resend: Resend, latency: Duration) -> Resending {
         let rng = sim.rng(&format!("bit errors of link {}", link.0));
-        Resending { resend, latency, strikes: RefCell::new(Strikes { rng, known: (0, 0) }) }
+        Resending { resend, latency, bit_errors: RefCell::new(BitErrors { rng, known: (0, 0) }) }
     }
 
     pub(crate) fn has_bit_errors(&self) -> bool {
@@ -164,9 +164,9 @@ impl Resending {
         (mut begin, mut end): (Time, Time),
         again: Duration,
     ) -> Course {
-        let keep = |packet: &Transit, time, fate| {
+        let keep = |packet: &Transit, time, disposition| {
             if let Some(tap) = tap {
-                tap.keep(packet, time, fate);
+                tap.keep(packet, time, disposition);
             }
         };
         let mut resent = 0;
@@ -180,11 +180,11 @@ impl Resending {
                 }
                 None => {
                     let late = verdict.as_ref().map_or(Duration::ZERO, |verdict| verdict.delay);
-                    keep(packet, begin, Fate { again: resent > 0, late, ..Fate::default() });
+                    keep(packet, begin, Disposition { again: resent > 0, late, ..Disposition::default() });
                     let copy = match (faults, verdict) {
                         (Some(faults), Some(verdict)) if verdict.again => {
                             faults.duplicated();
-                            keep(packet, end + late, Fate { again: true, ..Fate::default() });
+                            keep(packet, end + late, Disposition { again: true, ..Disposition::default() });
                             again
                         }
                         _ => Duration::ZERO,
@@ -193,7 +193,11 @@ impl Resending {
                 }
             };
             let damaged = cause == Cause::BitErrors;
-            keep(packet, begin, Fate { lost: !damaged, damaged, again: resent > 0, ..Fate::default() });
+            keep(
+                packet,
+                begin,
+                Disposition { lost: !damaged, damaged, again: resent > 0, ..Disposition::default() },
+            );
             if let Some(faults) = faults {
                 faults.failed_transmission(cause, resent < self.resend.retries);
             }
@@ -213,7 +217,7 @@ impl Resending {
         if self.resend.bit_errors.is_zero() {
             return false;
         }
-        let Strikes { rng, known } = &mut *self.strikes.borrow_mut();
+        let BitErrors { rng, known } = &mut *self.bit_errors.borrow_mut();
         if known.0 != bytes {
             *known = (bytes, self.resend.bit_errors.of_bytes(bytes));
         }

@@ -47,7 +47,7 @@ pub struct SwitchSpec {
 
 /// A switch of the network. It works by itself, and this handle reads its state.
 pub struct Switch {
-    inside: Rc<dyn Works>,
+    inside: Rc<dyn SwitchModel>,
     level: u32,
     index: u32,
     /// The names of a router's ports; a switch has numbers instead.
@@ -55,7 +55,7 @@ pub struct Switch {
 }
 
 /// A working switch, with or without credits.
-pub(crate) trait Works {
+pub(crate) trait SwitchModel {
     /// Its node.
     fn sim(&self) -> &Sim;
 
@@ -149,7 +149,7 @@ impl Switch {
         Switch::of(inside)
     }
 
-    fn of(inside: Rc<dyn Works>) -> Switch {
+    fn of(inside: Rc<dyn SwitchModel>) -> Switch {
         Switch { inside, level: 0, index: 0, names: Arc::new([]) }
     }
 
@@ -221,7 +221,7 @@ impl Switch {
     }
 }
 
-impl Works for Inside {
+impl SwitchModel for Inside {
     fn sim(&self) -> &Sim {
         &self.sim
     }

@@ -60,12 +60,12 @@ impl NetworkSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyError {
     why: String,
-    instead: Vec<Instead>,
+    instead: Vec<Correction>,
 }
 
 /// The correction, without the name of the key or option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Instead {
+enum Correction {
     Nodes(String),
     Topology(String),
     /// Override of the card's spec.
@@ -78,30 +78,30 @@ impl TopologyError {
     }
 
     pub(crate) fn nodes(mut self, nodes: impl Into<String>) -> TopologyError {
-        self.instead.push(Instead::Nodes(nodes.into()));
+        self.instead.push(Correction::Nodes(nodes.into()));
         self
     }
 
     pub(crate) fn topology(mut self, topology: impl Into<String>) -> TopologyError {
-        self.instead.push(Instead::Topology(topology.into()));
+        self.instead.push(Correction::Topology(topology.into()));
         self
     }
 
     pub(crate) fn set(mut self, entry: String) -> TopologyError {
-        self.instead.push(Instead::Set(entry));
+        self.instead.push(Correction::Set(entry));
         self
     }
 
     /// The correction for a command line with or without an option for the number of nodes.
     pub fn of_options(&self, has_nodes: bool) -> String {
         self.text(|instead| match instead {
-            Instead::Nodes(nodes) => has_nodes.then(|| format!("--nodes {nodes}")),
-            Instead::Topology(topology) => Some(format!("--topology {topology}")),
-            Instead::Set(entry) => Some(format!("--set {entry}")),
+            Correction::Nodes(nodes) => has_nodes.then(|| format!("--nodes {nodes}")),
+            Correction::Topology(topology) => Some(format!("--topology {topology}")),
+            Correction::Set(entry) => Some(format!("--set {entry}")),
         })
     }
 
-    fn text(&self, write: impl Fn(&Instead) -> Option<String>) -> String {
+    fn text(&self, write: impl Fn(&Correction) -> Option<String>) -> String {
         let instead: Vec<String> = self.instead.iter().filter_map(write).collect();
         match instead.is_empty() {
             true => self.why.clone(),
@@ -114,9 +114,9 @@ impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text(|instead| {
             Some(match instead {
-                Instead::Nodes(nodes) => format!("nodes = {nodes}"),
-                Instead::Topology(topology) => format!("topology {topology}"),
-                Instead::Set(entry) => format!("set {entry}"),
+                Correction::Nodes(nodes) => format!("nodes = {nodes}"),
+                Correction::Topology(topology) => format!("topology {topology}"),
+                Correction::Set(entry) => format!("set {entry}"),
             })
         }))
     }

@@ -1,7 +1,7 @@
 //! Packets in flight through switches: a few words that every switch reads, and a box with the rest that stays closed.
 //! A packet thus costs a switch little memory, wherever its bytes are.
 
-use crate::{Channel, Packet, Parcel};
+use crate::{Channel, Packet, PacketBox};
 use nicety_types::{Account, Duration, Flight, MessageId, NodeId, Path, Stage, Time};
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +34,12 @@ pub struct Transit {
     /// Length of the payload in bytes.
     pub bytes: u64,
     pub(crate) trace: Trace,
-    packet: Parcel,
+    packet: PacketBox,
 }
 
 impl Transit {
     /// Puts a packet in flight; `path` accounts for the time until its first byte leaves its first link.
-    pub(crate) fn begin(packet: Parcel, path: Path) -> Transit {
+    pub(crate) fn begin(packet: PacketBox, path: Path) -> Transit {
         Transit {
             destination: packet.label.destination,
             message: packet.label.message,
@@ -58,7 +58,7 @@ impl Transit {
 
     /// Returns a copy that shares the payload's memory.
     pub(crate) fn share(&self) -> Transit {
-        Transit { packet: Parcel::new(self.packet.share()), trace: self.trace.clone(), ..*self }
+        Transit { packet: PacketBox::new(self.packet.share()), trace: self.trace.clone(), ..*self }
     }
 
     /// The packet. Its path is that of the sender.
@@ -72,7 +72,7 @@ impl Transit {
     }
 
     /// Returns the packet, with the time up to its last byte accounted for.
-    pub(crate) fn end(self, slowest: Stage, tail: Time) -> Parcel {
+    pub(crate) fn end(self, slowest: Stage, tail: Time) -> PacketBox {
         let Transit { mut packet, trace, .. } = self;
         packet.path = trace.end();
         packet.path.advance(slowest, tail);

@@ -2,9 +2,9 @@
 
 use crate::switch_support::{Net, SPIN, Send, at, cases, content, ps, send};
 use nicety_fabric::{
-    BitErrorRate, Buffering, CapturedLink, CardPort, Channel, Fate, Faults, FlowControl, HeaderBytes, Label,
-    LinkFaults, LinkProtocol, NetworkSpec, NetworkStatistics, Outage, Packet, Pause, PauseSpec, Place, Rates,
-    Resend, Topology,
+    BitErrorRate, Buffering, CapturedLink, CardPort, Channel, Disposition, Faults, FlowControl, HeaderBytes,
+    Label, LinkFaults, LinkProtocol, NetworkSpec, NetworkStatistics, Outage, Packet, Pause, PauseSpec, Place,
+    Rates, Resend, Topology,
 };
 use nicety_types::{Buffer, Duration, Flight, MessageId, NodeId, Path, Payload, Segment};
 use proptest::prelude::*;
@@ -38,7 +38,13 @@ fn capture_of(net: &mut Net, faults: &Faults, memory: u64, card: Option<u32>) {
 }
 
 /// Time and disposition of the packets that host 0 of a pair sends: 1000 bytes each, all ready at once.
-fn pair(spec: &NetworkSpec, packets: u64, rates: Rates, drop: &[u64], down: &[Outage]) -> Vec<(u64, Fate)> {
+fn pair(
+    spec: &NetworkSpec,
+    packets: u64,
+    rates: Rates,
+    drop: &[u64],
+    down: &[Outage],
+) -> Vec<(u64, Disposition)> {
     let mut net = Net::joined(Topology::Pair, 2, 1, spec);
     let (from, to) = (Place::Host(0), Place::Host(1));
     let link = LinkFaults { from, to, rates, down: down.to_vec(), drop: drop.to_vec() };
@@ -52,14 +58,15 @@ fn pair(spec: &NetworkSpec, packets: u64, rates: Rates, drop: &[u64], down: &[Ou
             let packet = links[0].packet(number);
             assert_eq!(packet.payload, content(0, packet.label.message.sequence, 0, 1000));
             assert_eq!((packet.header, packet.length, links[0].time(number)), (&[][..], 1000, packet.time));
-            (packet.time.ps(), packet.fate)
+            (packet.time.ps(), packet.disposition)
         })
         .collect()
 }
 
-const INTACT: Fate = Fate { lost: false, dropped: None, damaged: false, again: false, late: Duration::ZERO };
-const LOST: Fate = Fate { lost: true, ..INTACT };
-const AGAIN: Fate = Fate { again: true, ..INTACT };
+const INTACT: Disposition =
+    Disposition { lost: false, dropped: None, damaged: false, again: false, late: Duration::ZERO };
+const LOST: Disposition = Disposition { lost: true, ..INTACT };
+const AGAIN: Disposition = Disposition { again: true, ..INTACT };
 
 #[test]
 fn a_packet_has_the_time_of_its_first_byte_and_its_fate() {
@@ -75,8 +82,8 @@ fn a_packet_has_the_time_of_its_first_byte_and_its_fate() {
         [(0, INTACT), (BYTES, AGAIN), (2 * BYTES, INTACT), (3 * BYTES, AGAIN)]
     );
     let late = Rates { reordering: 1.0, delay: ps(1), ..none };
-    let fate = Fate { late: ps(1), ..INTACT };
-    assert_eq!(pair(&spec, 2, late, &[], &[]), [(0, fate), (BYTES, fate)]);
+    let disposition = Disposition { late: ps(1), ..INTACT };
+    assert_eq!(pair(&spec, 2, late, &[], &[]), [(0, disposition), (BYTES, disposition)]);
 }
 
 #[test]
@@ -86,15 +93,19 @@ fn each_transmission_of_a_link_that_sends_again_is_a_packet() {
     resend.bit_errors = BitErrorRate::ZERO;
     let lost = pair(&spec, 2, Rates::default(), &[1, 2], &[]);
     let wait = BYTES + TIMEOUT;
-    let expected =
-        [(0, LOST), (wait, Fate { again: true, ..LOST }), (2 * wait, AGAIN), (2 * wait + BYTES, INTACT)];
+    let expected = [
+        (0, LOST),
+        (wait, Disposition { again: true, ..LOST }),
+        (2 * wait, AGAIN),
+        (2 * wait + BYTES, INTACT),
+    ];
     assert_eq!(lost, expected);
     // Damaged each time, and given up.
-    let damaged = Fate { damaged: true, ..INTACT };
+    let damaged = Disposition { damaged: true, ..INTACT };
     let answered = BYTES + 2 * FLIGHT;
     let corrupt = Rates { corruption: 1.0, ..Rates::default() };
     let mut expected = vec![(0, damaged)];
-    expected.extend((1..=4).map(|k| (k * answered, Fate { again: true, ..damaged })));
+    expected.extend((1..=4).map(|k| (k * answered, Disposition { again: true, ..damaged })));
     assert_eq!(pair(&spec, 1, corrupt, &[], &[]), expected);
 }
 
@@ -139,7 +150,7 @@ struct Storm {
 }
 
 /// A packet, from any source: the link's ends, its time, its bytes, and its disposition.
-type Kept = (Place, Place, u64, Vec<u8>, Fate);
+type Kept = (Place, Place, u64, Vec<u8>, Disposition);
 
 impl Storm {
     fn observe(&self, shards: usize) -> (Vec<Kept>, NetworkStatistics) {
@@ -164,7 +175,7 @@ impl Storm {
             assert_eq!(link.left_out, 0);
             (0..link.len()).map(|number| {
                 let packet = link.packet(number);
-                (link.from, link.to, packet.time.ps(), packet.payload.to_vec(), packet.fate)
+                (link.from, link.to, packet.time.ps(), packet.payload.to_vec(), packet.disposition)
             })
         });
         (packets.collect(), net.network.statistics())
@@ -191,7 +202,7 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn what_is_kept_is_what_counters_count(storm in storm()) {
+    fn a_capture_agrees_with_counters(storm in storm()) {
         let (packets, statistics) = storm.observe(1);
         let is_torus = matches!(storm.topology, Topology::Torus(_));
         let switches = statistics.switches.iter().flat_map(|s| &s.ports[usize::from(is_torus)..]);
@@ -199,12 +210,12 @@ proptest! {
         let faults = &statistics.faults;
         // A link that checks discards copies itself, and its port does not count them.
         let copies = if storm.resends { faults.iter().map(|f| f.duplicated).sum() } else { 0 };
-        let count = |fate: fn(&Fate) -> bool| packets.iter().filter(|p| fate(&p.4)).count() as u64;
+        let count = |disposition: fn(&Disposition) -> bool| packets.iter().filter(|p| disposition(&p.4)).count() as u64;
         prop_assert_eq!(packets.len() as u64, ports.iter().map(|p| p.sent_packets + p.resent_packets).sum::<u64>() + copies);
-        prop_assert_eq!(count(|fate| fate.lost), faults.iter().map(|f| f.lost).sum::<u64>());
-        prop_assert_eq!(count(|fate| fate.damaged), faults.iter().map(|f| f.corrupted).sum::<u64>());
-        prop_assert_eq!(count(|fate| fate.again), faults.iter().map(|f| f.duplicated + f.resent).sum::<u64>());
-        let (late, reordered) = (count(|fate| !fate.late.is_zero()), faults.iter().map(|f| f.reordered).sum());
+        prop_assert_eq!(count(|disposition| disposition.lost), faults.iter().map(|f| f.lost).sum::<u64>());
+        prop_assert_eq!(count(|disposition| disposition.damaged), faults.iter().map(|f| f.corrupted).sum::<u64>());
+        prop_assert_eq!(count(|disposition| disposition.again), faults.iter().map(|f| f.duplicated + f.resent).sum::<u64>());
+        let (late, reordered) = (count(|disposition| !disposition.late.is_zero()), faults.iter().map(|f| f.reordered).sum());
         // The link's own bit errors hit some of the delayed packets.
         prop_assert!(late <= reordered, "{} of {}", late, reordered);
         if !storm.resends {
@@ -343,7 +354,7 @@ fn each_port_of_a_card_is_a_link_with_its_own_pauses() {
 }
 
 #[test]
-fn what_a_card_drops_is_told_apart_by_port() {
+fn drops_of_a_card_are_counted_by_port() {
     let links = two_ports(FlowControl::None(Buffering::default()));
     let dropped: Vec<_> = links.iter().filter(|link| link.dropped).collect();
     assert_eq!(

@@ -12,11 +12,11 @@ const BYTES: u64 = 1000;
 const FLIGHT: u64 = 20_000 + 33_400;
 
 /// An arrived packet: time in picoseconds, virtual channel, and number on that channel.
-type Came = (u64, u8, u64);
+type ArrivedPacket = (u64, u8, u64);
 
 /// A sender on each channel sends its packets as fast as it can. The receiver frees a slot after the channel's time in
 /// `freed`, in picoseconds from the packet's arrival, or never if that is none.
-fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Vec<Came> {
+fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Vec<ArrivedPacket> {
     let channels = packets.len() as u8;
     let latency = Duration::from_ps(33_400);
     let spec =
@@ -66,7 +66,7 @@ fn run(buffer: u32, packets: &[u64], freed: &[Option<u64>], shards: usize) -> Ve
     came.take()
 }
 
-fn on(came: &[Came], channel: u8) -> Vec<(u64, u64)> {
+fn on(came: &[ArrivedPacket], channel: u8) -> Vec<(u64, u64)> {
     came.iter().filter(|came| came.1 == channel).map(|came| (came.0, came.2)).collect()
 }
 

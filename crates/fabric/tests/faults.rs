@@ -14,11 +14,11 @@ use std::rc::Rc;
 const BYTES: u64 = 1000;
 
 /// An arrived packet: time, sender, number, and bytes.
-type Came = (Time, u32, u64, Vec<u8>);
+type ArrivedPacket = (Time, u32, u64, Vec<u8>);
 
 struct Outcome {
     /// By host.
-    came: Vec<Vec<Came>>,
+    came: Vec<Vec<ArrivedPacket>>,
     statistics: NetworkStatistics,
     lost: Vec<LostPacket>,
     end: Time,
@@ -49,7 +49,7 @@ fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Fault
     let ids: Vec<NodeId> = (0..hosts).map(|_| world.add_node()).collect();
     let (mut ports, mut network) = topology.build(&mut world, &ids, &spec(buffer)).unwrap();
     network.inject(faults, &mut ports).unwrap();
-    let came: Vec<Rc<RefCell<Vec<Came>>>> = ids.iter().map(|_| Rc::default()).collect();
+    let came: Vec<Rc<RefCell<Vec<ArrivedPacket>>>> = ids.iter().map(|_| Rc::default()).collect();
     for ((port, &id), came) in ports.into_iter().zip(&ids).zip(&came) {
         let (port, sim): (Rc<Port>, _) = (Rc::new(port), world.sim(id));
         let (sender, clock) = (port.clone(), sim.clone());
@@ -90,7 +90,7 @@ fn run(topology: Topology, hosts: u32, packets: u64, buffer: u32, faults: &Fault
     Outcome { came, statistics: network.statistics(), lost: network.lost_packets(), end }
 }
 
-fn ps(times: &[Came]) -> Vec<(u64, u64)> {
+fn ps(times: &[ArrivedPacket]) -> Vec<(u64, u64)> {
     times.iter().map(|came| (came.0.ps(), came.2)).collect()
 }
 

@@ -87,7 +87,7 @@ fn of_two_at_one_instant_the_smaller_link_is_first_and_the_other_waits_a_packet(
 }
 
 #[test]
-fn whose_head_comes_first_is_first() {
+fn the_first_head_goes_first() {
     let (received, _) = run(&SPIN, &[&[send(2, 4096, 1)], &[send(2, 4096, 0)], &[]]);
     assert_eq!(when(&received), [(1, PACKET + WAY), (0, 2 * PACKET + WAY)]);
     assert_eq!(received[1].path.total(Stage::SWITCH_QUEUED), ps(PACKET - 1));

@@ -132,7 +132,7 @@ proptest! {
 
     /// Senders launch packets in advance, and receivers free slots in advance, with fewer events.
     #[test]
-    fn what_is_said_beforehand_happens_in_its_time(traffic in traffic()) {
+    fn early_announcements_happen_on_time(traffic in traffic()) {
         let (summary, received, statistics) = observe(&traffic, 1);
         let early = observe_as(&traffic, 1, true);
         prop_assert_eq!((early.0.end, early.1, early.2), (summary.end, received, statistics));

@@ -244,7 +244,7 @@ fn left(goal: &str) -> String {
 }
 
 #[test]
-fn what_is_left_is_named() {
+fn unexecuted_operations_are_named() {
     // A short message is sent even without a receive.
     assert_eq!(
         left(

@@ -4,7 +4,7 @@
 use crate::memory::peak;
 use crate::schedules::{any_schedule, cases, packed, read, written};
 use crate::trace::{any_calls, program, traced};
-use nicety_goal::trace::{self, Unsaid, World};
+use nicety_goal::trace::{self, AmbiguousCalls, World};
 use nicety_goal::{Builder, ReadError, Schedule, binary, text};
 use nicety_host::{NoiseTrace, Timeline};
 use nicety_types::{Duration, Time};
@@ -183,7 +183,7 @@ proptest! {
         }).collect();
         let interrupted = Cell::new(false);
         let found = in_little_memory(&files.concat(), 512, || {
-            let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+            let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
             for file in &files {
                 if let Err(error) = trace::read(&file[..], ranks, &mut world, &mut unsaid, &mut builder, &mut || true) {
                     interrupted.set(error.interrupted);

@@ -140,7 +140,7 @@ fn mistakes_name_file_rank_operation_and_line() {
 }
 
 #[test]
-fn what_loggopsim_lets_pass_is_counted() {
+fn tolerance_of_loggopsim_is_counted() {
     let folder = Folder::new("compat");
     let file =
         folder.write("a.goal", "num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\nb: calc 3\nb requires b\n}");

@@ -75,7 +75,7 @@ fn overheads_of_messages_are_longer_and_the_network_is_not() {
 }
 
 #[test]
-fn what_takes_a_cpu_no_time_meets_no_noise() {
+fn actions_without_cpu_time_meet_no_noise() {
     let goal =
         "num_ranks 2\nrank 0 {\na: calc 0\nb: send 1b to 1\nb requires a\n}\nrank 1 {\nrecv 1b from 0\n}";
     assert_eq!(finish(goal, [1000, 0, 0, 0, 0, 1000], &drawn(1000, 999, 1)), [0, 1_000_000]);

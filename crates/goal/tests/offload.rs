@@ -221,7 +221,7 @@ fn buffers_are_used_again() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn impossible_offloads_are_reported() {
     let cut = pair("send 16b to 1", "recv 8b from 0");
     let text = failure(&cut, &[]).to_string();
     assert!(
@@ -285,7 +285,7 @@ proptest! {
     #![proptest_config(cases(64))]
 
     #[test]
-    fn what_ends_on_loggops_ends_in_both_modes(
+    fn schedules_that_end_on_loggops_end_in_both_modes(
         (ranks, messages) in (1..5_u32)
             .prop_flat_map(|ranks| (Just(ranks), messages(ranks, &[0, 2000, 2049, 40_000], prop_oneof![Just(0), 1..6000_u64]))),
         any_source in any::<bool>(),

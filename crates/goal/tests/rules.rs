@@ -37,7 +37,7 @@ fn a_cpu_and_an_interface_hold_up_the_next_message() {
 }
 
 #[test]
-fn what_is_free_together_starts_in_the_order_of_its_kind() {
+fn simultaneous_operations_start_by_kind() {
     // The send comes first, though it is written last.
     let goal = "num_ranks 2\nrank 0 {\ncalc 5000\nsend 1b to 1\n}\nrank 1 {\nrecv 1b from 0\n}";
     assert_eq!(both(goal), [[5100, 1200], [5100, 1200]]);
@@ -179,7 +179,7 @@ fn failure(goal: &str, rules: Rules) -> String {
 }
 
 #[test]
-fn what_has_no_other_side_is_named() {
+fn unmatched_operations_are_named() {
     let goal = "num_ranks 2\nrank 0 {\nsend 8b to 1 tag 4\n}\nrank 1 {\nr: recv 8b from 0 tag 5\nc: calc 1\nc requires r\n}";
     let expected = "the schedule cannot finish: 1 message without a receive, 1 receive without a message, 1 operation behind \
                     them\nrank 1: operation 0 (line 6: recv 8b from 0 tag 5): no message came\n\

@@ -37,7 +37,7 @@ fn dependents_are_in_the_order_of_the_text_those_of_the_end_first() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_have_their_place() {
     for (goal, expected) in [
         ("", "line 1, column 1: the file has no schedule; it begins with num_ranks"),
         ("ranks 2", "line 1, column 1: num_ranks and how many they are is expected, not 'ranks'"),

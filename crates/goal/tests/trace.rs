@@ -2,7 +2,7 @@
 
 use crate::schedules::{cases, network, run, written};
 use nicety_goal::loggops::Rules;
-use nicety_goal::trace::{self, Unsaid, World};
+use nicety_goal::trace::{self, AmbiguousCalls, World};
 use nicety_goal::{Builder, Kind, ReadError, Schedule, find_cycle};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,8 +24,8 @@ pub fn traced(rank: u32, ranks: u32, calls: &[&str]) -> String {
     text + &format!("MPI_Finalize:{now}:-\n")
 }
 
-fn read_all(traces: &[String]) -> Result<(Schedule, Unsaid), ReadError> {
-    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+fn read_all(traces: &[String]) -> Result<(Schedule, AmbiguousCalls), ReadError> {
+    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
     for text in traces {
         let ranks = traces.len() as u32;
         trace::read(text.as_bytes(), ranks, &mut world, &mut unsaid, &mut builder, &mut || true)?;
@@ -92,7 +92,7 @@ fn calls_become_operations_and_the_time_between_them_calculations() {
 }
 
 #[test]
-fn what_does_not_wait_goes_on_at_its_start_and_its_end_comes_with_the_wait() {
+fn nonblocking_calls_go_on_at_their_start_and_end_with_the_wait() {
     let calls = ["Irecv:7:1:1,4,4:1:3:WORLD:4096", "Isend:7:2:1,4,4:1:4:WORLD:4104", "Waitall:2:4096:1"];
     assert_eq!(
         rank_of(&calls, 2),
@@ -246,7 +246,7 @@ fn a_collective_call_that_does_not_wait_goes_on_beside_the_program() {
 }
 
 #[test]
-fn what_cannot_be_made_a_schedule_is_told_with_its_line_and_column() {
+fn impossible_traces_are_reported_with_line_and_column() {
     for (call, wrong) in [
         ("Send:7:1:1,4,4:1:3", "MPI_Send has 9 fields, not 8; is the line cut off?"),
         ("Send:7:x:1,4,4:0:3:0,0,1", "a whole number from 0 is expected, not 'x'"),
@@ -366,7 +366,7 @@ proptest! {
             bytes.truncate(bytes.len().max(1) - if cut % 4 == 0 { cut as usize / 4 % bytes.len() } else { 0 });
             bytes
         });
-        let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+        let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
         for bytes in traces {
             if trace::read(&bytes[..], ranks, &mut world, &mut unsaid, &mut builder, &mut || true).is_err() {
                 break;

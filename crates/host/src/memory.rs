@@ -201,7 +201,7 @@ pub struct Memory {
     traffic: Cell<Traffic>,
     /// The CPUs' cache. `None` until they compute on memory.
     cache: RefCell<Option<Cache>>,
-    due: OnceCell<Due>,
+    due: OnceCell<PendingWrites>,
     /// The memory of an operating-system process, at its own addresses.
     process: OnceCell<Process>,
 }
@@ -247,11 +247,11 @@ impl Place<'_> {
 const FEW: usize = 4;
 
 /// Makes the writes that are due, before an observer looks.
-struct Due(Box<dyn Fn(&Memory)>);
+struct PendingWrites(Box<dyn Fn(&Memory)>);
 
-impl fmt::Debug for Due {
+impl fmt::Debug for PendingWrites {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Due")
+        f.write_str("PendingWrites")
     }
 }
 
@@ -286,7 +286,7 @@ impl Memory {
     /// their effects: traffic and the contents of the CPUs' cache. So such a write need not be made at its time.
     /// Returns false if a function was registered already.
     pub fn when_looked_at(&self, write: impl Fn(&Memory) + 'static) -> bool {
-        self.due.set(Due(Box::new(write))).is_ok()
+        self.due.set(PendingWrites(Box::new(write))).is_ok()
     }
 
     /// [Keeps near](Sim::keep_near) the state that accesses touch, where there are few allocations.
@@ -298,7 +298,7 @@ impl Memory {
     }
 
     fn looked_at(&self) {
-        if let Some(Due(write)) = self.due.get() {
+        if let Some(PendingWrites(write)) = self.due.get() {
             write(self);
         }
     }

@@ -76,7 +76,7 @@ impl fmt::Debug for Turner<'_> {
 
 /// The additional cost of a load or store.
 #[derive(Clone, Copy)]
-pub(crate) struct Took {
+pub(crate) struct AccessCost {
     pub extra: u32,
     /// The cycles for which the slice may continue after it, if its turn was granted.
     pub slice: Option<u64>,
@@ -175,13 +175,13 @@ impl<'a> AddressSpace<'a> {
     }
 
     /// Requests the turn of an access to an ordered region. Returns its cost.
-    fn turn(&mut self, index: usize, reference: Reference) -> Result<Took, Stop> {
+    fn turn(&mut self, index: usize, reference: Reference) -> Result<AccessCost, Stop> {
         let Reference { access, address, size, cycle, pc, .. } = reference;
         let turner = self.turns.as_mut().filter(|_| self.code.is_none() && self.regions[index].ordered);
         let Some(Turner { turns, slice }) = turner else { return Err(Stop::Order) };
         let point = OrderPoint::Memory { address, size, write: access == Access::Write };
         let extra = turns.turn(cycle, pc, point).ok_or(Stop::Order)?;
-        Ok(Took { extra: u32::try_from(extra).unwrap_or(u32::MAX), slice: Some(*slice) })
+        Ok(AccessCost { extra: u32::try_from(extra).unwrap_or(u32::MAX), slice: Some(*slice) })
     }
 
     /// Whether code is fetched through a cache.
@@ -342,7 +342,7 @@ impl<'a> AddressSpace<'a> {
     /// Loads up to four bytes, zero-extended. Returns the extra cycles as well.
     #[cold]
     #[inline(never)]
-    pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, Took), Stop> {
+    pub(crate) fn load(&mut self, reference: Reference) -> Result<(u32, AccessCost), Stop> {
         let hot = self.hot_load[reference.base_register as usize & 63];
         let (index, offset, ordered) = match self.hot_beside_dma(hot, reference) {
             Some((index, offset)) => (index, offset, false),
@@ -352,7 +352,7 @@ impl<'a> AddressSpace<'a> {
             true => self.turn(index, reference)?,
             false => {
                 let waits = self.dma_wait(index, reference);
-                Took { extra: self.regions[index].load_extra + waits, slice: None }
+                AccessCost { extra: self.regions[index].load_extra + waits, slice: None }
             }
         };
         let region = &self.regions[index];
@@ -375,7 +375,7 @@ impl<'a> AddressSpace<'a> {
         reference: Reference,
         value: u32,
         cache: bool,
-    ) -> Result<(Took, bool), Stop> {
+    ) -> Result<(AccessCost, bool), Stop> {
         let hot = self.hot_store[reference.base_register as usize & 63];
         let (index, offset, ordered) = match self.hot_beside_dma(hot, reference) {
             Some((index, offset)) => (index, offset, false),
@@ -385,7 +385,7 @@ impl<'a> AddressSpace<'a> {
             true => self.turn(index, reference)?,
             false => {
                 let waits = self.dma_wait(index, reference);
-                Took { extra: self.regions[index].store_extra + waits, slice: None }
+                AccessCost { extra: self.regions[index].store_extra + waits, slice: None }
             }
         };
         let region = &mut self.regions[index];

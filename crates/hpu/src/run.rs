@@ -9,7 +9,7 @@ use crate::context::{Context, Exit, Pending};
 use crate::core::{CycleCosts, Misaligned};
 use crate::decode::{Kind, csr};
 use crate::image::Image;
-use crate::memory::{AddressSpace, Reference, Took};
+use crate::memory::{AccessCost, AddressSpace, Reference};
 use crate::overlap::{Overlap, Touched, Window};
 use crate::reservations::Reservations;
 use crate::trap::Access;
@@ -188,7 +188,7 @@ impl Context {
                     // Accounts for the cost of a load or store. After its turn the slice may continue.
                     macro_rules! took {
                         ($took:expr, $misaligned:expr) => {
-                            let Took { extra, slice } = $took;
+                            let AccessCost { extra, slice } = $took;
                             let extra = extra + $misaligned;
                             if let (false, Some(slice)) = (OVERLAPS, slice) {
                                 cycle += u64::from(extra);

@@ -107,7 +107,7 @@ fn branches_backwards_are_predicted_taken() {
 }
 
 #[test]
-fn what_has_to_be_in_order_waits_for_everything_before_it() {
+fn ordered_instructions_wait_for_all_earlier_ones() {
     let mut machine = machine(TWO, &[div(T0, A0, A1), lw(T1, 0, A0), fence(), addi(T2, ZERO, 1)]);
     machine.call(&[MEMORY, 3]);
     assert!(matches!(machine.slice(u64::MAX), Exit::Order(_)));

@@ -1,6 +1,6 @@
 //! Units in flight on a wire, in order, and the arrivals among them that are events.
 
-use crate::few::Few;
+use crate::sorted_queue::SortedQueue;
 use nicety_types::Time;
 
 /// The arrival time of a unit, and its number among the messages and units of its wire.
@@ -10,7 +10,7 @@ pub(crate) type Unit = (Time, u64);
 pub(crate) struct Expected {
     /// In order of arrival. They are sent in nearly that order, and a wire between routers has about this number in
     /// flight.
-    units: Few<Unit, 8>,
+    units: SortedQueue<Unit, 8>,
     /// Whether the far end waits for the next one.
     wanted: bool,
     /// The time of the first unit arrival in the event queue. While a unit is wanted, it is not later than the first
@@ -30,7 +30,7 @@ pub(crate) struct Happened {
 
 impl Expected {
     pub(crate) fn new() -> Expected {
-        Expected { units: Few::new(), wanted: false, scheduled: Time::MAX, closed: false }
+        Expected { units: SortedQueue::new(), wanted: false, scheduled: Time::MAX, closed: false }
     }
 
     /// Adds a unit. Returns whether its arrival must be queued as an event.

@@ -45,7 +45,7 @@ pub struct Summary {
 }
 
 /// The shards that a world runs, and its agreement with the runners of others.
-enum Whose<M> {
+enum ShardSet<M> {
     All,
     One(Box<dyn Parts<Envelope<M>>>),
 }
@@ -54,7 +54,7 @@ enum Whose<M> {
 pub struct World<M: Send + 'static> {
     config: Config,
     shards: Vec<Rc<Shard>>,
-    whose: Whose<M>,
+    whose: ShardSet<M>,
     /// The messages of each shard to others.
     outboxes: Vec<Outbox<M>>,
     /// The messages in flight to each shard.
@@ -79,17 +79,17 @@ impl<M: Send + 'static> World<M> {
 
     /// Returns a world with another kind of event queue, to compare queues.
     pub fn with_queue(config: Config, queue: QueueKind) -> World<M> {
-        World::of(config, queue, Whose::All)
+        World::of(config, queue, ShardSet::All)
     }
 
     /// Returns one part of a world. It has one shard per part, and [runs](World::run) the shard with this part's
     /// number. All parts are built alike. Tasks started on nodes of other shards never run here.
     pub fn part(config: Config, parts: Box<dyn Parts<Envelope<M>>>) -> World<M> {
         let shards = parts.place().1;
-        World::of(Config { shards, ..config }, QueueKind::default(), Whose::One(parts))
+        World::of(Config { shards, ..config }, QueueKind::default(), ShardSet::One(parts))
     }
 
-    fn of(mut config: Config, queue: QueueKind, whose: Whose<M>) -> World<M> {
+    fn of(mut config: Config, queue: QueueKind, whose: ShardSet<M>) -> World<M> {
         config.shards = config.shards.max(1);
         let shards = config.shards;
         let shard = |_| Shard::new(config.seed, config.interrupt.clone(), queue);
@@ -147,8 +147,8 @@ impl<M: Send + 'static> World<M> {
     /// If there is no such node.
     pub fn runs(&self, node: NodeId) -> bool {
         match &self.whose {
-            Whose::All => true,
-            Whose::One(parts) => self.shard_of(node) == parts.place().0,
+            ShardSet::All => true,
+            ShardSet::One(parts) => self.shard_of(node) == parts.place().0,
         }
     }
 
@@ -240,21 +240,21 @@ impl<M: Send + 'static> World<M> {
     /// The shards that run here.
     fn own(&self) -> &[Rc<Shard>] {
         match &self.whose {
-            Whose::All => &self.shards,
-            Whose::One(parts) => std::slice::from_ref(&self.shards[parts.place().0]),
+            ShardSet::All => &self.shards,
+            ShardSet::One(parts) => std::slice::from_ref(&self.shards[parts.place().0]),
         }
     }
 
     /// Delivers the messages between shards. Returns the time of the next event, if any.
     fn exchange(&mut self) -> Result<Option<Time>, RunError> {
         match &mut self.whose {
-            Whose::All => {
+            ShardSet::All => {
                 for outbox in &self.outboxes {
                     outbox.borrow_mut().iter_mut().for_each(|mail| accept(&self.receivers, mail));
                 }
                 Ok(self.shards.iter().filter_map(|shard| shard.next_time()).min())
             }
-            Whose::One(parts) => {
+            ShardSet::One(parts) => {
                 let own = parts.place().0;
                 let mut outbox = self.outboxes[own].borrow_mut();
                 let sent = outbox.iter().flatten().map(|sent| sent.time).min();
@@ -274,7 +274,7 @@ impl<M: Send + 'static> World<M> {
     /// Returns the latest of the times that parts report.
     fn latest(&mut self, here: Option<Time>) -> Result<Time, RunError> {
         let here = here.unwrap_or(Time::ZERO);
-        let Whose::One(parts) = &mut self.whose else { return Ok(here) };
+        let ShardSet::One(parts) = &mut self.whose else { return Ok(here) };
         match parts.meet(here.ps(), &mut [], &mut self.incoming) {
             Some(words) => Ok(Time::from_ps(words.iter().max().copied().unwrap_or_default())),
             None => Err(RunError::Left { at: self.now() }),

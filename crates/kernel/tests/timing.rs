@@ -368,7 +368,7 @@ fn a_wire_takes_its_latency_and_keeps_order() {
 }
 
 #[test]
-fn what_is_fetched_ahead_in_a_large_world_may_be_gone() {
+fn prefetched_tasks_of_a_large_world_may_be_gone() {
     let mut world: World<u64> = World::new(Config::default());
     let (a, b) = (world.add_node(), world.add_node());
     // More wires than a world has with near memory.

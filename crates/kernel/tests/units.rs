@@ -22,14 +22,14 @@ struct Sent {
 }
 
 /// Arrivals at a node: (time, wire, units of each wire so far), for messages and, with true, for awaited units.
-type Seen = Vec<(u64, usize, bool, Vec<u64>)>;
+type Arrivals = Vec<(u64, usize, bool, Vec<u64>)>;
 
 /// A node that counts the units of all its wires at every event, and waits for those of some.
 struct Counter {
     sim: nicety_kernel::Sim,
     units: RefCell<Vec<Units<bool>>>,
     counts: RefCell<Vec<u64>>,
-    seen: RefCell<Seen>,
+    seen: RefCell<Arrivals>,
 }
 
 impl Counter {
@@ -61,7 +61,7 @@ fn waits(time: u64) -> bool {
     time.is_multiple_of(2)
 }
 
-fn run(wires: usize, sent: &[Sent], shards: usize) -> (Seen, u64, u64) {
+fn run(wires: usize, sent: &[Sent], shards: usize) -> (Arrivals, u64, u64) {
     let mut world: World<bool> = World::new(Config { shards, ..Config::default() });
     let far = world.add_node();
     let counter = Rc::new(Counter {
@@ -93,7 +93,7 @@ fn send(tx: &WireTx<bool>, arrival: Time, unit: bool) {
 }
 
 /// Returns the same from a sorted list of all arrivals.
-fn expected(wires: usize, sent: &[Sent]) -> Seen {
+fn expected(wires: usize, sent: &[Sent]) -> Arrivals {
     let mut arrivals: Vec<(u64, usize, usize, bool)> = sent
         .iter()
         .enumerate()

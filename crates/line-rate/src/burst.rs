@@ -5,10 +5,11 @@
 //! The first ones come at the speed of the wire, more than the card has room for, and the rest at their due times.
 
 use super::limit::CLOSE;
-use super::offer::{Behind, Judged};
+use super::offer::{Behind, TrafficRun};
+use super::part::Part;
 use super::rig::Rig;
 use super::row::{BurstRow, Row};
-use super::speed::{Speed, shares, what_stopped, with_wire, without_new};
+use super::speed::{Speed, shares, stop_reason, with_wire, without_new};
 use super::tested::Tested;
 use super::verdict::Verdict;
 use nicety::Error;
@@ -28,11 +29,11 @@ const ENOUGH: f64 = 0.995;
 /// The departure rate of packets behind a burst.
 pub(super) struct Burst {
     pub(super) packets: u64,
-    pub(super) at_once: u64,
+    pub(super) burst_packets: u64,
     /// Departure rate of the later half of the packets, over their arrival rate; 1 where the card has caught up.
     pub(super) fraction: f64,
     /// The limiting part during the backlog.
-    pub(super) part: String,
+    pub(super) part: Part,
     /// The longest stay of a packet, in nanoseconds, if it stayed for most of the run: handlers of later packets starved its handler.
     pub(super) starved_ns: Option<f64>,
 }
@@ -56,7 +57,7 @@ impl Burst {
 impl BurstRow {
     /// Returns the departure rate of a card that does not recover from the burst.
     pub(super) fn behind(&self) -> Option<f64> {
-        self.later_fraction.filter(|fraction| *fraction < ENOUGH)
+        self.departure_fraction.filter(|fraction| *fraction < ENOUGH)
     }
 }
 
@@ -66,18 +67,19 @@ impl Rig<'_> {
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
-        first: &Judged,
+        first: &TrafficRun,
     ) -> Result<Option<BurstRow>, Error> {
-        let Some(at_once) = at_once(first, 1.0).filter(|_| first.row.verdict != Verdict::No) else {
+        let Some(burst_packets) = burst_packets(first, 1.0).filter(|_| first.row.verdict != Verdict::No)
+        else {
             return Ok(None);
         };
-        let (later_fraction, stopped) = match self.send_burst(tested, expressions, first, 1.0) {
+        let (departure_fraction, stopped) = match self.send_burst(tested, expressions, first, 1.0) {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => (None, Some(what_stopped(&error))),
+            Err(error) => (None, Some(stop_reason(&error))),
             Ok(burst) => (burst.map(|burst| if burst.is_behind() { burst.fraction } else { 1.0 }), None),
         };
         let packets = shares_of(first).iter().sum();
-        Ok(Some(BurstRow { packets, at_once, later_fraction, stopped }))
+        Ok(Some(BurstRow { packets, burst_packets, departure_fraction, stopped }))
     }
 
     /// Sends traffic at `times` its rate behind a burst; none without room for a burst, or with too few packets.
@@ -85,10 +87,10 @@ impl Rig<'_> {
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
-        first: &Judged,
+        first: &TrafficRun,
         times: f64,
     ) -> Result<Option<Burst>, Error> {
-        let Some(at_once) = at_once(first, times) else { return Ok(None) };
+        let Some(burst_packets) = burst_packets(first, times) else { return Ok(None) };
         let (quiet, shares) = (self.quiet(), shares_of(first));
         // No wire carries packets faster than its own rate. For a higher rate, a faster wire carries them.
         let load = times * first.wire;
@@ -97,12 +99,12 @@ impl Rig<'_> {
         let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
         let packets = shares.iter().sum();
         let interval_ps = first.row.packet_interval_ns * 1000.0 / times;
-        let ahead = Duration::from_ps((at_once as f64 * interval_ps).round() as u64);
+        let ahead = Duration::from_ps((burst_packets as f64 * interval_ps).round() as u64);
         let speed = Speed { ahead, ..Speed::some(times, faster, shares) };
         let inside =
             first.row.traffic.as_ref().map_or(0.0, |traffic| traffic.latency_ns_mean * 1000.0 / interval_ps);
         let (behind, failures) =
-            match rig.offer_behind(tested, expressions, &speed, (at_once, interval_ps, inside)) {
+            match rig.offer_behind(tested, expressions, &speed, (burst_packets, interval_ps, inside)) {
                 // A buffer without headroom for the contents of a long wire cannot stall senders.
                 Err(error) if error.exit_status() == 2 => return Ok(None),
                 offered => offered?,
@@ -110,23 +112,23 @@ impl Rig<'_> {
         let Behind { fraction, part, longest_stay_ps } = without_new(behind, failures, &first.failures)?;
         let starved_ns =
             starved_ns(longest_stay_ps, packets as f64 * interval_ps).filter(|_| fraction >= ENOUGH);
-        Ok(Some(Burst { packets, at_once, fraction, part, starved_ns }))
+        Ok(Some(Burst { packets, burst_packets, fraction, part, starved_ns }))
     }
 }
 
 /// Returns the packets of each port in a run with a burst.
-fn shares_of(first: &Judged) -> Vec<u64> {
+fn shares_of(first: &TrafficRun) -> Vec<u64> {
     let row = &first.row;
     shares(first.shares.as_deref(), row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered))
 }
 
 /// Returns the packets of a burst before traffic at `times` its rate; none without room for a burst, or with too few packets. A
 /// wire at full load has no room for a burst.
-fn at_once(first: &Judged, times: f64) -> Option<u64> {
+fn burst_packets(first: &TrafficRun, times: f64) -> Option<u64> {
     let packets: u64 = shares_of(first).iter().sum();
-    let at_once = (BUFFERS * first.row.buffer_packets).min(packets / PART);
+    let burst_packets = (BUFFERS * first.row.buffer_packets).min(packets / PART);
     let (load, is_wire) = (times * first.wire, CLOSE..=1.0 / CLOSE);
-    (at_once >= EACH * first.row.hpus && !is_wire.contains(&load)).then_some(at_once)
+    (burst_packets >= EACH * first.row.hpus && !is_wire.contains(&load)).then_some(burst_packets)
 }
 
 impl Row {
@@ -157,9 +159,13 @@ mod tests {
 
     #[test]
     fn a_card_that_a_burst_puts_behind_barely_keeps_up() {
-        let of = |later_fraction, stopped: Option<&str>| {
-            let burst =
-                BurstRow { packets: 1000, at_once: 250, later_fraction, stopped: stopped.map(str::to_owned) };
+        let of = |departure_fraction, stopped: Option<&str>| {
+            let burst = BurstRow {
+                packets: 1000,
+                burst_packets: 250,
+                departure_fraction,
+                stopped: stopped.map(str::to_owned),
+            };
             let row = Row { verdict: Verdict::Yes, capacity_fraction: 1.2, ..Row::default() };
             let row = row.behind(Some(burst));
             (row.verdict, row.capacity_fraction)

@@ -1,6 +1,6 @@
 //! The check of a card at one packet size: the first run, one behind a burst, and those at other rates.
 
-use super::faster::Tries;
+use super::faster::Trials;
 use super::request::Request;
 use super::rig::Rig;
 use super::row::{BurstRow, Row};
@@ -62,7 +62,7 @@ impl Rig<'_> {
         self.tell_verdict(&judged.row);
         // Where a burst stops handlers, higher rates show nothing.
         let tries = match burst.as_ref().is_some_and(|burst| burst.stopped.is_some()) {
-            true => Tries::default(),
+            true => Trials::default(),
             false => {
                 let behind = burst.as_ref().and_then(BurstRow::behind);
                 self.try_traffic(tested, expressions, &judged, behind)?

@@ -11,12 +11,12 @@
 //! does not exceed its capacity.
 
 use super::burst::Burst;
-use super::limit::CACHE_MISSES;
-use super::offer::Judged;
+use super::offer::TrafficRun;
+use super::part::Part;
 use super::rig::Rig;
-use super::row::{Row, TriedRow};
+use super::row::{Row, TrialRow};
 use super::search::{Found, Known, Outcome, search};
-use super::speed::{PACKETS, Speed, shares, what_stopped, with_wire, without_new};
+use super::speed::{PACKETS, Speed, shares, stop_reason, with_wire, without_new};
 use super::tested::Tested;
 use super::verdict::{BARELY, Verdict};
 use nicety::{Error, Failure};
@@ -28,11 +28,11 @@ const SAME: f64 = 0.1;
 
 /// The runs of a search, and its result.
 #[derive(Default)]
-pub(super) struct Tries {
-    rows: Vec<TriedRow>,
+pub(super) struct Trials {
+    rows: Vec<TrialRow>,
     found: Option<Found>,
     /// The limiting part.
-    part: Option<String>,
+    part: Option<Part>,
 }
 
 impl Rig<'_> {
@@ -41,9 +41,9 @@ impl Rig<'_> {
         &self,
         tested: &Tested<'_>,
         expressions: &[String],
-        first: &Judged,
+        first: &TrafficRun,
         burst: Option<f64>,
-    ) -> Result<Tries, Error> {
+    ) -> Result<Trials, Error> {
         let row = &first.row;
         let offered = row.traffic.as_ref().map_or(row.packets, |traffic| traffic.offered);
         let shares = shares(first.shares.as_deref(), offered);
@@ -54,8 +54,8 @@ impl Rig<'_> {
             let card = with_wire(self.card, faster)?;
             let rig = Rig { environment: &quiet, card: card.as_ref().unwrap_or(self.card), ..*self };
             let speed = Speed::some(times, faster, shares.clone());
-            let judged = rig.offer_at(tested, expressions, &speed, None)?;
-            without_new(judged.row, judged.failures, &first.failures)
+            let run = rig.offer_at(tested, expressions, &speed, None)?;
+            without_new(run.row, run.failures, &first.failures)
         };
         let behind = |times: f64| self.send_burst(tested, expressions, first, times);
         let runs = Runs { first: row, wire, even: &even, behind: &behind, rows: RefCell::default() };
@@ -63,10 +63,10 @@ impl Rig<'_> {
     }
 
     /// As [`Rig::try_traffic`], for equal packets at the wire rate: the card always has a backlog.
-    pub(super) fn try_equal(&self, first: &Row, failures: &[Failure]) -> Result<Tries, Error> {
+    pub(super) fn try_equal(&self, first: &Row, failures: &[Failure]) -> Result<Trials, Error> {
         // A card with a constant backlog has shown its rate behind a burst. Runs at lower rates are too short to show more.
         if first.verdict == Verdict::No {
-            return Ok(Tries::default());
+            return Ok(Trials::default());
         }
         let quiet = self.quiet();
         let even = |times: f64| {
@@ -80,10 +80,10 @@ impl Rig<'_> {
     }
 
     /// Searches a rate, given the departure rate behind a burst at the first rate.
-    fn try_rates(&self, runs: Runs<'_>, burst: Option<f64>) -> Result<Tries, Error> {
+    fn try_rates(&self, runs: Runs<'_>, burst: Option<f64>) -> Result<Trials, Error> {
         // In a comparison, a card that does not keep up has its departure rate as the result.
         if self.rough && runs.first.verdict == Verdict::No {
-            return Ok(Tries::default());
+            return Ok(Trials::default());
         }
         let known = known(runs.first, burst, self.rough);
         runs.search(&known, |so_far| self.tell(so_far))
@@ -121,38 +121,40 @@ struct Runs<'r> {
     wire: f64,
     even: &'r dyn Fn(f64) -> Result<Row, Error>,
     behind: &'r dyn Fn(f64) -> Result<Option<Burst>, Error>,
-    rows: RefCell<Vec<TriedRow>>,
+    rows: RefCell<Vec<TrialRow>>,
 }
 
 impl Runs<'_> {
-    fn search(self, known: &Known, tell: impl Fn(&str)) -> Result<Tries, Error> {
+    fn search(self, known: &Known, tell: impl Fn(&str)) -> Result<Trials, Error> {
         let found = search(known, |times, so_far| {
             tell(&so_far_of(so_far));
             self.at(times)
         })?;
         let rows = self.rows.into_inner();
         let part = part(&rows, found.as_ref(), self.first);
-        Ok(Tries { rows, found, part })
+        Ok(Trials { rows, found, part })
     }
 
     /// Makes a run behind a burst, where there is room for one, and a run without a burst after recovery.
     fn at(&self, times: f64) -> Result<Outcome, Error> {
-        let run = TriedRow { rate_fraction: times, beyond_wire: times > self.wire, ..TriedRow::default() };
+        let run =
+            TrialRow { rate_fraction: times, above_wire_rate: times > self.wire, ..TrialRow::default() };
         match (self.behind)(times) {
             Ok(None) => {}
             Ok(Some(burst)) => {
-                let run = TriedRow { packets: burst.packets, at_once: burst.at_once, ..run.clone() };
+                let run =
+                    TrialRow { packets: burst.packets, burst_packets: burst.burst_packets, ..run.clone() };
                 if burst.is_behind() {
                     let through = times * burst.fraction;
-                    self.rows.borrow_mut().push(TriedRow {
-                        limiting_part: Some(burst.part),
+                    self.rows.borrow_mut().push(TrialRow {
+                        bottleneck: Some(burst.part),
                         capacity_fraction: Some(through),
                         ..run
                     });
                     return Ok(Outcome::Behind(through));
                 }
                 let starved_ns = burst.starved_ns;
-                self.rows.borrow_mut().push(TriedRow { sustained: true, starved_ns, ..run });
+                self.rows.borrow_mut().push(TrialRow { sustained: true, starved_ns, ..run });
             }
             Err(error) => return self.stopped(run, error),
         }
@@ -165,11 +167,11 @@ impl Runs<'_> {
             return Ok(Outcome::OtherRate);
         }
         let (sustained, capacity) = (row.verdict != Verdict::No, rate * row.capacity_fraction);
-        self.rows.borrow_mut().push(TriedRow {
+        self.rows.borrow_mut().push(TrialRow {
             packets: packets(&row),
             sustained,
             verdict: Some(row.verdict),
-            limiting_part: Some(row.limiting_part),
+            bottleneck: Some(row.bottleneck),
             capacity_fraction: Some(capacity),
             ..run
         });
@@ -177,43 +179,42 @@ impl Runs<'_> {
     }
 
     /// Records a stopped run. Returns an error after an interrupt of everything.
-    fn stopped(&self, run: TriedRow, error: Error) -> Result<Outcome, Error> {
+    fn stopped(&self, run: TrialRow, error: Error) -> Result<Outcome, Error> {
         if error == Error::Interrupted {
             return Err(error);
         }
         let packets = packets(self.first).min(PACKETS);
-        self.rows.borrow_mut().push(TriedRow { packets, stopped: Some(what_stopped(&error)), ..run });
+        self.rows.borrow_mut().push(TrialRow { packets, stopped: Some(stop_reason(&error)), ..run });
         Ok(Outcome::Stopped)
     }
 }
 
 /// Returns the limiting part: that of the lowest rate above the sustained one.
-fn part(rows: &[TriedRow], found: Option<&Found>, first: &Row) -> Option<String> {
+fn part(rows: &[TrialRow], found: Option<&Found>, first: &Row) -> Option<Part> {
     let found = found?;
     if found.rate >= own_most(first) {
         return Some(own_part(first));
     }
     let not = rows.iter().filter(|row| !row.sustained && row.rate_fraction >= found.rate);
     let nearest = not.min_by(|a, b| a.rate_fraction.total_cmp(&b.rate_fraction))?;
-    let part = nearest.limiting_part.clone()?;
+    let part = nearest.bottleneck?;
     // Processors that wait for a word are busy, even if the word is not quite overloaded.
-    let waits = |row: &&TriedRow| matches!(row.limiting_part.as_deref(), Some("lock" | "contended word"));
-    let of_word =
-        rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.limiting_part.clone());
-    Some(of_word.filter(|_| part == "handler processors").unwrap_or(part))
+    let waits = |row: &&TrialRow| matches!(row.bottleneck, Some(Part::Lock | Part::ContendedWord));
+    let of_word = rows.iter().filter(|row| !row.sustained).find(waits).and_then(|row| row.bottleneck);
+    Some(of_word.filter(|_| part == Part::HandlerCores).unwrap_or(part))
 }
 
-impl Tries {
+impl Trials {
     /// Whether handlers wait for one another at a higher rate, or a run was stopped.
     pub(super) fn found_waiting(&self) -> bool {
-        let waits = ["lock", "contended word", CACHE_MISSES, "waiting"];
-        let of_part = |part: &str| waits.contains(&part);
-        self.rows.iter().any(|row| row.stopped.is_some() || row.limiting_part.as_deref().is_some_and(of_part))
+        let waits = [Part::Lock, Part::ContendedWord, Part::CacheMisses, Part::Waiting];
+        let of_part = |part: Part| waits.contains(&part);
+        self.rows.iter().any(|row| row.stopped.is_some() || row.bottleneck.is_some_and(of_part))
     }
 
     /// Whether a run recovered from a burst at the first run's rate or a higher one.
     pub(super) fn recovers(&self) -> bool {
-        self.rows.iter().any(|row| row.sustained && row.at_once > 0 && row.rate_fraction >= 1.0)
+        self.rows.iter().any(|row| row.sustained && row.burst_packets > 0 && row.rate_fraction >= 1.0)
     }
 }
 
@@ -223,10 +224,10 @@ fn own_most(row: &Row) -> f64 {
 }
 
 /// Returns the sending part, of a card with its own wire as the bottleneck.
-fn own_part(row: &Row) -> String {
+fn own_part(row: &Row) -> Part {
     match row.loads.send_engine {
-        Some(engine) if engine > row.loads.link => "send engine".to_owned(),
-        _ => "link".to_owned(),
+        Some(engine) if engine > row.loads.link => Part::SendEngine,
+        _ => Part::Link,
     }
 }
 
@@ -238,26 +239,26 @@ fn packets(row: &Row) -> u64 {
 impl Row {
     /// Adds the result of a search: the sustainable rate, and the limiting part. A card with a small margin above the rate barely
     /// keeps up.
-    pub(super) fn tried(self, tries: Tries) -> Row {
-        let Tries { rows: tried, found, part } = tries;
-        let Some(Found { rate, sustained, not_sustained }) = found.filter(|_| !tried.is_empty()) else {
-            return Row { tried, ..self };
+    pub(super) fn tried(self, tries: Trials) -> Row {
+        let Trials { rows: trials, found, part } = tries;
+        let Some(Found { rate, sustained, not_sustained }) = found.filter(|_| !trials.is_empty()) else {
+            return Row { trials, ..self };
         };
-        let (verdict, limiting_part) = match self.verdict {
-            Verdict::No => (Verdict::No, self.limiting_part),
+        let (verdict, bottleneck) = match self.verdict {
+            Verdict::No => (Verdict::No, self.bottleneck),
             verdict => {
                 let barely = verdict == Verdict::Barely || rate * BARELY < 1.0;
                 let verdict = if barely { Verdict::Barely } else { verdict };
-                (verdict, part.unwrap_or(self.limiting_part))
+                (verdict, part.unwrap_or(self.bottleneck))
             }
         };
         Row {
             verdict,
-            limiting_part,
+            bottleneck,
             capacity_fraction: rate,
             sustained_fraction: Some(sustained).filter(|rate| *rate > 0.0),
             not_sustained_fraction: not_sustained,
-            tried,
+            trials,
             ..self
         }
     }
@@ -279,7 +280,7 @@ mod tests {
                 load if load >= BARELY => Verdict::Barely,
                 _ => Verdict::Yes,
             },
-            limiting_part: "memory bank".to_owned(),
+            bottleneck: Part::MemoryBank,
             capacity_fraction: 1.0 / load,
             ..Row::default()
         }
@@ -287,8 +288,8 @@ mod tests {
 
     /// Returns a burst, and the maximum departure rate behind it.
     fn burst(times: f64, sustained: f64) -> Burst {
-        let (fraction, part) = ((sustained / times).min(1.0), "lock".to_owned());
-        Burst { packets: 1000, at_once: 250, fraction, part, starved_ns: None }
+        let (fraction, part) = ((sustained / times).min(1.0), Part::Lock);
+        Burst { packets: 1000, burst_packets: 250, fraction, part, starved_ns: None }
     }
 
     /// Runs the search with this first run, on a wire with this capacity.
@@ -297,7 +298,7 @@ mod tests {
         wire: f64,
         even: &dyn Fn(f64) -> Result<Row, Error>,
         behind: &dyn Fn(f64) -> Result<Option<Burst>, Error>,
-    ) -> Tries {
+    ) -> Trials {
         let runs = Runs { first, wire, even, behind, rows: RefCell::default() };
         runs.search(&known(first, None, false), |_| ()).unwrap()
     }
@@ -309,12 +310,14 @@ mod tests {
         let rows: Vec<(u64, u64, bool)> = tries
             .rows
             .iter()
-            .map(|row| ((100.0 * row.rate_fraction).round() as u64, row.at_once, row.sustained))
+            .map(|row| ((100.0 * row.rate_fraction).round() as u64, row.burst_packets, row.sustained))
             .collect();
         assert_eq!(rows, [(840, 250, false), (396, 250, true), (396, 0, true), (412, 250, false)]);
-        assert!(tries.rows.iter().all(|row| row.beyond_wire) && tries.recovers() && tries.found_waiting());
+        assert!(
+            tries.rows.iter().all(|row| row.above_wire_rate) && tries.recovers() && tries.found_waiting()
+        );
         let (found, row) = (tries.found.unwrap(), first.tried(tries));
-        assert_eq!((found.rate, row.limiting_part.as_str()), (row.capacity_fraction, "lock"));
+        assert_eq!((found.rate, row.bottleneck), (row.capacity_fraction, Part::Lock));
         assert!((found.rate - 4.0).abs() < 1e-9);
         let bounds = [row.sustained_fraction, row.not_sustained_fraction].map(Option::unwrap);
         assert!((bounds[0] - 3.96).abs() < 1e-9 && (bounds[1] - 4.12).abs() < 1e-9, "{bounds:?}");
@@ -326,12 +329,14 @@ mod tests {
         let first = row(1.0, 4.0);
         let tries = tried(&first, 100.0, &|times| Ok(row(times, 4.0)), &|_| Ok(None));
         assert!((tries.found.unwrap().rate - 4.0).abs() < 1e-9);
-        assert!(!tries.recovers() && tries.rows.iter().all(|row| row.at_once == 0 && row.verdict.is_some()));
+        assert!(
+            !tries.recovers() && tries.rows.iter().all(|row| row.burst_packets == 0 && row.verdict.is_some())
+        );
         // If the card does not keep up, the search goes to lower rates, and the limiting part stays.
-        let first = Row { limiting_part: "packet buffer".to_owned(), ..row(1.0, 0.5) };
+        let first = Row { bottleneck: Part::PacketBuffer, ..row(1.0, 0.5) };
         let row = first.clone().tried(tried(&first, 1.0, &|times| Ok(row(times, 0.5)), &|_| Ok(None)));
         assert_eq!((row.verdict, row.capacity_fraction), (Verdict::No, 0.5));
-        assert_eq!((row.limiting_part.as_str(), row.tried.len()), ("packet buffer", 2));
+        assert_eq!((row.bottleneck, row.trials.len()), (Part::PacketBuffer, 2));
     }
 
     #[test]
@@ -350,29 +355,29 @@ mod tests {
         let loads = Loads { link: 0.4, ..Loads::default() };
         let first = Row { loads, ..row(1.0, 2.5) };
         let tries = tried(&first, 2.5, &|times| Ok(row(times, 9.0)), &|times| Ok(Some(burst(times, 9.0))));
-        assert_eq!((tries.found.unwrap().rate, tries.part.as_deref()), (2.5, Some("link")));
+        assert_eq!((tries.found.unwrap().rate, tries.part), (2.5, Some(Part::Link)));
         let engine = Loads { send_engine: Some(0.5), ..loads };
         let tries =
             tried(&Row { loads: engine, ..row(1.0, 2.0) }, 9.0, &|times| Ok(row(times, 9.0)), &|_| Ok(None));
-        assert_eq!((tries.found.unwrap().rate, tries.part.as_deref()), (2.0, Some("send engine")));
+        assert_eq!((tries.found.unwrap().rate, tries.part), (2.0, Some(Part::SendEngine)));
         // The wire is already full.
         let full = Row { loads: Loads { link: 1.0, ..loads }, ..row(1.0, 1.0) };
         let row = full.clone().tried(tried(&full, 1.0, &|_| unreachable!(), &|_| unreachable!()));
-        assert_eq!((row.tried.len(), row.capacity_fraction, row.sustained_fraction), (0, 1.0, None));
+        assert_eq!((row.trials.len(), row.capacity_fraction, row.sustained_fraction), (0, 1.0, None));
     }
 
     #[test]
     fn a_word_that_may_be_a_lock_says_where_to_begin() {
         let lock = LockRow {
             word: String::new(),
-            taken_at: String::new(),
-            given_back_at: None,
+            acquired_at: String::new(),
+            released_at: None,
             waited_at: String::new(),
             waits: 0,
             held_ns: 1.0,
-            handed_over_ns: 0.0,
+            handover_ns: 0.0,
             load: 0.25,
-            most_packets_per_s: 1.0,
+            max_packets_per_s: 1.0,
         };
         let first = Row { locks: vec![lock], ..row(1.0, 15.0) };
         assert_eq!(known(&first, None, false).loads, 4.0);
@@ -406,19 +411,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_makes_it_barely_and_never_yes() {
+    fn trials_make_it_barely_and_never_yes() {
         let with = |first: &Row, rate| {
             let found = Some(Found { rate, sustained: rate, not_sustained: Some(rate * 1.02) });
-            first.clone().tried(Tries {
-                rows: vec![TriedRow::default()],
-                found,
-                part: Some("link".to_owned()),
-            })
+            first.clone().tried(Trials { rows: vec![TrialRow::default()], found, part: Some(Part::Link) })
         };
         let yes = row(1.0, 4.0);
         assert_eq!(with(&yes, 1.2).verdict, Verdict::Yes);
         assert_eq!(with(&yes, 1.1).verdict, Verdict::Barely);
         assert_eq!(with(&row(1.0, 1.05), 3.0).verdict, Verdict::Barely);
-        assert_eq!(with(&yes, 1.2).limiting_part, "link");
+        assert_eq!(with(&yes, 1.2).bottleneck, Part::Link);
     }
 }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_matter_or_is_by_chance_does_not_grow() {
+    fn small_or_random_changes_are_no_growth() {
         for packets in [20, 128, 1_000, 10_000] {
             assert_eq!(growth(packets, |_| 64_000), None);
             // No handler has run.

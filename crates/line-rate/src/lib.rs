@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `tested`, `request` | cards with handlers, and the request |
 //! | `unmodelled`, `load`, `memory` | figures of a run that the card keeps |
-//! | `growth`, `verdict`, `row` | rows of the report |
+//! | `growth`, `part`, `verdict`, `row` | rows of the report |
 //! | `demand`, `limit`, `parts`, `measured`, `meter` | from the figures of a run to its row |
 //! | `shares`, `speed`, `rig`, `offer` | runs with equal packets, and with traffic |
 //! | `burst`, `search`, `faster` | runs behind a burst, and at other rates |
@@ -33,6 +33,7 @@ mod measured;
 mod memory;
 mod meter;
 mod offer;
+mod part;
 mod parts;
 mod request;
 mod rig;
@@ -48,10 +49,11 @@ mod verdict;
 pub use growth::GrowthRow;
 pub use load::{LockRow, RetryRow};
 pub use memory::{LevelRow, MemoryRow, WaitingLineRow};
+pub use part::Part;
 pub use request::{Request, plan};
 pub use row::{
-    BurstRow, Fates, HandlerRow, Loads, MovedRow, PortRow, Row, SensitiveRow, SensitivityRow, StoppedRow,
-    TrafficRow, TriedRow,
+    BurstRow, Dispositions, HandlerRow, Loads, PortRow, Row, SensitiveRow, SensitivityRow, StoppedRow,
+    TrafficRow, TrialRow, VariedRow,
 };
 pub use unmodelled::UnmodelledRow;
 pub use verdict::{PartRow, Verdict};

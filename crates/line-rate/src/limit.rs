@@ -1,5 +1,6 @@
 //! The bottleneck of a card that does not keep up, from the loads of its parts and from observations of the run.
 
+use super::part::Part;
 use super::row::Loads;
 use super::verdict::PartRow;
 use nicety::{Duration, Time};
@@ -12,21 +13,13 @@ pub(super) const CLOSE: f64 = 0.99;
 /// packets, and behind the last ones.
 const NEARLY: f64 = 0.95;
 
-/// The limiting part where handler processors would keep up if all accesses were hits.
-pub(super) const CACHE_MISSES: &str = "cache misses";
-
-/// The contexts of messages that handlers have not finished.
-pub(super) const CONTEXTS: &str = "message contexts";
-
 /// Returns the bottleneck, with contexts full for the fraction `full` of the time. Waiting packets then wait for a context,
 /// unless `busy` processors hold the contexts.
-pub(super) fn limit_of_contexts(
-    limited_by: Option<&'static str>,
-    full: f64,
-    busy: f64,
-) -> Option<&'static str> {
+pub(super) fn limit_of_contexts(limited_by: Option<Part>, full: f64, busy: f64) -> Option<Part> {
     match limited_by {
-        Some("packet buffer" | "waiting") if full >= NEARLY && busy < NEARLY => Some(CONTEXTS),
+        Some(Part::PacketBuffer | Part::Waiting) if full >= NEARLY && busy < NEARLY => {
+            Some(Part::MessageContexts)
+        }
         other => other,
     }
 }
@@ -62,7 +55,7 @@ pub(super) struct Lost {
 
 /// Observations of the card during the arrival of packets.
 #[derive(Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     /// All processors were busy all the time.
     pub(super) hpus_busy: bool,
     /// The sender waited for credits.
@@ -78,32 +71,32 @@ pub(super) struct Seen {
 ///
 /// Processors that wait for a bus, a link or a lock are busy as a consequence, so they come last. `misses` is the share of their
 /// load that is waits for lines of data caches.
-pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> Option<&'static str> {
+pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Observations) -> Option<Part> {
     let processors =
-        if misses > 0.0 && loads.hpus - misses <= 1.0 { CACHE_MISSES } else { "handler processors" };
-    let Seen { hpus_busy, held_up, buffer_full, fraction } = seen;
+        if misses > 0.0 && loads.hpus - misses <= 1.0 { Part::CacheMisses } else { Part::HandlerCores };
+    let Observations { hpus_busy, held_up, buffer_full, fraction } = seen;
     let others = [
-        ("matching unit", loads.matching),
-        ("link", loads.link),
-        ("bus to card", loads.bus_to_card),
-        ("bus to host", loads.bus_to_host),
-        ("send engine", loads.send_engine.unwrap_or_default()),
-        ("packet writer", loads.packet_writer.unwrap_or_default()),
-        ("cluster DMA", loads.cluster_dma.unwrap_or_default()),
-        ("packet sender", loads.packet_sender.unwrap_or_default()),
-        ("memory channel", loads.memory_channel.unwrap_or_default()),
-        ("command engine", loads.command_engine.unwrap_or_default()),
-        ("lock", loads.lock),
-        ("contended word", loads.contended_word),
-        ("memory bank", loads.memory_bank),
+        (Part::MatchingUnit, loads.matching),
+        (Part::Link, loads.link),
+        (Part::BusToCard, loads.bus_to_card),
+        (Part::BusToHost, loads.bus_to_host),
+        (Part::SendEngine, loads.send_engine.unwrap_or_default()),
+        (Part::PacketWriter, loads.packet_writer.unwrap_or_default()),
+        (Part::ClusterDma, loads.cluster_dma.unwrap_or_default()),
+        (Part::PacketSender, loads.packet_sender.unwrap_or_default()),
+        (Part::MemoryChannel, loads.memory_channel.unwrap_or_default()),
+        (Part::CommandEngine, loads.command_engine.unwrap_or_default()),
+        (Part::Lock, loads.lock),
+        (Part::ContendedWord, loads.contended_word),
+        (Part::MemoryBank, loads.memory_bank),
     ];
     // The first of equal loads: a full link keeps its engine busy.
     let most_loaded = others.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are some");
-    let busy_of = |(name, load): (&str, f64)| handled.of(name).unwrap_or(load) * fraction;
+    let busy_of = |(part, load): (Part, f64)| handled.of(part).unwrap_or(load) * fraction;
     // A bank is busy with repeated attempts on a word. More bank capacity would not make them succeed.
-    let words = [("lock", loads.lock), ("contended word", loads.contended_word)];
+    let words = [(Part::Lock, loads.lock), (Part::ContendedWord, loads.contended_word)];
     let tried = words.into_iter().find(|word| word.1 > 1.0 && busy_of(*word) >= NEARLY);
-    let (name, most) = tried.filter(|_| most_loaded.0 == "memory bank").unwrap_or(most_loaded);
+    let (name, most) = tried.filter(|_| most_loaded.0 == Part::MemoryBank).unwrap_or(most_loaded);
     let busy = busy_of((name, most));
     // Handlers that wait for a word keep their processors busy.
     let enough = if words.iter().any(|word| word.0 == name) { NEARLY } else { CLOSE };
@@ -114,12 +107,12 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
         false if loads.hpus > 1.0 && handled.hpus * fraction >= NEARLY => Some(processors),
         // Packets keep their places while they wait for a bus or a lock, so the bus and the lock come first.
         false if loads.packet_slots > Some(1.0) && loads.packet_slots > loads.packets_in_flight => {
-            Some("packet slots")
+            Some(Part::PacketSlots)
         }
-        false if loads.packets_in_flight > Some(1.0) => Some("packets in flight"),
+        false if loads.packets_in_flight > Some(1.0) => Some(Part::PacketsInFlight),
         // Nothing was busy all the time, but packets wait: for a slot, or for handlers that wait for one another.
-        false if held_up && buffer_full => Some("packet buffer"),
-        false if held_up || fraction < CLOSE => Some("waiting"),
+        false if held_up && buffer_full => Some(Part::PacketBuffer),
+        false if held_up || fraction < CLOSE => Some(Part::Waiting),
         // The packet buffer still hides the lack of processors.
         false if loads.hpus > 1.0 => Some(processors),
         false => None,
@@ -130,35 +123,37 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Seen) -> 
 /// overloaded part the card keeps up, unless packets are lost or the sender was stalled. `fraction` is the share of packets that
 /// the card lets through.
 pub(super) fn limit_of_traffic(
-    by_loads: Option<&'static str>,
+    by_loads: Option<Part>,
     lost: &Lost,
     fraction: f64,
     parts: &[PartRow],
-) -> Option<&'static str> {
+) -> Option<Part> {
     // PsPIN's engines and channels have enough capacity for the packets that another part lets through.
     let is_busy = |part: &&PartRow| {
-        !["command engine", "memory channel"].contains(&part.part) || part.load * fraction >= NEARLY
+        ![Part::CommandEngine, Part::MemoryChannel].contains(&part.part) || part.load * fraction >= NEARLY
     };
     let overloaded = parts
         .iter()
-        .find(|part| part.load > 1.0 && !["packet buffer", "host"].contains(&part.part) && is_busy(part))
+        .find(|part| {
+            part.load > 1.0 && ![Part::PacketBuffer, Part::Host].contains(&part.part) && is_busy(part)
+        })
         .map(|most| most.part);
-    let has_places = parts.iter().all(|part| part.part != "packet buffer" || part.load <= 1.0);
+    let has_places = parts.iter().all(|part| part.part != Part::PacketBuffer || part.load <= 1.0);
     let of_card = match by_loads {
-        None | Some("waiting") if overloaded.is_none() && lost.dropped > 0 => Some("packet buffer"),
-        Some("waiting") if !lost.held_up && !lost.piled_up => overloaded,
+        None | Some(Part::Waiting) if overloaded.is_none() && lost.dropped > 0 => Some(Part::PacketBuffer),
+        Some(Part::Waiting) if !lost.held_up && !lost.piled_up => overloaded,
         // Handlers that keep their processors do not wait for one another while a processor is idle: packets came in bursts.
-        Some("waiting") if !lost.parked => overloaded.or(by_loads),
+        Some(Part::Waiting) if !lost.parked => overloaded.or(by_loads),
         // A buffer that drops, or has room for all, is full because another part is overloaded.
-        Some("packet buffer") if lost.dropped > 0 || has_places => overloaded.or(by_loads),
+        Some(Part::PacketBuffer) if lost.dropped > 0 || has_places => overloaded.or(by_loads),
         other => other,
     };
     // The host limits if it cannot take even the packets that the card lets through, however long its rings hide that.
-    let host = parts.iter().find(|part| part.part == "host").map_or(0.0, |host| host.load);
+    let host = parts.iter().find(|part| part.part == Part::Host).map_or(0.0, |host| host.load);
     match of_card {
-        None if lost.at_link > 0.0 => Some("link"),
-        None if host > 1.0 || lost.at_host > 0.0 => Some("host"),
-        Some(_) if host * fraction > 1.0 => Some("host"),
+        None if lost.at_link > 0.0 => Some(Part::Link),
+        None if host > 1.0 || lost.at_host > 0.0 => Some(Part::Host),
+        Some(_) if host * fraction > 1.0 => Some(Part::Host),
         _ => of_card,
     }
 }
@@ -170,60 +165,65 @@ mod tests {
     #[test]
     fn the_limit_is_named() {
         let of = |loads: &Loads, hpus_busy, buffer_full, fraction| {
-            limit(loads, loads, 0.0, Seen { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction })
+            limit(
+                loads,
+                loads,
+                0.0,
+                Observations { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction },
+            )
         };
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
         assert_eq!(of(&idle, false, true, 1.0), None);
-        assert_eq!(of(&idle, false, false, 0.9), Some("waiting"));
-        assert_eq!(of(&idle, false, true, 0.9), Some("packet buffer"));
+        assert_eq!(of(&idle, false, false, 0.9), Some(Part::Waiting));
+        assert_eq!(of(&idle, false, true, 0.9), Some(Part::PacketBuffer));
         let short = Loads { hpus: 2.0, ..idle };
-        assert_eq!(of(&short, true, true, 0.5), Some("handler processors"));
-        assert_eq!(of(&short, false, false, 1.0), Some("handler processors"));
+        assert_eq!(of(&short, true, true, 0.5), Some(Part::HandlerCores));
+        assert_eq!(of(&short, false, false, 1.0), Some(Part::HandlerCores));
         // The processors are too few for line rate, but not busy all the time either.
-        assert_eq!(of(&short, false, false, 0.3), Some("waiting"));
+        assert_eq!(of(&short, false, false, 0.3), Some(Part::Waiting));
         // The card does not keep up with a small excess, either.
-        assert_eq!(of(&idle, false, true, 0.9999), Some("packet buffer"));
+        assert_eq!(of(&idle, false, true, 0.9999), Some(Part::PacketBuffer));
         let lock = Loads { lock: 5.0, hpus: 5.5, ..idle };
-        assert_eq!(of(&lock, true, true, 0.2), Some("lock"));
+        assert_eq!(of(&lock, true, true, 0.2), Some(Part::Lock));
         // A bank that is busy with attempts on a word.
         let polled = Loads { memory_bank: 5.2, contended_word: 4.9, ..idle };
-        assert_eq!(of(&polled, true, true, 0.2), Some("contended word"));
-        assert_eq!(of(&Loads { contended_word: 3.0, ..polled }, true, true, 0.2), Some("memory bank"));
+        assert_eq!(of(&polled, true, true, 0.2), Some(Part::ContendedWord));
+        assert_eq!(of(&Loads { contended_word: 3.0, ..polled }, true, true, 0.2), Some(Part::MemoryBank));
         let bank = Loads { memory_bank: 3.0, hpus: 4.0, ..idle };
-        assert_eq!(of(&bank, true, true, 1.0 / 3.0), Some("memory bank"));
+        assert_eq!(of(&bank, true, true, 1.0 / 3.0), Some(Part::MemoryBank));
         // More processors would process more, but not everything.
-        assert_eq!(of(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some("handler processors"));
+        assert_eq!(of(&Loads { hpus: 20.0, ..lock }, true, true, 0.05), Some(Part::HandlerCores));
         let matching = Loads { matching: 4.0, ..idle };
-        assert_eq!(of(&matching, false, true, 0.25), Some("matching unit"));
+        assert_eq!(of(&matching, false, true, 0.25), Some(Part::MatchingUnit));
         // The bus is overloaded, but the processors more so.
         let both = Loads { hpus: 4.0, bus_to_host: 1.1, ..idle };
-        assert_eq!(of(&both, true, true, 0.25), Some("handler processors"));
+        assert_eq!(of(&both, true, true, 0.25), Some(Part::HandlerCores));
         // The processors' load is their wait for the bus.
         let bus = Loads { hpus: 2.0, bus_to_host: 2.0, ..idle };
-        assert_eq!(of(&bus, true, true, 0.5), Some("bus to host"));
+        assert_eq!(of(&bus, true, true, 0.5), Some(Part::BusToHost));
     }
 
     #[test]
     fn places_limit_behind_the_parts_that_packets_wait_for_in_them() {
-        let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
-        let of = |loads: Loads, hpus_busy| limit(&loads, &loads, 0.0, Seen { hpus_busy, ..seen });
+        let seen = Observations { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let of = |loads: Loads, hpus_busy| limit(&loads, &loads, 0.0, Observations { hpus_busy, ..seen });
         let places =
             Loads { packets_in_flight: Some(2.0), packet_slots: Some(1.5), hpus: 0.5, ..Loads::default() };
-        assert_eq!(of(places, false), Some("packets in flight"));
-        assert_eq!(of(Loads { packet_slots: Some(2.5), ..places }, false), Some("packet slots"));
-        assert_eq!(of(Loads { packets_in_flight: Some(0.9), ..places }, false), Some("packet slots"));
-        assert_eq!(of(Loads { bus_to_host: 2.0, ..places }, false), Some("bus to host"));
-        assert_eq!(of(Loads { hpus: 2.0, ..places }, true), Some("handler processors"));
+        assert_eq!(of(places, false), Some(Part::PacketsInFlight));
+        assert_eq!(of(Loads { packet_slots: Some(2.5), ..places }, false), Some(Part::PacketSlots));
+        assert_eq!(of(Loads { packets_in_flight: Some(0.9), ..places }, false), Some(Part::PacketSlots));
+        assert_eq!(of(Loads { bus_to_host: 2.0, ..places }, false), Some(Part::BusToHost));
+        assert_eq!(of(Loads { hpus: 2.0, ..places }, true), Some(Part::HandlerCores));
     }
 
     #[test]
     fn contexts_limit_where_all_are_taken_and_processors_are_idle() {
         for (limited_by, full, busy, named) in [
-            (Some("waiting"), 1.2, 0.3, Some(CONTEXTS)),
-            (Some("packet buffer"), 0.95, 0.3, Some(CONTEXTS)),
-            (Some("waiting"), 0.5, 0.3, Some("waiting")),
-            (Some("waiting"), 1.2, 0.97, Some("waiting")),
-            (Some("lock"), 1.2, 0.3, Some("lock")),
+            (Some(Part::Waiting), 1.2, 0.3, Some(Part::MessageContexts)),
+            (Some(Part::PacketBuffer), 0.95, 0.3, Some(Part::MessageContexts)),
+            (Some(Part::Waiting), 0.5, 0.3, Some(Part::Waiting)),
+            (Some(Part::Waiting), 1.2, 0.97, Some(Part::Waiting)),
+            (Some(Part::Lock), 1.2, 0.3, Some(Part::Lock)),
             (None, 1.0, 0.3, None),
         ] {
             assert_eq!(limit_of_contexts(limited_by, full, busy), named);
@@ -232,23 +232,23 @@ mod tests {
 
     #[test]
     fn cache_misses_limit_where_processors_would_keep_up_without_them() {
-        let seen = Seen { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let seen = Observations { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
         let of = |misses, memory_bank| {
             let loads = Loads { hpus: 2.0, memory_bank, ..Loads::default() };
             limit(&loads, &loads, misses, seen)
         };
-        assert_eq!(of(0.0, 0.5), Some("handler processors"));
-        assert_eq!(of(0.9, 0.5), Some("handler processors"));
-        assert_eq!(of(1.0, 0.5), Some("cache misses"));
+        assert_eq!(of(0.0, 0.5), Some(Part::HandlerCores));
+        assert_eq!(of(0.9, 0.5), Some(Part::HandlerCores));
+        assert_eq!(of(1.0, 0.5), Some(Part::CacheMisses));
         // They wait for an overloaded bank.
-        assert_eq!(of(1.0, 2.0), Some("memory bank"));
+        assert_eq!(of(1.0, 2.0), Some(Part::MemoryBank));
         let few = Loads { hpus: 0.9, ..Loads::default() };
         assert_eq!(
             limit(
                 &few,
                 &few,
                 0.5,
-                Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }
+                Observations { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }
             ),
             None
         );
@@ -268,61 +268,64 @@ mod tests {
 
     #[test]
     fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {
-        let parts = |load| [PartRow::new("link", None, load)];
+        let parts = |load| [PartRow::new(Part::Link, None, load)];
         let lost = |dropped, held_up| Lost { dropped, held_up, parked: true, ..Lost::default() };
         let of = |by_loads, dropped, held_up| {
             limit_of_traffic(by_loads, &lost(dropped, held_up), 1.0, &parts(0.9))
         };
-        assert_eq!(of(Some("waiting"), 0, false), None);
+        assert_eq!(of(Some(Part::Waiting), 0, false), None);
         let piled_up = Lost { piled_up: true, ..Lost::default() };
-        assert_eq!(limit_of_traffic(Some("waiting"), &piled_up, 1.0, &parts(0.9)), Some("waiting"));
-        assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
-        assert_eq!(of(None, 3, false), Some("packet buffer"));
-        assert_eq!(of(Some("waiting"), 3, false), Some("packet buffer"));
-        assert_eq!(of(Some("matching unit"), 0, false), Some("matching unit"));
+        assert_eq!(limit_of_traffic(Some(Part::Waiting), &piled_up, 1.0, &parts(0.9)), Some(Part::Waiting));
+        assert_eq!(of(Some(Part::Waiting), 0, true), Some(Part::Waiting));
+        assert_eq!(of(None, 3, false), Some(Part::PacketBuffer));
+        assert_eq!(of(Some(Part::Waiting), 3, false), Some(Part::PacketBuffer));
+        assert_eq!(of(Some(Part::MatchingUnit), 0, false), Some(Part::MatchingUnit));
         assert_eq!(of(None, 0, true), None);
         let out = Lost { at_link: 0.1, ..Lost::default() };
-        assert_eq!(limit_of_traffic(None, &out, 1.0, &parts(0.9)), Some("link"));
+        assert_eq!(limit_of_traffic(None, &out, 1.0, &parts(0.9)), Some(Part::Link));
         // Too few packets fill the buffer, but more packets would.
-        assert_eq!(limit_of_traffic(Some("waiting"), &lost(0, false), 1.0, &parts(14.9)), Some("link"));
+        assert_eq!(
+            limit_of_traffic(Some(Part::Waiting), &lost(0, false), 1.0, &parts(14.9)),
+            Some(Part::Link)
+        );
     }
 
     #[test]
     fn an_engine_that_another_part_keeps_idle_is_no_bottleneck() {
-        let parts = [PartRow::new("command engine", None, 1.3)];
+        let parts = [PartRow::new(Part::CommandEngine, None, 1.3)];
         let held_up = Lost { held_up: true, piled_up: true, ..Lost::default() };
-        assert_eq!(limit_of_traffic(Some("waiting"), &held_up, 0.5, &parts), Some("waiting"));
-        assert_eq!(limit_of_traffic(Some("waiting"), &held_up, 0.76, &parts), Some("command engine"));
+        assert_eq!(limit_of_traffic(Some(Part::Waiting), &held_up, 0.5, &parts), Some(Part::Waiting));
+        assert_eq!(limit_of_traffic(Some(Part::Waiting), &held_up, 0.76, &parts), Some(Part::CommandEngine));
     }
 
     #[test]
     fn a_part_that_has_too_much_to_do_is_named_before_waiting_and_the_buffer() {
         // At 100.7 %, and idle for a fiftieth of the run: before the first packets and behind the last ones.
         let loads = Loads { hpus: 1.007, ..Loads::default() };
-        let seen = Seen { hpus_busy: false, held_up: true, buffer_full: false, fraction: 0.973 };
-        assert_eq!(limit(&loads, &loads, 0.0, seen), Some("handler processors"));
+        let seen = Observations { hpus_busy: false, held_up: true, buffer_full: false, fraction: 0.973 };
+        assert_eq!(limit(&loads, &loads, 0.0, seen), Some(Part::HandlerCores));
         assert_eq!(
-            limit(&loads, &loads, 0.0, Seen { buffer_full: true, ..seen }),
-            Some("handler processors")
+            limit(&loads, &loads, 0.0, Observations { buffer_full: true, ..seen }),
+            Some(Part::HandlerCores)
         );
         let link = Loads { link: 1.2, ..loads };
-        assert_eq!(limit(&link, &link, 0.0, Seen { fraction: 0.8, ..seen }), Some("link"));
+        assert_eq!(limit(&link, &link, 0.0, Observations { fraction: 0.8, ..seen }), Some(Part::Link));
         // They are idle for longer: they wait, if they yield their processors.
-        assert_eq!(limit(&loads, &loads, 0.0, Seen { fraction: 0.9, ..seen }), Some("waiting"));
+        assert_eq!(limit(&loads, &loads, 0.0, Observations { fraction: 0.9, ..seen }), Some(Part::Waiting));
         let parts =
-            [PartRow::new("packet buffer", None, 3.0), PartRow::new("handler processors", None, 1.007)];
+            [PartRow::new(Part::PacketBuffer, None, 3.0), PartRow::new(Part::HandlerCores, None, 1.007)];
         let of = |by_loads, dropped, parked| {
             let lost = Lost { dropped, held_up: true, parked, ..Lost::default() };
             limit_of_traffic(by_loads, &lost, 0.9, &parts)
         };
-        assert_eq!(of(Some("waiting"), 0, true), Some("waiting"));
-        assert_eq!(of(Some("waiting"), 0, false), Some("handler processors"));
+        assert_eq!(of(Some(Part::Waiting), 0, true), Some(Part::Waiting));
+        assert_eq!(of(Some(Part::Waiting), 0, false), Some(Part::HandlerCores));
         // With credits packets have places on the way, too. Without them, processors are the reason for a full buffer.
-        assert_eq!(of(Some("packet buffer"), 0, false), Some("packet buffer"));
-        assert_eq!(of(Some("packet buffer"), 7, false), Some("handler processors"));
-        let few = [PartRow::new("packet buffer", None, 0.86), PartRow::new("lock", None, 1.15)];
+        assert_eq!(of(Some(Part::PacketBuffer), 0, false), Some(Part::PacketBuffer));
+        assert_eq!(of(Some(Part::PacketBuffer), 7, false), Some(Part::HandlerCores));
+        let few = [PartRow::new(Part::PacketBuffer, None, 0.86), PartRow::new(Part::Lock, None, 1.15)];
         let held_up = Lost { held_up: true, ..Lost::default() };
-        assert_eq!(limit_of_traffic(Some("packet buffer"), &held_up, 0.8, &few), Some("lock"));
+        assert_eq!(limit_of_traffic(Some(Part::PacketBuffer), &held_up, 0.8, &few), Some(Part::Lock));
     }
 
     #[test]
@@ -330,22 +333,22 @@ mod tests {
         // 450 % for the offered packets. The tenth of them that came through were the long ones, and took all of the time.
         let (loads, handled) =
             (Loads { link: 4.5, ..Loads::default() }, Loads { link: 9.0, ..Loads::default() });
-        let seen = Seen { hpus_busy: false, held_up: false, buffer_full: true, fraction: 0.11 };
-        assert_eq!(limit(&loads, &handled, 0.0, seen), Some("link"));
+        let seen = Observations { hpus_busy: false, held_up: false, buffer_full: true, fraction: 0.11 };
+        assert_eq!(limit(&loads, &handled, 0.0, seen), Some(Part::Link));
     }
 
     #[test]
     fn a_host_limits_where_it_cannot_do_what_the_card_lets_through() {
         let of = |by_loads, host, at_host, fraction| {
-            let parts = [PartRow::new("host", None, host)];
+            let parts = [PartRow::new(Part::Host, None, host)];
             limit_of_traffic(by_loads, &Lost { at_host, ..Lost::default() }, fraction, &parts)
         };
         assert_eq!(of(None, 0.9, 0.0, 1.0), None);
         // With full rings, and before they are full.
-        assert_eq!([0.0, 0.2].map(|at_host| of(None, 1.2, at_host, 1.0)), [Some("host"); 2]);
+        assert_eq!([0.0, 0.2].map(|at_host| of(None, 1.2, at_host, 1.0)), [Some(Part::Host); 2]);
         // A burst that exceeds its rings.
-        assert_eq!(of(None, 0.5, 0.1, 1.0), Some("host"));
-        assert_eq!(of(Some("link"), 1.2, 0.0, 0.5), Some("link"));
-        assert_eq!(of(Some("link"), 3.0, 0.0, 0.5), Some("host"));
+        assert_eq!(of(None, 0.5, 0.1, 1.0), Some(Part::Host));
+        assert_eq!(of(Some(Part::Link), 1.2, 0.0, 0.5), Some(Part::Link));
+        assert_eq!(of(Some(Part::Link), 3.0, 0.0, 0.5), Some(Part::Host));
     }
 }

@@ -24,9 +24,9 @@ pub struct LockRow {
     /// The word, such as `byte 8 of the state`.
     pub word: String,
     /// The source line that acquires it.
-    pub taken_at: String,
+    pub acquired_at: String,
     /// The source line that releases it, if it differs.
-    pub given_back_at: Option<String>,
+    pub released_at: Option<String>,
     /// The source line that waits for it, or would wait.
     pub waited_at: String,
     /// Number of waits. Without waits it is not among the parts: handlers did not meet, or use it differently.
@@ -34,11 +34,11 @@ pub struct LockRow {
     /// Time per packet for which a handler holds it.
     pub held_ns: f64,
     /// Time per packet for which it is free while a handler waits.
-    pub handed_over_ns: f64,
+    pub handover_ns: f64,
     /// Its load at line rate, held or handed over.
     pub load: f64,
     /// Maximum packets per second with any number of handler processors, with an immediate hand-over: two cannot hold it at once.
-    pub most_packets_per_s: f64,
+    pub max_packets_per_s: f64,
 }
 
 /// A word of memory that handlers retry and that is not a lock: a counter that others changed, or a flag.
@@ -50,12 +50,12 @@ pub struct RetryRow {
     /// The source line that retries it.
     pub retried_at: String,
     /// Retries per packet, over the whole run. At a higher rate there may be far more.
-    pub per_packet: f64,
+    pub retries_per_packet: f64,
     /// For handlers that load the word and change it only if it is unchanged: time per packet from the load to the change. No
     /// other handler succeeds in it.
-    pub changing_ns: f64,
+    pub update_ns: f64,
     /// Time per packet in which no handler has loaded it for the next change, while a handler tries.
-    pub handed_over_ns: f64,
+    pub handover_ns: f64,
     /// The sum of both over the packet interval at line rate.
     pub load: f64,
 }
@@ -256,9 +256,9 @@ impl Load {
         Some(RetryRow {
             word,
             retried_at,
-            per_packet: retries as f64 / packets,
-            changing_ns: changing.ps() as f64 / packets / 1000.0,
-            handed_over_ns: handed_over.ps() as f64 / packets / 1000.0,
+            retries_per_packet: retries as f64 / packets,
+            update_ns: changing.ps() as f64 / packets / 1000.0,
+            handover_ns: handed_over.ps() as f64 / packets / 1000.0,
             load: self.contended(),
         })
     }
@@ -275,14 +275,14 @@ impl Load {
         let of_packet = |time: Duration| time.ps() as f64 / self.packets() as f64;
         LockRow {
             word: word.word.clone(),
-            taken_at: word.taken_at.clone(),
-            given_back_at: word.given_back_at.clone(),
+            acquired_at: word.taken_at.clone(),
+            released_at: word.given_back_at.clone(),
             waited_at: word.waited_at.clone(),
             waits: word.waits,
             held_ns: of_packet(word.held) / 1000.0,
-            handed_over_ns: of_packet(word.handed_over) / 1000.0,
+            handover_ns: of_packet(word.handed_over) / 1000.0,
             load: self.lock(word),
-            most_packets_per_s: 1e12 / of_packet(word.held).max(1.0),
+            max_packets_per_s: 1e12 / of_packet(word.held).max(1.0),
         }
     }
 

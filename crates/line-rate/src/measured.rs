@@ -2,12 +2,13 @@
 
 use super::demand::Demand;
 use super::growth::{GrowthRow, Series};
-use super::limit::{CLOSE, CONTEXTS, Lost, Seen, held_up, limit, limit_of_contexts, limit_of_traffic};
+use super::limit::{CLOSE, Lost, Observations, held_up, limit, limit_of_contexts, limit_of_traffic};
 use super::load::Load;
 use super::memory::memory_row;
+use super::part::Part;
 use super::parts::{Named, capacity, parts, verdict, with_contexts};
 use super::request::Messages;
-use super::row::{Fates, HandlerRow, Row};
+use super::row::{Dispositions, HandlerRow, Row};
 use nicety::record::Recording;
 use nicety::{Duration, Error, Time};
 use nicety_bench::nearest_rank;
@@ -24,7 +25,7 @@ pub(super) struct Measured {
     pub(super) growth: Option<GrowthRow>,
     /// Whether a handler yielded its processor.
     pub(super) parked: bool,
-    pub(super) fates: Fates,
+    pub(super) dispositions: Dispositions,
     /// Packets measured, and their payload.
     pub(super) packets: u64,
     pub(super) bytes: u64,
@@ -58,7 +59,7 @@ impl Measured {
                 runs[kind].push(run);
             }
         }
-        let fates = fates(&runs, load.messages, load.payload_handler);
+        let dispositions = dispositions(&runs, load.messages, load.payload_handler);
         let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
         let places = packets
             .clone()
@@ -95,7 +96,7 @@ impl Measured {
             held: runs.iter().flatten().map(|run| held(run, load.clock)).sum(),
             growth: growth(&runs, load.clock),
             parked: runs.iter().flatten().any(|run| !run.parked.is_zero()),
-            fates,
+            dispositions,
             packets: messages.measured * messages.packets_each,
             bytes: messages.measured * messages.packets_each * load.packet_bytes,
             took,
@@ -142,7 +143,7 @@ impl Measured {
         let (loads, handled) = (demand.loads(), own.loads_at_work());
         let parked = self.parked;
         let places = self.places.ps() as f64 / (interval.times(self.packets) * load.buffer_packets) as f64;
-        let seen = Seen {
+        let seen = Observations {
             hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
             held_up: self.held_up || !parked && places > 1.0,
             // Where handlers yield, the buffer is full because they wait.
@@ -150,7 +151,7 @@ impl Measured {
             fraction,
         };
         let by_loads = limit(&loads, &handled, demand.misses(), seen);
-        let of_buffer = matches!(by_loads, None | Some("packet buffer" | "waiting")) && !parked;
+        let of_buffer = matches!(by_loads, None | Some(Part::PacketBuffer | Part::Waiting)) && !parked;
         let reachable = demand.reachable();
         let handlers = self.handlers.clone();
         let payload = handlers.iter().find(|row| row.handler == "payload");
@@ -179,7 +180,7 @@ impl Measured {
             buffer_packets_used: self.buffer_used,
             buffer_packets: load.buffer_packets,
             loads,
-            packet_fates: self.fates,
+            packet_dispositions: self.dispositions,
             sent_per_packet: load.sent as f64 / load.packets() as f64,
             handlers,
             locks: demand.load.lock_rows(),
@@ -220,14 +221,14 @@ impl Measured {
             false => limit_of_contexts(limited_by, full, loads.hpus * through),
         };
         let parts = match of_buffer && full > 0.0 {
-            true => with_contexts(parts, contexts, limited_by == Some(CONTEXTS)),
+            true => with_contexts(parts, contexts, limited_by == Some(Part::MessageContexts)),
             false => parts,
         };
-        let (verdict, limiting_part) = verdict(limited_by, &parts);
+        let (verdict, bottleneck) = verdict(limited_by, &parts);
         let (observed, steady) = match (limited_by, &self.lost) {
             // Neither the host nor the parts behind it stall the card's parts.
-            (Some("host"), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
-            (Some("link"), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
+            (Some(Part::Host), Some(lost)) => (through * (1.0 - lost.at_host), 1.0),
+            (Some(Part::Link), Some(lost)) if lost.at_link > 0.0 => (through * (1.0 - lost.at_link), 1.0),
             // With losses no sender was stalled. The run without loss shows the rate in the long run.
             (_, Some(_)) => (through, demand.sent_fraction),
             (_, None) => (through, through),
@@ -235,7 +236,7 @@ impl Measured {
         let capacity_fraction = capacity(limited_by, &parts, observed, steady);
         Row {
             verdict,
-            limiting_part: limiting_part.to_owned(),
+            bottleneck,
             limited_by,
             sustains_line_rate: limited_by.is_none(),
             capacity_fraction,
@@ -316,17 +317,21 @@ fn returned(runs: &[&HandlerRun]) -> BTreeMap<&'static str, u64> {
     counts
 }
 
-/// Returns the fates of the measured packets. A message with a failed packet is not delivered, but the effects of its other
+/// Returns the dispositions of the measured packets. A message with a failed packet is not delivered, but the effects of its other
 /// packets' handlers remain.
-fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], messages: Messages, payload_handler: bool) -> Fates {
-    let mut fates = Fates::default();
+fn dispositions(
+    [headers, payloads, _]: &[Vec<&HandlerRun>; 3],
+    messages: Messages,
+    payload_handler: bool,
+) -> Dispositions {
+    let mut dispositions = Dispositions::default();
     let mut handled: BTreeMap<u64, u64> = BTreeMap::new();
     for run in payloads {
         *handled.entry(run.message.sequence).or_default() += 1;
         match run.outcome {
-            outcome if outcome.starts_with("SUCCESS") => fates.processed += 1,
-            outcome if outcome.starts_with("DROP") => fates.dropped += 1,
-            _ => fates.failed += 1,
+            outcome if outcome.starts_with("SUCCESS") => dispositions.processed += 1,
+            outcome if outcome.starts_with("DROP") => dispositions.dropped += 1,
+            _ => dispositions.failed += 1,
         }
     }
     let decided: BTreeMap<u64, &str> =
@@ -335,16 +340,16 @@ fn fates([headers, payloads, _]: &[Vec<&HandlerRun>; 3], messages: Messages, pay
     for message in before..before + measured {
         let others = packets_each - handled.get(&message).copied().unwrap_or(0);
         match decided.get(&message).copied().unwrap_or("PROCESS_DATA") {
-            outcome if outcome.starts_with("DROP") => fates.dropped += others,
-            outcome if outcome.starts_with("PROCEED") => fates.proceeded += others,
+            outcome if outcome.starts_with("DROP") => dispositions.dropped += others,
+            outcome if outcome.starts_with("PROCEED") => dispositions.proceeded += others,
             outcome if outcome.starts_with("PROCESS_DATA") && !payload_handler => {
-                fates.proceeded += others;
+                dispositions.proceeded += others;
             }
             // After a failed handler the card drops the rest of the message.
-            _ => fates.failed += others,
+            _ => dispositions.failed += others,
         }
     }
-    fates
+    dispositions
 }
 
 #[cfg(test)]
@@ -372,8 +377,11 @@ mod tests {
         let headers = [(1, "PROCESS_DATA"), (3, "DROP"), (4, "PROCEED"), (5, "trap")].map(|(m, o)| run(m, o));
         let runs = [headers.iter().collect(), payloads.iter().collect(), Vec::new()];
         let messages = Messages { packets_each: 4, before: 1, measured: 5, after: 1 };
-        let fates = fates(&runs, messages, true);
-        assert_eq!((fates.processed, fates.dropped, fates.proceeded, fates.failed), (2, 4, 4, 10));
+        let dispositions = dispositions(&runs, messages, true);
+        assert_eq!(
+            (dispositions.processed, dispositions.dropped, dispositions.proceeded, dispositions.failed),
+            (2, 4, 4, 10)
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct WaitingLineRow {
     /// Number of its accesses that waited.
     pub waits: u64,
     /// Cycles of these waits, per packet.
-    pub waited_cycles: f64,
+    pub wait_cycles: f64,
 }
 
 /// A level of memory in which processors wait for one another, over the whole run.
@@ -26,17 +26,17 @@ pub struct LevelRow {
     /// Accesses per packet, to bytes of any kind.
     pub accesses: f64,
     /// Cycles per packet of their waits for banks, in addition to the latency.
-    pub waited_cycles: f64,
+    pub wait_cycles: f64,
     /// The busiest bank, or the level's unit for atomic operations.
     pub busiest: String,
     /// Its accesses per packet, including lines of code.
     pub busiest_accesses: f64,
     /// Cycles per packet for which processors waited for it.
-    pub busiest_waited_cycles: f64,
+    pub busiest_wait_cycles: f64,
     /// Its load at line rate.
     pub load: f64,
     /// Maximum packets per second with any number of handler processors, by the time for which a packet occupies it.
-    pub most_packets_per_s: f64,
+    pub max_packets_per_s: f64,
     /// The source lines with the longest waits for the level; the first few.
     pub lines: Vec<WaitingLineRow>,
 }
@@ -64,17 +64,17 @@ pub struct CacheRow {
     /// Loads and stores per packet that missed.
     pub misses: f64,
     /// Atomic operations per packet, which bypass the caches.
-    pub passed: f64,
+    pub bypasses: f64,
     /// Misses over loads and stores; none without any.
     pub miss_rate: Option<f64>,
     /// Lines per packet written to memory, to make room or for an atomic operation.
-    pub written_back: f64,
+    pub writebacks: f64,
     /// Lines per packet that another cache had changed, and handed over.
-    pub handed_over: f64,
+    pub cache_to_cache_transfers: f64,
     /// Accesses per packet that invalidated lines of other caches.
-    pub invalidated: f64,
+    pub invalidations: f64,
     /// Additional cycles per packet of loads and stores over those of hits.
-    pub waited_cycles: f64,
+    pub wait_cycles: f64,
     /// The fraction of all processors' time that these cycles take at line rate.
     pub load: f64,
     /// The source lines with the longest waits; the first few.
@@ -106,7 +106,7 @@ pub struct MemoryRow {
     /// Levels behind data caches.
     pub caches: Vec<CacheRow>,
     /// Lines per packet that filled instruction caches.
-    pub code_lines_filled: f64,
+    pub instruction_cache_fills: f64,
     /// Cycles per packet for which handlers waited for their code.
     pub fetch_wait_cycles: f64,
 }
@@ -118,7 +118,7 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
         let row = |line: &WaitingLine| WaitingLineRow {
             line: line.place.clone(),
             waits: line.waits,
-            waited_cycles: each(line.cycles),
+            wait_cycles: each(line.cycles),
         };
         lines.iter().map(row).collect()
     };
@@ -127,12 +127,12 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
         LevelRow {
             level: level.level.to_owned(),
             accesses: each(level.accesses),
-            waited_cycles: each(level.waited_cycles),
+            wait_cycles: each(level.waited_cycles),
             busiest: level.busiest.clone(),
             busiest_accesses: each(level.busiest_accesses),
-            busiest_waited_cycles: each(level.busiest_waited_cycles),
+            busiest_wait_cycles: each(level.busiest_waited_cycles),
             load: load.bank(level),
-            most_packets_per_s: 1e12 / busy_ps.max(1.0),
+            max_packets_per_s: 1e12 / busy_ps.max(1.0),
             lines: lines(&level.lines),
         }
     };
@@ -146,12 +146,12 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
             accesses: each(counts.accesses),
             hits: each(counts.hits),
             misses: each(counts.misses),
-            passed: each(counts.passed),
+            bypasses: each(counts.passed),
             miss_rate: (looked > 0).then(|| counts.misses as f64 / looked as f64),
-            written_back: each(counts.written_back),
-            handed_over: each(counts.handed_over),
-            invalidated: each(counts.invalidated),
-            waited_cycles: each(counts.waited),
+            writebacks: each(counts.written_back),
+            cache_to_cache_transfers: each(counts.handed_over),
+            invalidations: each(counts.invalidated),
+            wait_cycles: each(counts.waited),
             load: load.misses(cache),
             lines: lines(&cache.lines),
             stale_accesses: counts.stale,
@@ -166,7 +166,7 @@ pub(super) fn memory_row(load: &Load) -> MemoryRow {
         shared_accesses: each(load.statistics.shared_accesses),
         levels: load.levels.iter().map(level_row).collect(),
         caches: load.caches.iter().map(cache_row).collect(),
-        code_lines_filled: each(load.code_lines),
+        instruction_cache_fills: each(load.code_lines),
         fetch_wait_cycles: each(load.statistics.fetch_waits),
     }
 }

@@ -3,7 +3,7 @@
 use super::growth::Series;
 use super::limit::Lost;
 use super::measured::{KINDS, Measured, held};
-use super::row::{Fates, HandlerRow, PortRow, TrafficRow};
+use super::row::{Dispositions, HandlerRow, PortRow, TrafficRow};
 use nicety::{Duration, Time};
 use nicety_nic_processors::Watch;
 use nicety_types::{Frequency, HandlerRun, Histogram, MessageId, NodeId};
@@ -47,9 +47,9 @@ impl Runs {
     }
 }
 
-/// The fate of a packet, decided by its handlers.
+/// The disposition of a packet, decided by its handlers.
 #[derive(Clone, Copy)]
-enum Fate {
+enum Disposition {
     Processed,
     Dropped,
     Proceeded,
@@ -61,7 +61,7 @@ enum Fate {
 struct Packet {
     arrived: Time,
     bytes: u64,
-    fate: Option<Fate>,
+    disposition: Option<Disposition>,
 }
 
 /// The packets of one port.
@@ -70,7 +70,7 @@ struct Port {
     /// Packets in the buffer by their number, from `first` on; none for those that have left or were dropped before the card.
     packets: VecDeque<Option<Packet>>,
     first: u64,
-    fates: Fates,
+    dispositions: Dispositions,
     /// Payload of packets that have left.
     bytes: u64,
     latency: Histogram,
@@ -194,7 +194,7 @@ impl Meter {
             held,
             growth: state.costs.growth(),
             parked: state.parked,
-            fates: state.fates(),
+            dispositions: state.dispositions(),
             packets: latency.count(),
             bytes: state.bytes(),
             took,
@@ -209,7 +209,7 @@ impl Meter {
     /// Puts the packets that have left the card, and their latencies, into a row.
     pub(super) fn fill(&self, row: &mut TrafficRow) {
         let state = self.state.borrow();
-        let all = figures(state.fates(), state.bytes(), &state.latency());
+        let all = figures(state.dispositions(), state.bytes(), &state.latency());
         (row.handled, row.handled_bytes, row.passed) = (all.handled, all.handled_bytes, all.passed);
         (row.dropped_by_handler, row.failed) = (all.dropped_by_handler, all.failed);
         row.latency_ns_mean = all.latency_ns_mean;
@@ -221,13 +221,13 @@ impl Meter {
     /// Returns the figures of a port.
     pub(super) fn port(&self, number: usize) -> PortRow {
         let port = &self.state.borrow().ports[number];
-        figures(port.fates, port.bytes, &port.latency)
+        figures(port.dispositions, port.bytes, &port.latency)
     }
 }
 
-/// Returns the figures of packets with these fates, payload and latencies.
-fn figures(fates: Fates, handled_bytes: u64, latency: &Histogram) -> PortRow {
-    let Fates { processed, dropped, proceeded, failed } = fates;
+/// Returns the figures of packets with these dispositions, payload and latencies.
+fn figures(dispositions: Dispositions, handled_bytes: u64, latency: &Histogram) -> PortRow {
+    let Dispositions { processed, dropped, proceeded, failed } = dispositions;
     let ns = |per_mille| latency.percentile(per_mille) as f64 / 1000.0;
     PortRow {
         handled: processed + dropped + proceeded + failed,
@@ -254,8 +254,8 @@ impl State {
         self.ports.get_mut(number as usize)
     }
 
-    fn fates(&self) -> Fates {
-        self.ports.iter().fold(Fates::default(), |all, port| all + port.fates)
+    fn dispositions(&self) -> Dispositions {
+        self.ports.iter().fold(Dispositions::default(), |all, port| all + port.dispositions)
     }
 
     fn bytes(&self) -> u64 {
@@ -286,7 +286,7 @@ impl Watch for Meter {
         // Packets arrive in the order of sending. A missing one was dropped.
         let number = (message.sequence - port.first) as usize;
         port.packets.resize(number, None);
-        port.packets.push_back(Some(Packet { arrived: at, bytes, fate: None }));
+        port.packets.push_back(Some(Packet { arrived: at, bytes, disposition: None }));
         state.began.get_or_insert(at);
         state.later.came(state.inside);
         state.inside += 1;
@@ -300,12 +300,12 @@ impl Watch for Meter {
         port.bytes += packet.bytes;
         let stayed = at.saturating_since(packet.arrived).ps();
         port.latency.add(stayed);
-        let usual = if self.payload_handler { Fate::Failed } else { Fate::Proceeded };
-        *match packet.fate.unwrap_or(usual) {
-            Fate::Processed => &mut port.fates.processed,
-            Fate::Dropped => &mut port.fates.dropped,
-            Fate::Proceeded => &mut port.fates.proceeded,
-            Fate::Failed => &mut port.fates.failed,
+        let usual = if self.payload_handler { Disposition::Failed } else { Disposition::Proceeded };
+        *match packet.disposition.unwrap_or(usual) {
+            Disposition::Processed => &mut port.dispositions.processed,
+            Disposition::Dropped => &mut port.dispositions.dropped,
+            Disposition::Proceeded => &mut port.dispositions.proceeded,
+            Disposition::Failed => &mut port.dispositions.failed,
         } += 1;
         while let Some(None) = port.packets.front() {
             port.packets.pop_front();
@@ -328,19 +328,19 @@ impl Watch for Meter {
         state.runs[kind].add(run, self.clock);
         state.costs.add(held(run, self.clock));
         state.parked |= !run.parked.is_zero();
-        let fate = match (kind, run.outcome) {
-            (_, outcome) if outcome.starts_with("DROP") => Some(Fate::Dropped),
-            (0, outcome) if outcome.starts_with("PROCEED") => Some(Fate::Proceeded),
+        let disposition = match (kind, run.outcome) {
+            (_, outcome) if outcome.starts_with("DROP") => Some(Disposition::Dropped),
+            (0, outcome) if outcome.starts_with("PROCEED") => Some(Disposition::Proceeded),
             (0, outcome) if outcome.starts_with("PROCESS_DATA") => None,
-            (1, "HOST" | "QUEUE") => Some(Fate::Proceeded),
-            (1, "WIRE") => Some(Fate::Processed),
-            (1, outcome) if outcome.starts_with("SUCCESS") => Some(Fate::Processed),
+            (1, "HOST" | "QUEUE") => Some(Disposition::Proceeded),
+            (1, "WIRE") => Some(Disposition::Processed),
+            (1, outcome) if outcome.starts_with("SUCCESS") => Some(Disposition::Processed),
             (2, _) => return,
-            _ => Some(Fate::Failed),
+            _ => Some(Disposition::Failed),
         };
         let port = state.port(run.message.source);
         if let Some(Some(packet)) = port.and_then(|port| port.place(run.message)) {
-            packet.fate = fate;
+            packet.disposition = disposition;
         }
     }
 }
@@ -392,7 +392,7 @@ mod tests {
             assert!(meter.state.borrow().ports[0].packets.len() <= 5);
         }
         let measured = meter.measured(Duration::from_ps(10), Lost::default()).unwrap();
-        let Fates { processed, dropped, proceeded, failed } = measured.fates;
+        let Dispositions { processed, dropped, proceeded, failed } = measured.dispositions;
         assert_eq!((processed, dropped, proceeded, failed), (2_000, 2_000, 2_000, 2_000));
         assert_eq!(measured.buffer_used, 4);
         assert_eq!(measured.took, Duration::from_ps(1_999 * 1_000 + 103));
@@ -459,7 +459,10 @@ mod tests {
         assert_eq!(ports.each_ref().map(|port| port.handled_bytes), [60, 1500]);
         assert_eq!(ports.map(|port| port.latency_ns_max), [0.7, 0.5]);
         let measured = meter.measured(Duration::ZERO, Lost::default()).unwrap();
-        assert_eq!((measured.fates.processed, measured.fates.dropped, measured.buffer_used), (1, 1, 2));
+        assert_eq!(
+            (measured.dispositions.processed, measured.dispositions.dropped, measured.buffer_used),
+            (1, 1, 2)
+        );
         assert_eq!((measured.took, measured.places), (Duration::from_ps(700), Duration::from_ps(1_200)));
         let mut row = TrafficRow::default();
         meter.fill(&mut row);

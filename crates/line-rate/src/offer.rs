@@ -8,6 +8,7 @@ use super::limit::Lost;
 use super::load::{Input, Interval, Load};
 use super::measured::Measured;
 use super::meter::{CARD, Meter, sender as sender_of};
+use super::part::Part;
 use super::request::{Messages, Request, refused, traffic_of};
 use super::rig::{DATA, PT, Rig};
 use super::row::{PortRow, Row, TrafficRow};
@@ -23,7 +24,7 @@ use nicety::{
 use nicety_fabric::{Buffering, LEAST, PauseSpec};
 use nicety_nic_core::parts::Offered;
 use nicety_nic_spin::Target;
-use nicety_traffic::{Due as TrafficDue, Stream, TrafficError};
+use nicety_traffic::{DueTime as TrafficDue, Stream, TrafficError};
 use nicety_types::Duration;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -73,7 +74,7 @@ struct Sender {
 }
 
 /// The result of a run with traffic.
-pub(super) struct Judged {
+pub(super) struct TrafficRun {
     pub(super) row: Row,
     pub(super) failures: Vec<Failure>,
     /// Utilisation of the fullest wire, if nothing had stalled its sender.
@@ -92,7 +93,7 @@ struct Offering {
     dropped: u64,
     /// For each port, frames that the host dropped without a buffer.
     at_host: Vec<u64>,
-    to_no_station: u64,
+    unknown_destination: u64,
     meter: Rc<Meter>,
     measured: Measured,
     load: Load,
@@ -104,7 +105,7 @@ pub(super) struct Behind {
     /// The departure rate of the later half of the packets, over their arrival rate.
     pub(super) fraction: f64,
     /// The part that limits.
-    pub(super) part: String,
+    pub(super) part: Part,
     pub(super) longest_stay_ps: u64,
 }
 
@@ -116,7 +117,7 @@ impl Rig<'_> {
         expressions: &[String],
         speed: &Speed,
         recorded: Option<&dyn Fn(Recording)>,
-    ) -> Result<Judged, Error> {
+    ) -> Result<TrafficRun, Error> {
         let overload = Overload::of(self.request);
         let offering = self.run_traffic(tested, expressions, overload, speed, recorded.is_some(), None)?;
         for (expression, offered) in expressions.iter().zip(&offering.each) {
@@ -130,7 +131,7 @@ impl Rig<'_> {
             0 => None,
             _ => Some(self.without_loss(tested, expressions, speed, &offering)?),
         };
-        let Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run } =
+        let Offering { shares, each, all, dropped, at_host, unknown_destination, meter, measured, load, run } =
             offering;
         let demand = lossless.as_ref().map(|of| Demand {
             load: &of.load,
@@ -141,16 +142,16 @@ impl Rig<'_> {
         });
         let mut figures = TrafficRow {
             traffic: expressions.join(" + "),
-            overload: overload.name(),
+            overload_policy: overload.name(),
             offered: all.packets,
             offered_bytes: all.bytes,
             offered_ns: all.time.ns(),
             dropped_by_overload: dropped,
             dropped_at_host: at_host.iter().sum(),
             dropped_at_link: dropped_on_the_way_out(&run.network),
-            to_no_station,
-            faster_than_wire: each.iter().any(|offered| offered.too_fast),
-            loads_without_loss: lossless.is_some(),
+            unknown_destination,
+            recorded_above_wire_rate: each.iter().any(|offered| offered.too_fast),
+            loads_from_lossless_run: lossless.is_some(),
             paused_ns: paused(&run.network),
             ..TrafficRow::default()
         };
@@ -191,7 +192,7 @@ impl Rig<'_> {
             recorded(run.recording);
         }
         let wire = each.iter().map(|offered| offered.wire.ps() as f64 / offered.time.ps().max(1) as f64);
-        Ok(Judged { row, failures, wire: wire.fold(0.0, f64::max), shares })
+        Ok(TrafficRun { row, failures, wire: wire.fold(0.0, f64::max), shares })
     }
 
     /// Sends the same packets again, with a sender that waits, so that none is lost. Its output and failures are hidden, since
@@ -214,7 +215,7 @@ impl Rig<'_> {
         })
     }
 
-    /// Offers traffic that begins with a burst of `at_once` packets, by senders that wait. Returns the departure rate of the
+    /// Offers traffic that begins with a burst of `burst_packets` packets, by senders that wait. Returns the departure rate of the
     /// later half of packets over their arrival rate, the limiting part, and the failures.
     ///
     /// The rate is 1 where the card has caught up, or the sender of each port can send at due times again. It has caught up when
@@ -224,7 +225,7 @@ impl Rig<'_> {
         tested: &Tested<'_>,
         expressions: &[String],
         speed: &Speed,
-        (at_once, interval_ps, inside): (u64, f64, f64),
+        (burst_packets, interval_ps, inside): (u64, f64, f64),
     ) -> Result<(Behind, Vec<Failure>), Error> {
         let overload = match Overload::of(self.request) {
             Overload::Credits => Overload::Credits,
@@ -232,7 +233,8 @@ impl Rig<'_> {
             Overload::Lossy | Overload::Pfc => Overload::Pfc,
         };
         let offering = self.run_traffic(tested, expressions, overload, speed, false, None)?;
-        let of_ports = offering.each.iter().map(|port| fraction_behind(port, at_once, offering.all.packets));
+        let of_ports =
+            offering.each.iter().map(|port| fraction_behind(port, burst_packets, offering.all.packets));
         let slowest = if offering.each.len() > 1 { of_ports.fold(1.0, f64::min) } else { 1.0 };
         let few =
             (2.0 * inside).max(offering.load.hpus as f64).min(offering.load.buffer_packets as f64 / 2.0);
@@ -240,7 +242,7 @@ impl Rig<'_> {
             true => 1.0,
             false => offering.meter.left_every().map_or(1.0, |every| interval_ps / every.max(1.0)),
         };
-        let part = offering.measured.row(&offering.load, None).limiting_part;
+        let part = offering.measured.row(&offering.load, None).bottleneck;
         let longest_stay_ps = offering.meter.longest_stay_ps();
         Ok((Behind { fraction: slowest.min(left), part, longest_stay_ps }, offering.run.failures()))
     }
@@ -290,7 +292,8 @@ impl Rig<'_> {
         let all = together(&each);
         let dropped = dropped(&run.network);
         let at_host: Vec<u64> = (0..ports as u32).map(|port| card.lost_at_host(sender_of(port))).collect();
-        let to_no_station = (0..ports as u32).map(|port| card.to_no_station(sender_of(port))).sum();
+        let unknown_destination =
+            (0..ports as u32).map(|port| card.unknown_destination(sender_of(port))).sum();
         let handled = (all.packets - dropped).max(1);
         // A sender with credits holds a slot while its packet is on the wire, and until the credit is back. Others hold none.
         let beside = match overload {
@@ -328,7 +331,7 @@ impl Rig<'_> {
         }
         load.port =
             (ports > 1).then(|| busiest_port(&run.network, earlier.map_or(&each, |earlier| &earlier.each)));
-        Ok(Offering { shares, each, all, dropped, at_host, to_no_station, meter, measured, load, run })
+        Ok(Offering { shares, each, all, dropped, at_host, unknown_destination, meter, measured, load, run })
     }
 
     /// Returns a cluster of the card and the senders of its ports.
@@ -483,8 +486,8 @@ fn sent_fraction(offered: &Offered) -> f64 {
 
 /// As [`sent_fraction`], for a port that began with its share of a burst. It is 1 if a packet behind the burst left at its due
 /// time.
-fn fraction_behind(offered: &Offered, at_once: u64, packets: u64) -> f64 {
-    let own = (at_once as f64 * offered.packets as f64 / packets as f64).ceil() as u64;
+fn fraction_behind(offered: &Offered, burst_packets: u64, packets: u64) -> f64 {
+    let own = (burst_packets as f64 * offered.packets as f64 / packets as f64).ceil() as u64;
     if offered.on_time > own { 1.0 } else { sent_fraction(offered) }
 }
 

@@ -4,13 +4,13 @@
 use super::check::{handlers_of, point_name};
 use super::request::Request;
 use super::rig::Rig;
-use super::row::{MovedRow, Row, SensitiveRow, SensitivityRow, StoppedRow};
+use super::row::{Row, SensitiveRow, SensitivityRow, StoppedRow, VariedRow};
 use super::tested::Tested;
 use nicety::cards::{Card, load};
 use nicety::{Environment, Error, Failure, FailureKind};
 use nicety_bench::PointFailure;
 use nicety_nic_spin::SpinSpec;
-use nicety_spec::{Kind, Move, Parameter};
+use nicety_spec::{Kind, Parameter, Variation};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -38,15 +38,15 @@ impl Studied<'_> {
     }
 
     /// The values to set: parameters with the direction of the change.
-    fn moves(&self) -> impl Iterator<Item = (&Parameter, Move, String)> {
-        let both = |parameter| [(parameter, Move::Halve), (parameter, Move::Double)];
-        self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.moved(to)?)))
+    fn moves(&self) -> impl Iterator<Item = (&Parameter, Variation, String)> {
+        let both = |parameter| [(parameter, Variation::Halve), (parameter, Variation::Double)];
+        self.assumed().flat_map(both).filter_map(|(p, to)| Some((p, to, p.varied(to)?)))
     }
 
     /// Returns the sustainable rate of the unchanged card in packets per second, by a search as rough as that of the others.
     fn rate(&self, row: &Row, request: &Request, environment: &Environment<'_>) -> Result<f64, Error> {
         let of = |row: &Row| row.capacity_fraction * row.line_rate_packets_per_s;
-        if row.tried.is_empty() {
+        if row.trials.is_empty() {
             return Ok(of(row));
         }
         let Environment { compiled, ref interrupt, .. } = *environment;
@@ -57,8 +57,9 @@ impl Studied<'_> {
         Ok(of(&rig.measure(None)?.0))
     }
 
-    fn unmoved(&self) -> Vec<String> {
-        let still = |p: &&Parameter| p.moved(Move::Halve).is_none() && p.moved(Move::Double).is_none();
+    fn not_varied(&self) -> Vec<String> {
+        let still =
+            |p: &&Parameter| p.varied(Variation::Halve).is_none() && p.varied(Variation::Double).is_none();
         self.assumed().filter(still).map(key_of).collect()
     }
 }
@@ -71,7 +72,7 @@ fn key_of(parameter: &Parameter) -> String {
 struct Run<'s> {
     studied: &'s Studied<'s>,
     parameter: &'s Parameter,
-    to: Move,
+    to: Variation,
     value: String,
     packet_bytes: u64,
     /// The kinds of failures of the unchanged card.
@@ -79,7 +80,7 @@ struct Run<'s> {
 }
 
 /// Its outcome.
-type Outcome = Result<MovedRow, Error>;
+type Outcome = Result<VariedRow, Error>;
 
 impl Run<'_> {
     fn run(&self, request: &Request, environment: &Environment<'_>) -> Outcome {
@@ -101,10 +102,10 @@ impl Run<'_> {
             let line = |failure: &Failure| format!("{} ({} times)", failure.text, failure.times);
             return Err(Error::Program(new.iter().map(line).collect::<Vec<_>>().join("; ")));
         }
-        Ok(MovedRow {
+        Ok(VariedRow {
             value: self.value.clone(),
             verdict: row.verdict,
-            limiting_part: row.limiting_part,
+            bottleneck: row.bottleneck,
             capacity_fraction: row.capacity_fraction,
             capacity_packets_per_s: row.capacity_fraction * row.line_rate_packets_per_s,
         })
@@ -211,30 +212,30 @@ fn summary(
     outcomes: Vec<(&Run<'_>, Outcome)>,
 ) -> SensitivityRow {
     let mut values: Vec<SensitiveRow> = Vec::new();
-    let (mut stopped, mut moved) = (Vec::new(), 0);
+    let (mut stopped, mut varied) = (Vec::new(), 0);
     for (run, outcome) in outcomes {
         let key = key_of(run.parameter);
         if values.last().is_none_or(|last| last.key != key) {
-            moved += 1;
+            varied += 1;
             let (value, source) = (run.parameter.value.clone(), run.parameter.source.clone());
             values.push(SensitiveRow { key: key.clone(), value, source, halved: None, doubled: None });
         }
         let last = values.last_mut().expect("it has just been seen to");
         match outcome {
             Ok(found) => {
-                *if run.to == Move::Halve { &mut last.halved } else { &mut last.doubled } = Some(found)
+                *if run.to == Variation::Halve { &mut last.halved } else { &mut last.doubled } = Some(found)
             }
             Err(error) => {
                 stopped.push(StoppedRow { key, value: run.value.clone(), error: error.to_string() })
             }
         }
     }
-    let moved_one_way =
+    let varied_one_way =
         values.iter().filter(|value| value.halved.is_none() || value.doubled.is_none()).count() as u64;
     let weight = |value: &SensitiveRow| {
         let both = [&value.halved, &value.doubled];
         let changes = both.into_iter().flatten().any(|found| found.verdict != row.verdict);
-        let change = |found: &MovedRow| (found.capacity_packets_per_s / rate).ln().abs();
+        let change = |found: &VariedRow| (found.capacity_packets_per_s / rate).ln().abs();
         (changes, both.into_iter().flatten().map(change).fold(0.0, f64::max))
     };
     values.retain(|value| matches!(weight(value), (changes, change) if changes || change >= NONE));
@@ -243,19 +244,20 @@ fn summary(
         b_changes.cmp(&a_changes).then(b.total_cmp(&a))
     });
     values.truncate(SHOWN);
-    SensitivityRow { values, moved, moved_one_way, unmoved: studied.unmoved(), stopped }
+    SensitivityRow { values, varied, varied_one_way, not_varied: studied.not_varied(), stopped }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::part::Part;
     use super::super::verdict::Verdict;
     use super::*;
 
-    fn moved(verdict: Verdict, capacity_fraction: f64) -> MovedRow {
-        MovedRow {
+    fn varied(verdict: Verdict, capacity_fraction: f64) -> VariedRow {
+        VariedRow {
             value: "1".into(),
             verdict,
-            limiting_part: "handler processors".into(),
+            bottleneck: Part::HandlerCores,
             capacity_fraction,
             capacity_packets_per_s: 1e6 * capacity_fraction,
         }
@@ -266,7 +268,7 @@ mod tests {
         let card = load("spin-discrete", &[]).unwrap();
         let studied = Studied { path: "spin-discrete", nic: "spin-discrete", card: &card };
         let parameters: Vec<&Parameter> =
-            studied.assumed().filter(|p| p.moved(Move::Double).is_some()).collect();
+            studied.assumed().filter(|p| p.varied(Variation::Double).is_some()).collect();
         let run = |at: usize, to| Run {
             studied: &studied,
             parameter: parameters[at],
@@ -282,26 +284,27 @@ mod tests {
             ..Row::default()
         };
         let runs: Vec<Run<'_>> =
-            (0..5).map(|at| run(at, Move::Double)).chain([run(4, Move::Halve)]).collect();
+            (0..5).map(|at| run(at, Variation::Double)).chain([run(4, Variation::Halve)]).collect();
         // The wire's rate changes with one value: the fraction falls, and the rate rises.
-        let wire = MovedRow { capacity_fraction: 0.75, ..moved(Verdict::Yes, 1.5) };
+        let wire = VariedRow { capacity_fraction: 0.75, ..varied(Verdict::Yes, 1.5) };
         let outcomes = [
             Ok(wire),
-            Ok(moved(Verdict::Yes, 6.0)),
-            Ok(moved(Verdict::No, 0.9)),
-            Ok(moved(Verdict::Yes, 3.0)),
-            Ok(moved(Verdict::Yes, 1.5 / 1.9)),
+            Ok(varied(Verdict::Yes, 6.0)),
+            Ok(varied(Verdict::No, 0.9)),
+            Ok(varied(Verdict::Yes, 3.0)),
+            Ok(varied(Verdict::Yes, 1.5 / 1.9)),
             Err(Error::HandlerTrap("it stops".into())),
         ];
         let found = summary(&row, 1.5e6, &studied, runs.iter().zip(outcomes).collect());
         let keys: Vec<String> = found.values.iter().map(|value| value.key.clone()).collect();
         let of = |at: usize| key_of(parameters[at]);
         assert_eq!(keys, [of(2), of(1), of(3)]);
-        assert_eq!((found.moved, found.moved_one_way, found.stopped.len()), (5, 5, 1));
+        assert_eq!((found.varied, found.varied_one_way, found.stopped.len()), (5, 5, 1));
         assert_eq!(found.stopped[0].key, of(4));
         // A value that is not a number stays.
         assert!(
-            found.unmoved.contains(&"hpu.isa".to_owned()) && !found.unmoved.contains(&"hpu.stack".to_owned())
+            found.not_varied.contains(&"hpu.isa".to_owned())
+                && !found.not_varied.contains(&"hpu.stack".to_owned())
         );
     }
 }

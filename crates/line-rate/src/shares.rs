@@ -6,8 +6,8 @@
 
 use super::request::{refused, traffic_of};
 use nicety::{Environment, Error};
-use nicety_nic_core::parts::{Due, Pace};
-use nicety_traffic::{Due as TrafficDue, Stream, Traffic, TrafficError};
+use nicety_nic_core::parts::{DueTime, Pace};
+use nicety_traffic::{DueTime as TrafficDue, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, Time};
 use std::sync::atomic::Ordering;
 
@@ -17,14 +17,14 @@ pub(super) fn seed_of(seed: u64, port: u32) -> u64 {
 }
 
 /// Returns the due time of a packet at `times` the traffic's rate, and `ahead` earlier.
-pub(super) fn due(due: TrafficDue, times: f64, ahead: Duration) -> Due {
+pub(super) fn due(due: TrafficDue, times: f64, ahead: Duration) -> DueTime {
     let faster = |ps: u64| {
         let ps = if times == 1.0 { ps } else { (ps as f64 / times).round() as u64 };
         ps.saturating_sub(ahead.ps())
     };
     match due {
-        TrafficDue::Wire => Due::Wire,
-        TrafficDue::At { at, lasts } => Due::after(faster(at), faster(lasts)),
+        TrafficDue::Wire => DueTime::Wire,
+        TrafficDue::At { at, lasts } => DueTime::after(faster(at), faster(lasts)),
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) fn without_new<T>(shown: T, found: Vec<Failure>, before: &[Failure]) 
 }
 
 /// Returns the error that stopped a run, without the run's own time and place.
-pub(super) fn what_stopped(error: &Error) -> String {
+pub(super) fn stop_reason(error: &Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let what = match line.starts_with('[') {

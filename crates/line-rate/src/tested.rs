@@ -181,15 +181,17 @@ impl OnHost {
     pub(super) fn lost_at_host(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
-            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.dropped_at_host),
+            OnHost::Frames(frames) => frames.dispositions(sender).map_or(0, |counts| counts.dropped_at_host),
         }
     }
 
     /// Packets of a sender that handlers sent to unknown stations.
-    pub(super) fn to_no_station(&self, sender: NodeId) -> u64 {
+    pub(super) fn unknown_destination(&self, sender: NodeId) -> u64 {
         match self {
             OnHost::Messages(_) => 0,
-            OnHost::Frames(frames) => frames.judged(sender).map_or(0, |judged| judged.no_station),
+            OnHost::Frames(frames) => {
+                frames.dispositions(sender).map_or(0, |counts| counts.unknown_destination)
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! The verdict of a line-rate check, and the load of a part of the card.
 
+use super::part::Part;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,12 +29,8 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "CardPart")]
 pub struct PartRow {
-    /// `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet writer`, `cluster
-    /// DMA`, `packet sender`, `packet slots`, `lock`, `memory bank`, `host` or `packet buffer`. `packets in flight`: the places
-    /// of packets in clusters. `contended word`: a word that handlers change only if it is unchanged. `cache misses`: the
-    /// fraction of the processors' time that they wait for lines. `message contexts`: those of messages that handlers have not
-    /// finished.
-    pub part: &'static str,
+    /// The part.
+    pub part: Part,
     /// The name among several: a lock's word and the line that acquires it, a memory's bank, the level behind the caches, or a
     /// cluster. Also the key of the spec with the number of places, or a CPU of the host.
     pub name: Option<String>,
@@ -42,11 +39,17 @@ pub struct PartRow {
     /// Its free capacity, as a fraction; negative if capacity is missing.
     pub headroom: f64,
     /// The sustainable rate of the part, over the line rate; none if packets do not use it.
-    pub sustains: Option<f64>,
+    pub capacity_fraction: Option<f64>,
 }
 
 impl PartRow {
-    pub(super) fn new(part: &'static str, name: Option<String>, load: f64) -> PartRow {
-        PartRow { part, name, load, headroom: 1.0 - load, sustains: (load > 0.0).then(|| 1.0 / load) }
+    pub(super) fn new(part: Part, name: Option<String>, load: f64) -> PartRow {
+        PartRow {
+            part,
+            name,
+            load,
+            headroom: 1.0 - load,
+            capacity_fraction: (load > 0.0).then(|| 1.0 / load),
+        }
     }
 }

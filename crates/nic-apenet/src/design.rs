@@ -8,7 +8,7 @@ use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{self, Early};
 use nicety_nic_core::{
-    CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign, Pairs, RefusedCommand, Seat,
+    CardError, CardReport, CardSpec, Counters, Design, NodeContext, NodeSpec, OfDesign, Pairs, RefusedCommand,
 };
 use nicety_spec::Reader;
 use nicety_types::Stage;
@@ -138,8 +138,13 @@ impl CardSpec for ApenetSpec {
         Some(self.messages.eager)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
-        let Seat { sim, nodes, ordered, memory, gpu, cpus, port, packet_payload, eager, recorder, .. } = seat;
+    fn install(
+        self: Arc<Self>,
+        node_context: NodeContext<'_>,
+    ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let NodeContext {
+            sim, nodes, ordered, memory, gpu, cpus, port, packet_payload, eager, recorder, ..
+        } = node_context;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
         let (packet, eager) = (packet_payload.unwrap_or(self.packet), eager.unwrap_or(self.messages.eager));
         let spec = match packet < self.packet || eager < self.messages.eager {

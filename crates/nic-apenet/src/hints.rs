@@ -5,7 +5,7 @@ use crate::messages::Messenger;
 use crate::receive::Incoming;
 use crate::wire::Kind;
 use crate::{Card, LIBRARY};
-use nicety_nic_core::{HeldUp, at_ranks, counted};
+use nicety_nic_core::{BlockedSends, at_ranks, counted};
 use std::rc::Rc;
 
 /// Returns all hints, as notes on a deadlock.
@@ -25,7 +25,7 @@ pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     let full: Vec<(u32, String)> = nodes
         .iter()
         .flat_map(|(rank, _, messenger)| {
-            let text = |held_up: HeldUp| (*rank, held_up.text(Some("messages.window")));
+            let text = |held_up: BlockedSends| (*rank, held_up.text(Some("messages.window")));
             messenger.windows.held_up().into_iter().map(text)
         })
         .collect();

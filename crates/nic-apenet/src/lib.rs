@@ -138,7 +138,7 @@ pub struct Statistics {
     /// Messages that this card refused.
     pub refused: u64,
     /// Messages of this card that other cards refused.
-    pub refused_elsewhere: u64,
+    pub refused_by_peer: u64,
     /// Events written.
     pub events: u64,
     /// Events lost because a queue was full.
@@ -146,7 +146,7 @@ pub struct Statistics {
     /// Refused messages that were given up because one of their packets never arrived.
     pub abandoned: u64,
     /// Packets of replies to failed gets.
-    pub late: u64,
+    pub stale_replies: u64,
     /// Invalid or damaged packets.
     pub unusable: u64,
 }

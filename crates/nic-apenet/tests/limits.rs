@@ -231,7 +231,7 @@ fn refusals_that_wait_for_the_link_stop_what_comes() {
             put.peer.process = 9;
             user.put(put).await.unwrap();
             let [refused, told] = [&cards[1], &cards[0]].map(|card| card.statistics());
-            most = most.max(refused.refused - told.refused_elsewhere);
+            most = most.max(refused.refused - told.refused_by_peer);
         }
         // The places of the packet buffer, plus a refusal and a message on the link.
         assert!((64..64 + 16 + 3).contains(&most), "{most}");

@@ -36,7 +36,7 @@ fn a_reply_that_waited_behind_many_puts_is_no_duplicate() {
     });
     rig.run();
     let counted = rig.cards[0].statistics();
-    assert_eq!((counted.unusable, counted.late, counted.abandoned), (0, 0, 0));
+    assert_eq!((counted.unusable, counted.stale_replies, counted.abandoned), (0, 0, 0));
 }
 
 #[test]

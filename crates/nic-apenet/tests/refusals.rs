@@ -37,7 +37,7 @@ where
     });
     rig.run();
     let counted = [0, 1].map(|node| rig.cards[node].statistics());
-    assert_eq!((counted[0].refused_elsewhere, counted[1].refused, counted[1].events_lost), (1, 1, 0));
+    assert_eq!((counted[0].refused_by_peer, counted[1].refused, counted[1].events_lost), (1, 1, 0));
     found.take().unwrap()
 }
 
@@ -435,7 +435,7 @@ fn a_reply_whose_buffer_is_deregistered_fails_its_get() {
         // Its later packets belong to no get.
         user.sim.delay(Duration::from_us(500)).await;
         let counted = user.card.statistics();
-        assert!(counted.late > 50 && counted.unusable == 0 && counted.refused == 1, "{counted:?}");
+        assert!(counted.stale_replies > 50 && counted.unusable == 0 && counted.refused == 1, "{counted:?}");
     });
     rig.process(1, 0, async |user| {
         let buffer = user.bytes(&vec![2; 200 * 4096]);

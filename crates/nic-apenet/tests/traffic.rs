@@ -187,7 +187,7 @@ proptest! {
         prop_assert_eq!(sum(|counted| counted.packets_sent), sum(|counted| counted.packets_received));
         prop_assert_eq!(sum(|counted| counted.unusable) + sum(|counted| counted.abandoned), 0);
         prop_assert_eq!(sum(|counted| counted.events_lost), 0);
-        prop_assert!(sum(|counted| counted.refused) >= sum(|counted| counted.refused_elsewhere));
+        prop_assert!(sum(|counted| counted.refused) >= sum(|counted| counted.refused_by_peer));
         if hosts > 1 {
             prop_assert_eq!(one, run(hosts, small[which], &steps, hosts as usize));
         }

@@ -144,7 +144,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_part_of_a_message_is_dropped_and_counted() {
+fn strays_are_dropped_and_counted() {
     let put = |number, offset: u64, bytes: u64, payload: usize| {
         packet((1, 0), (1, number, offset), [0, 0, REGION + offset, bytes, 0], &vec![3; payload])
     };
@@ -179,8 +179,8 @@ fn what_is_no_part_of_a_message_is_dropped_and_counted() {
         packet((3, 0), (1, 10, 0), [0, 0, 0, 100, 0], &[6; 100]),
     ]);
     // Plus eight more invalid packets. Replies to a get that may have failed are late.
-    assert_eq!((counted.unusable, counted.late), (11 + 8, 1));
-    assert_eq!((counted.refused, counted.refused_elsewhere), (1, 0));
+    assert_eq!((counted.unusable, counted.stale_replies), (11 + 8, 1));
+    assert_eq!((counted.refused, counted.refused_by_peer), (1, 0));
     assert_eq!(memory[1000..1100], [6; 100]);
     assert_eq!(memory[1100..1200], [3; 100]);
     assert_eq!((counted.packets_received, counted.events_lost, counted.abandoned), (16 - 7 + 3, 0, 1));
@@ -191,8 +191,9 @@ fn what_is_no_part_of_a_message_is_dropped_and_counted() {
 fn counted(packets: &[Forged]) -> ([u64; 6], Vec<u8>) {
     let (counted, memory) = run(packets.to_vec());
     // And eight more invalid packets.
-    let Statistics { unusable, late, refused, refused_elsewhere, abandoned, gets_served, .. } = counted;
-    ([unusable - 8, late, refused, refused_elsewhere, abandoned, gets_served], memory)
+    let Statistics { unusable, stale_replies, refused, refused_by_peer, abandoned, gets_served, .. } =
+        counted;
+    ([unusable - 8, stale_replies, refused, refused_by_peer, abandoned, gets_served], memory)
 }
 
 #[test]

@@ -155,7 +155,7 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When the spec does not fit this node.
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError>;
+    fn install(self: Arc<Self>, node_context: NodeContext<'_>) -> Result<Rc<dyn Card>, CardError>;
 }
 
 /// The format of packets on a card's link in a capture.
@@ -188,7 +188,7 @@ impl dyn CardSpec {
 }
 
 /// The environment of a card on its node.
-pub struct Seat<'s> {
+pub struct NodeContext<'s> {
     /// The node's part of the simulation.
     pub sim: &'s Sim,
     /// Number of nodes.

@@ -19,7 +19,9 @@ mod sections;
 mod text;
 
 pub use counters::{CardReport, Counters};
-pub use design::{Card, CardError, CardSpec, Design, LinkLayer, OfDesign, Seat, WrongDesign, read, stages};
+pub use design::{
+    Card, CardError, CardSpec, Design, LinkLayer, NodeContext, OfDesign, WrongDesign, read, stages,
+};
 pub use messages::{
     Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
 };
@@ -28,4 +30,4 @@ pub use sections::{
     NodeSpec, read_bus, read_costs, read_isa, read_kernel, read_misaligned, read_node, read_ports,
     read_threads, read_transport,
 };
-pub use text::{HeldUp, LISTED, at_ranks, counted};
+pub use text::{BlockedSends, LISTED, at_ranks, counted};

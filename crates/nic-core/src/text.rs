@@ -4,7 +4,7 @@
 pub const LISTED: usize = 8;
 
 /// Sends to a rank without room for more messages of their sender.
-pub struct HeldUp {
+pub struct BlockedSends {
     /// The rank that they are for.
     pub to: u32,
     /// The pair of processes, if hosts have several.
@@ -15,10 +15,10 @@ pub struct HeldUp {
     pub window: u64,
 }
 
-impl HeldUp {
+impl BlockedSends {
     /// A text that describes the wait, and the spec key of the window, if there is one.
     pub fn text(&self, key: Option<&str>) -> String {
-        let HeldUp { to, pair, sends, window } = self;
+        let BlockedSends { to, pair, sends, window } = self;
         let (sends, verb) = (counted(*sends, "send"), if *sends == 1 { "waits" } else { "wait" });
         let pair = pair.map_or(String::new(), |pair| format!(", pair {pair},"));
         let key = key.map_or(String::new(), |key| format!(" ({key})"));

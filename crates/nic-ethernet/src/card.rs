@@ -1,8 +1,8 @@
 //! The card: rings in host memory, DMA channels, and the link between them.
 
+use super::disposition::Testers;
 use super::handling::Handling;
 use super::interrupts::Coalescing;
-use super::judged::Testers;
 use super::receive::ReceiveRing;
 use super::spec::{EthernetSpec, HEADERS};
 use super::transmit::{Leaving, TransmitRing};
@@ -32,9 +32,9 @@ pub struct Statistics {
     /// Frames dropped because they are longer than a receive buffer.
     pub too_long: u64,
     /// Frames dropped because their frame check sequence was wrong.
-    pub check_errors: u64,
+    pub fcs_errors: u64,
     /// Frames sent to an address without a station, which nobody takes.
-    pub no_station: u64,
+    pub unknown_destination: u64,
     /// Reads that fetched descriptors.
     pub fetches: u64,
     /// Interrupts raised for received frames.

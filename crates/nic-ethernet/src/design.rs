@@ -1,8 +1,8 @@
 //! The Ethernet implementation of the card design seam.
 
 use super::card::{Card, Statistics};
+use super::disposition::FrameDispositions;
 use super::handling::{Handling, RuleReport};
-use super::judged::Judged;
 use super::messages::Messenger;
 use super::net::Net;
 use super::sockets::Sockets;
@@ -14,10 +14,10 @@ use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};
 use nicety_hpu::Core;
 use nicety_nic_core::library::Messages;
-use nicety_nic_core::parts::{Due, Early, Offered};
+use nicety_nic_core::parts::{DueTime, Early, Offered};
 use nicety_nic_core::{
-    Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LinkLayer, NodeSpec, OfDesign,
-    ProgramFailure, RefusedCommand, Seat, at_ranks,
+    Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LinkLayer, NodeContext, NodeSpec,
+    OfDesign, ProgramFailure, RefusedCommand, at_ranks,
 };
 use nicety_nic_processors::{Busy, stages as handlers};
 use nicety_spec::Reader;
@@ -44,9 +44,9 @@ pub struct GroupReport {
     /// Instructions.
     pub instructions: u64,
     /// Loads that missed a core's first-level cache.
-    pub first_misses: u64,
+    pub l1_misses: u64,
     /// Of these, loads that also missed the shared cache.
-    pub second_misses: u64,
+    pub shared_cache_misses: u64,
 }
 
 /// A host's Ethernet card, its protocols and its threads.
@@ -127,7 +127,7 @@ impl Node {
     pub async fn offer(
         &self,
         target: NodeId,
-        next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        next: impl FnMut(&mut Vec<u8>) -> Option<DueTime>,
         over: &Cell<bool>,
     ) -> Offered {
         self.net.card.offer(target, next, over).await
@@ -150,8 +150,8 @@ impl Node {
     }
 
     /// The disposition of a tester's frames; none if they are not counted.
-    pub fn judged(&self, tester: NodeId) -> Option<Judged> {
-        self.net.card.testers.judged(tester)
+    pub fn dispositions(&self, tester: NodeId) -> Option<FrameDispositions> {
+        self.net.card.testers.dispositions(tester)
     }
 
     /// Busy times of parts of the card so far.
@@ -180,8 +180,8 @@ impl Node {
                 group: group.name().to_owned(),
                 busy_ps: used.busy.ps(),
                 instructions: used.instructions,
-                first_misses: used.first_misses,
-                second_misses: used.second_misses,
+                l1_misses: used.l1_misses,
+                shared_cache_misses: used.shared_cache_misses,
             }
         };
         let stack = net.stack.borrow();
@@ -288,8 +288,11 @@ impl CardSpec for EthernetSpec {
         self.frames.mtu + HEADERS
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
-        let Seat { sim, nodes, memory, port, log, recorder, .. } = seat;
+    fn install(
+        self: Arc<Self>,
+        node_context: NodeContext<'_>,
+    ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let NodeContext { sim, nodes, memory, port, log, recorder, .. } = node_context;
         let card = Card::install(sim, self.clone(), memory, port, nodes, (log, recorder))?;
         let net = Net::start(sim, self, card)?;
         let messenger = Messenger::start(&net, memory)?;
@@ -320,11 +323,11 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn lines_left_out(&self) -> u64 {
-        self.handling().map_or(0, |handling| handling.frames().printed().left_out)
+        self.handling().map_or(0, |handling| handling.frames().printed().suppressed)
     }
 
     fn unusable(&self) -> u64 {
-        self.net.card.statistics().check_errors
+        self.net.card.statistics().fcs_errors
     }
 
     fn is_reliable(&self) -> Option<bool> {

@@ -2,7 +2,7 @@
 
 use super::card::Card;
 use super::wire;
-use nicety_nic_core::parts::{Due, Offered, Pace};
+use nicety_nic_core::parts::{DueTime, Offered, Pace};
 use nicety_types::{NodeId, Starter};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ impl Card {
     pub(super) async fn offer(
         self: &Rc<Card>,
         target: NodeId,
-        mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<DueTime>,
         over: &Cell<bool>,
     ) -> Offered {
         self.discards.set(true);

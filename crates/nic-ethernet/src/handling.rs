@@ -1,15 +1,15 @@
 //! Handlers on frames: rules select their frames before the host gets them, and handlers decide the destination.
 
 use super::card::Card;
+use super::disposition::Disposition;
 use super::joining::Arriving;
-use super::judged::Fate;
 use super::rules::{Rule, Word};
 use super::spec::HandlersSpec;
 use super::wire;
 use nicety_kernel::{Channel, Needed, Sim};
 use nicety_nic_core::{Log, ProgramFailure, RefusedCommand};
 use nicety_nic_processors::{
-    Attachment, Busy, Frame, FrameFate, FrameLimits, FrameOwner, Frames, Handled, HandlerError, Handlers,
+    Attachment, Busy, Frame, FrameAction, FrameLimits, FrameOwner, Frames, Handled, HandlerError, Handlers,
     HpuSpec, stages,
 };
 use nicety_types::{Buffer, MessageId, NodeId, Occupancy, Path, Payload, Recorder, Starter, Time};
@@ -303,30 +303,30 @@ impl FrameOwner for Card {
         let (source, now) = (message.source, self.sim.now());
         let handling = self.handling.as_ref().expect("it has handlers");
         let count = |change: fn(&mut RuleReport)| handling.rules.borrow()[number as usize].count(change);
-        let nowhere = |fate, what| {
-            self.judge(source, fate, 1);
+        let nowhere = |disposition, what| {
+            self.count_frames(source, disposition, 1);
             self.recorder.message_matched(message, now, what);
         };
-        if !matches!(handled.fate, FrameFate::Host | FrameFate::Queue(_)) {
+        if !matches!(handled.action, FrameAction::Host | FrameAction::Queue(_)) {
             self.recorder.packet_settled(message, 0, now);
         }
-        match handled.fate {
-            FrameFate::Host | FrameFate::Queue(_) => count(|report| report.to_host += 1),
-            FrameFate::Wire => {
+        match handled.action {
+            FrameAction::Host | FrameAction::Queue(_) => count(|report| report.to_host += 1),
+            FrameAction::Wire => {
                 count(|report| report.to_wire += 1);
-                nowhere(Fate::Wire, "sent on");
+                nowhere(Disposition::Wire, "sent on");
                 handling.sent.set(handling.sent.get() + 1);
             }
-            FrameFate::Drop => {
+            FrameAction::Drop => {
                 count(|report| report.dropped += 1);
-                nowhere(Fate::Dropped, "dropped by handler");
+                nowhere(Disposition::Dropped, "dropped by handler");
             }
-            FrameFate::Failed => {
+            FrameAction::Failed => {
                 count(|report| report.failed += 1);
-                nowhere(Fate::Failed, "handler failed");
+                nowhere(Disposition::Failed, "handler failed");
             }
         }
-        if matches!(handled.fate, FrameFate::Drop | FrameFate::Failed) {
+        if matches!(handled.action, FrameAction::Drop | FrameAction::Failed) {
             return self.left(handling, message, came);
         }
         let card = self.clone();
@@ -401,9 +401,9 @@ impl Card {
     /// Forwards a frame after its handler. Returns when it has left the card's buffer.
     async fn take_on(self: &Rc<Card>, handled: Handled) {
         let Handled { message, bytes, path, .. } = handled;
-        let hash = match handled.fate {
-            FrameFate::Wire => return self.send_on(message, &bytes, path).await,
-            FrameFate::Queue(channel) => channel as usize,
+        let hash = match handled.action {
+            FrameAction::Wire => return self.send_on(message, &bytes, path).await,
+            FrameAction::Queue(channel) => channel as usize,
             _ => self.hash(&bytes),
         };
         let verified = self.verified(&bytes);
@@ -426,7 +426,7 @@ impl Card {
         let destination = match wire::destination(frame, self.nodes).filter(other) {
             Some(station) => station,
             None => {
-                self.judge(by.source, Fate::NoStation, 1);
+                self.count_frames(by.source, Disposition::UnknownDestination, 1);
                 // The device at the end of a generator's wire takes all frames.
                 if !self.testers.takes_all(by.source) {
                     self.launch_to_nobody(payload.len(), path).await;

@@ -8,7 +8,7 @@
 //! | `rules/` | rules that select frames for handlers |
 //! | `handling.rs` | handlers on frames, and the destinations of frames after them |
 //! | `generate.rs`, `tester.rs` | generators of frames: a card, and a tester without a card |
-//! | `judged.rs` | disposition of a tester's frames |
+//! | `disposition.rs` | disposition of a tester's frames |
 //! | `loans.rs` | receive buffers lent to the kernel |
 //! | `softrings.rs` | kernel threads that run the protocols for received frames |
 //! | `waiters.rs`, `programs.rs` | waiting threads, and threads of programs |
@@ -35,6 +35,7 @@
 
 mod card;
 mod design;
+mod disposition;
 mod driver;
 mod driver_spec;
 mod generate;
@@ -42,7 +43,6 @@ mod handling;
 mod holding;
 mod interrupts;
 mod joining;
-mod judged;
 mod loans;
 mod messages;
 mod net;
@@ -62,8 +62,8 @@ mod work;
 pub use card::Statistics;
 pub use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
+pub use disposition::FrameDispositions;
 pub use handling::{Handling, InstallError, RuleReport, check_rule};
-pub use judged::Judged;
 pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};
 pub use spec::{

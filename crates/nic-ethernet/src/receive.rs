@@ -1,10 +1,10 @@
 //! The receive path of the card: frames to the rings in host memory, and their interrupts.
 
 use super::card::Card;
+use super::disposition::Disposition;
 use super::handling::Checked;
 use super::interrupts::Coalescing;
 use super::joining::{Arriving, Joining};
-use super::judged::Fate;
 use super::spec::EthernetSpec;
 use super::{stages, wire};
 use nicety_fabric::Packet;
@@ -127,7 +127,7 @@ impl Card {
             let packet = self.port.receive().await;
             if packet.is_control() {
                 // No station sends such a frame.
-                self.count(|counted| counted.check_errors += 1);
+                self.count(|counted| counted.fcs_errors += 1);
                 continue;
             }
             if self.discards.get() {
@@ -137,7 +137,7 @@ impl Card {
             let (source, came) = (packet.label.message.source, packet.path.at());
             match (self.check(packet.open()), &self.handling) {
                 (None, _) => {
-                    self.judge(source, Fate::Damaged, 1);
+                    self.count_frames(source, Disposition::Damaged, 1);
                     self.settle(source, came);
                     self.port.free_slot();
                 }
@@ -164,7 +164,7 @@ impl Card {
             let right = wire::check_sequence(&frame).as_slice() == header.as_slice();
             right.then_some(frame).ok_or(())
         }) else {
-            self.count(|counted| counted.check_errors += 1);
+            self.count(|counted| counted.fcs_errors += 1);
             self.recorder.message_matched(message, self.sim.now(), "check sequence");
             return None;
         };
@@ -179,7 +179,7 @@ impl Card {
         let bytes = frame.len() as u64;
         if bytes > ring.buffer {
             self.count(|counted| counted.too_long += 1);
-            self.judge(message.source, Fate::NoRoom, 1);
+            self.count_frames(message.source, Disposition::NoRoom, 1);
             self.recorder.message_matched(message, self.sim.now(), "too long");
             return;
         }
@@ -208,11 +208,11 @@ impl Card {
             self.count(|counted| counted.ring_full += frames);
             ring.missed.set(ring.missed.get() + frames);
             self.left_out.set(self.left_out.get() + on_bus);
-            self.judge(message.source, Fate::NoRoom, frames);
+            self.count_frames(message.source, Disposition::NoRoom, frames);
             self.recorder.message_matched(message, self.sim.now(), "ring full");
             return;
         };
-        self.judge(message.source, Fate::Host, frames);
+        self.count_frames(message.source, Disposition::Host, frames);
         self.carried.set(self.carried.get() + on_bus);
         ring.frames.set(ring.frames.get() + frames);
         ring.packets.set(ring.packets.get() + 1);

@@ -5,7 +5,7 @@ use super::transmit::whole;
 use super::wire;
 use nicety_fabric::{Channel, Label, Packet, Port};
 use nicety_kernel::{Signal, Sim, race};
-use nicety_nic_core::parts::{Due, Offered, Pace};
+use nicety_nic_core::parts::{DueTime, Offered, Pace};
 use nicety_types::{Flight, MessageId, NodeId, Recorder, Starter, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -46,7 +46,7 @@ impl Tester {
         &self,
         target: NodeId,
         start: Time,
-        mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<DueTime>,
     ) -> Offered {
         let mut pace = Pace::from(start);
         let mut frame = Vec::new();

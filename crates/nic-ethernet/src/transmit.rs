@@ -261,7 +261,7 @@ impl Card {
         self.sim.until(end).await;
         self.count(|counted| {
             counted.frames_sent += 1;
-            counted.no_station += 1;
+            counted.unknown_destination += 1;
         });
         end
     }

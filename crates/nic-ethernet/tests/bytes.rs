@@ -109,7 +109,7 @@ proptest! {
         let card = if integrated { "niagara2-niu" } else { "niagara2-neptune" };
         for report in carry_out(card, &overrides, &sides, Faults::default()) {
             // The stack may drop a probe of a closed window.
-            prop_assert_eq!((report.card.check_errors, report.card.no_station), (0, 0));
+            prop_assert_eq!((report.card.fcs_errors, report.card.unknown_destination), (0, 0));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::support::{Rig, at};
 use nicety_hpu::asm::*;
-use nicety_nic_core::parts::Due;
+use nicety_nic_core::parts::DueTime;
 use nicety_nic_ethernet::{EthernetSpec, InstallError, Rule, RuleReport, SocketKind};
 use nicety_nic_processors::{Handlers, stages};
 use nicety_nic_testing::code::{Code, program_for};
@@ -96,7 +96,7 @@ fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offere
             frame.resize(len, 0);
             frame[12..14].copy_from_slice(&[0x88, 0xb5]);
             frame[14] = first;
-            Some(Due::Wire)
+            Some(DueTime::Wire)
         };
         assert_eq!(user.node.offer(NodeId(1), next, &Cell::new(false)).await.packets, count);
     });
@@ -109,7 +109,7 @@ fn offered(handlers: &Handlers, frames: &[(u8, usize)], more: &[&str]) -> Offere
         received: report.card.frames_received + report.card.ring_full,
         channels: report.channels,
         sent: report.card.frames_sent,
-        nobodys: report.card.no_station,
+        nobodys: report.card.unknown_destination,
         link: rig.hosts[1].node.busy().link,
         failures,
         end: summary.end.ps(),
@@ -161,7 +161,7 @@ proptest! {
     ) {
         let (cores, places) = (format!("hpu.cores={cores}"), format!("buffer.packets={places}"));
         let found = offered(&as_it_says(), &frames, &[&cores, &places]);
-        let with = |fate| frames.iter().filter(|(first, _)| *first == fate).count() as u64;
+        let with = |action| frames.iter().filter(|(first, _)| *first == action).count() as u64;
         let RuleReport { frames: all, to_host, to_wire, dropped, failed, .. } = found.rule;
         prop_assert_eq!((dropped, to_host, to_wire, failed), (with(0), with(1), with(2), with(3)));
         prop_assert_eq!(all, frames.len() as u64);
@@ -172,7 +172,7 @@ proptest! {
 
 #[test]
 fn a_frame_may_become_longer_and_shorter() {
-    // Nine bytes before it, twelve from there, its fate stored as its first byte, and 90 bytes in all. The frame is
+    // Nine bytes before it, twelve from there, its action stored as its first byte, and 90 bytes in all. The frame is
     // found at its new place.
     let code = Code::new()
         .with(&[mv(S0, A0)])
@@ -198,7 +198,7 @@ fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
             .command(RESIZE);
         code.with(&[lw(A5, 0, S0), lbu(A0, at, A5), ret()])
     };
-    // The fate is the byte: 7 is invalid, and 0 drops.
+    // The action is the byte: 7 is invalid, and 0 drops.
     let kept = offered(&handler(grown(59)), &[(1, 60)], &[]);
     assert!(kept.failures[0].contains("returned 7"), "{:?}", kept.failures);
     for at in [60, 75, 89] {
@@ -208,7 +208,7 @@ fn a_longer_frame_keeps_its_bytes_and_has_zeros_behind_them() {
 }
 
 #[test]
-fn what_a_handler_does_wrong_is_named() {
+fn errors_of_handlers_are_named() {
     let resize = |bytes| Code::new().set(A0, bytes).command(RESIZE).returns(WIRE);
     for (code, text) in [
         (
@@ -281,7 +281,7 @@ fn rules_have_limits() {
 }
 
 #[test]
-fn what_is_of_messages_alone_is_refused() {
+fn features_of_messages_are_refused() {
     for (text, expected) in [
         ("hpu.scheduling=home-cluster", "frames belong to no messages"),
         ("hpu.interface=pspin", "handlers of frames are not written for PsPIN"),

@@ -41,7 +41,7 @@ fn a_card_that_cuts_packets_saves_the_senders_work_and_no_frame() {
     }
     assert!(instructions(&cut, "stack") * 2 < instructions(&plain, "stack"));
     assert!(instructions(&cut, "driver") * 2 < instructions(&plain, "driver"));
-    assert_eq!((at.card.check_errors, cut_at.card.check_errors, cut_at.dropped), (0, 0, 0));
+    assert_eq!((at.card.fcs_errors, cut_at.card.fcs_errors, cut_at.dropped), (0, 0, 0));
 }
 
 #[test]

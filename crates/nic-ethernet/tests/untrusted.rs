@@ -106,6 +106,6 @@ fn frames_are_dropped_for_what_they_are() {
         [damaged, phantom, control, checked(vec![1; 3000], 0), checked(wrong_sum, 0), checked(whole, 0)];
     let report = run(frames.to_vec());
     // The frames at the forger's end are invalid too.
-    assert_eq!(report.card.check_errors, 3 + 2 * 64);
+    assert_eq!(report.card.fcs_errors, 3 + 2 * 64);
     assert_eq!((report.card.too_long, report.card.frames_received, report.dropped), (1, 2, 1));
 }

@@ -11,8 +11,8 @@ use nicety_hpu::Core;
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::Early;
 use nicety_nic_core::{
-    CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeSpec, OfDesign, Pairs,
-    ProgramFailure, Seat, counted,
+    CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeContext, NodeSpec, OfDesign,
+    Pairs, ProgramFailure, counted,
 };
 use nicety_spec::Reader;
 use nicety_types::Stage;
@@ -155,8 +155,11 @@ impl CardSpec for NfpSpec {
         self.port.payload.max(self.port.least)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
-        let Seat { sim, nodes, memory, cpus, port, recorder, .. } = seat;
+    fn install(
+        self: Arc<Self>,
+        node_context: NodeContext<'_>,
+    ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let NodeContext { sim, nodes, memory, cpus, port, recorder, .. } = node_context;
         let linked = ((nodes > 1).then_some(port), nodes);
         let card = Card::install(sim, self, memory.clone(), cpus, linked, recorder);
         Ok(Rc::new(ProcessTable::new(sim, card, nodes)))

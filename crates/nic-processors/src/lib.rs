@@ -44,7 +44,7 @@ pub use programs::application::HandlerStatistics;
 pub use programs::application::{ApplicationConfig, ApplicationId, ApplicationReport};
 pub use programs::attachments::{Attach, AttachError, Attachment, HpuMemoryId, State};
 pub use programs::program::{HandlerError, HandlerNames, Handlers, map};
-pub use run::frames::{Fate as FrameFate, Frame, FrameLimits, Handled, Owner as FrameOwner};
+pub use run::frames::{Frame, FrameAction, FrameLimits, Handled, Owner as FrameOwner};
 pub use run::frames::{Frames, load_frame_handler};
 pub use run::printf::Printed;
 pub use spec::pspin_map;

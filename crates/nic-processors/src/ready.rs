@@ -1,7 +1,7 @@
 //! Handlers that are ready to run, and their packets.
 
 use crate::programs::program::Kind;
-use nicety_fabric::{Packet, Parcel};
+use nicety_fabric::{Packet, PacketBox};
 use nicety_types::{MessageId, Path, Time};
 use std::ops::{Deref, DerefMut};
 
@@ -14,19 +14,19 @@ pub struct Arrived {
     /// The time at which the whole packet is in the packet buffer, where clusters copy it from there.
     pub written: Time,
     /// The packet.
-    pub parcel: Parcel,
+    pub packet_box: PacketBox,
 }
 
 impl Deref for Arrived {
     type Target = Packet;
     fn deref(&self) -> &Packet {
-        &self.parcel
+        &self.packet_box
     }
 }
 
 impl DerefMut for Arrived {
     fn deref_mut(&mut self) -> &mut Packet {
-        &mut self.parcel
+        &mut self.packet_box
     }
 }
 

@@ -4,15 +4,16 @@ use crate::messages::Messenger;
 use crate::spec::read_qnix;
 use crate::stages;
 use crate::{
-    Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
+    Card, Completed, Endpoint, Operation, Process, QnixError, QnixSpec, Receive, Send, Statistics,
+    TransferMethod,
 };
 use nicety_host::{Allocation, Kernel, KernelCounters};
 use nicety_kernel::{Pool, describe};
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{self, Early};
 use nicety_nic_core::{
-    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeSpec, OfDesign,
-    Outgoing, Pairs, PostedReceive, Seat, Wanted,
+    Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeContext, NodeSpec,
+    OfDesign, Outgoing, Pairs, PostedReceive, Wanted,
 };
 use nicety_spec::Reader;
 use nicety_types::{NodeId, Stage};
@@ -92,7 +93,7 @@ impl Node {
         &self,
         caller: Caller<'_>,
         message: Outgoing,
-        how: How,
+        how: TransferMethod,
     ) -> Result<Operation, CardError> {
         let Outgoing { to, tag, address, bytes } = message;
         let to = Endpoint { node: NodeId(to), vni: self.own };
@@ -128,7 +129,7 @@ impl Node {
         &self,
         caller: Caller<'_>,
         wanted: Wanted,
-        how: How,
+        how: TransferMethod,
     ) -> Result<PostedReceive, CardError> {
         let Wanted { source, tags, address, room } = wanted;
         let from = source.map(|rank| Endpoint { node: NodeId(rank), vni: self.own });
@@ -198,8 +199,11 @@ impl CardSpec for QnixSpec {
         Some(self.packet)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
-        let Seat { sim, nodes, memory, cpus, port, packet_payload, recorder, .. } = seat;
+    fn install(
+        self: Arc<Self>,
+        node_context: NodeContext<'_>,
+    ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let NodeContext { sim, nodes, memory, cpus, port, packet_payload, recorder, .. } = node_context;
         let kernel = Rc::new(Kernel::new(sim, cpus, self.kernel));
         let spec = match packet_payload {
             Some(packet) if packet < self.packet => Arc::new(QnixSpec { packet, ..QnixSpec::clone(&self) }),
@@ -243,7 +247,7 @@ impl nicety_nic_core::Card for Node {
         Box::pin(async move {
             let start = caller.sim.now();
             let turn = self.turn.acquire().await;
-            let posted = self.post_send(caller, message, How::Auto).await;
+            let posted = self.post_send(caller, message, TransferMethod::Auto).await;
             drop(turn);
             let posted = posted?;
             self.sent(caller, posted).await?;
@@ -259,7 +263,7 @@ impl nicety_nic_core::Card for Node {
     ) -> Calling<'c, Result<PostedReceive, CardError>> {
         match self.library() {
             Some(library) => Box::pin(ready(library.post_receive(caller, wanted))),
-            None => Box::pin(async move { self.post_receive_by(caller, wanted, How::Auto).await }),
+            None => Box::pin(async move { self.post_receive_by(caller, wanted, TransferMethod::Auto).await }),
         }
     }
 

@@ -66,7 +66,7 @@ mod wire;
 pub use error::QnixError;
 pub use interface::Completed;
 pub use memory::CardMemory;
-pub use process::{How, Operation, Process, Receive, Send};
+pub use process::{Operation, Process, Receive, Send, TransferMethod};
 pub use spec::{DmaSpec, LibrarySpec, LimitsSpec, MemorySpec, ProgramSpec, QnixSpec};
 
 pub use design::DESIGN;
@@ -107,7 +107,7 @@ pub struct Statistics {
     /// Send commands taken.
     pub sends: u64,
     /// Of these, messages sent by programmed I/O.
-    pub programmed: u64,
+    pub programmed_io_sends: u64,
     /// Receive commands taken.
     pub receives: u64,
     /// Packets handed to the link, or to another interface of the card.
@@ -117,7 +117,7 @@ pub struct Statistics {
     /// Packets put into the card's memory because no receive matched.
     pub buffered: u64,
     /// Times that a packet found no memory and stayed in the packet buffer.
-    pub held_back: u64,
+    pub buffer_stalls: u64,
     /// Messages dropped because their interface was not open.
     pub strays: u64,
     /// Invalid or damaged packets.

@@ -5,7 +5,7 @@ use crate::transfer::{Deposit, Doorbell, Transfer};
 use crate::wire::Repr;
 use crate::{Card, Endpoint};
 use nicety_fabric::Packet;
-use nicety_nic_core::parts::{Matching, Seen};
+use nicety_nic_core::parts::{DuplicateFilter, Matching};
 use nicety_types::{MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +27,7 @@ pub(super) struct Arrivals {
     /// Whether the first packet found no memory and nothing has changed since.
     held_back: Cell<bool>,
     /// The latest messages of each sending interface.
-    heard: RefCell<BTreeMap<Endpoint, Seen<REMEMBERED>>>,
+    heard: RefCell<BTreeMap<Endpoint, DuplicateFilter<REMEMBERED>>>,
 }
 
 /// Number of remembered messages of an interface: twice as many as it may have in flight.
@@ -46,7 +46,7 @@ impl Arrivals {
 }
 
 /// The classification of a packet.
-enum Belongs {
+enum PacketClass {
     Receiving(Rc<Receiving>),
     Waiting(Rc<Waiting>),
     /// The first packet of a message without a receive.
@@ -104,17 +104,17 @@ impl Card {
         self.recorder.packet_matched(message, offset, self.sim.now());
         let packet = Arrived { header: Some(header), payload, path, slot };
         match belongs {
-            Belongs::Receiving(receiving) => {
+            PacketClass::Receiving(receiving) => {
                 self.count(|counted| counted.packets_received += 1);
                 let Arrived { payload, path, slot, .. } = packet;
                 self.come(&receiving, offset, payload, path, slot);
             }
-            Belongs::Waiting(waiting) => self.keep(waiting, packet),
-            Belongs::Unexpected => {
+            PacketClass::Waiting(waiting) => self.keep(waiting, packet),
+            PacketClass::Unexpected => {
                 let (come, packets) = (Cell::new(0), RefCell::default());
                 self.keep(Rc::new(Waiting { header, come, packets }), packet);
             }
-            Belongs::Stray => {
+            PacketClass::Stray => {
                 let last = offset + packet.payload.len() == header.bytes;
                 self.count(|counted| counted.strays += u64::from(last));
                 if offset == 0 {
@@ -122,7 +122,7 @@ impl Card {
                 }
                 self.vacate(packet.slot, &packet.path);
             }
-            Belongs::Unusable => self.unusable(packet.slot, &packet.path),
+            PacketClass::Unusable => self.unusable(packet.slot, &packet.path),
         }
     }
 
@@ -150,7 +150,7 @@ impl Card {
     }
 
     /// Classifies a packet. The first packet of a message is compared with the posted receives.
-    async fn belongs(&self, header: &Repr, path: &mut Path) -> Belongs {
+    async fn belongs(&self, header: &Repr, path: &mut Path) -> PacketClass {
         let Repr { from, offset, .. } = *header;
         let message = header.message();
         let known = self.interface(header.to.vni, |interface| {
@@ -159,21 +159,25 @@ impl Card {
                     (receiving.from, receiving.tag, receiving.bytes) == (from, header.tag, header.bytes);
                 let expected = same && receiving.come.get() == offset;
                 return Some(if expected {
-                    Belongs::Receiving(receiving.clone())
+                    PacketClass::Receiving(receiving.clone())
                 } else {
-                    Belongs::Unusable
+                    PacketClass::Unusable
                 });
             }
             if let Some(waiting) = interface.matching.messages().find(|w| w.header.message() == message) {
                 // An empty message has one packet.
                 let expected =
                     waiting.header.is_of_message(header) && waiting.come.get() == offset && offset > 0;
-                return Some(if expected { Belongs::Waiting(waiting.clone()) } else { Belongs::Unusable });
+                return Some(if expected {
+                    PacketClass::Waiting(waiting.clone())
+                } else {
+                    PacketClass::Unusable
+                });
             }
             let begins = offset == 0 && !self.arrivals.has_heard(from, message);
-            (!begins).then_some(Belongs::Unusable)
+            (!begins).then_some(PacketClass::Unusable)
         });
-        let Some(known) = known else { return Belongs::Stray };
+        let Some(known) = known else { return PacketClass::Stray };
         if let Some(known) = known {
             return known;
         }
@@ -182,9 +186,9 @@ impl Card {
         });
         let (receive, compared) = found.unwrap_or_default();
         self.work(self.spec.program.compare * compared, path).await;
-        let Some(receive) = receive else { return Belongs::Unexpected };
+        let Some(receive) = receive else { return PacketClass::Unexpected };
         self.recorder.message_matched(message, self.sim.now(), "receiving");
-        Belongs::Receiving(self.begin(receive, header))
+        PacketClass::Receiving(self.begin(receive, header))
     }
 
     /// Matches a message with a receive.
@@ -262,7 +266,7 @@ impl Card {
     fn keep(&self, waiting: Rc<Waiting>, packet: Arrived) {
         let memory = packet.payload.len() + self.spec.memory.status;
         if !self.card_memory.borrow_mut().take(memory) {
-            self.count(|counted| counted.held_back += 1);
+            self.count(|counted| counted.buffer_stalls += 1);
             self.arrivals.queue.borrow_mut().push_front(packet);
             self.arrivals.held_back.set(true);
             return;

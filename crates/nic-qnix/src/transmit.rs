@@ -45,7 +45,7 @@ impl Card {
                 self.work(self.spec.program.command, &mut send.path).await;
                 self.count(|counted| {
                     counted.sends += 1;
-                    counted.programmed += u64::from(matches!(send.source, Source::Card(_)));
+                    counted.programmed_io_sends += u64::from(matches!(send.source, Source::Card(_)));
                 });
                 self.interface(vni, |interface| interface.sends.push_back(send));
             }

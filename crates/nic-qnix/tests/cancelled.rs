@@ -3,7 +3,7 @@
 use super::support::{Rig, User, at};
 use nicety_host::Memory;
 use nicety_kernel::timeout;
-use nicety_nic_qnix::{How, Operation, QnixError};
+use nicety_nic_qnix::{Operation, QnixError, TransferMethod};
 use nicety_nic_testing::PathCell;
 use nicety_types::Duration;
 use proptest::prelude::*;
@@ -15,17 +15,22 @@ const POOL: u64 = 64 << 10;
 #[derive(Clone, Debug)]
 struct Step {
     receive: bool,
-    how: How,
+    how: TransferMethod,
     bytes: u64,
     /// The time at which the call is dropped, in nanoseconds.
     limit: u64,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let how = prop_oneof![Just(How::Auto), Just(How::Translate), Just(How::Copy), Just(How::Pio)];
+    let how = prop_oneof![
+        Just(TransferMethod::Auto),
+        Just(TransferMethod::Translate),
+        Just(TransferMethod::Copy),
+        Just(TransferMethod::Pio)
+    ];
     let limit = prop_oneof![0..3000u64, 0..100_000u64];
     let step = (any::<bool>(), how, 0..9000u64, limit).prop_map(|(receive, how, bytes, limit)| {
-        let bytes = if how == How::Pio { bytes % 1024 } else { bytes };
+        let bytes = if how == TransferMethod::Pio { bytes % 1024 } else { bytes };
         Step { receive, how, bytes, limit }
     });
     prop::collection::vec(step, 1..30)
@@ -86,7 +91,7 @@ async fn program(user: User, steps: Vec<Step>) {
     // Every posted receive gets a message, and dropped ones get none.
     for (number, &(operation, buffer, limit)) in receives.iter().enumerate() {
         let fill = vec![!(number as u8); buffer.1 as usize];
-        sends.push(user.send(user.bytes(&fill), at(0, own), 0, How::Auto).await.unwrap());
+        sends.push(user.send(user.bytes(&fill), at(0, own), 0, TransferMethod::Auto).await.unwrap());
         wait(&user, operation, limit).await;
         assert_eq!(user.look(buffer), fill);
     }
@@ -95,8 +100,8 @@ async fn program(user: User, steps: Vec<Step>) {
     }
     // All of the pool is free, and no operation is pending.
     let whole = user.room(POOL);
-    let last = user.receive(whole, None, None, How::Copy).await.unwrap();
-    let operation = user.send(user.room(POOL), at(0, own), 0, How::Translate).await.unwrap();
+    let last = user.receive(whole, None, None, TransferMethod::Copy).await.unwrap();
+    let operation = user.send(user.room(POOL), at(0, own), 0, TransferMethod::Translate).await.unwrap();
     user.wait(last).await.unwrap();
     user.wait(operation).await.unwrap();
     user.close().await.unwrap();
@@ -127,19 +132,19 @@ fn a_failed_call_frees_its_resources() {
         user.process.adopt(&wrong);
         let (address, bytes) = (wrong.address(), wrong.len());
         for _ in 0..40 {
-            let refused = user.send((address, bytes), at(1, 0), 0, How::Copy).await.unwrap_err();
+            let refused = user.send((address, bytes), at(1, 0), 0, TransferMethod::Copy).await.unwrap_err();
             assert!(matches!(refused, QnixError::Memory(_)), "{refused}");
             user.restart();
             let refused = user.process.copy_to_pool(address, bytes, &mut user.path.get()).await.unwrap_err();
             assert!(matches!(refused, QnixError::Memory(_)), "{refused}");
             user.restart();
         }
-        let receive = user.receive((address, bytes), None, None, How::Copy).await.unwrap();
-        let send = user.send(user.room(bytes), at(0, own), 0, How::Translate).await.unwrap();
+        let receive = user.receive((address, bytes), None, None, TransferMethod::Copy).await.unwrap();
+        let send = user.send(user.room(bytes), at(0, own), 0, TransferMethod::Translate).await.unwrap();
         let refused = user.wait(receive).await.unwrap_err();
         assert!(matches!(refused, QnixError::Memory(_)), "{refused}");
         user.wait(send).await.unwrap();
-        user.send(user.room(bytes), at(1, 0), 0, How::Copy).await.unwrap();
+        user.send(user.room(bytes), at(1, 0), 0, TransferMethod::Copy).await.unwrap();
     });
     rig.run();
 }
@@ -159,7 +164,7 @@ fn a_close_and_a_post_at_the_same_time_exclude_each_other() {
                 poster.sim.delay(Duration::from_ns(late * 50)).await;
                 let path = PathCell::new(nicety_types::Path::from(poster.sim.now()));
                 let poster = User { path: Rc::new(path), ..poster };
-                posted.set(Some(poster.receive(buffer, None, None, How::Translate).await.is_ok()));
+                posted.set(Some(poster.receive(buffer, None, None, TransferMethod::Translate).await.is_ok()));
             });
             let closed = user.close().await;
             user.sim.delay(Duration::from_ns(1_000_000)).await;

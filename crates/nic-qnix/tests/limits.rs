@@ -1,7 +1,7 @@
 //! The paper's limits, and protection between processes.
 
 use super::support::{Rig, at, spec};
-use nicety_nic_qnix::{How, QnixError};
+use nicety_nic_qnix::{QnixError, TransferMethod};
 use std::rc::Rc;
 
 const MIB: u64 = 1 << 20;
@@ -45,9 +45,9 @@ fn pending_operations_have_their_limits() {
         user.open().await.unwrap();
         let buffer = user.room(64);
         for _ in 0..32 {
-            user.receive(buffer, None, None, How::Translate).await.unwrap();
+            user.receive(buffer, None, None, TransferMethod::Translate).await.unwrap();
         }
-        let refused = user.receive(buffer, None, None, How::Translate).await.unwrap_err();
+        let refused = user.receive(buffer, None, None, TransferMethod::Translate).await.unwrap_err();
         assert_eq!(refused, QnixError::Receives { limit: 32 });
         assert!(refused.to_string().contains("32 receives of the process have not ended"), "{refused}");
         assert!(matches!(user.close().await, Err(QnixError::Pending { operations: 32 })));
@@ -57,9 +57,9 @@ fn pending_operations_have_their_limits() {
         user.open().await.unwrap();
         let buffer = user.room(2 * MIB);
         for _ in 0..32 {
-            user.send(buffer, at(1, 0), 0, How::Translate).await.unwrap();
+            user.send(buffer, at(1, 0), 0, TransferMethod::Translate).await.unwrap();
         }
-        let refused = user.send(buffer, at(1, 0), 0, How::Translate).await.unwrap_err();
+        let refused = user.send(buffer, at(1, 0), 0, TransferMethod::Translate).await.unwrap_err();
         assert_eq!(refused, QnixError::Sends { limit: 32 });
     });
     rig.run();
@@ -73,14 +73,14 @@ fn an_operation_is_one_until_its_end_has_been_seen() {
         let buffer = user.room(8);
         let mut sends = Vec::new();
         for _ in 0..32 {
-            sends.push(user.send(buffer, at(1, 0), 0, How::Auto).await.unwrap());
+            sends.push(user.send(buffer, at(1, 0), 0, TransferMethod::Auto).await.unwrap());
         }
         // All of them are on the link by then.
         user.sim.delay(nicety_types::Duration::from_ns(1_000_000)).await;
-        let refused = user.send(buffer, at(1, 0), 0, How::Auto).await.unwrap_err();
+        let refused = user.send(buffer, at(1, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(refused, QnixError::Sends { limit: 32 });
         user.wait(sends[7]).await.unwrap();
-        user.send(buffer, at(1, 0), 0, How::Auto).await.unwrap();
+        user.send(buffer, at(1, 0), 0, TransferMethod::Auto).await.unwrap();
         assert!(user.wait(sends[7]).await.is_err(), "it was told once");
     });
     rig.run();
@@ -93,25 +93,28 @@ fn messages_and_pools_have_their_limits() {
         user.open().await.unwrap();
         let (address, _) = user.room(4 * MIB);
         let send = async |address, bytes, how| user.send((address, bytes), at(1, 0), 0, how).await;
-        let long = send(address, 2 * MIB + 1, How::Auto).await.unwrap_err();
+        let long = send(address, 2 * MIB + 1, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(long, QnixError::Message { bytes: 2 * MIB + 1, limit: 2 * MIB });
         assert!(long.to_string().contains("send it in several"), "{long}");
-        let pages = send(address + 1, 2 * MIB, How::Translate).await.unwrap_err();
+        let pages = send(address + 1, 2 * MIB, TransferMethod::Translate).await.unwrap_err();
         assert_eq!(pages, QnixError::Pages { pages: 513, limit: 512 });
-        let programmed = send(address, 1025, How::Pio).await.unwrap_err();
+        let programmed = send(address, 1025, TransferMethod::Pio).await.unwrap_err();
         assert_eq!(programmed, QnixError::TooLongForPio { bytes: 1025, limit: 1024 });
-        assert_eq!(send(address, 4096, How::Copy).await, Err(QnixError::PoolFull { bytes: 4096, free: 0 }));
-        assert!(matches!(send(address, 4096, How::Pool).await, Err(QnixError::NotInPool { .. })));
+        assert_eq!(
+            send(address, 4096, TransferMethod::Copy).await,
+            Err(QnixError::PoolFull { bytes: 4096, free: 0 })
+        );
+        assert!(matches!(send(address, 4096, TransferMethod::Pool).await, Err(QnixError::NotInPool { .. })));
         for bytes in [0, 8 * MIB + 1] {
             assert_eq!(user.pool(bytes).await.unwrap_err(), QnixError::Pool { bytes, limit: 8 * MIB });
         }
         user.pool(8 * MIB).await.unwrap();
         assert_eq!(user.pool(4096).await.unwrap_err(), QnixError::PoolThere);
         // Two MiB that begin inside a page fit as a copy. The library chooses that by itself.
-        send(address + 1, 2 * MIB, How::Auto).await.unwrap();
-        let nowhere = user.send((address, 8), at(2, 0), 0, How::Auto).await.unwrap_err();
+        send(address + 1, 2 * MIB, TransferMethod::Auto).await.unwrap();
+        let nowhere = user.send((address, 8), at(2, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(nowhere.to_string(), "no node 2: the cluster has 0 to 1");
-        let refused = user.send((address, 8), at(1, 64), 0, How::Auto).await.unwrap_err();
+        let refused = user.send((address, 8), at(1, 64), 0, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(refused.to_string(), "no interface 64: a card has 0 to 63");
     });
     rig.run();
@@ -133,9 +136,9 @@ fn a_process_touches_nothing_of_another() {
         // Another process's interface, before and after this process has one of its own.
         for _ in 0..2 {
             user.vni.set(0);
-            let refused = user.send(own, at(1, 0), 0, How::Auto).await.unwrap_err();
+            let refused = user.send(own, at(1, 0), 0, TransferMethod::Auto).await.unwrap_err();
             assert_eq!(refused, QnixError::NotYours { vni: 0, owner: Some(1), process: 2 });
-            assert!(user.receive(own, None, None, How::Auto).await.is_err());
+            assert!(user.receive(own, None, None, TransferMethod::Auto).await.is_err());
             assert!(user.pool(4096).await.is_err());
             assert!(user.close().await.is_err());
             if user.process.card().interfaces().len() == 1 {
@@ -144,11 +147,11 @@ fn a_process_touches_nothing_of_another() {
         }
         user.vni.set(1);
         // Another process's memory.
-        let refused = user.send(shared.get(), at(1, 0), 0, How::Auto).await.unwrap_err();
+        let refused = user.send(shared.get(), at(1, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert!(matches!(refused, QnixError::NotYourMemory { process: 2, .. }), "{refused}");
-        assert!(user.receive(shared.get(), None, None, How::Translate).await.is_err());
-        assert!(user.send((own.0, own.1 + 1), at(1, 0), 0, How::Auto).await.is_err());
-        assert!(user.send((u64::MAX, 2), at(1, 0), 0, How::Auto).await.is_err());
+        assert!(user.receive(shared.get(), None, None, TransferMethod::Translate).await.is_err());
+        assert!(user.send((own.0, own.1 + 1), at(1, 0), 0, TransferMethod::Auto).await.is_err());
+        assert!(user.send((u64::MAX, 2), at(1, 0), 0, TransferMethod::Auto).await.is_err());
     });
     rig.run();
     // Each round has four refused calls on the interface and four on memory.

@@ -2,7 +2,7 @@
 
 use super::support::{Rig, at, spec};
 use nicety_kernel::RunError;
-use nicety_nic_qnix::How;
+use nicety_nic_qnix::TransferMethod;
 use nicety_types::Duration;
 
 #[test]
@@ -44,7 +44,7 @@ fn messages_wait_in_it_for_their_receives() {
         user.open().await.unwrap();
         for (tag, bytes) in [(1, 10_000_u64), (2, 0), (3, 100)] {
             let data: Vec<u8> = (0..bytes).map(|i| (i * tag) as u8).collect();
-            let send = user.send(user.bytes(&data), at(1, 0), tag, How::Auto).await.unwrap();
+            let send = user.send(user.bytes(&data), at(1, 0), tag, TransferMethod::Auto).await.unwrap();
             user.wait(send).await.unwrap();
         }
     });
@@ -58,7 +58,7 @@ fn messages_wait_in_it_for_their_receives() {
         // By tag, out of order, and then in order of arrival.
         let buffer = user.room(10_000);
         for (tag, expected, bytes) in [(Some(3), 3, 100), (None, 1, 10_000), (None, 2, 0)] {
-            let receive = user.receive(buffer, Some(at(0, 0)), tag, How::Auto).await.unwrap();
+            let receive = user.receive(buffer, Some(at(0, 0)), tag, TransferMethod::Auto).await.unwrap();
             let completed = user.wait(receive).await.unwrap();
             assert_eq!((completed.tag, completed.bytes, completed.peer), (expected, bytes, at(0, 0)));
             let data: Vec<u8> = (0..bytes).map(|i| (i * expected) as u8).collect();
@@ -81,7 +81,8 @@ fn a_full_memory_holds_the_sender_back_and_loses_nothing() {
     rig.process(0, 0, async move |user| {
         user.open().await.unwrap();
         for message in 0..5 {
-            let send = user.send(user.bytes(&data(message)), at(1, 0), 0, How::Auto).await.unwrap();
+            let send =
+                user.send(user.bytes(&data(message)), at(1, 0), 0, TransferMethod::Auto).await.unwrap();
             user.wait(send).await.unwrap();
         }
         // The last one was held back until the receives were posted.
@@ -91,11 +92,11 @@ fn a_full_memory_holds_the_sender_back_and_loses_nothing() {
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         user.sim.delay(Duration::from_ns(5_000_000)).await;
-        assert!(seen.statistics().held_back > 0);
+        assert!(seen.statistics().buffer_stalls > 0);
         assert_eq!(seen.statistics().buffered, 4);
         for message in 0..5 {
             let buffer = user.room(20_000);
-            let receive = user.receive(buffer, None, None, How::Translate).await.unwrap();
+            let receive = user.receive(buffer, None, None, TransferMethod::Translate).await.unwrap();
             user.wait(receive).await.unwrap();
             assert_eq!(user.look(buffer), data(message));
         }
@@ -111,10 +112,10 @@ fn closing_an_interface_gives_its_memory_to_the_others() {
     let card = rig.cards[1].clone();
     rig.process(0, 0, async move |user| {
         user.open().await.unwrap();
-        let send = user.send(user.room(16_384), at(1, 0), 0, How::Auto).await.unwrap();
+        let send = user.send(user.room(16_384), at(1, 0), 0, TransferMethod::Auto).await.unwrap();
         user.wait(send).await.unwrap();
         // This one finds no memory until the other interface is closed.
-        let send = user.send(user.bytes(&[5; 3000]), at(1, 1), 0, How::Auto).await.unwrap();
+        let send = user.send(user.bytes(&[5; 3000]), at(1, 1), 0, TransferMethod::Auto).await.unwrap();
         user.wait(send).await.unwrap();
     });
     rig.process(1, 0, async move |user| {
@@ -128,7 +129,7 @@ fn closing_an_interface_gives_its_memory_to_the_others() {
         user.sim.delay(Duration::from_ns(2_000_000)).await;
         assert_eq!(seen.memory().used, 3064);
         let buffer = user.room(3000);
-        let receive = user.receive(buffer, None, None, How::Auto).await.unwrap();
+        let receive = user.receive(buffer, None, None, TransferMethod::Auto).await.unwrap();
         user.wait(receive).await.unwrap();
         assert_eq!(user.look(buffer), [5; 3000]);
     });
@@ -142,7 +143,7 @@ fn messages_to_a_closed_interface_are_counted_and_dropped() {
     let card = rig.cards[1].clone();
     rig.process(0, 0, async move |user| {
         user.open().await.unwrap();
-        let send = user.send(user.room(10_000), at(1, 3), 0, How::Auto).await.unwrap();
+        let send = user.send(user.room(10_000), at(1, 3), 0, TransferMethod::Auto).await.unwrap();
         user.wait(send).await.unwrap();
     });
     rig.run();
@@ -155,14 +156,14 @@ fn a_receive_without_room_gets_the_beginning() {
     rig.process(0, 0, async move |user| {
         user.open().await.unwrap();
         for _ in 0..2 {
-            let send = user.send(user.bytes(&[9; 10_000]), at(1, 0), 0, How::Auto).await.unwrap();
+            let send = user.send(user.bytes(&[9; 10_000]), at(1, 0), 0, TransferMethod::Auto).await.unwrap();
             user.wait(send).await.unwrap();
         }
     });
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         user.pool(64 << 10).await.unwrap();
-        for how in [How::Translate, How::Copy] {
+        for how in [TransferMethod::Translate, TransferMethod::Copy] {
             let buffer = user.room(8192);
             let receive = user.receive((buffer.0, 5000), None, None, how).await.unwrap();
             let completed = user.wait(receive).await.unwrap();
@@ -178,7 +179,7 @@ fn a_deadlock_names_the_doorbell_that_a_process_waits_for() {
     let mut rig = Rig::new(2, &[]);
     rig.process(0, 4, async move |user| {
         user.open().await.unwrap();
-        let receive = user.receive(user.room(8), None, None, How::Auto).await.unwrap();
+        let receive = user.receive(user.room(8), None, None, TransferMethod::Auto).await.unwrap();
         user.wait(receive).await.unwrap();
     });
     let error = rig.fail();

@@ -1,7 +1,7 @@
 //! Transfers get a DMA channel in the order in which they were queued.
 
 use super::support::{Rig, at};
-use nicety_nic_qnix::How;
+use nicety_nic_qnix::TransferMethod;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ fn deposits_and_doorbells_that_wait_for_a_channel_go_first_come_first_served() {
         user.open().await.unwrap();
         let buffer = user.room(512);
         for tag in 0..MESSAGES {
-            user.send(buffer, at(1, 0), tag, How::Pio).await.unwrap();
+            user.send(buffer, at(1, 0), tag, TransferMethod::Pio).await.unwrap();
         }
     });
     let order = Rc::new(RefCell::new(Vec::new()));
@@ -23,7 +23,10 @@ fn deposits_and_doorbells_that_wait_for_a_channel_go_first_come_first_served() {
         user.open().await.unwrap();
         let mut pending = Vec::new();
         for tag in 0..MESSAGES {
-            pending.push((tag, user.receive(user.room(512), None, Some(tag), How::Auto).await.unwrap()));
+            pending.push((
+                tag,
+                user.receive(user.room(512), None, Some(tag), TransferMethod::Auto).await.unwrap(),
+            ));
         }
         while !pending.is_empty() {
             let mut left = Vec::new();

@@ -1,7 +1,7 @@
 //! The records of a message at its two ends: its sender, and its outcome at the target.
 
 use crate::support::{Rig, at};
-use nicety_nic_qnix::How;
+use nicety_nic_qnix::TransferMethod;
 use nicety_types::{Level, Recorder};
 
 fn recorder() -> Recorder {
@@ -22,14 +22,15 @@ fn messages_end_with_the_doorbell_of_their_receive() {
         user.open().await.unwrap();
         let buffer = user.pool(4096).await.unwrap();
         for tag in 0..2 {
-            let send = user.send((buffer.address(), 2048), at(1, 0), tag, How::Pool).await.unwrap();
+            let send =
+                user.send((buffer.address(), 2048), at(1, 0), tag, TransferMethod::Pool).await.unwrap();
             user.wait(send).await.unwrap();
         }
     });
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         for (tag, room) in [(0, 2048), (1, 8)] {
-            let receive = user.receive(user.room(room), None, Some(tag), How::Auto).await.unwrap();
+            let receive = user.receive(user.room(room), None, Some(tag), TransferMethod::Auto).await.unwrap();
             user.wait(receive).await.unwrap();
         }
     });

@@ -5,7 +5,7 @@ use nicety_host::{Allocation, Cpus, Kernel, Memory};
 use nicety_kernel::{Config, RunError, Sim, Summary, World};
 use nicety_nic_core::Tags;
 use nicety_nic_qnix::{
-    Card, Completed, Endpoint, How, Operation, Process, QnixError, QnixSpec, Receive, Send,
+    Card, Completed, Endpoint, Operation, Process, QnixError, QnixSpec, Receive, Send, TransferMethod,
 };
 use nicety_nic_testing::PathCell;
 use nicety_spec::{SHIPPED, Spec, parse_override};
@@ -128,7 +128,7 @@ impl User {
         buffer: (u64, u64),
         to: Endpoint,
         tag: u64,
-        how: How,
+        how: TransferMethod,
     ) -> Result<Operation, QnixError> {
         let send = Send { address: buffer.0, bytes: buffer.1, to, tag, how };
         self.timed(async |path| self.process.send(self.vni.get(), send, path).await).await
@@ -139,7 +139,7 @@ impl User {
         buffer: (u64, u64),
         from: Option<Endpoint>,
         tag: Option<u64>,
-        how: How,
+        how: TransferMethod,
     ) -> Result<Operation, QnixError> {
         let tags = Tags::exactly_or_any(tag);
         let receive = Receive { address: buffer.0, bytes: buffer.1, from, tags, how };

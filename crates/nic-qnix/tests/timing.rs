@@ -3,7 +3,7 @@
 
 use super::support::{Rig, at};
 use nicety_nic_core::parts;
-use nicety_nic_qnix::{How, stages};
+use nicety_nic_qnix::{TransferMethod, stages};
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ const START: Time = Time::from_ps(100_000_000);
 
 /// Returns the path of one message, from the send call to the doorbell of an earlier receive, and the time of the
 /// receiver's notice. If `pools`, each process has a Buffer Pool that contains the buffer.
-fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Duration) {
+fn message(bytes: u64, how: TransferMethod, overrides: &[&str], pools: bool) -> (Path, Duration) {
     let mut rig = Rig::new(2, overrides);
     let result = Rc::new(Cell::new(None));
     let sender = async move |user: super::support::User| {
@@ -44,7 +44,7 @@ fn message(bytes: u64, how: How, overrides: &[&str], pools: bool) -> (Path, Dura
 
 #[test]
 fn an_empty_message_by_hand() {
-    let (path, noticed) = message(0, How::Auto, &[], false);
+    let (path, noticed) = message(0, TransferMethod::Auto, &[], false);
     // Post 520 and 480 on the bus: the command arrives at 1000, when a poll of the interface begins: 40. Command 200,
     // a poll of the link 40, header 500. Link 32 B x 5 + 200: it arrives at 2140. The polls at the other card are 20
     // ns off, and one precedes the link: 20 + 2 x 40. Receive 200, one comparison 60. A poll of the DMA controller
@@ -76,7 +76,7 @@ fn without_looks(path: &Path) -> u64 {
 
 #[test]
 fn a_short_message_goes_by_programmed_io_and_is_deposited() {
-    let (path, _) = message(1024, How::Pio, &[], true);
+    let (path, _) = message(1024, TransferMethod::Pio, &[], true);
     // 1024 B are 2 + 32 x 18 clocks before the command. They are 1056 B on the link, and 5 us and 2 + 8 x 30 clocks
     // in a deposit.
     let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 5000 + 242 * 15;
@@ -87,7 +87,7 @@ fn a_short_message_goes_by_programmed_io_and_is_deposited() {
 
 #[test]
 fn a_long_message_is_fetched_by_the_card() {
-    let (path, _) = message(4096, How::Pool, &[], true);
+    let (path, _) = message(4096, TransferMethod::Pool, &[], true);
     // No copy, no kernel: post, fetch with 5 us and 2 + 960 clocks, the link, the same for the deposit.
     let fetch = 160 + 5000 + 962 * 15;
     let expected = 1000 + 200 + fetch + 500 + (4128 * 5 + 200) + 200 + 60 + fetch;
@@ -104,11 +104,11 @@ fn the_control_program_does_not_wait_for_a_channel() {
     let (seen, noted) = (path.clone(), waited.clone());
     rig.process(0, 0, async move |user| {
         user.open().await.unwrap();
-        let answer = user.receive(user.room(0), None, None, How::Auto).await.unwrap();
+        let answer = user.receive(user.room(0), None, None, TransferMethod::Auto).await.unwrap();
         let buffer = user.room(512);
         user.sim.until(START).await;
         for tag in 0..2 {
-            user.send(buffer, at(1, 0), tag, How::Pio).await.unwrap();
+            user.send(buffer, at(1, 0), tag, TransferMethod::Pio).await.unwrap();
         }
         user.wait(answer).await.unwrap();
         seen.set(Some(user.path.get()));
@@ -118,11 +118,11 @@ fn the_control_program_does_not_wait_for_a_channel() {
         let buffer = user.room(512);
         let mut receives = Vec::new();
         for tag in 0..2 {
-            receives.push(user.receive(buffer, None, Some(tag), How::Auto).await.unwrap());
+            receives.push(user.receive(buffer, None, Some(tag), TransferMethod::Auto).await.unwrap());
         }
         user.sim.until(START + Duration::from_us(50)).await;
         user.restart();
-        user.send((buffer.0, 0), at(0, 0), 2, How::Auto).await.unwrap();
+        user.send((buffer.0, 0), at(0, 0), 2, TransferMethod::Auto).await.unwrap();
         for receive in receives {
             user.wait(receive).await.unwrap();
         }
@@ -140,8 +140,8 @@ fn the_control_program_does_not_wait_for_a_channel() {
 
 #[test]
 fn translation_is_a_system_call_and_descriptors() {
-    let copied = message(8192, How::Copy, &[], true).0;
-    let translated = message(8192, How::Translate, &[], false).0;
+    let copied = message(8192, TransferMethod::Copy, &[], true).0;
+    let translated = message(8192, TransferMethod::Translate, &[], false).0;
     // 8192 B at 700 MB/s at both ends: 11 702.857 ns, rounded up.
     assert_eq!(copied.total(Stage::COPY).ps(), 2 * 11_702_858);
     assert_eq!(copied.total(Stage::PIN), Duration::ZERO);
@@ -154,7 +154,7 @@ fn translation_is_a_system_call_and_descriptors() {
 }
 
 /// Returns the one-way bandwidth of `count` messages of `bytes` bytes in MB/s, with a window of 16.
-fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
+fn stream(bytes: u64, count: u64, how: TransferMethod, overrides: &[&str]) -> f64 {
     let mut rig = Rig::new(2, overrides);
     let end = Rc::new(Cell::new(Duration::ZERO));
     let window = 16;
@@ -177,7 +177,8 @@ fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
     rig.process(1, 0, async move |user| {
         user.open().await.unwrap();
         let pool = user.pool(8 << 20).await.unwrap();
-        let post = async || user.receive((pool.address(), bytes), None, None, How::Pool).await.unwrap();
+        let post =
+            async || user.receive((pool.address(), bytes), None, None, TransferMethod::Pool).await.unwrap();
         let mut receives = std::collections::VecDeque::new();
         for _ in 0..window {
             receives.push_back(post().await);
@@ -198,17 +199,20 @@ fn stream(bytes: u64, count: u64, how: How, overrides: &[&str]) -> f64 {
 fn two_channels_hide_their_set_up_and_one_does_not() {
     // With a fast link: 4 KiB every 960 clocks, and arbitration when a transfer begins on an idle bus.
     let fast = ["link.gap=10 GB/s", "memory.staging=16"];
-    let two = stream(65_536, 60, How::Pool, &fast);
+    let two = stream(65_536, 60, TransferMethod::Pool, &fast);
     assert!((270.0..284.5).contains(&two), "{two}");
     // One channel: a further 5 us and 160 ns per packet, and some polls: 4096 B in 19.6 us.
-    let one = stream(65_536, 60, How::Pool, &[&fast[..], &["dma.channels=1"]].concat());
+    let one = stream(65_536, 60, TransferMethod::Pool, &[&fast[..], &["dma.channels=1"]].concat());
     assert!((195.0..209.0).contains(&one), "{one}");
 }
 
 /// Returns the time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
 fn period(overrides: &[&str]) -> f64 {
     let bytes = |messages: u64| (messages << 20) as f64;
-    let (few, many) = (stream(1 << 20, 4, How::Pool, overrides), stream(1 << 20, 20, How::Pool, overrides));
+    let (few, many) = (
+        stream(1 << 20, 4, TransferMethod::Pool, overrides),
+        stream(1 << 20, 20, TransferMethod::Pool, overrides),
+    );
     // Bytes over MB/s gives us.
     1000.0 * (bytes(20) / many - bytes(4) / few) / (bytes(16) / 4096.0)
 }
@@ -233,7 +237,7 @@ fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
 
 #[test]
 fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
-    let (path, _) = message(8192, How::Pool, &[], true);
+    let (path, _) = message(8192, TransferMethod::Pool, &[], true);
     // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. The second leaves a poll
     // and a header after the first. All of this is the message's own time.
     assert_eq!(path.total(Stage::LINK_QUEUED), Duration::ZERO);
@@ -245,7 +249,7 @@ fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
 fn a_long_message_waits_for_its_own_transfers_and_not_for_others() {
     // With a fast link the second packet arrives while the first one's bytes move. Its channel waits for them. That
     // is the message's own time: twice 962 clocks, and 17 for the doorbell.
-    let (path, _) = message(8192, How::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
+    let (path, _) = message(8192, TransferMethod::Pool, &["link.gap=10 GB/s", "dma.setup=1 us"], true);
     assert_eq!(path.total(parts::stages::DMA_QUEUED), Duration::ZERO);
     assert_eq!(path.total(Stage::DEPOSIT), Duration::from_ns((2 * 962 + 17) * 15));
 }
@@ -258,7 +262,7 @@ fn waiting_for_another_messages_packet_is_queued() {
         let seen = path.clone();
         rig.process(1, number, async move |user| {
             let own = user.open().await.unwrap();
-            let receive = user.receive(user.room(4096), None, None, How::Translate).await.unwrap();
+            let receive = user.receive(user.room(4096), None, None, TransferMethod::Translate).await.unwrap();
             user.wait(receive).await.unwrap();
             if own == 1 {
                 seen.set(Some(user.path.get()));
@@ -269,7 +273,7 @@ fn waiting_for_another_messages_packet_is_queued() {
             let long = own == 0;
             let buffer = if long { user.pool(4096).await.unwrap() } else { user.process.alloc(1).unwrap() };
             user.sim.until(START + Duration::from_us(if long { 0 } else { 25 })).await;
-            let (bytes, how) = if long { (4096, How::Pool) } else { (0, How::Auto) };
+            let (bytes, how) = if long { (4096, TransferMethod::Pool) } else { (0, TransferMethod::Auto) };
             let send = user.send((buffer.address(), bytes), at(1, own), 0, how).await.unwrap();
             user.wait(send).await.unwrap();
         });

@@ -1,7 +1,7 @@
 //! Many processes: every byte and every order under any contention.
 
 use super::support::{Rig, User, at};
-use nicety_nic_qnix::How;
+use nicety_nic_qnix::TransferMethod;
 use nicety_types::Duration;
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -27,14 +27,18 @@ fn sixty_four_processes_at_once_get_every_byte() {
                 let mut receives = Vec::new();
                 for (n, bytes) in sizes.into_iter().enumerate() {
                     let buffer = user.room(bytes);
-                    let receive =
-                        user.receive(buffer, Some(at(1 - node, from)), None, How::Auto).await.unwrap();
+                    let receive = user
+                        .receive(buffer, Some(at(1 - node, from)), None, TransferMethod::Auto)
+                        .await
+                        .unwrap();
                     receives.push((receive, buffer, n as u64));
                 }
                 let mut sends = Vec::new();
                 for (n, bytes) in sizes.into_iter().enumerate() {
                     let buffer = user.bytes(&pattern((node, own), n as u64, bytes));
-                    sends.push(user.send(buffer, at(1 - node, to), n as u64, How::Auto).await.unwrap());
+                    sends.push(
+                        user.send(buffer, at(1 - node, to), n as u64, TransferMethod::Auto).await.unwrap(),
+                    );
                 }
                 for send in sends {
                     user.wait(send).await.unwrap();
@@ -71,15 +75,19 @@ fn nothing_enters_the_kernel_between_set_up_and_the_end() {
             user.sim.delay(Duration::from_ns(1_000_000)).await;
             let before = user.process.card().kernel().counters();
             let private = user.room(60_000);
-            for (bytes, how) in
-                [(0, How::Auto), (1024, How::Pio), (60_000, How::Pool), (60_000, How::Copy), (900, How::Auto)]
-            {
-                let address = if how == How::Pool { pool.address() + 400_000 } else { private.0 };
+            for (bytes, how) in [
+                (0, TransferMethod::Auto),
+                (1024, TransferMethod::Pio),
+                (60_000, TransferMethod::Pool),
+                (60_000, TransferMethod::Copy),
+                (900, TransferMethod::Auto),
+            ] {
+                let address = if how == TransferMethod::Pool { pool.address() + 400_000 } else { private.0 };
                 let receive = user.receive(
                     (address, bytes),
                     None,
                     None,
-                    if how == How::Pool { how } else { How::Copy },
+                    if how == TransferMethod::Pool { how } else { TransferMethod::Copy },
                 );
                 let receive = receive.await.unwrap();
                 let send = user.send((address, bytes), at(1 - node, 0), 0, how).await.unwrap();
@@ -106,14 +114,15 @@ fn senders_share_the_link_equally() {
         rig.process(1, number, async move |user: User| {
             user.open().await.unwrap();
             let buffer = user.room(1 << 20);
-            let receive = user.receive(buffer, None, None, How::Translate).await.unwrap();
+            let receive = user.receive(buffer, None, None, TransferMethod::Translate).await.unwrap();
             user.wait(receive).await.unwrap();
         });
         let ends = ends.clone();
         rig.process(0, number, async move |user: User| {
             user.open().await.unwrap();
             user.sim.delay(Duration::from_ns(500_000)).await;
-            let send = user.send(user.room(1 << 20), at(1, number), 0, How::Translate).await.unwrap();
+            let send =
+                user.send(user.room(1 << 20), at(1, number), 0, TransferMethod::Translate).await.unwrap();
             user.wait(send).await.unwrap();
             ends.borrow_mut().push(user.sim.now().ps());
         });
@@ -136,7 +145,9 @@ fn interfaces_take_turns_at_the_link() {
             let own = user.open().await.unwrap();
             let mut receives = Vec::new();
             for _ in 0..4 {
-                receives.push(user.receive(user.room(1024), None, None, How::Translate).await.unwrap());
+                receives.push(
+                    user.receive(user.room(1024), None, None, TransferMethod::Translate).await.unwrap(),
+                );
             }
             for receive in receives {
                 user.wait(receive).await.unwrap();
@@ -148,7 +159,7 @@ fn interfaces_take_turns_at_the_link() {
             user.sim.delay(Duration::from_us(200)).await;
             let mut sends = Vec::new();
             for _ in 0..4 {
-                sends.push(user.send(user.room(1024), at(1, own), 0, How::Pio).await.unwrap());
+                sends.push(user.send(user.room(1024), at(1, own), 0, TransferMethod::Pio).await.unwrap());
             }
             for send in sends {
                 user.wait(send).await.unwrap();
@@ -165,12 +176,12 @@ struct Sending {
     from: (u32, u32),
     to: (u32, u32),
     bytes: u64,
-    how: How,
+    how: TransferMethod,
     delay: u64,
 }
 
-fn hows() -> impl Strategy<Value = How> {
-    prop_oneof![Just(How::Auto), Just(How::Translate), Just(How::Copy)]
+fn hows() -> impl Strategy<Value = TransferMethod> {
+    prop_oneof![Just(TransferMethod::Auto), Just(TransferMethod::Translate), Just(TransferMethod::Copy)]
 }
 
 fn sendings() -> impl Strategy<Value = Vec<Sending>> {
@@ -202,7 +213,13 @@ fn scarcity() -> impl Strategy<Value = Vec<&'static str>> {
 
 /// Runs the sends. Each receiver posts its receives in its own order, before or while messages arrive. Returns the
 /// end of the run, and the number of events.
-fn exchange(all: &[Sending], how: How, late: u64, overrides: &[&str], shards: usize) -> (u64, u64) {
+fn exchange(
+    all: &[Sending],
+    how: TransferMethod,
+    late: u64,
+    overrides: &[&str],
+    shards: usize,
+) -> (u64, u64) {
     let mut rig = Rig::with_shards(2, overrides, shards);
     for node in 0..2 {
         for number in 0..3 {

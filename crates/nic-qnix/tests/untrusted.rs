@@ -4,7 +4,7 @@ use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
 use nicety_kernel::World;
 use nicety_nic_core::Tags;
-use nicety_nic_qnix::{Card, Endpoint, How, Process, QnixSpec, Receive, Send, Statistics};
+use nicety_nic_qnix::{Card, Endpoint, Process, QnixSpec, Receive, Send, Statistics, TransferMethod};
 use nicety_nic_testing::forger::{self, Forged, forged, noise, number, origin};
 use nicety_spec::{SHIPPED, Spec, parse_override};
 use nicety_types::{Duration, NodeId, Path, Payload, Recorder, Time};
@@ -43,7 +43,8 @@ fn run(packets: Vec<Forged>) -> Statistics {
         {
             let tags = Tags::exactly_or_any(tag);
             let from = from.map(|vni| Endpoint { node: NodeId(1), vni });
-            let receive = Receive { address: buffer.address(), bytes: room, from, tags, how: How::Auto };
+            let receive =
+                Receive { address: buffer.address(), bytes: room, from, tags, how: TransferMethod::Auto };
             process.receive(own, receive, &mut path).await.unwrap();
         }
         // Much later, and to itself: the card works as before.
@@ -58,10 +59,11 @@ fn run(packets: Vec<Forged>) -> Statistics {
                 bytes: 5000,
                 from: Some(to),
                 tags: Tags::exactly(100),
-                how: How::Auto,
+                how: TransferMethod::Auto,
             };
             let receive = process.receive(own, receive, &mut path).await.unwrap();
-            let send = Send { address: out.address(), bytes: 5000 - tag, to, tag: 100, how: How::Auto };
+            let send =
+                Send { address: out.address(), bytes: 5000 - tag, to, tag: 100, how: TransferMethod::Auto };
             process.send(own, send, &mut path).await.unwrap();
             assert_eq!(process.wait(own, receive, &mut path).await.unwrap().bytes, 5000 - tag);
         }

@@ -14,7 +14,7 @@
 mod support;
 
 use cpu_time::ThreadTime;
-use nicety_nic_core::parts::Due;
+use nicety_nic_core::parts::DueTime;
 use nicety_nic_spin::Target;
 use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
@@ -84,7 +84,7 @@ fn one_packet_messages_per_s() -> f64 {
             left = left.checked_sub(1)?;
             packet.clear();
             packet.extend((0..256u32).map(|at| (at ^ left as u32) as u8));
-            Some(Due::after(31_000 * (EACH - left), 31_000 * (EACH - left + 1)))
+            Some(DueTime::after(31_000 * (EACH - left), 31_000 * (EACH - left + 1)))
         };
         assert_eq!(a.card.offer(target, next, &Cell::new(false)).await.packets, EACH);
     });

@@ -26,9 +26,9 @@ pub(super) fn outcome(fail: FailType) -> &'static str {
     }
 }
 
-/// The fate of a message's packets.
+/// The disposition of a message's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Disposition {
     /// Unknown until the header handler has ended. Packets wait.
     Undecided,
     /// Deposited in host memory. The card carries out a get or an atomic operation.
@@ -39,15 +39,15 @@ pub(super) enum Fate {
     Drop,
 }
 
-impl Fate {
-    /// Returns the fate of a message's data unless a header handler decides otherwise: the payload handler, or host
+impl Disposition {
+    /// Returns the disposition of a message's data unless a header handler decides otherwise: the payload handler, or host
     /// memory if the program has none.
-    pub(super) fn by_default(attachment: &Attachment) -> Fate {
+    pub(super) fn by_default(attachment: &Attachment) -> Disposition {
         match (attachment.program.handlers.payload, &attachment.program.handlers.pspin) {
-            (Some(_), _) => Fate::Process,
-            (None, None) => Fate::Deposit,
+            (Some(_), _) => Disposition::Process,
+            (None, None) => Disposition::Deposit,
             // PsPIN deposits nothing by itself.
-            (None, Some(_)) => Fate::Drop,
+            (None, Some(_)) => Disposition::Drop,
         }
     }
 }
@@ -63,7 +63,7 @@ pub(super) struct Incoming {
     pub(super) attachment: Option<Rc<Attachment>>,
     /// Number of earlier messages for handlers. Modulo the number of message queues, it selects the queue.
     pub(super) queue: u64,
-    pub(super) fate: Fate,
+    pub(super) disposition: Disposition,
     /// Packets that arrived before the end of the header handler, by offset in the message.
     pub(super) waiting: VecDeque<Arrived>,
     /// Bytes received.
@@ -119,7 +119,7 @@ impl Incoming {
             reply: None,
             attachment: None,
             queue: 0,
-            fate: Fate::Drop,
+            disposition: Disposition::Drop,
             waiting: VecDeque::new(),
             received: 0,
             unsettled: 0,

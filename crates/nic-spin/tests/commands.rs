@@ -288,7 +288,7 @@ fn a_handler_that_prints_for_ever_is_stopped_and_its_lines_are_counted() {
     assert!(text.contains("still running at its limit of 1000000 cycles"), "{text}");
     let printed = 1_000_000_u64.div_ceil(105);
     assert_eq!(rig.log().len() as u64, LINES_KEPT);
-    let counted = Printed { lines: LINES_KEPT, left_out: printed - LINES_KEPT };
+    let counted = Printed { lines: LINES_KEPT, suppressed: printed - LINES_KEPT };
     assert_eq!(rig.nodes[1].card.processors().printed(), counted);
     assert_eq!(rig.nodes[1].card.processors().handler_statistics().stalled, 0, "printing is work");
 }

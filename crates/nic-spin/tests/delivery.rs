@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 /// The receive method of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum ReceiveMethod {
     /// Deposited by the card.
     Deposit,
     /// Stored by payload handlers, packet by packet.
@@ -28,7 +28,7 @@ enum How {
 #[derive(Clone, Copy, Debug)]
 struct Message {
     len: usize,
-    how: How,
+    how: ReceiveMethod,
     pause_ns: u64,
 }
 
@@ -42,7 +42,8 @@ struct Traffic {
 
 fn message() -> impl Strategy<Value = Message> {
     let len = prop_oneof![Just(0), Just(8), 1..300_usize, Just(4096), Just(4097), 0..=65_536_usize];
-    let how = prop_oneof![Just(How::Deposit), Just(How::Stream), Just(How::All)];
+    let how =
+        prop_oneof![Just(ReceiveMethod::Deposit), Just(ReceiveMethod::Stream), Just(ReceiveMethod::All)];
     (len, how, prop_oneof![Just(0), 0..3000_u64]).prop_map(|(len, how, pause_ns)| Message {
         len,
         how,
@@ -190,9 +191,9 @@ fn run(traffic: &Traffic, shards: usize) -> Report {
                 let memory = node.alloc(&vec![0xee; message.len]);
                 let me = entry(&memory, k);
                 match message.how {
-                    How::Deposit => node.append(me).await.unwrap(),
-                    How::Stream => node.append_with(me, &stream, &[]).await.unwrap(),
-                    How::All => node.append_with(me, &all, &[0; 16]).await.unwrap(),
+                    ReceiveMethod::Deposit => node.append(me).await.unwrap(),
+                    ReceiveMethod::Stream => node.append_with(me, &stream, &[]).await.unwrap(),
+                    ReceiveMethod::All => node.append_with(me, &all, &[0; 16]).await.unwrap(),
                 };
                 memories.push(memory);
             }

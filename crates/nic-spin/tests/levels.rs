@@ -143,7 +143,7 @@ fn words_of_two_banks_are_loaded_at_once() {
 
 /// Each processor has its own packet, stack and arguments, in any level: 64 bytes of each here.
 #[test]
-fn what_a_processor_has_of_its_own_lies_at_a_place_of_its_own() {
+fn private_memory_of_processors_is_disjoint() {
     let packet = || Code::new().set(T0, map::PACKET).with(&[lw(T1, 0, T0)]);
     let stack = || Code::new().with(&[addi(T0, SP, -8), addi(T0, T0, 0), lw(T1, 0, T0)]);
     let arguments = || Code::new().with(&[addi(T0, A0, 0), addi(T0, T0, 0), lw(T1, 0, T0)]);

@@ -36,7 +36,7 @@ fn forward() -> Code {
 
 /// Rank 1's observations: the time and the outcome of each event, and the host memory at the end.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct Observations {
     events: Vec<(Time, FailType)>,
     /// The parts of the last message's time.
     parts: Vec<(&'static str, u64)>,
@@ -45,7 +45,7 @@ struct Seen {
 
 /// Rank 0 puts a message of `len` bytes to each of these match bits, at once and in this order. Rank 1 has an entry
 /// with its own handlers and state for each.
-fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Seen) {
+fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Observations) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
     all.extend(overrides);
     let mut rig = Rig::new(&all);
@@ -57,7 +57,7 @@ fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Seen) {
             a.put(&PutRequest { match_bits, ..request }).await.unwrap();
         }
     });
-    let seen = Rc::new(RefCell::new(Seen::default()));
+    let seen = Rc::new(RefCell::new(Observations::default()));
     let note = seen.clone();
     rig.program(1, async move |b| {
         let memory = b.alloc(&pattern(len.max(512), 2));

@@ -3,7 +3,7 @@
 use nicety_fabric::Port;
 use nicety_host::{Allocation, Cpus, Memory};
 use nicety_kernel::Sim;
-use nicety_nic_core::{Arrival, Caller, Card, CardError, CardSpec, Log, Outgoing, Seat, Tags, Wanted};
+use nicety_nic_core::{Arrival, Caller, Card, CardError, CardSpec, Log, NodeContext, Outgoing, Tags, Wanted};
 use nicety_types::{Path, Recorder};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ impl Host {
         let memory = Rc::new(Memory::new(host.memory));
         let cpus = Rc::new(Cpus::new(&sim, host, &recorder));
         let log: Log = Arc::new(|_| {});
-        let seat = Seat {
+        let node_context = NodeContext {
             sim: &sim,
             nodes,
             ordered: true,
@@ -44,7 +44,7 @@ impl Host {
             log: &log,
             recorder: &recorder,
         };
-        let card = spec.clone().install(seat).unwrap();
+        let card = spec.clone().install(node_context).unwrap();
         Host { card, memory, sim, cpus, recorder }
     }
 

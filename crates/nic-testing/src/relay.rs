@@ -1,6 +1,6 @@
 //! A node between two cards. It takes packets from each and sends them to the other.
 
-use nicety_fabric::{HeaderBytes, Label, Network, NetworkSpec, Packet, Parcel, Port, Symbol, Topology};
+use nicety_fabric::{HeaderBytes, Label, Network, NetworkSpec, Packet, PacketBox, Port, Symbol, Topology};
 use nicety_kernel::{Channel, Config, Sim, World};
 use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Segment};
 use std::cell::Cell;
@@ -35,13 +35,13 @@ pub fn link(relay: Relay, spec: &NetworkSpec) -> (World<Symbol>, [Port; 2], Netw
 }
 
 /// A port takes credits only while it waits for packets, so it always waits.
-async fn take(from: Rc<Port>, come: Rc<Channel<Parcel>>) {
+async fn take(from: Rc<Port>, come: Rc<Channel<PacketBox>>) {
     loop {
         come.send(from.receive().await).await.unwrap();
     }
 }
 
-async fn carry(sim: Sim, relay: Relay, (from, come): (Rc<Port>, Rc<Channel<Parcel>>), to: Rc<Port>) {
+async fn carry(sim: Sim, relay: Relay, (from, come): (Rc<Port>, Rc<Channel<PacketBox>>), to: Rc<Port>) {
     let packets = Cell::new(0);
     loop {
         let packet = come.recv().await.unwrap();

@@ -46,7 +46,7 @@ pub type Statuses = Vec<Option<u8>>;
 
 /// The state of a process in a round. Bytes follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Said {
+enum ProcessState {
     /// The part is at the end of a window; its messages follow.
     Met(u64),
     /// The part has ended; its result follows.
@@ -88,7 +88,9 @@ impl Peers {
     /// Returns `count` threads of this process as processes, one for each thread.
     pub fn in_threads(count: usize) -> Vec<Peers> {
         let threads = Threads::connected(count).into_iter().enumerate();
-        threads.map(|(number, own)| Peers::new(number, count, Box::new(Together(Mutex::new(own))))).collect()
+        threads
+            .map(|(number, own)| Peers::new(number, count, Box::new(ThreadExchange(Mutex::new(own)))))
+            .collect()
     }
 
     /// The number of this process.
@@ -127,9 +129,9 @@ impl Peers {
             Some(Cut::Broken(error)) => return Err(error),
         }
         let (own, bytes) = match &result {
-            Ok(result) => (Said::Ended, encoded(result)),
-            Err(Error::Interrupted) => (Said::Interrupted, Vec::new()),
-            Err(_) => (Said::Failed, Vec::new()),
+            Ok(result) => (ProcessState::Ended, encoded(result)),
+            Err(Error::Interrupted) => (ProcessState::Interrupted, Vec::new()),
+            Err(_) => (ProcessState::Failed, Vec::new()),
         };
         let heard = self.say(own, iter::repeat_n(bytes, self.count()))?;
         match cut_of(heard.iter().map(|(said, _)| *said)) {
@@ -139,7 +141,7 @@ impl Peers {
             None => {}
         }
         let mut own = result.ok();
-        let of = |(number, (_, bytes)): (usize, (Said, Vec<u8>))| {
+        let of = |(number, (_, bytes)): (usize, (ProcessState, Vec<u8>))| {
             if number == self.number() {
                 Ok(own.take().expect("it has ended"))
             } else {
@@ -173,14 +175,18 @@ impl Peers {
     /// When the others are out of reach.
     pub fn leave(&self, status: u8) -> Result<Statuses, Error> {
         if self.0.left.get().is_none() {
-            self.say(Said::Left(status), iter::repeat_n(Vec::new(), self.count()))?;
+            self.say(ProcessState::Left(status), iter::repeat_n(Vec::new(), self.count()))?;
         }
         Ok(self.0.left.get().cloned().unwrap_or_default())
     }
 
     /// Exchanges states and the bytes that follow, in a round. `bytes` are for each of the others; this process gets none from
     /// itself.
-    fn say(&self, own: Said, bytes: impl Iterator<Item = Vec<u8>>) -> Result<Vec<(Said, Vec<u8>)>, Error> {
+    fn say(
+        &self,
+        own: ProcessState,
+        bytes: impl Iterator<Item = Vec<u8>>,
+    ) -> Result<Vec<(ProcessState, Vec<u8>)>, Error> {
         let said = encoded(&own);
         let with = |(number, bytes): (usize, Vec<u8>)| {
             if number == self.number() { Vec::new() } else { [&said[..], &bytes].concat() }
@@ -194,8 +200,9 @@ impl Peers {
             Ok((said, rest.to_vec()))
         };
         let heard = heard.into_iter().enumerate().map(of).collect::<Result<Vec<_>, Error>>()?;
-        let left =
-            |(said, _): &(Said, Vec<u8>)| if let Said::Left(status) = said { Some(*status) } else { None };
+        let left = |(said, _): &(ProcessState, Vec<u8>)| {
+            if let ProcessState::Left(status) = said { Some(*status) } else { None }
+        };
         let left: Statuses = heard.iter().map(left).collect();
         if left.iter().any(Option::is_some) {
             self.0.left.get_or_init(|| left);
@@ -217,11 +224,11 @@ impl Peers {
 }
 
 /// Returns the early end of a round with these states; none if all have ended.
-fn cut_of(said: impl Iterator<Item = Said> + Clone) -> Option<Cut> {
-    if said.clone().any(|said| matches!(said, Said::Interrupted | Said::Left(_))) {
+fn cut_of(said: impl Iterator<Item = ProcessState> + Clone) -> Option<Cut> {
+    if said.clone().any(|said| matches!(said, ProcessState::Interrupted | ProcessState::Left(_))) {
         return Some(Cut::Interrupted);
     }
-    if said.clone().all(|said| said == Said::Ended) { None } else { Some(Cut::Failed) }
+    if said.clone().all(|said| said == ProcessState::Ended) { None } else { Some(Cut::Failed) }
 }
 
 fn encoded(value: &impl Serialize) -> Vec<u8> {
@@ -229,9 +236,9 @@ fn encoded(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Bytes for a thread, with the number of the sending one.
-struct Together(Mutex<Threads<(usize, Vec<u8>)>>);
+struct ThreadExchange(Mutex<Threads<(usize, Vec<u8>)>>);
 
-impl Exchange for Together {
+impl Exchange for ThreadExchange {
     fn exchange(&self, bytes: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
         let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = threads.place().0;
@@ -259,11 +266,11 @@ impl<M: Serialize + DeserializeOwned> Connected<M> {
     fn round(&mut self, word: u64, outgoing: &mut [Vec<M>], incoming: &mut Vec<M>) -> Result<(), Cut> {
         let count = self.peers.count();
         let (own, mail) =
-            (Said::Met(word), (0..count).map(|to| outgoing.get(to).map_or(Vec::new(), encoded)));
+            (ProcessState::Met(word), (0..count).map(|to| outgoing.get(to).map_or(Vec::new(), encoded)));
         let heard = self.peers.say(own, mail).map_err(Cut::Broken)?;
         outgoing.iter_mut().for_each(Vec::clear);
         for (from, (said, bytes)) in heard.iter().enumerate() {
-            let Said::Met(word) = *said else {
+            let ProcessState::Met(word) = *said else {
                 return Err(cut_of(heard.iter().map(|(said, _)| *said)).unwrap_or(Cut::Failed));
             };
             self.words[from] = word;

@@ -231,7 +231,7 @@ fn connections_of_each_run_have_ports_of_their_own() {
 }
 
 #[test]
-fn what_happened_before_a_deadlock_is_in_the_file() {
+fn events_before_a_deadlock_are_in_the_file() {
     let file = Scratch::new("deadlock");
     let capture = Some(Capture::to(&file.0));
     let mut cluster = cluster("spin-discrete", 2, |config| ClusterConfig { capture, ..config });

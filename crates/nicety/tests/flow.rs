@@ -184,7 +184,7 @@ fn a_ring_of_pauses_is_a_deadlock_that_names_its_ports() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_runs() {
+fn impossible_settings_are_refused_before_the_run() {
     let refused = |topology, flow| {
         let nodes = if topology == "pair" { 2 } else { 4 };
         let shape = Shape { card: "spin-discrete", nodes, topology, flow, overrides: &[] };

@@ -1,6 +1,6 @@
 //! Cards with virtual network interfaces in a cluster: `send` and `recv`, and processes of a host.
 
-use nicety::qnix::{self, How};
+use nicety::qnix::{self, TransferMethod};
 use nicety::{Cluster, ClusterConfig, Error, Host, Topology, cards};
 
 fn cluster(nodes: u32, overrides: &[&str]) -> Cluster {
@@ -107,8 +107,10 @@ fn sixty_four_processes_of_each_host_talk_at_once() {
                     host.compute(nicety::Duration::from_ns(1_000_000)).await;
                     let (out, back) = (process.alloc(9000)?, process.alloc(9000)?);
                     out.write(0, &bytes(u64::from(rank * 64 + number), 9000));
-                    let receive = process.receive(vni, &back, Some((1 - rank, vni)), None, How::Auto).await?;
-                    let send = process.send(vni, &out, (1 - rank, vni), 3, How::Auto).await?;
+                    let receive = process
+                        .receive(vni, &back, Some((1 - rank, vni)), None, TransferMethod::Auto)
+                        .await?;
+                    let send = process.send(vni, &out, (1 - rank, vni), 3, TransferMethod::Auto).await?;
                     process.wait(vni, send).await?;
                     let completed = process.wait(vni, receive).await?;
                     assert_eq!((completed.bytes, completed.tag), (9000, 3));
@@ -134,10 +136,10 @@ fn a_process_is_refused_what_is_anothers() {
     cluster.program(0, async |host: Host| {
         let process = host.vni()?.process(7);
         let theirs = host.alloc(64)?;
-        let error = process.send(0, &theirs, (1, 0), 0, How::Auto).await.unwrap_err();
+        let error = process.send(0, &theirs, (1, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert_eq!(error.to_string(), "interface 0 is process 0's; process 7 may not touch it");
         let vni = process.open().await?;
-        let error = process.send(vni, &theirs, (1, 0), 0, How::Auto).await.unwrap_err();
+        let error = process.send(vni, &theirs, (1, 0), 0, TransferMethod::Auto).await.unwrap_err();
         assert!(error.to_string().contains("not in the memory of process 7"), "{error}");
         Ok(())
     });

@@ -426,7 +426,7 @@ fn only_a_buffer_of_no_bytes_is_empty() {
 }
 
 #[test]
-fn what_is_delivered_once_more_has_its_bytes() {
+fn a_redelivered_message_has_its_bytes() {
     // Of a packet, of more, and of none.
     const SIZES: [u64; 5] = [8, 4096, 0, 4097, 20_000];
     let card = cards::load("spin-discrete", &[]).unwrap();

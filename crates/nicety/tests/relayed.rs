@@ -14,7 +14,7 @@ use std::rc::Rc;
 const SIZES: [u64; 6] = [0, 8, 3000, 20_000, 100, 70_000];
 
 /// A received message: rank, time, source, tag, and whether its bytes are right.
-type Came = (u32, Time, u32, u64, bool);
+type Received = (u32, Time, u32, u64, bool);
 
 /// Returns two hosts, joined by a relay.
 fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 2], Network) {
@@ -32,7 +32,7 @@ fn hosts(nic: &str, overrides: &[&str], relay: Relay) -> (World<Symbol>, [Host; 
 }
 
 /// Both hosts send messages of all sizes to each other, and receive them in another order.
-fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Came> {
+fn run(nic: &str, overrides: &[&str], relay: Relay) -> Vec<Received> {
     let (mut world, hosts, _network) = hosts(nic, overrides, relay);
     let came = Rc::new(RefCell::new(Vec::new()));
     for (rank, host) in (0..2).zip(hosts) {

@@ -220,7 +220,7 @@ pub fn measure<R: Serialize + Send + 'static>(
 }
 
 /// An intermediate message of a benchmark.
-enum Told {
+enum Update {
     Progress(usize, usize),
     News(String),
 }
@@ -249,10 +249,10 @@ fn measure_with_news<R: Serialize + Send + 'static>(
             peers,
             // After an interrupt there is no receiver.
             progress: &|done, total| {
-                let _ = tell.send(Told::Progress(done, total));
+                let _ = tell.send(Update::Progress(done, total));
             },
             news: &|text| {
-                let _ = tell.send(Told::News(text.to_owned()));
+                let _ = tell.send(Update::News(text.to_owned()));
             },
         };
         let recording = RefCell::new(None);
@@ -268,8 +268,8 @@ fn measure_with_news<R: Serialize + Send + 'static>(
                     called.as_ref().map_or(Ok(()), |called| act(called).map(drop))
                 };
                 let called = match told {
-                    Told::Progress(done, total) => call(&progress, &|p| p.call1(py, (done, total))),
-                    Told::News(text) => call(&news, &|n| n.call1(py, (text.as_str(),))),
+                    Update::Progress(done, total) => call(&progress, &|p| p.call1(py, (done, total))),
+                    Update::News(text) => call(&news, &|n| n.call1(py, (text.as_str(),))),
                 };
                 raised = raised.or(called.err());
             }

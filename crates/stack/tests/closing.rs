@@ -69,7 +69,7 @@ fn half_a_connection_goes_on() {
 }
 
 #[test]
-fn what_was_sent_before_close_arrives() {
+fn bytes_sent_before_close_arrive() {
     let mut net = Net::pair();
     let (a, b) = net.connected(80);
     let bytes = pattern(2, 200_000);
@@ -201,7 +201,7 @@ fn the_same_ends_may_meet_again_while_one_waits() {
 }
 
 #[test]
-fn what_was_not_read_outlives_the_connection() {
+fn unread_bytes_outlive_the_connection() {
     for first in [0, 1] {
         let mut net = Net::pair();
         let ids: [ConnectionId; 2] = net.connected(80).into();
@@ -220,7 +220,7 @@ fn what_was_not_read_outlives_the_connection() {
 }
 
 #[test]
-fn what_waits_for_late_segments_makes_room_for_others() {
+fn time_wait_connections_make_room_for_others() {
     let small = Options { send_buffer: Some(1000), receive_buffer: Some(1000), ..plain() };
     let with = |n| StackSpec { connections: 3, memory: 6000, time_wait: us(60_000_000), ..spec(n) };
     let mut net = Net::of([with(1), spec(2)]);

@@ -1,7 +1,7 @@
 //! Read-ahead of traffic: a thread reads captures or makes frames while the run uses earlier ones.
 
 use crate::error::TrafficError;
-use crate::stream::{Due, Stream};
+use crate::stream::{DueTime, Stream};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
@@ -15,7 +15,7 @@ const GROUPS: usize = 4;
 struct Group {
     bytes: Vec<u8>,
     /// The end of each frame in `bytes`, and its due time.
-    frames: Vec<(usize, Due)>,
+    frames: Vec<(usize, DueTime)>,
     /// The end of the traffic behind the frames, or an error.
     end: Option<Result<(), TrafficError>>,
 }
@@ -76,7 +76,7 @@ impl Ahead {
     ///
     /// # Errors
     /// As [`Stream::next_frame`].
-    pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<Due>, TrafficError> {
+    pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<DueTime>, TrafficError> {
         while self.next == self.group.frames.len() {
             if let Some(end) = &self.group.end {
                 return end.clone().map(|()| None);
@@ -100,12 +100,12 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Due, Traffic, TrafficError};
+    use crate::{DueTime, Traffic, TrafficError};
 
-    type Frames = Vec<(Vec<u8>, Due)>;
+    type Frames = Vec<(Vec<u8>, DueTime)>;
 
     fn all(
-        mut next: impl FnMut(&mut Vec<u8>) -> Result<Option<Due>, TrafficError>,
+        mut next: impl FnMut(&mut Vec<u8>) -> Result<Option<DueTime>, TrafficError>,
     ) -> (Frames, Option<TrafficError>) {
         let (mut frame, mut frames) = (Vec::new(), Vec::new());
         loop {

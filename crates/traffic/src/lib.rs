@@ -51,4 +51,4 @@ pub use expression::{
     Addresses, Arrivals, Cut, Popularity, Ports, Protocol, Rate, Sizes, Source, Template, Traffic,
 };
 pub use form::{Form, core_order_header};
-pub use stream::{Due, Stream};
+pub use stream::{DueTime, Stream};

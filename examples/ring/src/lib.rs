@@ -1,12 +1,12 @@
 //! A card with a ring of receive buffers, in a crate of its own. `docs/cards/adding.md` explains it piece by piece.
 
-use nicety_fabric::{Channel, HeaderBytes, Label, Packet, Parcel};
+use nicety_fabric::{Channel, HeaderBytes, Label, Packet, PacketBox};
 use nicety_host::BusSpec;
 use nicety_kernel::{Channel as Queue, Signal, Sim};
 use nicety_nic_core::parts::{Dma, Engine, Matching, Moving, stages, transport};
 use nicety_nic_core::{
-    Arrival, Caller, Calling, Card, CardError, CardSpec, Design, NodeSpec, Outgoing, PostedReceive, Seat,
-    Wanted, read_bus, read_node, read_transport,
+    Arrival, Caller, Calling, Card, CardError, CardSpec, Design, NodeContext, NodeSpec, Outgoing,
+    PostedReceive, Wanted, read_bus, read_node, read_transport,
 };
 use nicety_spec::Reader;
 use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Recorder, Stage, Starter, View};
@@ -72,15 +72,15 @@ impl CardSpec for RingSpec {
     fn makes_up_for(&self, _packet: &Packet) -> bool {
         self.transport.reliable
     }
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn Card>, CardError> {
-        let (sim, recorder) = (seat.sim, seat.recorder);
-        let ring = seat.memory.allocate(self.buffers * self.packet)?.address();
+    fn install(self: Arc<Self>, node_context: NodeContext<'_>) -> Result<Rc<dyn Card>, CardError> {
+        let (sim, recorder) = (node_context.sim, node_context.recorder);
+        let ring = node_context.memory.allocate(self.buffers * self.packet)?.address();
         let free = Queue::new(sim, self.buffers as usize);
         (0..self.buffers)
             .for_each(|buffer| free.try_send(ring + buffer * self.packet).expect("room for all"));
         let card = Rc::new(RingCard {
-            wire: transport::Wire::new(sim, seat.port, self.transport, seat.nodes, recorder),
-            dma: Dma::new(sim, self.bus, seat.memory.clone(), recorder),
+            wire: transport::Wire::new(sim, node_context.port, self.transport, node_context.nodes, recorder),
+            dma: Dma::new(sim, self.bus, node_context.memory.clone(), recorder),
             engine: Engine::new(sim, self.channels, recorder),
             free,
             arrived: RefCell::default(),
@@ -113,7 +113,7 @@ struct RingCard {
 type Header = [u64; 5];
 
 /// A packet, its header, and the address of its buffer.
-struct Received(Parcel, Header, u64);
+struct Received(PacketBox, Header, u64);
 
 impl RingCard {
     async fn transmit(&self, caller: Caller<'_>, message: Outgoing) -> Result<(), CardError> {
@@ -160,7 +160,7 @@ impl RingCard {
     }
 
     /// Writes a packet to a buffer. Without one it stays in the packet buffer.
-    async fn deposit(self: Rc<Self>, mut packet: Parcel) {
+    async fn deposit(self: Rc<Self>, mut packet: PacketBox) {
         let header: Header = std::array::from_fn(|word| View(packet.header.as_slice()).u64(8 * word));
         let message = MessageId { source: NodeId(header[0] as u32), sequence: header[1] };
         let buffer = self.free.recv().await.expect("never closed");

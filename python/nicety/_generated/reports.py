@@ -29,7 +29,7 @@ class ApplicationReport:
         handler_cache_wait_cycles: Cycles that loads and stores took longer than hits.
         handlers_failed: Failed runs: stopped, or with an error or an invalid return code.
         hpu_memory_bytes: Bytes of HPU memory in use: its programs' data and its states.
-        hpu_memory_most_bytes: The maximum of that at any time.
+        hpu_memory_peak_bytes: The maximum of that at any time.
         messages_refused: Messages that failed because the budget was used up before one of their handlers ran.
     """
 
@@ -48,7 +48,7 @@ class ApplicationReport:
     handler_cache_wait_cycles: int
     handlers_failed: int
     hpu_memory_bytes: int
-    hpu_memory_most_bytes: int
+    hpu_memory_peak_bytes: int
     messages_refused: int
 
 
@@ -90,8 +90,8 @@ class EthernetReport:
         frames_received: Frames received into host memory.
         ring_full: Frames dropped because their receive ring was full.
         too_long: Frames dropped because they are longer than a receive buffer.
-        check_errors: Frames dropped because their frame check sequence was wrong.
-        no_station: Frames sent to an address without a station, which nobody takes.
+        fcs_errors: Frames dropped because their frame check sequence was wrong.
+        unknown_destination: Frames sent to an address without a station, which nobody takes.
         fetches: Reads that fetched descriptors.
         receive_interrupts: Interrupts raised for received frames.
         transmit_interrupts: Interrupts raised for sent frames because the driver waited for them.
@@ -118,8 +118,8 @@ class EthernetReport:
     frames_received: int
     ring_full: int
     too_long: int
-    check_errors: int
-    no_station: int
+    fcs_errors: int
+    unknown_destination: int
     fetches: int
     receive_interrupts: int
     transmit_interrupts: int
@@ -169,15 +169,15 @@ class GroupReport:
         group: Its name.
         busy_ps: CPU time, in picoseconds.
         instructions: Instructions.
-        first_misses: Loads that missed a core's first-level cache.
-        second_misses: Of these, loads that also missed the shared cache.
+        l1_misses: Loads that missed a core's first-level cache.
+        shared_cache_misses: Of these, loads that also missed the shared cache.
     """
 
     group: str
     busy_ps: int
     instructions: int
-    first_misses: int
-    second_misses: int
+    l1_misses: int
+    shared_cache_misses: int
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class InterfaceReport:
         packets_sent: Packets handed to the link, or to another interface of the card.
         packets_received: Packets received.
         buffered: Packets put into the card's memory because no receive matched.
-        held_back: Times that a packet found no memory and stayed in the packet buffer.
+        buffer_stalls: Times that a packet found no memory and stayed in the packet buffer.
         strays: Messages dropped because their interface was not open.
         unusable: Invalid or damaged packets.
         doorbells: Doorbells set.
@@ -204,7 +204,7 @@ class InterfaceReport:
     packets_sent: int
     packets_received: int
     buffered: int
-    held_back: int
+    buffer_stalls: int
     strays: int
     unusable: int
     doorbells: int
@@ -369,9 +369,9 @@ class PortalsReport:
         handler_runs: Completed runs of handlers.
         handler_instructions: Instructions that they executed.
         handler_cycles: Cycles for which they held a processor, including the start and waits for commands.
-        handler_lines_shown: Lines of handlers that the card has shown: at most 1000 (`LINES_KEPT`), and the rest of one
-            call.
-        handler_lines_left_out: Lines of handlers that it has only counted.
+        handler_lines_printed: Lines of handlers that the card has shown: at most 1000 (`LINES_KEPT`), and the rest of
+            one call.
+        handler_lines_suppressed: Lines of handlers that it has only counted.
         applications: Resources used by each application.
         transport: Counts of its reliable transport.
     """
@@ -382,8 +382,8 @@ class PortalsReport:
     handler_runs: int
     handler_instructions: int
     handler_cycles: int
-    handler_lines_shown: int
-    handler_lines_left_out: int
+    handler_lines_printed: int
+    handler_lines_suppressed: int
     applications: list[ApplicationReport]
     transport: TransportReport
 
@@ -456,7 +456,7 @@ class RdmaReport:
         tlb_hits: TLB hits, in pages.
         tlb_misses: TLB misses, in pages.
         refused: Messages that this card refused.
-        refused_elsewhere: Messages of this card that other cards refused.
+        refused_by_peer: Messages of this card that other cards refused.
         events: Events written.
         events_lost: Events lost because a queue was full.
         abandoned: Refused messages that were given up because one of their packets never arrived.
@@ -485,7 +485,7 @@ class RdmaReport:
     tlb_hits: int
     tlb_misses: int
     refused: int
-    refused_elsewhere: int
+    refused_by_peer: int
     events: int
     events_lost: int
     abandoned: int
@@ -551,7 +551,7 @@ class TrafficReport:
         offered_bytes: Their bytes, without frame check sequences.
         offered_ns: Duration of the offered frames at their rate, up to the next due time. For a capture that is a mean
             gap after the last frame.
-        late_ns: Additional time until the link was free, because the network stalled frames.
+        stalled_ns: Additional time until the link was free, because the network stalled frames.
         handled: Frames that the card accepted.
         passed: Frames of `handled` that went on: to the host, or out again.
         to_wire: Frames of `handled` that handlers sent out.
@@ -576,7 +576,7 @@ class TrafficReport:
     offered: int
     offered_bytes: int
     offered_ns: float
-    late_ns: float
+    stalled_ns: float
     handled: int
     passed: int
     to_wire: int

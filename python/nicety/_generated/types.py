@@ -46,16 +46,16 @@ class Burst(TypedDict):
 
     Attributes:
         packets: Packets offered.
-        at_once: Packets of the burst: the first ones, at the speed of the wire.
-        later_fraction: Departure rate of the later half of all packets, over the traffic's rate. It is 1 as soon as a
-            packet behind the burst leaves at its due time. With losses, the fraction of packets behind the burst that
+        burst_packets: Packets of the burst: the first ones, at the speed of the wire.
+        departure_fraction: Departure rate of the later half of all packets, over the traffic's rate. It is 1 as soon as
+            a packet behind the burst leaves at its due time. With losses, the fraction of packets behind the burst that
             is not lost. None where the run was stopped.
         stopped: The error that stopped the run, if any.
     """
 
     packets: int
-    at_once: int
-    later_fraction: float | None
+    burst_packets: int
+    departure_fraction: float | None
     stopped: str | None
 
 
@@ -84,14 +84,14 @@ class CardPart(TypedDict):
             caches, or a cluster. Also the key of the spec with the number of places, or a CPU of the host.
         load: Its load: the fraction of its capacity that packets at the line rate need.
         headroom: Its free capacity, as a fraction; negative if capacity is missing.
-        sustains: The sustainable rate of the part, over the line rate; none if packets do not use it.
+        capacity_fraction: The sustainable rate of the part, over the line rate; none if packets do not use it.
     """
 
-    part: str
+    part: Part
     name: str | None
     load: float
     headroom: float
-    sustains: float | None
+    capacity_fraction: float | None
 
 
 ChannelBenchmark = Literal["channel-latency", "channel-bandwidth"]
@@ -183,7 +183,7 @@ class ContextRow(TypedDict):
         time_ns: `cycles_total` as time.
         updates_per_s: Updates per second of the whole card, with two references each and this number of contexts on
             every microengine, in steady state.
-        updates_per_s_settled: Updates per second if the bits are already set, so that an update makes one reference.
+        updates_per_s_bits_set: Updates per second if the bits are already set, so that an update makes one reference.
         line_rate_packets_per_s: 64-byte packets per second that `updates_per_s` sustains, with one update each.
         line_rate_bits_per_s: Bit rate of the Ethernet that carries them, with 84 bytes for each.
     """
@@ -199,7 +199,7 @@ class ContextRow(TypedDict):
     context_cycles_ready: int
     time_ns: float
     updates_per_s: float
-    updates_per_s_settled: float
+    updates_per_s_bits_set: float
     line_rate_packets_per_s: float
     line_rate_bits_per_s: float
 
@@ -261,12 +261,12 @@ class DataCache(TypedDict):
         accesses: Accesses per packet.
         hits: Loads and stores per packet that hit.
         misses: Loads and stores per packet that missed.
-        passed: Atomic operations per packet, which bypass the caches.
+        bypasses: Atomic operations per packet, which bypass the caches.
         miss_rate: Misses over loads and stores; none without any.
-        written_back: Lines per packet written to memory, to make room or for an atomic operation.
-        handed_over: Lines per packet that another cache had changed, and handed over.
-        invalidated: Accesses per packet that invalidated lines of other caches.
-        waited_cycles: Additional cycles per packet of loads and stores over those of hits.
+        writebacks: Lines per packet written to memory, to make room or for an atomic operation.
+        cache_to_cache_transfers: Lines per packet that another cache had changed, and handed over.
+        invalidations: Accesses per packet that invalidated lines of other caches.
+        wait_cycles: Additional cycles per packet of loads and stores over those of hits.
         load: The fraction of all processors' time that these cycles take at line rate.
         lines: The source lines with the longest waits; the first few.
         stale_accesses: Accesses of the whole run to words that another cache had changed, on a card without cache
@@ -278,12 +278,12 @@ class DataCache(TypedDict):
     accesses: float
     hits: float
     misses: float
-    passed: float
+    bypasses: float
     miss_rate: float | None
-    written_back: float
-    handed_over: float
-    invalidated: float
-    waited_cycles: float
+    writebacks: float
+    cache_to_cache_transfers: float
+    invalidations: float
+    wait_cycles: float
     load: float
     lines: list[WaitingLine]
     stale_accesses: int
@@ -312,14 +312,14 @@ class ExchangeRow(TypedDict):
         p99_ns: 99th percentile of the latency, by nearest rank.
         p999_ns: 99.9th percentile of the latency.
         max_ns: Maximum latency.
-        late_requests: Requests without a reply at the end of the measured time. The figures above exclude them.
+        unanswered_requests: Requests without a reply at the end of the measured time. The figures above exclude them.
         cpu_ns_per_request: CPU time of the server per request.
         cpus: CPUs of the server's operating system.
         cpu_utilisation: Utilisation of all its CPUs, as a fraction.
         cpu_ns_per_packet: CPU time per packet.
         instructions_per_packet: Instructions per packet.
-        first_misses_per_packet: Loads per packet that missed a core's first-level cache.
-        second_misses_per_packet: Loads per packet that missed the shared cache, too.
+        l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
+        shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
         cross_calls_per_packet: Calls from one CPU to another per packet.
@@ -330,8 +330,8 @@ class ExchangeRow(TypedDict):
         dropped: Frames that rank 0's card, kernel threads and protocols dropped.
         packets: The packets: frames that rank 0's card received, or sent if it transmits.
         verified: Whether every received byte was checked and correct.
-        late_max_ns: Maximum latency of these requests.
         ports: The ports of the network over the whole run, with a flow control without credits.
+        unanswered_max_ns: Maximum latency of these requests.
     """
 
     nic: str
@@ -347,14 +347,14 @@ class ExchangeRow(TypedDict):
     p99_ns: float
     p999_ns: float
     max_ns: float
-    late_requests: int
+    unanswered_requests: int
     cpu_ns_per_request: float
     cpus: int
     cpu_utilisation: float
     cpu_ns_per_packet: float
     instructions_per_packet: float
-    first_misses_per_packet: float
-    second_misses_per_packet: float
+    l1_misses_per_packet: float
+    shared_cache_misses_per_packet: float
     breakdown: list[GroupUsage]
     context_switches_per_packet: float
     cross_calls_per_packet: float
@@ -364,8 +364,8 @@ class ExchangeRow(TypedDict):
     dropped: int
     packets: int
     verified: bool
-    late_max_ns: NotRequired[float]
     ports: NotRequired[list[NetworkPortReport]]
+    unanswered_max_ns: NotRequired[float]
 
 
 class FailedPoint(TypedDict):
@@ -529,15 +529,15 @@ class GroupUsage(TypedDict):
         group: Its name.
         ns_per_packet: CPU time per packet.
         instructions_per_packet: Instructions per packet.
-        first_misses_per_packet: Loads per packet that missed a core's first-level cache.
-        second_misses_per_packet: Loads per packet that missed the shared cache, too.
+        l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
+        shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
     """
 
     group: str
     ns_per_packet: float
     instructions_per_packet: float
-    first_misses_per_packet: float
-    second_misses_per_packet: float
+    l1_misses_per_packet: float
+    shared_cache_misses_per_packet: float
 
 
 class Growth(TypedDict):
@@ -590,12 +590,12 @@ class HandlerLines(TypedDict):
     """Lines that handlers printed in a benchmark, over all runs and cards.
 
     Attributes:
-        shown: Lines that the cards showed, at most 1000 per run and card.
-        left_out: The other lines.
+        printed: Lines that the cards showed, at most 1000 per run and card.
+        suppressed: The other lines.
     """
 
-    shown: int
-    left_out: int
+    printed: int
+    suppressed: int
 
 
 class HandlerMemory(TypedDict):
@@ -610,7 +610,7 @@ class HandlerMemory(TypedDict):
         shared_accesses: Accesses per packet to levels in which processors wait for one another.
         levels: Levels in which processors wait for one another.
         caches: Levels behind data caches.
-        code_lines_filled: Lines per packet that filled instruction caches.
+        instruction_cache_fills: Lines per packet that filled instruction caches.
         fetch_wait_cycles: Cycles per packet for which handlers waited for their code.
     """
 
@@ -621,7 +621,7 @@ class HandlerMemory(TypedDict):
     shared_accesses: float
     levels: list[MemoryLevel]
     caches: list[DataCache]
-    code_lines_filled: float
+    instruction_cache_fills: float
     fetch_wait_cycles: float
 
 
@@ -652,7 +652,7 @@ class LineRateRow(TypedDict):
         cycles_p99: 99th percentile of the cycles.
         instructions_mean: Mean instructions of a payload handler.
         instructions_p99: 99th percentile of the instructions.
-        packet_fates: The fates of the packets.
+        packet_dispositions: The dispositions of the packets.
         sent_per_packet: Packets that the card sent per packet received, over the whole run.
         handlers: Each handler that ran.
         handler_ns: Handler processor time per packet: its payload handler, and its share of header and completion
@@ -666,27 +666,20 @@ class LineRateRow(TypedDict):
         sustains_line_rate: Whether the card sustains the line rate forever, within the model.
         verdict: `yes`; `barely`: yes, but a part has a load of 90 % or more; `no`. `not judged`: yes or barely, but
             handlers share words in memory without a model of contention on this card (`unmodelled`).
-        limiting_part: The limiting part: `limited_by`, or else that of the last run in `tried`, or the most loaded
-            part.
-        capacity_fraction: The sustainable rate over the line rate; above 1 there is a margin. The runs in `tried` find
+        bottleneck: The limiting part: `limited_by`, or else that of the last run in `trials`, or the most loaded part.
+        capacity_fraction: The sustainable rate over the line rate; above 1 there is a margin. The runs in `trials` find
             it between `sustained_fraction` and `not_sustained_fraction`. If the load of a part gives the same within a
             hundredth, that value is taken.
-        tried: Runs with the same traffic at other rates, in order: the search for the sustainable rate. None where a
+        trials: Runs with the same traffic at other rates, in order: the search for the sustainable rate. None where a
             burst stops handlers, and where the card's own wire limits at the line rate.
         sustained_fraction: The highest sustained rate of these runs, over the line rate. It is 1 if the card keeps up
             and no higher rate was sustained. None without a search, and without a sustained rate.
         not_sustained_fraction: The lowest unsustained rate above it; none if all tried rates were sustained.
         burst: A run at the traffic's rate behind a burst, if handlers wait for locks, words or lines, or if a run in
-            `tried` was stopped.
+            `trials` was stopped.
         parts: The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is
             included if no other part is overloaded and no handler yields its processor.
-        limited_by: The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to
-            card`, `bus to host`, `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`,
-            `packet slots`, `memory bank`. `lock`: a word that one handler at a time holds. `contended word`: a word
-            that handlers change only if it is unchanged. `host`: its part that takes frames. `cache misses`: handler
-            processors would keep up without their waits for lines. Without an overloaded part: `packet buffer` if the
-            sender waits for credits, `message contexts` if messages have all of them (`hpu.contexts`), or `waiting` if
-            handlers wait for one another.
+        limited_by: The bottleneck, if the card cannot keep up.
         reachable_fraction: The fraction of line rate that an unlimited number of handler processors would reach: the
             limit of the other resources.
         packet_interval_ns: The packet interval at line rate.
@@ -718,7 +711,7 @@ class LineRateRow(TypedDict):
     cycles_p99: int | None
     instructions_mean: float | None
     instructions_p99: int | None
-    packet_fates: PacketFates
+    packet_dispositions: PacketDispositions
     sent_per_packet: float
     handlers: list[HandlerFigures]
     handler_ns: float
@@ -728,14 +721,14 @@ class LineRateRow(TypedDict):
     hpus: int
     sustains_line_rate: bool
     verdict: Literal["yes", "barely", "not judged", "no"]
-    limiting_part: str
+    bottleneck: Part
     capacity_fraction: float
-    tried: list[TriedRate]
+    trials: list[RateTrial]
     sustained_fraction: float | None
     not_sustained_fraction: float | None
     burst: Burst | None
     parts: list[CardPart]
-    limited_by: str | None
+    limited_by: Part | None
     reachable_fraction: float
     packet_interval_ns: float
     packet_wire_bytes: int
@@ -813,26 +806,26 @@ class Lock(TypedDict):
 
     Attributes:
         word: The word, such as `byte 8 of the state`.
-        taken_at: The source line that acquires it.
-        given_back_at: The source line that releases it, if it differs.
+        acquired_at: The source line that acquires it.
+        released_at: The source line that releases it, if it differs.
         waited_at: The source line that waits for it, or would wait.
         waits: Number of waits. Without waits it is not among the parts: handlers did not meet, or use it differently.
         held_ns: Time per packet for which a handler holds it.
-        handed_over_ns: Time per packet for which it is free while a handler waits.
+        handover_ns: Time per packet for which it is free while a handler waits.
         load: Its load at line rate, held or handed over.
-        most_packets_per_s: Maximum packets per second with any number of handler processors, with an immediate
+        max_packets_per_s: Maximum packets per second with any number of handler processors, with an immediate
             hand-over: two cannot hold it at once.
     """
 
     word: str
-    taken_at: str
-    given_back_at: str | None
+    acquired_at: str
+    released_at: str | None
     waited_at: str
     waits: int
     held_ns: float
-    handed_over_ns: float
+    handover_ns: float
     load: float
-    most_packets_per_s: float
+    max_packets_per_s: float
 
 
 class Manifest(TypedDict):
@@ -859,24 +852,24 @@ class MemoryLevel(TypedDict):
     Attributes:
         level: The level, as the card's spec names it.
         accesses: Accesses per packet, to bytes of any kind.
-        waited_cycles: Cycles per packet of their waits for banks, in addition to the latency.
+        wait_cycles: Cycles per packet of their waits for banks, in addition to the latency.
         busiest: The busiest bank, or the level's unit for atomic operations.
         busiest_accesses: Its accesses per packet, including lines of code.
-        busiest_waited_cycles: Cycles per packet for which processors waited for it.
+        busiest_wait_cycles: Cycles per packet for which processors waited for it.
         load: Its load at line rate.
-        most_packets_per_s: Maximum packets per second with any number of handler processors, by the time for which a
+        max_packets_per_s: Maximum packets per second with any number of handler processors, by the time for which a
             packet occupies it.
         lines: The source lines with the longest waits for the level; the first few.
     """
 
     level: str
     accesses: float
-    waited_cycles: float
+    wait_cycles: float
     busiest: str
     busiest_accesses: float
-    busiest_waited_cycles: float
+    busiest_wait_cycles: float
     load: float
-    most_packets_per_s: float
+    max_packets_per_s: float
     lines: list[WaitingLine]
 
 
@@ -912,24 +905,6 @@ class MessagesManifest(TypedDict):
     puts: NotRequired[Puts]
 
 
-class MovedValue(TypedDict):
-    """A check with one changed value.
-
-    Attributes:
-        value: The value set.
-        verdict: The verdict with it.
-        limiting_part: The limiting part with it.
-        capacity_fraction: The sustainable rate over the line rate.
-        capacity_packets_per_s: The sustainable rate in packets per second, since the line rate may have changed.
-    """
-
-    value: str
-    verdict: Literal["yes", "barely", "not judged", "no"]
-    limiting_part: str
-    capacity_fraction: float
-    capacity_packets_per_s: float
-
-
 class NetworkPortReport(TypedDict):
     """The use of a port of a host or switch, in a network without credits.
 
@@ -963,8 +938,8 @@ Notification = Literal["poll", "interrupt"]
 """The notification of programs about events."""
 
 
-class PacketFates(TypedDict):
-    """The fates of the measured packets; each packet has one.
+class PacketDispositions(TypedDict):
+    """The dispositions of the measured packets; each packet has one.
 
     Attributes:
         processed: The payload handler returned `SUCCESS`.
@@ -978,6 +953,38 @@ class PacketFates(TypedDict):
     dropped: int
     proceeded: int
     failed: int
+
+
+Part = Literal[
+    "handler cores",
+    "matching unit",
+    "link",
+    "bus to card",
+    "bus to host",
+    "send engine",
+    "packet writer",
+    "cluster DMA",
+    "packet sender",
+    "command engine",
+    "memory channel",
+    "packets in flight",
+    "packet slots",
+    "lock",
+    "contended word",
+    "memory bank",
+    "cache misses",
+    "host",
+    "packet buffer",
+    "message contexts",
+    "waiting",
+]
+"""A part of a card or its host: a bottleneck, or one with headroom.
+
+`lock`: a word that one handler at a time holds. `contended word`: a word that handlers change only if it is unchanged.
+`cache misses`: handler cores wait for lines, and would keep up without. `packet buffer`: no part has too much load, and
+the sender waits for credits, or packets are lost. `waiting`: no part has too much load, and handlers wait for one
+another.
+"""
 
 
 class PeerManifest(TypedDict):
@@ -1100,6 +1107,37 @@ class Puts(TypedDict):
     pong_size_bytes: int
 
 
+class RateTrial(TypedDict):
+    """A run with the same traffic at another rate.
+
+    Attributes:
+        rate_fraction: The rate over the traffic's rate.
+        above_wire_rate: Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
+        packets: Packets offered: the first ones of the traffic.
+        burst_packets: Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
+        sustained: Whether the run had no losses and no growing backlog.
+        verdict: Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
+        bottleneck: The limiting part; none for a run that recovered from its burst.
+        capacity_fraction: The departure rate over the traffic's, where the rate was not sustained; otherwise the
+            capacity by loads. None for a run that recovered from its burst.
+        stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
+            own rate does not have.
+        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets
+            took the lock before its handler each time.
+    """
+
+    rate_fraction: float
+    above_wire_rate: bool
+    packets: int
+    burst_packets: int
+    sustained: bool
+    verdict: Literal["yes", "barely", "not judged", "no"] | None
+    bottleneck: Part | None
+    capacity_fraction: float | None
+    stopped: str | None
+    starved_ns: float | None
+
+
 class RefusedCommand(TypedDict):
     """A command that a card refused at one place of a handler.
 
@@ -1144,18 +1182,18 @@ class Retries(TypedDict):
     Attributes:
         word: The word, such as `byte 8 of the state`.
         retried_at: The source line that retries it.
-        per_packet: Retries per packet, over the whole run. At a higher rate there may be far more.
-        changing_ns: For handlers that load the word and change it only if it is unchanged: time per packet from the
-            load to the change. No other handler succeeds in it.
-        handed_over_ns: Time per packet in which no handler has loaded it for the next change, while a handler tries.
+        retries_per_packet: Retries per packet, over the whole run. At a higher rate there may be far more.
+        update_ns: For handlers that load the word and change it only if it is unchanged: time per packet from the load
+            to the change. No other handler succeeds in it.
+        handover_ns: Time per packet in which no handler has loaded it for the next change, while a handler tries.
         load: The sum of both over the packet interval at line rate.
     """
 
     word: str
     retried_at: str
-    per_packet: float
-    changing_ns: float
-    handed_over_ns: float
+    retries_per_packet: float
+    update_ns: float
+    handover_ns: float
     load: float
 
 
@@ -1218,9 +1256,9 @@ class Saturation(TypedDict):
     Attributes:
         nic: The card.
         pattern: The pattern.
-        alone_latency_ns: Latency of a packet alone over the longest route.
-        buffers_fraction: The load at which all places of the routers' buffers are taken, because of the delay of their
-            credits. Present below 1, as with short packets.
+        zero_load_latency_ns: Latency of a packet alone over the longest route.
+        buffer_limit_fraction: The load at which all places of the routers' buffers are taken, because of the delay of
+            their credits. Present below 1, as with short packets.
         channel_load_max: Load of the most loaded link, in link bandwidths, if every sending node sends at a link's
             bandwidth; from a walk of the routes. Left out for too many routes: to all nodes, on a torus of more than
             4096 nodes and an odd size.
@@ -1232,8 +1270,8 @@ class Saturation(TypedDict):
 
     nic: str
     pattern: str
-    alone_latency_ns: float
-    buffers_fraction: NotRequired[float]
+    zero_load_latency_ns: float
+    buffer_limit_fraction: NotRequired[float]
     channel_load_max: NotRequired[float]
     channel_load_mean: NotRequired[float]
     measured_saturation_fraction: NotRequired[float]
@@ -1254,8 +1292,8 @@ class SensitiveValue(TypedDict):
     key: str
     value: str
     source: str
-    halved: MovedValue | None
-    doubled: MovedValue | None
+    halved: VariedValue | None
+    doubled: VariedValue | None
 
 
 class Sensitivity(TypedDict):
@@ -1264,17 +1302,17 @@ class Sensitivity(TypedDict):
     Attributes:
         values: The most sensitive first, at most three: those that change the verdict, and then by the change of the
             sustainable rate. Empty if none matters.
-        moved: Assumed values that were changed.
-        moved_one_way: Values of `moved` that could be changed in one direction only, or with which the handlers ran in
-            at most one direction.
-        unmoved: Assumed values that were not changed, by their keys: they are zero, or not numbers.
+        varied: Assumed values that were changed.
+        varied_one_way: Values of `varied` that could be changed in one direction only, or with which the handlers ran
+            in at most one direction.
+        not_varied: Assumed values that were not changed, by their keys: they are zero, or not numbers.
         stopped: Values with which the handlers do not run, or the card is impossible.
     """
 
     values: list[SensitiveValue]
-    moved: int
-    moved_one_way: int
-    unmoved: list[str]
+    varied: int
+    varied_one_way: int
+    not_varied: list[str]
     stopped: list[StoppedValue]
 
 
@@ -1373,8 +1411,8 @@ class StreamRow(TypedDict):
         cpu_utilisation: Utilisation of all its CPUs, as a fraction.
         cpu_ns_per_packet: CPU time per packet.
         instructions_per_packet: Instructions per packet.
-        first_misses_per_packet: Loads per packet that missed a core's first-level cache.
-        second_misses_per_packet: Loads per packet that missed the shared cache, too.
+        l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
+        shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
         cross_calls_per_packet: Calls from one CPU to another per packet.
@@ -1397,8 +1435,8 @@ class StreamRow(TypedDict):
     cpu_utilisation: float
     cpu_ns_per_packet: float
     instructions_per_packet: float
-    first_misses_per_packet: float
-    second_misses_per_packet: float
+    l1_misses_per_packet: float
+    shared_cache_misses_per_packet: float
     breakdown: list[GroupUsage]
     context_switches_per_packet: float
     cross_calls_per_packet: float
@@ -1481,7 +1519,7 @@ class TrafficFigures(TypedDict):
 
     Attributes:
         traffic: The expression; all expressions for several ports.
-        overload: Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are
+        overload_policy: Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are
             dropped. `pfc`: the wire is paused.
         offered: Packets offered to the wire.
         offered_bytes: Their payload: bytes of frames.
@@ -1495,11 +1533,11 @@ class TrafficFigures(TypedDict):
         dropped_by_overload: Packets dropped by a full packet buffer.
         dropped_at_host: Frames that handlers passed to the host, and that were dropped without a buffer there.
         dropped_at_link: Frames that handlers sent, dropped at a full output port; for several ports with `--lossy`.
-        to_no_station: Frames that handlers sent to unknown stations. They leave by the port of their arrival.
-        faster_than_wire: Whether packets of a capture were recorded faster than the wire takes them. They arrived at
-            the wire rate.
-        loads_without_loss: Whether loads, locks and memory are those of a second run with the same packets, in which
-            the wire is paused. Packets that survive losses are not the offered mix.
+        unknown_destination: Frames that handlers sent to unknown stations. They leave by the port of their arrival.
+        recorded_above_wire_rate: Whether packets of a capture were recorded faster than the wire takes them. They
+            arrived at the wire rate.
+        loads_from_lossless_run: Whether loads, locks and memory are those of a second run with the same packets, in
+            which the wire is paused. Packets that survive losses are not the offered mix.
         paused_ns: Time for which the wire was paused.
         latency_ns_mean: Mean latency through the card, from the last byte in the packet buffer until the packet has
             left it.
@@ -1511,7 +1549,7 @@ class TrafficFigures(TypedDict):
     """
 
     traffic: str
-    overload: str
+    overload_policy: str
     offered: int
     offered_bytes: int
     offered_ns: float
@@ -1523,9 +1561,9 @@ class TrafficFigures(TypedDict):
     dropped_by_overload: int
     dropped_at_host: int
     dropped_at_link: int
-    to_no_station: int
-    faster_than_wire: bool
-    loads_without_loss: bool
+    unknown_destination: int
+    recorded_above_wire_rate: bool
+    loads_from_lossless_run: bool
     paused_ns: float
     latency_ns_mean: float
     latency_ns_p50: float
@@ -1533,37 +1571,6 @@ class TrafficFigures(TypedDict):
     latency_ns_p999: float
     latency_ns_max: float
     ports: NotRequired[list[PortFigures]]
-
-
-class TriedRate(TypedDict):
-    """A run with the same traffic at another rate.
-
-    Attributes:
-        rate_fraction: The rate over the traffic's rate.
-        beyond_wire: Whether the rate is above the wire rate. Then the run had a wire faster by that factor.
-        packets: Packets offered: the first ones of the traffic.
-        at_once: Packets of the burst: the first ones, at the speed of the wire. 0 without a burst.
-        sustained: Whether the run had no losses and no growing backlog.
-        verdict: Whether the card keeps up by its loads, too. None for a run with a burst, and for a stopped one.
-        limiting_part: The limiting part; none for a run that recovered from its burst.
-        capacity_fraction: The departure rate over the traffic's, where the rate was not sustained; otherwise the
-            capacity by loads. None for a run that recovered from its burst.
-        stopped: The error that stopped the run, if any: a handler that others starve, or a failure that the traffic's
-            own rate does not have.
-        starved_ns: The longest stay of a packet in the card, if it is over 70 % of the run. Handlers of later packets
-            took the lock before its handler each time.
-    """
-
-    rate_fraction: float
-    beyond_wire: bool
-    packets: int
-    at_once: int
-    sustained: bool
-    verdict: Literal["yes", "barely", "not judged", "no"] | None
-    limiting_part: str | None
-    capacity_fraction: float | None
-    stopped: str | None
-    starved_ns: float | None
 
 
 class Unmodelled(TypedDict):
@@ -1590,18 +1597,36 @@ class Unmodelled(TypedDict):
     keys: list[str]
 
 
+class VariedValue(TypedDict):
+    """A check with one changed value.
+
+    Attributes:
+        value: The value set.
+        verdict: The verdict with it.
+        bottleneck: The limiting part with it.
+        capacity_fraction: The sustainable rate over the line rate.
+        capacity_packets_per_s: The sustainable rate in packets per second, since the line rate may have changed.
+    """
+
+    value: str
+    verdict: Literal["yes", "barely", "not judged", "no"]
+    bottleneck: Part
+    capacity_fraction: float
+    capacity_packets_per_s: float
+
+
 class WaitingLine(TypedDict):
     """A line of a handler's source that waits for banks.
 
     Attributes:
         line: The source line.
         waits: Number of its accesses that waited.
-        waited_cycles: Cycles of these waits, per packet.
+        wait_cycles: Cycles of these waits, per packet.
     """
 
     line: str
     waits: int
-    waited_cycles: float
+    wait_cycles: float
 
 
 class Report(TypedDict):
@@ -1831,10 +1856,10 @@ class CountReport(TypedDict):
         ipv4_packets: Packets of IP version 4.
         ipv6_packets: Packets of IP version 6.
         other_packets: Packets that are not IP.
-        cut_packets: Packets too short in the capture for a source address.
+        truncated_packets: Packets too short in the capture for a source address.
         unknown_link_packets: Packets of unsupported link types.
         damaged_packets: Packets that were damaged on their link by their flags. They are not replayed.
-        shortened_packets: Packets longer than the frames of the card's port, which were truncated.
+        oversized_packets: Packets longer than the frames of the card's port, which were truncated.
         distinct: Distinct source addresses, counted exactly.
         nic: The card.
         sketches: The number of sketches.
@@ -1845,8 +1870,8 @@ class CountReport(TypedDict):
         through: The way of addresses to the card.
         blocks: Blocks of addresses to the card, with addresses from the host.
         sent_ns: The time at which the last packet had entered the port, for packets through the port.
-        wire_ns: Busy time of the wire, for packets through the port. It is less than `sent_ns` where the card stalled
-            the wire.
+        wire_busy_ns: Busy time of the wire, for packets through the port. It is less than `sent_ns` where the card
+            stalled the wire.
         dropped_packets: Packets dropped by the port: their length field (IEEE 802.3) is 0, or more than was captured.
         card_time_ns: The time from the first packet, or the host's first message, to the host's receipt of the sum.
         card_packets_per_s: Packets per second of card time.
@@ -1863,10 +1888,10 @@ class CountReport(TypedDict):
     ipv4_packets: int
     ipv6_packets: int
     other_packets: int
-    cut_packets: int
+    truncated_packets: int
     unknown_link_packets: int
     damaged_packets: int
-    shortened_packets: int
+    oversized_packets: int
     distinct: int
     nic: str
     sketches: int
@@ -1877,7 +1902,7 @@ class CountReport(TypedDict):
     through: Through
     blocks: int | None
     sent_ns: float | None
-    wire_ns: float | None
+    wire_busy_ns: float | None
     dropped_packets: int | None
     card_time_ns: float
     card_packets_per_s: float
@@ -2602,16 +2627,17 @@ class Traced(TypedDict):
         ranks: Ranks.
         calls: Calls in the traces.
         operations: Operations of the schedule.
-        unsaid: Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request or not.
-        backwards: Calls that began before the end of the previous one, by the trace's clock.
+        ambiguous_calls: Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request
+            or not.
+        out_of_order_calls: Calls that began before the end of the previous one, by the trace's clock.
     """
 
     output: str
     ranks: int
     calls: int
     operations: int
-    unsaid: dict[str, int]
-    backwards: int
+    ambiguous_calls: dict[str, int]
+    out_of_order_calls: int
 
 
 class CompareOptions(NetworkOptions, total=False):
@@ -2709,41 +2735,7 @@ class ScheduleOptions(NetworkOptions, total=False):
     threads: Annotated[int | None, Option(default=1, least=1, most=1024)]
 
 
-class ExecGoal(TypedDict):
-    """A schedule of a program's operations.
-
-    Attributes:
-        file: The file.
-        operations: Operations of all ranks.
-        unreceived: Messages without a receive at the end, which are omitted.
-        accesses: Accesses to registered memory, which a schedule cannot have.
-    """
-
-    file: str
-    operations: int
-    unreceived: int
-    accesses: int
-
-
-class ExecOffloaded(TypedDict):
-    """The disposition of the calls of a collective operation, over all processes.
-
-    Attributes:
-        name: The operation.
-        offloaded_calls: Calls that the cards executed.
-        offloaded_bytes: Bytes of their buffers.
-        passed_calls: Calls that were left to MPI.
-        passed: The reasons.
-    """
-
-    name: str
-    offloaded_calls: int
-    offloaded_bytes: int
-    passed_calls: int
-    passed: list[ExecPassed]
-
-
-class ExecPassed(TypedDict):
+class ExecFallback(TypedDict):
     """Calls that were left to MPI for one reason.
 
     Attributes:
@@ -2755,6 +2747,40 @@ class ExecPassed(TypedDict):
 
     reason: str
     calls: int
+
+
+class ExecGoal(TypedDict):
+    """A schedule of a program's operations.
+
+    Attributes:
+        file: The file.
+        operations: Operations of all ranks.
+        unmatched_messages: Messages without a receive at the end, which are omitted.
+        accesses: Accesses to registered memory, which a schedule cannot have.
+    """
+
+    file: str
+    operations: int
+    unmatched_messages: int
+    accesses: int
+
+
+class ExecOffloaded(TypedDict):
+    """The disposition of the calls of a collective operation, over all processes.
+
+    Attributes:
+        name: The operation.
+        offloaded_calls: Calls that the cards executed.
+        offloaded_bytes: Bytes of their buffers.
+        fallback_calls: Calls that were left to MPI.
+        fallbacks: The reasons.
+    """
+
+    name: str
+    offloaded_calls: int
+    offloaded_bytes: int
+    fallback_calls: int
+    fallbacks: list[ExecFallback]
 
 
 class ExecRank(TypedDict):
@@ -2770,9 +2796,9 @@ class ExecRank(TypedDict):
         computing_ns: Its time between calls, until it closed the network: measured CPU time, and the cost of clocks.
         sleeping_ns: Its time asleep.
         calling_ns: Its time in calls, except looks at queues and waits.
-        looking_ns: Its time in looks at queues.
+        polling_ns: Its time in looks at queues.
         waiting_ns: Its time in waits for the network.
-        outside_ns: Its time in waits outside the simulation.
+        external_wait_ns: Its time in waits outside the simulation.
         offload: Its offload counts, if operations were offloaded.
         signal: The signal that ended its process after it had closed the network, if any is known.
     """
@@ -2786,9 +2812,9 @@ class ExecRank(TypedDict):
     computing_ns: float
     sleeping_ns: float
     calling_ns: float
-    looking_ns: float
+    polling_ns: float
     waiting_ns: float
-    outside_ns: float
+    external_wait_ns: float
     offload: NotRequired[ExecRankOffload]
     signal: NotRequired[int]
 
@@ -2799,12 +2825,12 @@ class ExecRankOffload(TypedDict):
     Attributes:
         set_up_ns: The part of MPI_Init that put handlers and match entries on the card, and agreed with all ranks.
         offloaded_calls: Collective calls that the cards executed.
-        passed_calls: Collective calls that were left to MPI.
+        fallback_calls: Collective calls that were left to MPI.
     """
 
     set_up_ns: float
     offloaded_calls: int
-    passed_calls: int
+    fallback_calls: int
 
 
 class ExecReport(TypedDict):

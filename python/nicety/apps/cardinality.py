@@ -62,7 +62,7 @@ def count_text(report: CountReport) -> str:
     ipv6, skipped = report["ipv6_packets"], report["packets"] - report["ipv4_packets"] - report["ipv6_packets"]
     reasons = {
         "not of IP": report["other_packets"],
-        "cut off": report["cut_packets"],
+        "cut off": report["truncated_packets"],
         "of other links": report["unknown_link_packets"],
         "damaged on their link": report["damaged_packets"],
     }
@@ -70,14 +70,14 @@ def count_text(report: CountReport) -> str:
     why = f" ({', '.join(parts)})" if parts else ""
     dropped = report["dropped_packets"]
     wire = []
-    if report["sent_ns"] is not None and report["wire_ns"] is not None:
-        busy = report["wire_ns"] / report["sent_ns"] if report["sent_ns"] else 1.0
+    if report["sent_ns"] is not None and report["wire_busy_ns"] is not None:
+        busy = report["wire_busy_ns"] / report["sent_ns"] if report["sent_ns"] else 1.0
         wire = [["wire busy", f"{fixed(100 * busy, 1)}%" + ("" if busy > _WHOLE else ", the card held packets up")]]
     rows = [
         ["packets", f"{report['packets']}"],
         ["of IP, counted", f"{report['packets'] - skipped}" + (f" ({ipv6} of version 6)" if ipv6 else "")],
         *([["skipped", f"{skipped}{why}"]] if skipped else []),
-        *([["shortened", f"{report['shortened_packets']}"]] if report["shortened_packets"] else []),
+        *([["shortened", f"{report['oversized_packets']}"]] if report["oversized_packets"] else []),
         *([["dropped by the port", f"{dropped} (length field 0, or more than was captured)"]] if dropped else []),
         ["estimate", fixed(report["estimate"], 1)],
         ["distinct sources", f"{report['distinct']}"],

@@ -30,7 +30,7 @@ class OffloadRow(TypedDict):
         sent_bytes: bytes of `sends`.
         offload_sent_bytes: bytes of `offload_sends`.
         offloaded_calls: collective calls that the card executed.
-        passed_calls: collective calls that were left to MPI.
+        fallback_calls: collective calls that were left to MPI.
     """
 
     rank: int
@@ -42,7 +42,7 @@ class OffloadRow(TypedDict):
     sent_bytes: int
     offload_sent_bytes: int
     offloaded_calls: int
-    passed_calls: int
+    fallback_calls: int
 
 
 class OffloadReport(TypedDict):
@@ -138,7 +138,7 @@ def _rows(without: ExecReport, offloaded: ExecReport) -> list[OffloadRow]:
             "sent_bytes": before["sent_bytes"],
             "offload_sent_bytes": after["sent_bytes"],
             "offloaded_calls": after["offload"]["offloaded_calls"],
-            "passed_calls": after["offload"]["passed_calls"],
+            "fallback_calls": after["offload"]["fallback_calls"],
         }
         for before, after in zip(without["ranks"], offloaded["ranks"], strict=True)
     ]
@@ -165,7 +165,7 @@ def offload_comparison_text(report: OffloadReport) -> str:
             fixed(row["offload_finish_ns"] / 1000, 3),
             fixed(row["speedup"], 3),
             *map(str, (row["sends"], row["offload_sends"], row["sent_bytes"], row["offload_sent_bytes"])),
-            *map(str, (row["offloaded_calls"], row["passed_calls"])),
+            *map(str, (row["offloaded_calls"], row["fallback_calls"])),
         ]
         for row in report["rows"]
     ]

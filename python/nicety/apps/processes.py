@@ -121,7 +121,7 @@ def _offloaded(given: ExecOptions, derived: Mapping[str, Any]) -> str | None:
     return path
 
 
-_PARTS = ("computing_ns", "sleeping_ns", "calling_ns", "looking_ns", "waiting_ns", "outside_ns")
+_PARTS = ("computing_ns", "sleeping_ns", "calling_ns", "polling_ns", "waiting_ns", "external_wait_ns")
 """The parts of a process's time."""
 
 
@@ -142,7 +142,7 @@ def processes_table(report: ExecReport) -> Table:
         columns += [
             ("set_up_ns", [each["set_up_ns"] for each in own]),
             ("offloaded_calls", [each["offloaded_calls"] for each in own]),
-            ("passed_calls", [each["passed_calls"] for each in own]),
+            ("fallback_calls", [each["fallback_calls"] for each in own]),
         ]
     return Table(columns)
 
@@ -162,7 +162,7 @@ def processes_text(report: ExecReport, *, breakdown: bool = False) -> str:
             str(row["rank"]),
             fixed(row["finish_ns"] / 1000, 3),
             *map(str, (row["sends"], row["sent_bytes"], row["receives"], row["calls"])),
-            *(map(str, (own["offloaded_calls"], own["passed_calls"])) if (own := row.get("offload")) else ()),
+            *(map(str, (own["offloaded_calls"], own["fallback_calls"])) if (own := row.get("offload")) else ()),
         ]
         for row in report["ranks"]
     ]
@@ -207,7 +207,7 @@ def offload_text(report: ExecReport) -> str:
     for each in report["offload"]:
         size = f" of {each['offloaded_bytes']} bytes" if each["offloaded_bytes"] else ""
         line = f"{each['name']}: {each['offloaded_calls']} calls{size} on the cards"
-        left = ", ".join(f"{passed['calls']} {_REASONS[passed['reason']]}" for passed in each["passed"])
+        left = ", ".join(f"{passed['calls']} {_REASONS[passed['reason']]}" for passed in each["fallbacks"])
         lines.append(line + (f"; left to MPI: {left}" if left else ""))
     set_up = max(row["offload"]["set_up_ns"] for row in report["ranks"])
     lines.append(f"set-up in MPI_Init: {fixed(set_up / 1000, 3)} µs")

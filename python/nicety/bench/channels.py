@@ -81,7 +81,7 @@ def channel_text(report: ChannelBenchReport, *, breakdown: bool = False, percent
     lines = [
         f"# nicety {_TITLES[benchmark]} v{report['version']}",
         f"# {_MEANINGS[benchmark]}",
-        f"# seed {report['seed']}, {_how_many(rows)}",
+        f"# seed {report['seed']}, {_counts(rows)}",
     ]
     lines += [f"# {note}" for note in circumstances(report["manifest"])]
     for title, (head, *body) in percentile_tables(report) if percentiles else channel_tables(report):
@@ -184,7 +184,7 @@ def _figure(row: ChannelRow) -> str:
     return f"{mean} ± {fixed(row['stddev_bytes_per_s'] / 1e6)}" if "stddev_bytes_per_s" in row else mean
 
 
-def _how_many(rows: list[ChannelRow]) -> str:
+def _counts(rows: list[ChannelRow]) -> str:
     if "iterations" in rows[0]:
         count, what = rows[0]["iterations"], "message"
     else:

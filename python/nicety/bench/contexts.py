@@ -77,7 +77,7 @@ def _cells(row: ContextRow) -> list[str]:
         *(str(row["cycles_asleep"]), str(row["cycles_switching"])),
         fixed(row["updates_per_s"] / 1e6, 1),
         fixed(row["line_rate_bits_per_s"] / 1e9, 1),
-        fixed(row["updates_per_s_settled"] / 1e6, 1),
+        fixed(row["updates_per_s_bits_set"] / 1e6, 1),
     ]
 
 

@@ -26,7 +26,7 @@ from nicety.bench.measured import Progress, Scale, measured
 from nicety.bench.shortfalls import shortfalls
 from nicety.bench.verdicts import (
     SENSITIVE,
-    draw_fates,
+    draw_dispositions,
     draw_loads,
     draw_sensitivity,
     headrooms,
@@ -238,7 +238,7 @@ def _unused(rows: list[LineRateRow]) -> list[str]:
 
 def _remarks(traffic: TrafficFigures) -> Iterator[str]:
     """In words, the conditions for reading traffic figures."""
-    if traffic["loads_without_loss"]:
+    if traffic["loads_from_lossless_run"]:
         # The packets that came through are not those offered.
         others = f", and not of the {traffic['handled']} that came through, which may be a different mix"
         if traffic["handled"] == traffic["offered"]:
@@ -247,12 +247,12 @@ def _remarks(traffic: TrafficFigures) -> Iterator[str]:
             f"loads are those of all {traffic['offered']} packets{others}: they were measured in a second run, in "
             "which the sender waits and nothing is lost."
         )
-    if lost := traffic["to_no_station"]:
+    if lost := traffic["unknown_destination"]:
         yield (
             f"{lost} frames that handlers sent have a destination address that no station here has, as that of a next "
             "hop or a broadcast: each leaves by the port by which its packet came."
         )
-    if traffic["faster_than_wire"]:
+    if traffic["recorded_above_wire_rate"]:
         yield (
             "packets of a capture were recorded faster than this wire takes them. They come as fast as it does, and "
             "that is the rate of the verdict."
@@ -278,11 +278,11 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
         maybe = [lock for lock in row["locks"] if not lock["waits"]]
         for lock in maybe[:1]:
             if lock["load"] > most:
-                back = lock["given_back_at"] or lock["taken_at"]
+                back = lock["released_at"] or lock["acquired_at"]
                 words.append(
                     f"{named(row)}: {lock['word']} may be a lock for which no handler had to wait: one that changes or "
-                    f"finds it at {lock['taken_at']} changes it again at {back}, before any other does. If others have "
-                    f"to wait for that, it limits first, with a load of {fixed(100 * lock['load'], 1)}%; Poisson "
+                    f"finds it at {lock['acquired_at']} changes it again at {back}, before any other does. If others "
+                    f"have to wait for that, it limits first, with a load of {fixed(100 * lock['load'], 1)}%; Poisson "
                     "arrivals, or a higher rate, show whether they do."
                 )
     return words
@@ -291,10 +291,10 @@ def _maybe_locks(rows: list[LineRateRow]) -> list[str]:
 def _at_higher_rates(rows: list[LineRateRow]) -> Iterator[str]:
     """In words, that the bottleneck may need more per packet at a rate that was not tried."""
     for row in rows:
-        if row["tried"]:
+        if row["trials"]:
             continue
         parts = {part["part"]: part["load"] for part in row["parts"]}
-        first = max(parts, key=parts.__getitem__, default="")
+        first = max(parts, key=parts.__getitem__, default=None)
         if row["verdict"] != "no" and first == "lock":
             yield (
                 f"{named(row)}: near the load of its lock the card may sustain less than that: handlers that wait for "
@@ -316,13 +316,13 @@ def _retries(rows: list[LineRateRow]) -> list[str]:
     words = []
     for row in rows:
         retries = row["retries"]
-        if retries and retries["per_packet"] >= _FEW_RETRIES:
+        if retries and retries["retries_per_packet"] >= _FEW_RETRIES:
             text = (
-                f"{named(row)}: {fixed(retries['per_packet'], 2)} times a packet a handler comes back to "
+                f"{named(row)}: {fixed(retries['retries_per_packet'], 2)} times a packet a handler comes back to "
                 f"{retries['word']}, at {retries['retried_at']}: others have changed it first, or it is not yet as "
                 "wanted."
             )
-            if row["verdict"] != "no" and not row["tried"]:
+            if row["verdict"] != "no" and not row["trials"]:
                 text += " At a higher rate that may be far more often, so that the card may sustain far less than loads"
                 text += " say."
             words.append(text)
@@ -363,9 +363,9 @@ def tables_of(nic: str, rows: list[LineRateRow]) -> list[tuple[str, list[list[st
         hosts = [fixed(100 * (row["loads"]["host"] or 0.0), 1) for row in rows]
         loads = [[*line, cell] for line, cell in zip(loads, ["Host", *hosts], strict=True)]
     tables.append((title, loads))
-    if moved := sensitive(rows):
+    if varied := sensitive(rows):
         title = f"{nic}: the assumed values to which the verdict is most sensitive, with the sustainable rate / {rate}"
-        tables.append((title, [list(SENSITIVE), *moved]))
+        tables.append((title, [list(SENSITIVE), *varied]))
     return tables
 
 
@@ -398,8 +398,8 @@ def _traffic_cells(figures: TrafficFigures | PortFigures, left_out: bool) -> lis
 
 
 def _loads(row: LineRateRow) -> list[str]:
-    fates, loads = row["packet_fates"], row["loads"]
-    of_packets = [fates["processed"], fates["dropped"], fates["proceeded"], fates["failed"]]
+    dispositions, loads = row["packet_dispositions"], row["loads"]
+    of_packets = [dispositions["processed"], dispositions["dropped"], dispositions["proceeded"], dispositions["failed"]]
     of_parts = [loads["hpus"], loads["matching"], loads["link"], loads["bus_to_card"], loads["bus_to_host"]]
     return [
         str(row["packet_bytes"]),
@@ -438,13 +438,13 @@ def waits(rows: list[LineRateRow]) -> list[str]:
     texts = []
     for row in rows:
         for level in row["memory"]["levels"]:
-            if level["waited_cycles"] < _FEW_CYCLES:
+            if level["wait_cycles"] < _FEW_CYCLES:
                 continue
-            text = f"{named(row)}: a packet's handlers wait {fixed(level['waited_cycles'], 1)} cycles in all "
+            text = f"{named(row)}: a packet's handlers wait {fixed(level['wait_cycles'], 1)} cycles in all "
             text += f"in {fixed(level['accesses'], 1)} accesses to {level['level']}"
-            if level["busiest_waited_cycles"] >= _FEW_CYCLES:
-                text += f", {fixed(level['busiest_waited_cycles'], 1)} of them for {level['busiest']}"
-            places = [f"{fixed(line['waited_cycles'], 1)} at {line['line']}" for line in level["lines"][:3]]
+            if level["busiest_wait_cycles"] >= _FEW_CYCLES:
+                text += f", {fixed(level['busiest_wait_cycles'], 1)} of them for {level['busiest']}"
+            places = [f"{fixed(line['wait_cycles'], 1)} at {line['line']}" for line in level["lines"][:3]]
             texts.append(f"{text}; most at these lines: {', '.join(places)}." if places else f"{text}.")
         texts.extend(_cached(row, cache) for cache in row["memory"]["caches"])
         memory = row["memory"]
@@ -459,13 +459,16 @@ def _cached(row: LineRateRow, cache: DataCache) -> str:
     rate = "" if cache["miss_rate"] is None else f" ({fixed(100 * cache['miss_rate'], 1)}%)"
     text = f"{named(row)}: of {fixed(cache['accesses'], 1)} accesses of a packet to {cache['level']}, "
     text += f"{fixed(cache['hits'], 1)} hit the data caches, {fixed(cache['misses'], 1)} miss{rate} and "
-    text += f"{fixed(cache['passed'], 1)} go past them. "
-    moved = [("written back", cache["written_back"]), ("handed over by other caches", cache["handed_over"])]
-    counts = [f"{fixed(lines, 1)} lines are {how}" for how, lines in moved if lines > 0]
-    if cache["invalidated"] > 0:
-        counts.append(f"other caches give up theirs {fixed(cache['invalidated'], 1)} times")
-    waited = f"handlers wait {fixed(cache['waited_cycles'], 1)} cycles in all"
-    places = [f"{fixed(line['waited_cycles'], 1)} at {line['line']}" for line in cache["lines"][:3]]
+    text += f"{fixed(cache['bypasses'], 1)} go past them. "
+    transfers = [
+        ("written back", cache["writebacks"]),
+        ("handed over by other caches", cache["cache_to_cache_transfers"]),
+    ]
+    counts = [f"{fixed(lines, 1)} lines are {how}" for how, lines in transfers if lines > 0]
+    if cache["invalidations"] > 0:
+        counts.append(f"other caches give up theirs {fixed(cache['invalidations'], 1)} times")
+    waited = f"handlers wait {fixed(cache['wait_cycles'], 1)} cycles in all"
+    places = [f"{fixed(line['wait_cycles'], 1)} at {line['line']}" for line in cache["lines"][:3]]
     text += "; ".join([*counts, waited]).capitalize()
     text += f", most at these lines: {', '.join(places)}." if places else "."
     if stale := cache["stale_accesses"]:
@@ -518,9 +521,9 @@ def line_rate_figure(report: LineRateReport) -> Figure:
     below = []
     if traffic := [row for row in rows if "traffic" in row]:
         bars = sum(1 + len(row["traffic"].get("ports", [])) for row in traffic)
-        below.append((0.8 + 0.8 * bars, draw_fates))
-    if moved := len(sensitive(rows)):
-        below.append((0.8 + 0.24 * moved, draw_sensitivity))
+        below.append((0.8 + 0.8 * bars, draw_dispositions))
+    if varied := len(sensitive(rows)):
+        below.append((0.8 + 0.24 * varied, draw_sensitivity))
     heights = [3.4, 3.0, *(height for height, _ in below)]
     with mpl.rc_context(RC):
         figure = Figure(figsize=(9.0, 1.0 + sum(heights)), layout="constrained")

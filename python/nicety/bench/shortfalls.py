@@ -12,15 +12,15 @@ def shortfalls(rows: list[LineRateRow]) -> list[str]:
     texts: dict[str, list[str]] = {}
     for row in rows:
         if not row["sustains_line_rate"]:
-            texts.setdefault(_what_happens(row), []).append(named(row).removesuffix(" B"))
+            texts.setdefault(_shortfall(row), []).append(named(row).removesuffix(" B"))
     return [f"{', '.join(rows)}{'' if rows == ['traffic'] else ' B'}: {text}" for text, rows in texts.items()]
 
 
-def _what_happens(row: LineRateRow) -> str:
+def _shortfall(row: LineRateRow) -> str:
     mean = ", in the mean," if "traffic" in row else ","
     comes = f"a packet comes every {fixed(row['packet_interval_ns'])} ns{mean} and"
     limit = row["limited_by"]
-    if limit == "handler processors":
+    if limit == "handler cores":
         growth = row["growth"]
         for_ns = fixed(growth["last_ns"] if growth else row["handler_ns"])
         why = f"{comes} keeps a handler processor for {for_ns} ns{' in the end' if growth else ''}: {_enough(row)}"
@@ -30,7 +30,7 @@ def _what_happens(row: LineRateRow) -> str:
     elif limit == "contended word":
         why = f"{comes} at that rate {_changing(row['retries'])}. {_at_most(row)}"
     elif limit == "cache misses":
-        waited = sum(cache["waited_cycles"] for cache in row["memory"]["caches"])
+        waited = sum(cache["wait_cycles"] for cache in row["memory"]["caches"])
         why = (
             f"{comes} keeps a handler processor for {fixed(row['handler_ns'])} ns, in which its handlers wait "
             f"{fixed(waited, 1)} cycles for lines of data caches; with hits alone the processors would keep up."
@@ -51,10 +51,10 @@ def _what_happens(row: LineRateRow) -> str:
         why = f"{comes} {_idle(row)}: handlers wait for one another, or packets for what has no load here."
     else:
         why = f"{comes} {_too_much(row)}"
-    return f"{why} {_what_is_full(row)}"
+    return f"{why} {_full_buffer(row)}"
 
 
-_PLACES = {
+_PLACES: dict[Part, str] = {
     "packets in flight": "places in clusters",
     "packet slots": "slots",
     "message contexts": "message contexts",
@@ -64,20 +64,20 @@ _PLACES = {
 
 def _too_much(row: LineRateRow) -> str:
     """In words, the overloaded part, or that it is overloaded in bursts."""
-    limit = row["limited_by"] or ""
+    limit = row["limited_by"] or row["bottleneck"]
     if limit == "link" and row["loads"]["link"] <= 1:
         return "no part of the card is overloaded in the mean, but frames leave by a port in bursts."
     (part,) = [part for part in row["parts"] if part["part"] == limit]
     if limit in _PLACES:
         times = f"{fixed(part['load'], 2)} times as many {_PLACES[limit]} as there are"
         return f"at that rate packets would need {times} ({part['name']})."
-    name = {
+    names: dict[Part, str] = {
         "link": "card's own link, with what handlers send,",
         "packet writer": "writer of the packet buffer",
         "cluster DMA": f"DMA engine of {part['name']}",
         "packet sender": "sender of handlers' packets",
-    }.get(limit, limit)
-    why = f"at that rate the {name} needs {fixed(part['load'], 2)} x its capacity."
+    }
+    why = f"at that rate the {names.get(limit, limit)} needs {fixed(part['load'], 2)} x its capacity."
     if (
         row["message_packets"] == 1
         and limit == "matching unit"
@@ -88,7 +88,7 @@ def _too_much(row: LineRateRow) -> str:
     return why
 
 
-def _what_is_full(row: LineRateRow) -> str:
+def _full_buffer(row: LineRateRow) -> str:
     lost = row["traffic"]["dropped_at_link"] if "traffic" in row else 0
     if lost and row["limited_by"] == "link":
         return f"{lost} frames that handlers sent found no room before their port, and were lost."
@@ -148,11 +148,11 @@ def _enough(row: LineRateRow) -> str:
 
 
 def _held(lock: Lock) -> str:
-    back = f", given back at {lock['given_back_at']}" if lock["given_back_at"] else ""
-    over = f" and hands it over in {fixed(lock['handed_over_ns'])} ns" if lock["handed_over_ns"] else ""
+    back = f", given back at {lock['released_at']}" if lock["released_at"] else ""
+    over = f" and hands it over in {fixed(lock['handover_ns'])} ns" if lock["handover_ns"] else ""
     times = f", {fixed(lock['load'], 2)} times as long as there is"
     return (
-        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['taken_at']}{back}){over}"
+        f"each packet holds {lock['word']} for {fixed(lock['held_ns'])} ns (taken at {lock['acquired_at']}{back}){over}"
         f"{times}, and others wait for it at {lock['waited_at']}"
     )
 
@@ -160,11 +160,11 @@ def _held(lock: Lock) -> str:
 def _changing(word: Retries | None) -> str:
     if word is None:
         return "handlers try to change a word that others have changed first"
-    over = f", behind {fixed(word['handed_over_ns'])} ns in which nobody has" if word["handed_over_ns"] else ""
+    over = f", behind {fixed(word['handover_ns'])} ns in which nobody has" if word["handover_ns"] else ""
     return (
-        f"each packet has loaded {word['word']} for {fixed(word['changing_ns'])} ns until it changes it{over}, "
+        f"each packet has loaded {word['word']} for {fixed(word['update_ns'])} ns until it changes it{over}, "
         f"{fixed(word['load'], 2)} times as long as there is: meanwhile nobody else succeeds, and those that try come "
-        f"back {fixed(word['per_packet'], 1)} times a packet, at {word['retried_at']}"
+        f"back {fixed(word['retries_per_packet'], 1)} times a packet, at {word['retried_at']}"
     )
 
 
@@ -187,7 +187,7 @@ def _lost(row: LineRateRow) -> int:
 
 
 def _overload(row: LineRateRow) -> str:
-    return row["traffic"]["overload"] if "traffic" in row else "credits"
+    return row["traffic"]["overload_policy"] if "traffic" in row else "credits"
 
 
 def _keeps_a_place(row: LineRateRow) -> str:

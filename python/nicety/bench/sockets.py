@@ -94,10 +94,10 @@ def _late(report: ExchangeReport) -> list[str]:
         if row["requests"] < _FEW * row["connections"]
     ]
     return few + [
-        f"# {row['nic']}, {row['connections']} connections: {row['late_requests']} requests had no reply at the end; "
-        f"one of them took {fixed(row['late_max_ns'] / 1e3, 2)} us, and is in none of the figures"
+        f"# {row['nic']}, {row['connections']} connections: {row['unanswered_requests']} requests had no reply at the "
+        f"end; one of them took {fixed(row['unanswered_max_ns'] / 1e3, 2)} us, and is in none of the figures"
         for row in report["rows"]
-        if row.get("late_max_ns", 0) > row["max_ns"]
+        if row.get("unanswered_max_ns", 0) > row["max_ns"]
     ]
 
 

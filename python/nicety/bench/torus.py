@@ -92,8 +92,8 @@ def _saturation(one: Saturation) -> str:
         arithmetic = f"saturates at {one['saturation_fraction']:.3f} by arithmetic ({loads})"
     else:
         arithmetic = "too many routes to say where it saturates by arithmetic"
-    if "buffers_fraction" in one:
-        arithmetic += f", and routers' buffers hold the packets of {one['buffers_fraction']:.3f}"
+    if "buffer_limit_fraction" in one:
+        arithmetic += f", and routers' buffers hold the packets of {one['buffer_limit_fraction']:.3f}"
     if "measured_saturation_fraction" in one:
         return f"{arithmetic}; measured {one['measured_saturation_fraction']:.3f}"
     return f"{arithmetic}; not at these loads"
@@ -105,7 +105,7 @@ _FEW = 100
 
 def _short(report: TorusReport, one: Saturation, rows: list[TorusRow]) -> list[str]:
     """Warnings: the times of the measurement are too short for this card."""
-    alone, warmup = one["alone_latency_ns"], report["manifest"]["warmup_ns"]
+    alone, warmup = one["zero_load_latency_ns"], report["manifest"]["warmup_ns"]
     few = [row for row in rows if row["packets"] < _FEW]
     lines = []
     if warmup < alone:

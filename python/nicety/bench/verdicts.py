@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nicety._generated.types import CardPart, LineRateRow, MovedValue, PortFigures, TrafficFigures
+from nicety._generated.types import CardPart, LineRateRow, PortFigures, TrafficFigures, VariedValue
 from nicety.show.columns import distinct, fixed
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ BARELY = 0.9
 
 def verdict(row: LineRateRow) -> str:
     """The verdict of a card and its bottleneck, in a few words."""
-    found = [("drops", row["packet_fates"]["dropped"]), ("fails", row["packet_fates"]["failed"])]
+    found = [("drops", row["packet_dispositions"]["dropped"]), ("fails", row["packet_dispositions"]["failed"])]
     parts = [f"{verb} {fixed(100 * count / row['packets'], 1)}%" for verb, count in found if count]
-    barely = [part_name(row["limiting_part"])] if row["verdict"] == "barely" else []
+    barely = [row["bottleneck"]] if row["verdict"] == "barely" else []
     return ", ".join([row["verdict"], *barely, *parts])
 
 
@@ -39,17 +39,12 @@ def offered(rows: Sequence[LineRateRow]) -> str:
     return "offered rate" if "traffic" in rows[0] else "line rate"
 
 
-def part_name(part: str) -> str:
-    """The name of a part in texts and tables."""
-    return "handler cores" if part == "handler processors" else part
-
-
 def _headroom(row: LineRateRow) -> str:
     parts = row["parts"]
-    most = [part for part in parts if part["part"] == row["limiting_part"]]
+    most = [part for part in parts if part["part"] == row["bottleneck"]]
     others = [part for part in parts if part not in most]
-    load = part_name(row["limiting_part"])
-    if most and load == "cache misses":
+    load: str = row["bottleneck"]
+    if most and row["bottleneck"] == "cache misses":
         # They are part of the cores' utilisation, not of the headroom beside it.
         load = f"{load} of {most[0]['name']} (cores wait for them {fixed(100 * most[0]['load'], 1)}% of the time)"
     elif most:
@@ -59,7 +54,7 @@ def _headroom(row: LineRateRow) -> str:
     text += "".join(f" {words}" for words in _tried(row))
     busy = [f"{_called(part)} {fixed(100 * part['headroom'], 1)}%" for part in others if 0 < part["load"] <= 1]
     more = [f"{_called(part)} {fixed(100 * part['load'], 1)}%" for part in others if part["load"] > 1]
-    idle = [part_name(part["part"]) for part in others if not part["load"] > 0]
+    idle = [part["part"] for part in others if not part["load"] > 0]
     if more:
         text += f" Also above 100%: {', '.join(more)}."
     if busy:
@@ -107,25 +102,25 @@ def _times(rate: float) -> str:
 def _by_runs(row: LineRateRow) -> str:
     """The rates of the runs that bracket the sustainable rate."""
     most, least = row["sustained_fraction"], row["not_sustained_fraction"]
-    above = [run for run in row["tried"] if run["rate_fraction"] == least]
+    above = [run for run in row["trials"] if run["rate_fraction"] == least]
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
         # No rate is sustainable behind one.
         return ""
-    at_once = above[0]["at_once"] if above else burst["at_once"] if burst and least == 1 else 0
-    behind = f", behind a burst of {at_once} packets" if at_once else ""
-    wire = ", on a faster wire" if any(run["beyond_wire"] for run in above) else ""
+    burst_packets = above[0]["burst_packets"] if above else burst["burst_packets"] if burst and least == 1 else 0
+    behind = f", behind a burst of {burst_packets} packets" if burst_packets else ""
+    wire = ", on a faster wire" if any(run["above_wire_rate"] for run in above) else ""
     runs = [f"{_times(most)} sustained"] if most else []
     runs += [f"{_times(least)} not{behind}{wire}"] if least else []
-    return f" (runs: {'; '.join(runs)})" if row["tried"] and runs else ""
+    return f" (runs: {'; '.join(runs)})" if row["trials"] and runs else ""
 
 
 def _tried(row: LineRateRow) -> Iterator[str]:
     """In words, that a run was stopped, or that a burst leaves the card behind."""
-    stopped = [run for run in row["tried"] if run["stopped"] is not None]
+    stopped = [run for run in row["trials"] if run["stopped"] is not None]
     for run in sorted(stopped, key=lambda run: run["rate_fraction"])[:1]:
         yield f"At {fixed(run['rate_fraction'], 2)} x a run was stopped: {(run['stopped'] or '').rstrip('.')}."
-    starved = [run for run in row["tried"] if run["starved_ns"] is not None]
+    starved = [run for run in row["trials"] if run["starved_ns"] is not None]
     for run in sorted(starved, key=lambda run: run["rate_fraction"])[:1]:
         yield (
             f"Unfair lock: at {fixed(run['rate_fraction'], 2)} x, behind a burst, a packet stayed in the card for "
@@ -134,10 +129,10 @@ def _tried(row: LineRateRow) -> Iterator[str]:
     burst = row["burst"]
     if burst is not None and burst["stopped"] is not None:
         yield (
-            f"It kept up here. Behind a burst of {burst['at_once']} packets at the line rate, a run was stopped: "
+            f"It kept up here. Behind a burst of {burst['burst_packets']} packets at the line rate, a run was stopped: "
             f"{burst['stopped'].rstrip('.')}."
         )
-    if (row["tried"] or burst) and row["verdict"] != "no" and row["capacity_fraction"] < _ALL:
+    if (row["trials"] or burst) and row["verdict"] != "no" and row["capacity_fraction"] < _ALL:
         yield (
             "It kept up here. With a backlog its rate falls to that, and it does not recover; a burst or a longer run "
             "causes the backlog."
@@ -145,7 +140,7 @@ def _tried(row: LineRateRow) -> Iterator[str]:
 
 
 def _called(part: CardPart) -> str:
-    name = part_name(part["part"])
+    name = part["part"]
     return f"{name} ({part['name']})" if part["name"] else name
 
 
@@ -158,18 +153,18 @@ SENSITIVE = ("Packet", "Assumed value", "Is", "Half of it", "Twice of it")
 def sensitive(rows: Sequence[LineRateRow]) -> list[list[str]]:
     """The assumed values to which verdicts are most sensitive, as lines of a table."""
     return [
-        [str(row["packet_bytes"]), value["key"], value["value"], _moved(value["halved"]), _moved(value["doubled"])]
+        [str(row["packet_bytes"]), value["key"], value["value"], _varied(value["halved"]), _varied(value["doubled"])]
         for row in rows
         if "sensitivity" in row
         for value in row["sensitivity"]["values"]
     ]
 
 
-def _moved(moved: MovedValue | None) -> str:
-    if moved is None:
+def _varied(varied: VariedValue | None) -> str:
+    if varied is None:
         return "-"
-    part = part_name(moved["limiting_part"])
-    return f"{moved['value']}: {moved['verdict']}, {_times(moved['capacity_fraction'])}, {part}"
+    part = varied["bottleneck"]
+    return f"{varied['value']}: {varied['verdict']}, {_times(varied['capacity_fraction'])}, {part}"
 
 
 def rests(rows: Sequence[LineRateRow]) -> list[str]:
@@ -178,23 +173,23 @@ def rests(rows: Sequence[LineRateRow]) -> list[str]:
     if not found:
         return []
     one = found[0]
-    both = one["moved"] - one["moved_one_way"]
-    moved = f"{both} assumed values of the spec were halved and doubled, one at a time"
-    if one["moved_one_way"]:
-        moved += f", and {one['moved_one_way']} moved one way or not at all"
+    both = one["varied"] - one["varied_one_way"]
+    text = f"{both} assumed values of the spec were halved and doubled, one at a time"
+    if one["varied_one_way"]:
+        text += f", and {one['varied_one_way']} moved one way or not at all"
     if any(each["values"] for each in found):
-        moved += ". In the table are those that change the verdict, and then those that change most the rate that the "
-        moved += "card sustains, at most three for each packet size."
+        text += ". In the table are those that change the verdict, and then those that change most the rate that the "
+        text += "card sustains, at most three for each packet size."
         if any(len(each["values"]) < _VALUES for each in found):
-            moved += " Where there are fewer, no other changes either."
+            text += " Where there are fewer, no other changes either."
     else:
-        moved += ": none matters" + (" with which the handlers run." if one["stopped"] else ".")
-    texts = [moved]
+        text += ": none matters" + (" with which the handlers run." if one["stopped"] else ".")
+    texts = [text]
     stopped = distinct(f"{each['key']}={each['value']}" for row in found for each in row["stopped"])
     if stopped:
         texts.append(f"Not possible, or the handlers do not run with it: {', '.join(stopped)}.")
-    if one["unmoved"]:
-        texts.append(f"Assumed, and not moved, since no number or zero: {', '.join(one['unmoved'])}.")
+    if one["not_varied"]:
+        texts.append(f"Assumed, and not moved, since no number or zero: {', '.join(one['not_varied'])}.")
     return texts
 
 
@@ -215,10 +210,10 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
                 if row["nic"] == nic and part["part"] == name and part["load"] > 0
             }
             if points:
-                label = f"{nic}: {part_name(name)}" if len(nics) > 1 else part_name(name)
+                label = f"{nic}: {name}" if len(nics) > 1 else name
                 curves.append(Curve(label, points, colour=colour, style=style, marker=colour))
         tried = {
-            row["packet_bytes"]: 100 / row["capacity_fraction"] for row in rows if row["nic"] == nic and row["tried"]
+            row["packet_bytes"]: 100 / row["capacity_fraction"] for row in rows if row["nic"] == nic and row["trials"]
         }
         if tried:
             label = f"{nic}: by trials at other rates" if len(nics) > 1 else "by trials at other rates"
@@ -234,7 +229,7 @@ def draw_loads(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
-FATES = (
+DISPOSITIONS = (
     "passed",
     "dropped by handlers",
     "failed",
@@ -248,7 +243,7 @@ FATES = (
 _LEAST = 0.1
 
 
-def fates(figures: TrafficFigures | PortFigures, at_link: int = 0) -> list[int]:
+def dispositions(figures: TrafficFigures | PortFigures, at_link: int = 0) -> list[int]:
     """The number of packets per disposition. The last number holds those lost at the link.
 
     Frames leave by other ports than their arrival ports, so losses at a link belong to no port.
@@ -258,7 +253,7 @@ def fates(figures: TrafficFigures | PortFigures, at_link: int = 0) -> list[int]:
     return [passed - dropped_at_host - at_link, *dropped, dropped_at_host, at_link]
 
 
-def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
+def draw_dispositions(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     """Draw the disposition of the traffic on each card as a bar, with the latency of packets through the card."""
     from nicety.show.bars import hatch
     from nicety.show.lines import COLOURS
@@ -270,11 +265,11 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
         # A port that had no time to send anything has no shares.
         ports = [port for port in traffic.get("ports", []) if port["offered"]]
         found += [(f"{row['nic']}, port {port['port']}", port) for port in ports]
-        shares += [[100 * count / port["offered"] for count in fates(port)] for port in ports]
+        shares += [[100 * count / port["offered"] for count in dispositions(port)] for port in ports]
         found.append((f"{row['nic']}, all ports" if ports else row["nic"], traffic))
-        counts = fates(traffic, traffic["dropped_at_link"])
+        counts = dispositions(traffic, traffic["dropped_at_link"])
         shares.append([100 * count / traffic["offered"] for count in counts])
-    for number, fate in enumerate(FATES):
+    for number, disposition in enumerate(DISPOSITIONS):
         widths = [share[number] for share in shares]
         if any(widths):
             left = [sum(share[:number]) for share in shares]
@@ -283,7 +278,7 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
                 widths,
                 left=left,
                 height=0.6,
-                label=_shares(fate, [name for name, _ in found], widths),
+                label=_shares(disposition, [name for name, _ in found], widths),
                 color=COLOURS[number],
                 edgecolor="white",
                 linewidth=0.5,
@@ -297,17 +292,17 @@ def draw_fates(axes: Axes, rows: Sequence[LineRateRow]) -> None:
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1.0))
 
 
-def _shares(fate: str, bars: Sequence[str], widths: Sequence[float]) -> str:
+def _shares(disposition: str, bars: Sequence[str], widths: Sequence[float]) -> str:
     """A disposition in the legend, with its share in each bar, one per line if there are several."""
-    if fate == FATES[-1]:
-        # That of no port: see `fates`.
+    if disposition == DISPOSITIONS[-1]:
+        # That of no port: see `dispositions`.
         told = [(bar, width) for bar, width in zip(bars, widths, strict=True) if ", port " not in bar]
         bars, widths = [bar for bar, _ in told], [width for _, width in told]
     if len(bars) == 1:
-        return f"{fate}: {_percent(widths[0])}"
+        return f"{disposition}: {_percent(widths[0])}"
     nics = distinct(bar.partition(", ")[0] for bar in bars)
     names = [bar.partition(", ")[2] or bar for bar in bars] if len(nics) == 1 else bars
-    return "\n".join([fate, *(f"{name}: {_percent(width)}" for name, width in zip(names, widths, strict=True))])
+    return "\n".join([disposition, *(f"{name}: {_percent(width)}" for name, width in zip(names, widths, strict=True))])
 
 
 def _percent(share: float) -> str:
@@ -336,9 +331,9 @@ def draw_sensitivity(axes: Axes, rows: Sequence[LineRateRow]) -> None:
         for value in row["sensitivity"]["values"] if "sensitivity" in row else []:
             base = row["capacity_fraction"]
             where = f"{row['nic']}, " if len(nics) > 1 else ""
-            for colour, moved in enumerate((value["halved"], value["doubled"])):
-                if moved is not None:
-                    width = moved["capacity_fraction"] - base
+            for colour, varied in enumerate((value["halved"], value["doubled"])):
+                if varied is not None:
+                    width = varied["capacity_fraction"] - base
                     axes.barh(len(names), width, left=base, height=0.6, color=COLOURS[colour])
             axes.plot([base], [len(names)], "|", color="black", markersize=12)
             names.append(f"{where}{row['packet_bytes']} B: {value['key']} = {value['value']}")

@@ -39,5 +39,5 @@ commands.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_
 commands.add_typer(hpu, name="hpu")
 commands.add_typer(bench, name="bench")
 commands.add_typer(goal, name="goal")
-for room in (cc, reproduce, run, execute, processors):
-    room.register(commands)
+for module in (cc, reproduce, run, execute, processors):
+    module.register(commands)

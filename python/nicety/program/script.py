@@ -58,8 +58,8 @@ class ProgramReport(TypedDict):
     `failures` is failures on cards for which no program waited, as in `Run.failures`. `messages_dropped` is the number
     of messages that a card dropped, and the first of them. `frames_lost` is the same for frames of a port: `unclaimed`
     were for queues that were not open, and no process took those that are `waiting`. `refused_commands` is the commands
-    of handlers that a card refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `shown`
-    and `left_out`. All of them name card and rank. `traffic` is the disposition of traffic for hosts' cards, as in
+    of handlers that a card refused, as in `RefusedCommand`. `handler_lines` are lines that handlers printed, `printed`
+    and `suppressed`. All of them name card and rank. `traffic` is the disposition of traffic for hosts' cards, as in
     `Run.traffic`, with the card's name. `failed_points` has the cards without a row, with a run that ended with an
     error, if others have rows.
     """
@@ -247,11 +247,11 @@ def _of_cards(nic: str, run: Run) -> dict[str, list[dict[str, Any]]]:
         card = {"nic": nic, "rank": rank}
         found["refused_commands"] += [card | asdict(command) for command in node.refused_commands]
         match node.card:
-            case PortalsReport(messages_dropped=dropped, handler_lines_shown=shown) as report:
+            case PortalsReport(messages_dropped=dropped, handler_lines_printed=printed) as report:
                 if dropped:
                     found["messages_dropped"].append(card | {"messages": dropped, "first": report.first_dropped})
-                if shown:
-                    lines = {"shown": shown, "left_out": report.handler_lines_left_out}
+                if printed:
+                    lines = {"printed": printed, "suppressed": report.handler_lines_suppressed}
                     found["handler_lines"].append(card | lines)
             case ChannelReport(port=port) if port.frames_unclaimed or port.frames_waiting:
                 lost = {"unclaimed": port.frames_unclaimed, "waiting": port.frames_waiting}
@@ -467,7 +467,7 @@ def program_text(report: ProgramReport) -> str:
     return "\n".join([title, f"# {circumstances}", "", *align(table, numeric), *refused, *became]) + "\n"
 
 
-_FATES = {
+_DISPOSITIONS = {
     "Offered": "offered",
     "Handled": "handled",
     "Passed": "passed",
@@ -489,11 +489,13 @@ def _traffic_text(traffic: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for nic in distinct(each["nic"] for each in traffic):
         of_nic = [each for each in traffic if each["nic"] == nic]
-        last = list(_FATES)[_ALWAYS:]
-        fates = [name for name in _FATES if name not in last or any(each[_FATES[name]] for each in of_nic)]
-        table = [["# Rank", *fates, *_LATENCIES, "Traffic"]]
+        last = list(_DISPOSITIONS)[_ALWAYS:]
+        dispositions = [
+            name for name in _DISPOSITIONS if name not in last or any(each[_DISPOSITIONS[name]] for each in of_nic)
+        ]
+        table = [["# Rank", *dispositions, *_LATENCIES, "Traffic"]]
         for each in of_nic:
-            counts = [str(each[_FATES[name]]) for name in fates]
+            counts = [str(each[_DISPOSITIONS[name]]) for name in dispositions]
             times = [fixed(each[name]) for name in _LATENCIES.values()]
             table.append([str(each["rank"]), *counts, *times, each["traffic"]])
         lines += ["", f"# {nic}: packet disposition, and latency through the card (ns)"]

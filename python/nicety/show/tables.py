@@ -58,9 +58,9 @@ def flatten(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         elif name in _COUNTED:
             total, counts = _COUNTED[name]
             yield total, sum(item[counts] for item in value)
-        elif name == "tried":
+        elif name == "trials":
             # The figures of the row are those of the last one.
-            yield "tried_rate_fraction", value[-1]["rate_fraction"] if value else None
+            yield "trial_rate_fraction", value[-1]["rate_fraction"] if value else None
         elif isinstance(value, Mapping):
             for field, inner in value.items():
                 path = f"{name}_{field}"

@@ -83,7 +83,7 @@ def run_study(
         claims=findings,
         tables=[table for found in measured for table in found.tables],
     )
-    return cast(StudyReport, _Shown(cast(dict[str, Any], report))), measured
+    return cast(StudyReport, _DisplayedReport(cast(dict[str, Any], report))), measured
 
 
 def check_cards(study: Study, overrides: Sequence[str], cards: Mapping[str, str]) -> dict[str, str]:
@@ -119,7 +119,7 @@ def chosen(study: Study, only: Sequence[str]) -> list[Section]:
     return [section for section in study.sections if not wanted or section.name.lower() in wanted]
 
 
-class _Shown(dict[str, Any]):
+class _DisplayedReport(dict[str, Any]):
     """A report that displays itself as tables in a notebook."""
 
     def _repr_html_(self) -> str:

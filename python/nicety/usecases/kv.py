@@ -310,7 +310,7 @@ class _Requests:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _ClientResults:
     """A client's results: the contents of the table for it, and each request's begin and end, by operation."""
 
     kept: dict[bytes, bytes]
@@ -346,10 +346,10 @@ class _Store:
         inserts = list(zip(keys[:count], values[:count], strict=True))
         return _Requests(inserts, list(zip(changed, values[count:], strict=True)), [keys[number] for number in chosen])
 
-    async def client(self, host: Host) -> _Seen:
+    async def client(self, host: Host) -> _ClientResults:
         """Insert, and do the measured operation, one request after the other; check every reply against a dict."""
         portals = host.portals
-        requests, seen = self.requests(host.rank), _Seen({}, {name: [] for name in OPERATIONS})
+        requests, seen = self.requests(host.rank), _ClientResults({}, {name: [] for name in OPERATIONS})
         out, back = (
             host.alloc(self.point["key_bytes"] + self.point["value_bytes"]),
             host.alloc(self.point["value_bytes"]),
@@ -376,7 +376,7 @@ class _Store:
         host: Host,
         pairs: list[tuple[bytes, bytes]],
         own: tuple[int, int, Buffer, Buffer],
-        seen: _Seen,
+        seen: _ClientResults,
         operation: str,
     ) -> None:
         """Store keys with their values; count the refused ones."""

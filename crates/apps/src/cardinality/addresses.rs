@@ -27,13 +27,13 @@ pub struct Contents {
     /// Packets that are not IP.
     pub other_packets: u64,
     /// Packets too short in the capture for a source address.
-    pub cut_packets: u64,
+    pub truncated_packets: u64,
     /// Packets of unsupported link types.
     pub unknown_link_packets: u64,
     /// Packets that were damaged on their link by their flags. They are not replayed.
     pub damaged_packets: u64,
     /// Packets longer than the frames of the card's port, which were truncated.
-    pub shortened_packets: u64,
+    pub oversized_packets: u64,
     /// Distinct source addresses, counted exactly.
     pub distinct: u64,
 }
@@ -56,7 +56,7 @@ pub(super) struct Addresses<T> {
 }
 
 /// A captured packet, and its source address or why it has none.
-pub(super) struct Seen<'p> {
+pub(super) struct CapturedPacket<'p> {
     pub(super) link: u32,
     pub(super) bytes: &'p [u8],
     pub(super) source: Result<Source, Skipped>,
@@ -95,7 +95,7 @@ impl<T: Send + 'static> Addresses<T> {
     pub(super) fn read(
         mut capture: Capture<File>,
         block: usize,
-        take: impl Fn(&Seen<'_>, &mut Contents) -> Option<T> + Send + 'static,
+        take: impl Fn(&CapturedPacket<'_>, &mut Contents) -> Option<T> + Send + 'static,
     ) -> (Addresses<T>, JoinHandle<Read>) {
         let (fill, blocks) = sync_channel(AHEAD);
         let (empty, emptied) = channel();
@@ -125,7 +125,7 @@ fn sort<T>(
     capture: &mut Capture<File>,
     size: usize,
     (full, emptied): (&SyncSender<Vec<T>>, &Receiver<Vec<T>>),
-    take: &impl Fn(&Seen<'_>, &mut Contents) -> Option<T>,
+    take: &impl Fn(&CapturedPacket<'_>, &mut Contents) -> Option<T>,
     (contents, distinct): (&mut Contents, &mut Distinct),
 ) -> Option<Damage> {
     let mut block = Vec::with_capacity(size);
@@ -142,8 +142,11 @@ fn sort<T>(
             contents.damaged_packets += 1;
             continue;
         }
-        let seen =
-            Seen { link: packet.link, bytes: packet.bytes, source: source_of(packet.link, packet.bytes) };
+        let seen = CapturedPacket {
+            link: packet.link,
+            bytes: packet.bytes,
+            source: source_of(packet.link, packet.bytes),
+        };
         match seen.source {
             Ok(source) => {
                 *match source {
@@ -153,7 +156,7 @@ fn sort<T>(
                 distinct.see(source);
             }
             Err(Skipped::NotIp) => contents.other_packets += 1,
-            Err(Skipped::Cut) => contents.cut_packets += 1,
+            Err(Skipped::Cut) => contents.truncated_packets += 1,
             Err(Skipped::Link) => contents.unknown_link_packets += 1,
         }
         block.extend(take(&seen, contents));

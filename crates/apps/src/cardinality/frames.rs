@@ -1,6 +1,6 @@
 //! Packets of a capture as frames for the card's port.
 
-use super::addresses::{Contents, Seen};
+use super::addresses::{CapturedPacket, Contents};
 use crate::pcsa::{END_OF_REPLAY, Frame};
 use nicety_traffic::capture::{Skipped, Source, ip_of};
 
@@ -9,8 +9,8 @@ use nicety_traffic::capture::{Skipped, Source, ip_of};
 ///
 /// None for packets that cannot be replayed: too short captures, non-IP packets of other links than Ethernet, and the EtherType
 /// that ends a replay.
-pub(super) fn frame_of(seen: &Seen<'_>, largest: usize, contents: &mut Contents) -> Option<Frame> {
-    let Seen { link, bytes, source } = seen;
+pub(super) fn frame_of(seen: &CapturedPacket<'_>, largest: usize, contents: &mut Contents) -> Option<Frame> {
+    let CapturedPacket { link, bytes, source } = seen;
     let (station, kind, payload) = match (source, *bytes) {
         (Err(Skipped::Cut | Skipped::Link), _) => return None,
         (_, [_, _, _, _, _, _, a, b, c, d, e, f, high, low, payload @ ..]) if *link == ETHERNET => {
@@ -23,7 +23,7 @@ pub(super) fn frame_of(seen: &Seen<'_>, largest: usize, contents: &mut Contents)
     if kind == END_OF_REPLAY {
         return None;
     }
-    contents.shortened_packets += u64::from(payload.len() > largest);
+    contents.oversized_packets += u64::from(payload.len() > largest);
     Some(Frame { station, kind, payload: payload[..payload.len().min(largest)].to_vec() })
 }
 
@@ -36,8 +36,8 @@ mod tests {
 
     fn frame(link: u32, bytes: &[u8]) -> (Option<Frame>, u64) {
         let mut contents = Contents::default();
-        let seen = Seen { link, bytes, source: source_of(link, bytes) };
-        (frame_of(&seen, 30, &mut contents), contents.shortened_packets)
+        let seen = CapturedPacket { link, bytes, source: source_of(link, bytes) };
+        (frame_of(&seen, 30, &mut contents), contents.oversized_packets)
     }
 
     #[test]

@@ -136,7 +136,7 @@ pub struct Report {
     /// The time at which the last packet had entered the port, for packets through the port.
     pub sent_ns: Option<f64>,
     /// Busy time of the wire, for packets through the port. It is less than `sent_ns` where the card stalled the wire.
-    pub wire_ns: Option<f64>,
+    pub wire_busy_ns: Option<f64>,
     /// Packets dropped by the port: their length field (IEEE 802.3) is 0, or more than was captured.
     pub dropped_packets: Option<u64>,
     /// The time from the first packet, or the host's first message, to the host's receipt of the sum.
@@ -222,14 +222,14 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     };
     let (outcome, reader) = match request.through {
         Through::Channels => {
-            let take = |seen: &addresses::Seen<'_>, _: &mut Contents| seen.source.ok().map(folded);
+            let take = |seen: &addresses::CapturedPacket<'_>, _: &mut Contents| seen.source.ok().map(folded);
             let (addresses, reader) = Addresses::read(capture, pcsa::BLOCK, take);
             let next = move |block: &mut Vec<u32>| addresses.next(block);
             (beside(tell, || pcsa::stream(&spec, elf, sketches, Some(stop), next).map(Outcome::from)), reader)
         }
         Through::Port => {
             let largest = spec.port.payload as usize;
-            let take = move |seen: &addresses::Seen<'_>, contents: &mut Contents| {
+            let take = move |seen: &addresses::CapturedPacket<'_>, contents: &mut Contents| {
                 frames::frame_of(seen, largest, contents)
             };
             let (packets, reader) = Addresses::read(capture, FRAMES, take);
@@ -268,7 +268,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         through: request.through,
         blocks: outcome.blocks,
         sent_ns: outcome.port.as_ref().map(|port| port.sent_ns),
-        wire_ns: outcome.port.as_ref().map(|port| port.wire_ns),
+        wire_busy_ns: outcome.port.as_ref().map(|port| port.wire_busy_ns),
         dropped_packets: outcome.port.as_ref().map(|port| port.dropped),
         card_time_ns: nanoseconds,
         card_packets_per_s: contents.counted() as f64 / nanoseconds * 1e9,
@@ -297,7 +297,7 @@ struct OfPort {
     /// The time at which the last packet had been sent.
     sent_ns: f64,
     /// Busy time of the wire.
-    wire_ns: f64,
+    wire_busy_ns: f64,
     counted: Counted,
     dropped: u64,
 }
@@ -312,7 +312,8 @@ impl From<Streamed> for Outcome {
 impl From<Replayed> for Outcome {
     fn from(replayed: Replayed) -> Outcome {
         let Replayed { sum, time, sent, wire, counted, dropped } = replayed;
-        let port = Some(OfPort { sent_ns: nanoseconds(sent), wire_ns: nanoseconds(wire), counted, dropped });
+        let port =
+            Some(OfPort { sent_ns: nanoseconds(sent), wire_busy_ns: nanoseconds(wire), counted, dropped });
         Outcome { sum, time_ns: nanoseconds(time), blocks: None, port }
     }
 }
@@ -365,12 +366,12 @@ fn check(request: &Request, contents: &Contents, damage: Option<&Damage>) -> Res
     if let Some(damage) = damage {
         return Err(Error::Input(format!("{file}: {damage}; nothing before it has an IP source address")));
     }
-    let Contents { packets, other_packets, cut_packets, unknown_link_packets, damaged_packets, .. } =
+    let Contents { packets, other_packets, truncated_packets, unknown_link_packets, damaged_packets, .. } =
         contents;
     let why = match packets {
         0 => "the capture has no packets".into(),
         _ => format!(
-            "none of its {packets} packets has an IP source address: {other_packets} are not of IP, {cut_packets} were cut \
+            "none of its {packets} packets has an IP source address: {other_packets} are not of IP, {truncated_packets} were cut \
              short, {damaged_packets} were damaged on their link; {unknown_link_packets} are of link types other than \
              Ethernet, Linux cooked, raw IP and loopback"
         ),

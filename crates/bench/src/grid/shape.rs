@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grid() {
+    fn invalid_grids_are_refused() {
         for (text, why) in [
             ("", "whole numbers"),
             ("4x", "whole numbers"),

@@ -48,10 +48,10 @@ pub struct Row {
     /// Maximum latency.
     pub max_ns: f64,
     /// Requests without a reply at the end of the measured time. The figures above exclude them.
-    pub late_requests: u64,
+    pub unanswered_requests: u64,
     /// Maximum latency of these requests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub late_max_ns: Option<f64>,
+    pub unanswered_max_ns: Option<f64>,
     /// CPU time of the server per request.
     pub cpu_ns_per_request: f64,
     /// CPUs of the server's operating system.
@@ -145,8 +145,8 @@ fn measure(
         p99_ns: spread.p99,
         p999_ns: spread.p999,
         max_ns: spread.max,
-        late_requests: late.len() as u64,
-        late_max_ns: late.iter().max().map(|time| time.ps() as f64 / 1e3),
+        unanswered_requests: late.len() as u64,
+        unanswered_max_ns: late.iter().max().map(|time| time.ps() as f64 / 1e3),
         cpu_ns_per_request: usage.cpu_ns_per_packet * frames as f64 / requests as f64,
         cpus,
         usage,

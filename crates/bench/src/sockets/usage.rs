@@ -15,9 +15,9 @@ pub struct GroupUsage {
     /// Instructions per packet.
     pub instructions_per_packet: f64,
     /// Loads per packet that missed a core's first-level cache.
-    pub first_misses_per_packet: f64,
+    pub l1_misses_per_packet: f64,
     /// Loads per packet that missed the shared cache, too.
-    pub second_misses_per_packet: f64,
+    pub shared_cache_misses_per_packet: f64,
 }
 
 /// The CPU use of rank 0 in the measured time.
@@ -30,9 +30,9 @@ pub struct Usage {
     /// Instructions per packet.
     pub instructions_per_packet: f64,
     /// Loads per packet that missed a core's first-level cache.
-    pub first_misses_per_packet: f64,
+    pub l1_misses_per_packet: f64,
     /// Loads per packet that missed the shared cache, too.
-    pub second_misses_per_packet: f64,
+    pub shared_cache_misses_per_packet: f64,
     /// CPU time per packet, by function group.
     pub breakdown: Vec<GroupUsage>,
     /// Context switches per packet.
@@ -69,21 +69,21 @@ impl Usage {
         let busy = sum(|group| group.busy_ps);
         let lost = |report: &Report| {
             let card = &report.card;
-            report.dropped + report.backlog_full + card.ring_full + card.too_long + card.check_errors
+            report.dropped + report.backlog_full + card.ring_full + card.too_long + card.fcs_errors
         };
         Usage {
             cpu_utilisation: busy as f64 / (cpus as f64 * window.ps() as f64),
             cpu_ns_per_packet: each(busy) / 1e3,
             instructions_per_packet: each(sum(|group| group.instructions)),
-            first_misses_per_packet: each(sum(|group| group.first_misses)),
-            second_misses_per_packet: each(sum(|group| group.second_misses)),
+            l1_misses_per_packet: each(sum(|group| group.l1_misses)),
+            shared_cache_misses_per_packet: each(sum(|group| group.shared_cache_misses)),
             breakdown: groups()
                 .map(|(now, then)| GroupUsage {
                     group: now.group.clone(),
                     ns_per_packet: each(now.busy_ps - then.busy_ps) / 1e3,
                     instructions_per_packet: each(now.instructions - then.instructions),
-                    first_misses_per_packet: each(now.first_misses - then.first_misses),
-                    second_misses_per_packet: each(now.second_misses - then.second_misses),
+                    l1_misses_per_packet: each(now.l1_misses - then.l1_misses),
+                    shared_cache_misses_per_packet: each(now.shared_cache_misses - then.shared_cache_misses),
                 })
                 .collect(),
             context_switches_per_packet: each(own.context_switches - since.context_switches),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_load() {
+    fn invalid_loads_are_refused() {
         for (text, why) in [
             ("", "no number"),
             (".", "no number"),

@@ -90,9 +90,9 @@ pub struct Saturation {
     /// The load at which all places of the routers' buffers are taken, because of the delay of their credits. Present below 1, as
     /// with short packets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub buffers_fraction: Option<f64>,
+    pub buffer_limit_fraction: Option<f64>,
     /// Latency of a packet alone over the longest route.
-    pub alone_latency_ns: f64,
+    pub zero_load_latency_ns: f64,
     /// The largest accepted load, if any row is saturated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured_saturation_fraction: Option<f64>,
@@ -220,10 +220,10 @@ impl Resolved {
             channel_load_max: loads.map(|loads| loads.max),
             channel_load_mean: loads.map(|loads| loads.mean),
             saturation_fraction: loads.map(|loads| loads.saturation()),
-            buffers_fraction: loads
+            buffer_limit_fraction: loads
                 .map(|loads| entry.min(buffers / loads.max))
                 .filter(|&fraction| fraction < 1.0),
-            alone_latency_ns: request::alone(&self.shape, &network, packet).ps() as f64 / 1e3,
+            zero_load_latency_ns: request::alone(&self.shape, &network, packet).ps() as f64 / 1e3,
             measured_saturation_fraction: saturated.then(|| accepted.fold(0.0, f64::max)),
         }
     }

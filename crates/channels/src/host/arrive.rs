@@ -1,6 +1,6 @@
 //! Mailboxes that the card wrote. One interrupt serves all, in the order of arrival.
 
-use super::{Call, Host, HostEffect, Offered, Phase, SlotState, What};
+use super::{Call, Host, HostEffect, Offered, OfferedBody, Phase, SlotState};
 use crate::{
     Body, Completion, Direction, DropReason, Error, Failure, MAILBOX_BYTES, Mailbox, Message, Reply, Status,
     ThreadId, Want, error::mismatch,
@@ -77,12 +77,12 @@ impl Host {
             (_, Body::Reply(reply)) => self.replied(mailbox, message.exchange, reply, effects),
             (Direction::ToHost, Body::Direct(payload)) => self.offered(
                 mailbox,
-                Offered { exchange: message.exchange, what: What::Direct(payload) },
+                Offered { exchange: message.exchange, what: OfferedBody::Direct(payload) },
                 effects,
             ),
             (Direction::ToHost, Body::Offer(size)) => self.offered(
                 mailbox,
-                Offered { exchange: message.exchange, what: What::Indirect(size) },
+                Offered { exchange: message.exchange, what: OfferedBody::Indirect(size) },
                 effects,
             ),
             (Direction::ToHost, Body::Cancel) => {
@@ -146,12 +146,12 @@ impl Host {
         let Offered { exchange, what } = lane.parked.take().expect("a message waits here");
         lane.exchange = exchange;
         match (what, taken.want) {
-            (What::Direct(payload), Want::Direct(bytes)) if payload.len() as u32 == bytes => {
+            (OfferedBody::Direct(payload), Want::Direct(bytes)) if payload.len() as u32 == bytes => {
                 let reply = Reply { done: bytes, ..Reply::new(Status::Ok) };
                 self.post(mailbox, exchange, Body::Reply(reply), effects);
                 self.end(thread, guard, Ok(Completion { bytes, payload }), effects);
             }
-            (What::Indirect(size), Want::Indirect(buffer)) if size == buffer.bytes => {
+            (OfferedBody::Indirect(size), Want::Indirect(buffer)) if size == buffer.bytes => {
                 if self.threads[thread.0 as usize].transfer.pinned {
                     self.set_phase(thread, Phase::Moving(guard));
                     self.post_list(thread, effects);
@@ -256,11 +256,11 @@ impl Host {
     }
 }
 
-impl What {
+impl OfferedBody {
     fn as_want(self) -> Want {
         match self {
-            What::Direct(payload) => Want::Direct(payload.len() as u32),
-            What::Indirect(bytes) => Want::Indirect(crate::Buffer { address: 0, bytes }),
+            OfferedBody::Direct(payload) => Want::Direct(payload.len() as u32),
+            OfferedBody::Indirect(bytes) => Want::Indirect(crate::Buffer { address: 0, bytes }),
         }
     }
 }

@@ -142,11 +142,11 @@ impl Default for Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Offered {
     exchange: u16,
-    what: What,
+    what: OfferedBody,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum What {
+enum OfferedBody {
     Direct(Payload),
     Indirect(u32),
 }

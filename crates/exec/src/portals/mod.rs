@@ -46,7 +46,7 @@ pub(crate) struct Moved {
 
 /// Whether events and counts report the operations of a memory descriptor.
 #[derive(Clone, Copy)]
-struct Told {
+struct Reporting {
     by_events: bool,
     by_counts: bool,
 }
@@ -55,7 +55,7 @@ struct Told {
 #[derive(Default)]
 struct Objects {
     entries: Vec<MeHandle>,
-    descriptors: BTreeMap<MdHandle, Told>,
+    descriptors: BTreeMap<MdHandle, Reporting>,
     queues: Vec<EqHandle>,
     /// Counters, with the value that the process last saw.
     counters: BTreeMap<CtHandle, CtEvent>,
@@ -72,7 +72,7 @@ pub(crate) struct Interface {
     /// The time of a look at a counter.
     look: Duration,
     /// The start of the process's failed looks.
-    in_vain: Cell<Option<Time>>,
+    failed_looks: Cell<Option<Time>>,
     /// Whether commands with counters or descriptors may be in flight without an answer.
     commands: Cell<bool>,
     portals: OnceCell<Portals>,
@@ -103,7 +103,7 @@ impl Interface {
             turns: turns.clone(),
             rank: host.rank(),
             look,
-            in_vain: Cell::default(),
+            failed_looks: Cell::default(),
             commands: Cell::new(false),
             portals: OnceCell::new(),
             is_open: Cell::new(false),
@@ -136,7 +136,7 @@ impl Interface {
     /// Carries out a call, and returns the number of its return code.
     pub(crate) async fn call(&self, op: u32) -> Result<i64, Error> {
         if !is_look(op) {
-            self.in_vain.set(None);
+            self.failed_looks.set(None);
         }
         let done = self.carry_out(Call::of(op, &self.turns.pages.words(self.rank))).await;
         if let Some(missed) = self.missed() {
@@ -284,10 +284,10 @@ impl Interface {
     /// Records the end of a look that began at this time.
     async fn looked(&self, portals: &Portals, begun: Time, found: bool) {
         if found {
-            return self.in_vain.set(None);
+            return self.failed_looks.set(None);
         }
-        let since = self.in_vain.get().unwrap_or(begun);
-        self.in_vain.set(Some(since));
+        let since = self.failed_looks.get().unwrap_or(begun);
+        self.failed_looks.set(Some(since));
         let what = || "an event or a count of Portals: it looks for one".to_owned();
         self.turns.lap(self.rank, Part::Looks);
         self.turns.looked_in_vain((self.rank, since), 1, what, portals.changed().wait()).await;

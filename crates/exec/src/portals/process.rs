@@ -10,13 +10,13 @@ use std::rc::Rc;
 pub(crate) type Missed = Rc<RefCell<Option<String>>>;
 
 /// Called after a write to the process, with address and bytes.
-pub(crate) type Wrote = Box<dyn Fn(u64, usize)>;
+pub(crate) type OnWrite = Box<dyn Fn(u64, usize)>;
 
 /// Notes about the memory of a process.
 #[derive(Clone, Default)]
 pub(crate) struct Notes {
     pub(crate) missed: Missed,
-    pub(crate) wrote: Rc<OnceCell<Wrote>>,
+    pub(crate) wrote: Rc<OnceCell<OnWrite>>,
 }
 
 /// A process, by its number.

@@ -3,7 +3,7 @@
 use super::codes::{ANY, Stop, options, register};
 use super::handles::{Attached, Object, counter, queue};
 use super::wire::{Attach as AskedAttach, Call, EqAlloc, HpuAlloc, MdBind, PtAlloc};
-use super::{Interface, MOST_BYTES, Objects, Told};
+use super::{Interface, MOST_BYTES, Objects, Reporting};
 use nicety::portals::{CtHandle, EqHandle, Md, MdHandle, MdOptions, PtOptions};
 use nicety::spin::Card;
 use nicety::{ApplicationId, Attach, HandlerNames, HpuMemoryId, Portals, State};
@@ -112,7 +112,7 @@ impl Objects {
         let (eq, ct) = (queue(asked.eq)?, counter(asked.ct)?);
         let options = options(asked.options, MdOptions::from_bits, "memory descriptor")?;
         let md = card.md_bind(Md { start, length, options, eq, ct })?;
-        self.descriptors.insert(md, Told { by_events: eq.is_some(), by_counts: ct.is_some() });
+        self.descriptors.insert(md, Reporting { by_events: eq.is_some(), by_counts: ct.is_some() });
         Ok(md.handle())
     }
 

@@ -15,7 +15,7 @@ use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send,
 use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::spent::{Part, Spent};
-use crate::turns::{Next, Turns, With};
+use crate::turns::{CompletionData, Next, Turns};
 use crate::window::Window;
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
@@ -56,7 +56,7 @@ pub(crate) struct Program {
     stand_ins: StandIns,
     ended: Rc<Completions>,
     /// Messages that a peek has claimed, by its context.
-    claimed: RefCell<BTreeMap<u64, (Came, StandIn)>>,
+    claimed: RefCell<BTreeMap<u64, (ArrivedMessage, StandIn)>>,
     /// The last look for a message, if it failed and only looks followed.
     peeks: RefCell<Option<Receive>>,
     /// Sends that have not ended, by number.
@@ -87,9 +87,9 @@ type Held = Rc<Cell<Option<StandIn>>>;
 
 /// An arrived message, and the data sent with it.
 #[derive(Clone, Copy)]
-struct Came {
+struct ArrivedMessage {
     received: Received,
-    with: Option<With>,
+    with: Option<CompletionData>,
 }
 
 /// A probe that another one follows: its start, the end of the quiet time known then, the time since the probe before it, and calls.
@@ -497,7 +497,7 @@ impl Program {
         tag |= if has_data { HAS_DATA } else { 0 };
         tag |= if send.flags & flag::UNTAGGED != 0 { UNTAGGED } else { 0 };
         if has_data {
-            let with = With { data: send.data as u32, head, length: bytes.len() as u64 };
+            let with = CompletionData { data: send.data as u32, head, length: bytes.len() as u64 };
             self.turns.sent((self.rank, to, tag), with);
         }
         {

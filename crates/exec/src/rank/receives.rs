@@ -1,6 +1,6 @@
 //! Receives of a process, its probes for messages, and cancelled receives.
 
-use super::{Came, Course, DATA_BYTES, HAS_DATA, Posted, Probing, Program, StandIn, UNTAGGED};
+use super::{ArrivedMessage, Course, DATA_BYTES, HAS_DATA, Posted, Probing, Program, StandIn, UNTAGGED};
 use crate::memory;
 use crate::pages::rank_or_any;
 use crate::protocol::{ANY, Completion, Kind, Receive, done, flag};
@@ -44,7 +44,7 @@ impl Program {
     /// Copies an arrived message into the process, and returns its completion.
     pub(super) fn bring(
         &self,
-        Came { received, with }: Came,
+        ArrivedMessage { received, with }: ArrivedMessage,
         own: &StandIn,
         receive: &Receive,
         (address, room): (u64, u64),
@@ -134,7 +134,7 @@ impl Program {
         host: &Host,
         pending: PendingRecv,
         op: Option<u32>,
-    ) -> Result<Came, Error> {
+    ) -> Result<ArrivedMessage, Error> {
         let received = self.of_rank(host.arrived(pending).await?);
         self.has_received(received.source);
         if let Some(op) = op {
@@ -144,7 +144,7 @@ impl Program {
         let path = (received.source, self.rank, received.tag);
         let has_data = received.tag & HAS_DATA != 0;
         let with = has_data.then(|| self.turns.received(path, received.length)).flatten();
-        Ok(Came { received, with })
+        Ok(ArrivedMessage { received, with })
     }
 
     /// Probes for an unexpected message, which then stays, is claimed for the caller, or is discarded.

@@ -4,7 +4,7 @@
 //! A message goes to the first of the process's receives that takes it, in order. A buffer for many is used until less room is left than
 //! the program's minimum (FI_OPT_MIN_MULTI_RECV), and then returned to the program.
 
-use super::{Came, DATA_BYTES, Held, Program, StandIn};
+use super::{ArrivedMessage, DATA_BYTES, Held, Program, StandIn};
 use crate::pages::rank_or_any;
 use crate::protocol::{ANY, Completion, Receive, done, flag};
 use nicety::{Error, Host, PendingRecv, Received};
@@ -43,7 +43,7 @@ pub(super) struct Untagged {
     is_used: Cell<bool>,
     waiting: RefCell<VecDeque<Waiting>>,
     /// Unexpected messages.
-    early: RefCell<VecDeque<(Came, StandIn)>>,
+    early: RefCell<VecDeque<(ArrivedMessage, StandIn)>>,
     /// Receives of the host, by number.
     posted: RefCell<BTreeMap<u64, (PendingRecv, Held)>>,
     /// Receives that are posted or about to be.
@@ -173,7 +173,7 @@ impl Program {
     }
 
     /// Copies a message to a receive.
-    fn bring_untagged(&self, taker: usize, came: Came, stand_in: StandIn) -> Result<(), Error> {
+    fn bring_untagged(&self, taker: usize, came: ArrivedMessage, stand_in: StandIn) -> Result<(), Error> {
         let mut waiting = self.untagged.waiting.borrow_mut();
         let own = &mut waiting[taker];
         let Receive { address, bytes, least, flags, .. } = own.receive;

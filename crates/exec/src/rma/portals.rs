@@ -8,7 +8,7 @@
 //!
 //! An operation ends by its acknowledgement or reply, which the card sends when the bytes are in the target's memory.
 
-use super::atomics::Does;
+use super::atomics::AtomicForm;
 use super::{Ended, FETCHED, NO_KEY, OPERATED, Owner, READ, WRITTEN};
 use crate::protocol::{Access, Completion, Kind, Operation, Reason, Registration, done, flag, right};
 use nicety::portals::{
@@ -272,18 +272,18 @@ impl OnPortals {
     }
 
     pub(super) async fn atomic(&self, access: Access, operation: Operation) -> Result<(), Error> {
-        let does = Does::of(&operation).ok_or_else(|| {
+        let does = AtomicForm::of(&operation).ok_or_else(|| {
             Error::Program(format!(
                 "the process asks for an atomic operation that there is not: {operation:?}"
             ))
         })?;
         let items = match does {
-            Does::Reads(_) => Some(self.stage_with(&vec![0; access.bytes as usize])?),
+            AtomicForm::Reads(_) => Some(self.stage_with(&vec![0; access.bytes as usize])?),
             _ if access.flags & flag::COPY == 0 => None,
             _ => Some(self.stage_with(&self.owner.bytes(access.address, access.bytes)?)?),
         };
         let scratch = match does {
-            Does::Writes(_) => Some(self.stage(access.bytes)?),
+            AtomicForm::Writes(_) => Some(self.stage(access.bytes)?),
             _ => None,
         };
         let mut put = self.put(&access, items.as_ref(), 0);
@@ -295,7 +295,7 @@ impl OnPortals {
             Operand::new(&bytes).map_err(|error| Error::Program(error.to_string()))
         };
         let operand = match does {
-            Does::Swaps(atomic) => operand(atomic)?,
+            AtomicForm::Swaps(atomic) => operand(atomic)?,
             _ => Operand::NONE,
         };
         put.user_ptr = self.begin(access, what, 1, items.into_iter().chain(scratch).collect()).await;
@@ -304,9 +304,9 @@ impl OnPortals {
             FetchRequest { get_md, local_get_offset, put, atomic, operand }
         };
         let request = match does {
-            Does::Combines(atomic) => Request::Atomic(AtomicRequest { put, atomic }),
-            Does::Fetches(atomic) | Does::Reads(atomic) => Request::FetchAtomic(fetch(atomic)),
-            Does::Swaps(atomic) | Does::Writes(atomic) => Request::Swap(fetch(atomic)),
+            AtomicForm::Combines(atomic) => Request::Atomic(AtomicRequest { put, atomic }),
+            AtomicForm::Fetches(atomic) | AtomicForm::Reads(atomic) => Request::FetchAtomic(fetch(atomic)),
+            AtomicForm::Swaps(atomic) | AtomicForm::Writes(atomic) => Request::Swap(fetch(atomic)),
         };
         self.portals.post(&request).await
     }

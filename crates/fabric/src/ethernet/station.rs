@@ -9,7 +9,7 @@ use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
 use crate::capture::DropTap;
 use crate::faults::{Cause, IsData, Losses, LostPacket, Place};
 use crate::port::Transmit;
-use crate::{Packet, Parcel, Symbol};
+use crate::{Packet, PacketBox, Symbol};
 use nicety_kernel::{Handler, Signal, Sim, race};
 use nicety_types::{Stage, Time};
 use std::cell::{Cell, RefCell};
@@ -51,9 +51,9 @@ impl Drop for Waiting<'_> {
 
 struct State {
     /// Packets with a slot, and control packets.
-    ready: VecDeque<Parcel>,
+    ready: VecDeque<PacketBox>,
     /// Packets waiting for a slot, and their bytes on the wire.
-    waiting: VecDeque<(Parcel, u64)>,
+    waiting: VecDeque<(PacketBox, u64)>,
     waiting_bytes: u64,
     peak_bytes: u64,
     slots_used: u32,
@@ -105,7 +105,7 @@ impl Station {
     }
 
     /// Returns the next packet for the card.
-    pub(crate) async fn receive(&self) -> Parcel {
+    pub(crate) async fn receive(&self) -> PacketBox {
         loop {
             let next = self.state.borrow_mut().ready.pop_front();
             match next {
@@ -132,7 +132,7 @@ impl Station {
     }
 
     /// Handles an arriving packet.
-    fn arrive(&self, packet: Parcel) {
+    fn arrive(&self, packet: PacketBox) {
         let (state, now) = (&mut *self.state.borrow_mut(), self.sim.now());
         let bytes = self.transmit.received(packet.payload.len());
         if packet.is_control() {
@@ -249,7 +249,7 @@ impl Station {
 }
 
 impl State {
-    fn take_slot(&mut self, packet: Parcel) {
+    fn take_slot(&mut self, packet: PacketBox) {
         self.slots_used += 1;
         self.ready.push_back(packet);
     }

@@ -11,7 +11,7 @@ use crate::capture::DropTap;
 use crate::faults::{Cause, IsData, Losses, LostPacket, Place};
 use crate::lane::Waiting;
 use crate::link::Line;
-use crate::switch::{Output, Works};
+use crate::switch::{Output, SwitchModel};
 use crate::transit::{Span, Transit};
 use crate::{LinkEnd, PortStatistics, Route, Routing, Symbol};
 use nicety_kernel::{Handler, Signal, Sim, race};
@@ -298,7 +298,7 @@ impl Inside {
     }
 }
 
-impl Works for Inside {
+impl SwitchModel for Inside {
     fn sim(&self) -> &Sim {
         &self.sim
     }

@@ -1,7 +1,7 @@
 //! The rules of LogGOPS: the actions of events, for all hosts of a shard.
 
 use super::costs::Costs;
-use super::event::{Event, Key, Slab, What};
+use super::event::{Event, EventKind, Key, Slab};
 use super::host::Host;
 use super::matching::{Matching, Message, Receive, Wildcards};
 use super::noise::{Noise, Noises};
@@ -191,21 +191,25 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.matching.first_posted(&host.lines).into_iter().for_each(operation);
         for event in host.queues().filter_map(|queue| queue.front(&self.slab)) {
             match event.what {
-                What::Message => self.matching.prefetch_receive(&host.lines, event.key.source, event.tag),
-                What::Send | What::Recv | What::Calc | What::Complete => operation(event.op),
+                EventKind::Message => {
+                    self.matching.prefetch_receive(&host.lines, event.key.source, event.tag)
+                }
+                EventKind::Send | EventKind::Recv | EventKind::Calc | EventKind::Complete => {
+                    operation(event.op)
+                }
                 // The operation may belong to another host.
-                What::RetrySend | What::RetryCalc | What::RetryMessage => {}
+                EventKind::RetrySend | EventKind::RetryCalc | EventKind::RetryMessage => {}
             }
         }
     }
 
     /// Prefetches the data of the next event of a lane, while the one before it is executed.
     #[inline]
-    fn prefetch_waiting(&self, host: u32, retry: What) {
+    fn prefetch_waiting(&self, host: u32, retry: EventKind) {
         let state = self.host(host);
         let Some(next) = state.front_waiting(&self.slab, retry) else { return };
         match next.what {
-            What::Message => self.matching.prefetch_receive(&state.lines, next.key.source, next.tag),
+            EventKind::Message => self.matching.prefetch_receive(&state.lines, next.key.source, next.tag),
             _ => prefetch(&self.schedule.rank(host).ops[next.op as usize]),
         }
     }
@@ -316,18 +320,20 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     pub(super) fn happen(&mut self, event: Event) {
         self.counts.steps += 1;
         match event.what {
-            What::Calc => self.start_or_wait(event, What::RetryCalc),
-            What::Send => self.start_or_wait(event, What::RetrySend),
-            What::Message => self.start_or_wait(event, What::RetryMessage),
-            What::Recv => self.recv(event),
-            What::Complete => self.complete(event.host, event.op, event.cpu, event.nic, event.key.time),
-            What::RetryCalc | What::RetrySend | What::RetryMessage => return self.retry(event),
+            EventKind::Calc => self.start_or_wait(event, EventKind::RetryCalc),
+            EventKind::Send => self.start_or_wait(event, EventKind::RetrySend),
+            EventKind::Message => self.start_or_wait(event, EventKind::RetryMessage),
+            EventKind::Recv => self.recv(event),
+            EventKind::Complete => self.complete(event.host, event.op, event.cpu, event.nic, event.key.time),
+            EventKind::RetryCalc | EventKind::RetrySend | EventKind::RetryMessage => {
+                return self.retry(event);
+            }
         }
         self.release(event.key.time);
     }
 
     #[inline]
-    fn start_or_wait(&mut self, event: Event, retry: What) {
+    fn start_or_wait(&mut self, event: Event, retry: EventKind) {
         let host = &mut self.hosts[(event.host - self.first) as usize];
         let free = host.free(event.what, event.cpu, event.nic);
         if free <= event.key.time {
@@ -335,7 +341,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         }
         let is_first = host.wait(&mut self.slab, retry, event);
         // In windows a host itself polls the lanes of CPU 0 and interface 0.
-        let is_polled = event.cpu == 0 && (event.nic == 0 || event.what == What::Calc);
+        let is_polled = event.cpu == 0 && (event.nic == 0 || event.what == EventKind::Calc);
         if is_first && !(is_polled && matches!(self.agenda, Agenda::Windows(..))) {
             self.push(Event { what: retry, key: Key { time: free, ..event.key }, ..event });
         }
@@ -365,8 +371,8 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     #[inline]
     fn start(&mut self, event: Event) {
         match event.what {
-            What::Calc => self.calc(event),
-            What::Send => self.send(event),
+            EventKind::Calc => self.calc(event),
+            EventKind::Send => self.send(event),
             _ => self.message(event),
         }
     }
@@ -407,7 +413,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         self.free(host, event.op, true, now);
         let key = self.key(arrives, now, host);
         let peer = self.schedule.rank(host).ops[event.op as usize].peer;
-        self.push(Event { key, host: peer, what: What::Message, ..event });
+        self.push(Event { key, host: peer, what: EventKind::Message, ..event });
         if size <= self.costs.eager {
             self.free(host, event.op, false, sent);
         }
@@ -468,7 +474,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         let time = now.saturating_add(self.costs.latency);
         let key = self.key(time, now, host);
         let Message { source, op, cpu, nic, size, tag, .. } = *message;
-        self.push(Event { key, host: source, what: What::Complete, op, cpu, nic, size, tag });
+        self.push(Event { key, host: source, what: EventKind::Complete, op, cpu, nic, size, tag });
     }
 
     /// Ends the send of a long message.
@@ -522,9 +528,9 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
         for (host, number, ready) in freed.drain(..) {
             let op = self.schedule.rank(host).ops[number as usize];
             let what = match op.kind {
-                Kind::Send => What::Send,
-                Kind::Recv => What::Recv,
-                Kind::Calc => What::Calc,
+                Kind::Send => EventKind::Send,
+                Kind::Recv => EventKind::Recv,
+                Kind::Calc => EventKind::Calc,
             };
             let free = self.host(host).free(what, op.cpu, op.nic);
             let key = self.key(if COMPAT { free } else { free.max(ready) }, now, host);
@@ -547,7 +553,7 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
     #[inline]
     fn note_end(&mut self, end: u64, event: &Event) {
         if !COMPAT && end == u64::MAX && self.endless.is_none() {
-            let sender = if event.what == What::Message { event.key.source } else { event.host };
+            let sender = if event.what == EventKind::Message { event.key.source } else { event.host };
             self.endless = Some((sender, event.op));
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// An operation of the host can start.
     Send,
     Recv,
@@ -45,7 +45,7 @@ pub(super) struct Event {
     pub(super) op: u32,
     /// The host where it happens.
     pub(super) host: u32,
-    pub(super) what: What,
+    pub(super) what: EventKind,
     pub(super) cpu: u8,
     pub(super) nic: u8,
 }

@@ -1,6 +1,6 @@
 //! A host: the clocks of its CPUs and interfaces, waiting events, and future events.
 
-use super::event::{Event, Key, Queue, Slab, What};
+use super::event::{Event, EventKind, Key, Queue, Slab};
 use super::matching::Lines;
 use rustc_hash::FxHashMap;
 
@@ -47,7 +47,7 @@ pub(super) struct Host {
 }
 
 /// The retries of the lanes, in their order.
-const RETRIES: [What; 3] = [What::RetryCalc, What::RetrySend, What::RetryMessage];
+const RETRIES: [EventKind; 3] = [EventKind::RetryCalc, EventKind::RetrySend, EventKind::RetryMessage];
 
 fn of(clocks: Option<&Vec<u64>>, number: u8) -> u64 {
     clocks.and_then(|clocks| clocks.get(usize::from(number))).copied().unwrap_or(0)
@@ -112,10 +112,10 @@ impl Host {
 
     /// Returns when a calculation, a send or a message finds its CPU and interface free.
     #[inline]
-    pub(super) fn free(&self, what: What, cpu: u8, nic: u8) -> u64 {
+    pub(super) fn free(&self, what: EventKind, cpu: u8, nic: u8) -> u64 {
         match what {
-            What::Send | What::RetrySend => self.cpu(cpu).max(self.sending(nic)),
-            What::Message | What::RetryMessage => self.cpu(cpu).max(self.receiving(nic)),
+            EventKind::Send | EventKind::RetrySend => self.cpu(cpu).max(self.sending(nic)),
+            EventKind::Message | EventKind::RetryMessage => self.cpu(cpu).max(self.receiving(nic)),
             _ => self.cpu(cpu),
         }
     }
@@ -126,9 +126,9 @@ impl Host {
         others.fold(self.cpu, u64::max)
     }
 
-    fn lane(&mut self, retry: What, cpu: u8, nic: u8) -> &mut Queue {
+    fn lane(&mut self, retry: EventKind, cpu: u8, nic: u8) -> &mut Queue {
         let kind = RETRIES.iter().position(|other| *other == retry).expect("only retries have lanes") as u8;
-        let nic = if retry == What::RetryCalc { 0 } else { nic };
+        let nic = if retry == EventKind::RetryCalc { 0 } else { nic };
         if cpu == 0 && nic == 0 {
             return &mut self.lanes[usize::from(kind)];
         }
@@ -136,7 +136,7 @@ impl Host {
     }
 
     /// Adds an event to its lane. Returns whether it is the first there.
-    pub(super) fn wait(&mut self, slab: &mut Slab, retry: What, mut event: Event) -> bool {
+    pub(super) fn wait(&mut self, slab: &mut Slab, retry: EventKind, mut event: Event) -> bool {
         // All of these wait for the same time, so only the rest of the key orders them.
         event.key.time = 0;
         let lane = self.lane(retry, event.cpu, event.nic);
@@ -146,25 +146,31 @@ impl Host {
     }
 
     /// Returns the first event in a lane.
-    pub(super) fn first_waiting(&mut self, slab: &Slab, retry: What, cpu: u8, nic: u8) -> Option<Key> {
+    pub(super) fn first_waiting(&mut self, slab: &Slab, retry: EventKind, cpu: u8, nic: u8) -> Option<Key> {
         self.lane(retry, cpu, nic).first(slab)
     }
 
     /// Takes the first event out of a lane.
-    pub(super) fn next_waiting(&mut self, slab: &mut Slab, retry: What, cpu: u8, nic: u8) -> Option<Event> {
+    pub(super) fn next_waiting(
+        &mut self,
+        slab: &mut Slab,
+        retry: EventKind,
+        cpu: u8,
+        nic: u8,
+    ) -> Option<Event> {
         self.lane(retry, cpu, nic).pop(slab)
     }
 
     /// Returns the first event that waits for CPU 0 and interface 0.
-    pub(super) fn front_waiting<'s>(&self, slab: &'s Slab, retry: What) -> Option<&'s Event> {
+    pub(super) fn front_waiting<'s>(&self, slab: &'s Slab, retry: EventKind) -> Option<&'s Event> {
         let lane = RETRIES.iter().position(|other| *other == retry)?;
         self.lanes[lane].front(slab)
     }
 
     /// Returns the first event that waits for CPU 0 and interface 0, with the time at which these are free, and its lane.
     #[inline]
-    pub(super) fn first_of_all_waiting(&self, slab: &Slab) -> Option<(Key, What)> {
-        let mut first: Option<(Key, What)> = None;
+    pub(super) fn first_of_all_waiting(&self, slab: &Slab) -> Option<(Key, EventKind)> {
+        let mut first: Option<(Key, EventKind)> = None;
         for (lane, retry) in self.lanes.iter().zip(RETRIES) {
             if let Some(key) = lane.first(slab) {
                 let key = Key { time: self.free(retry, 0, 0), ..key };

@@ -6,7 +6,7 @@ use super::{goes_on, tell};
 use crate::file::{self, Counted, Format};
 use crate::loggops::{self, Rules};
 use crate::schedule::{Builder, Schedule};
-use crate::trace::{self, Unsaid, World};
+use crate::trace::{self, AmbiguousCalls, World};
 use nicety::{Environment, Error};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,9 +36,9 @@ pub struct Traced {
     /// Operations of the schedule.
     pub operations: u64,
     /// Calls with an effect that a trace does not show, by name: `MPI_Test` may have ended a request or not.
-    pub unsaid: BTreeMap<String, u64>,
+    pub ambiguous_calls: BTreeMap<String, u64>,
     /// Calls that began before the end of the previous one, by the trace's clock.
-    pub backwards: u64,
+    pub out_of_order_calls: u64,
 }
 
 impl Request {
@@ -103,7 +103,7 @@ pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced,
     let ranks = u32::try_from(files.len()).ok().filter(|ranks| *ranks < u32::MAX);
     let ranks =
         ranks.ok_or_else(|| Error::Input("there are more traces than a schedule has ranks".to_owned()))?;
-    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), Unsaid::default());
+    let (mut builder, mut world, mut unsaid) = (Builder::new(), World::default(), AmbiguousCalls::default());
     for (number, path) in (0_u64..).zip(&files) {
         let cannot = |error: std::io::Error| file::unreadable(path, &error);
         let source = File::open(path).map_err(cannot)?;
@@ -130,7 +130,7 @@ pub fn trace(request: &Request, environment: &Environment<'_>) -> Result<Traced,
         ranks,
         calls: unsaid.total,
         operations: schedule.ops().len() as u64,
-        unsaid: unsaid.calls,
-        backwards: unsaid.backwards,
+        ambiguous_calls: unsaid.calls,
+        out_of_order_calls: unsaid.backwards,
     })
 }

@@ -25,7 +25,7 @@ mod line;
 mod program;
 
 pub use collective::World;
-pub use program::Unsaid;
+pub use program::AmbiguousCalls;
 
 use crate::error::{Place, ReadError};
 use crate::schedule::Builder;
@@ -47,7 +47,7 @@ pub fn read(
     source: impl Read,
     ranks: u32,
     world: &mut World,
-    unsaid: &mut Unsaid,
+    unsaid: &mut AmbiguousCalls,
     builder: &mut Builder,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(), ReadError> {

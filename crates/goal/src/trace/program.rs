@@ -13,7 +13,7 @@ const MPICH: [u64; 3] = [0x44, 0x84, 0xc4];
 
 /// Calls with an effect that a trace does not show, by name, and the number of backward steps of clocks.
 #[derive(Debug, Default)]
-pub struct Unsaid {
+pub struct AmbiguousCalls {
     /// Calls such as `MPI_Test`, which may have ended a request or not.
     pub calls: BTreeMap<String, u64>,
     /// Calls that began before the end of the previous one, by the trace's clock.
@@ -33,7 +33,7 @@ struct Request {
 pub(super) struct Program<'b> {
     builder: &'b mut Builder,
     world: &'b mut World,
-    pub(super) unsaid: &'b mut Unsaid,
+    pub(super) unsaid: &'b mut AmbiguousCalls,
     rank: u32,
     ranks: u32,
     /// The line being read.
@@ -61,7 +61,7 @@ impl<'b> Program<'b> {
     pub(super) fn new(
         builder: &'b mut Builder,
         world: &'b mut World,
-        unsaid: &'b mut Unsaid,
+        unsaid: &'b mut AmbiguousCalls,
         rank: u32,
         ranks: u32,
     ) -> Program<'b> {

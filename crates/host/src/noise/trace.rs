@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_is_told_with_its_line() {
+    fn invalid_traces_are_reported_with_their_line() {
         for (text, wrong) in [
             ("", "there is no interval of noise"),
             ("0 5\n5 5", "noise takes all of the time"),

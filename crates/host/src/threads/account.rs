@@ -55,9 +55,9 @@ pub struct GroupAccount {
     /// Instructions.
     pub instructions: u64,
     /// Loads that missed a core's first-level cache.
-    pub first_misses: u64,
+    pub l1_misses: u64,
     /// Those of them that also missed the second level.
-    pub second_misses: u64,
+    pub shared_cache_misses: u64,
 }
 
 /// The cost of all threads since the start of the run.
@@ -96,8 +96,8 @@ impl Account {
         let group = |now: &GroupAccount, then: &GroupAccount| GroupAccount {
             busy: now.busy.saturating_sub(then.busy),
             instructions: now.instructions - then.instructions,
-            first_misses: now.first_misses - then.first_misses,
-            second_misses: now.second_misses - then.second_misses,
+            l1_misses: now.l1_misses - then.l1_misses,
+            shared_cache_misses: now.shared_cache_misses - then.shared_cache_misses,
         };
         Account {
             groups: std::array::from_fn(|i| group(&self.groups[i], &earlier.groups[i])),

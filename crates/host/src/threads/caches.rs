@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_card_writes_is_in_no_cache() {
+    fn writes_of_a_card_are_in_no_cache() {
         let (mut caches, header) = (caches(), Data::new(2));
         caches.touch(0, &header);
         header.forget();

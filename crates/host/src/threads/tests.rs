@@ -100,7 +100,7 @@ fn a_thread_pays_for_its_context_switch_and_its_work() {
     assert_eq!((account.context_switches, account.cross_calls, account.wakes), (1, 0, 0));
     assert_eq!(account.group(Group::Application).busy, Duration::from_ns(2000));
     let kernel = account.group(Group::Kernel);
-    assert_eq!((kernel.instructions, kernel.first_misses, kernel.second_misses), (500, 2, 2));
+    assert_eq!((kernel.instructions, kernel.l1_misses, kernel.shared_cache_misses), (500, 2, 2));
     assert_eq!(account.busy(), Duration::from_ns(COLD + 2000));
 }
 
@@ -119,7 +119,7 @@ fn a_piece_waits_for_its_code() {
         });
     });
     assert_eq!(ends, [("a", 64 + 8 * 20 + 64 + 64 + 100)]);
-    assert_eq!(account.group(Group::Application).first_misses, 0);
+    assert_eq!(account.group(Group::Application).l1_misses, 0);
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn data_that_other_threads_have_driven_out_comes_again() {
     // Four lines come from memory. Eight more, and half of the four, of sixteen lines, come from the second level. At
     // least 4 of 64 lines were filled there, and half a line of them is not missed yet.
     assert_eq!(ends, [("a", COLD + 100 + 400 + 800 + 100 + 2 * 20)]);
-    assert_eq!(account.group(Group::Application).first_misses, 4 + 8 + 2);
+    assert_eq!(account.group(Group::Application).l1_misses, 4 + 8 + 2);
 }
 
 /// The parameters of a random run: CPUs, items, consumers and the duration of each.

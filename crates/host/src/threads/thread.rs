@@ -307,8 +307,8 @@ impl Thread {
             let group = account.group_mut(piece.group);
             group.busy += time;
             group.instructions += piece.instructions;
-            group.first_misses += misses.first;
-            group.second_misses += misses.second;
+            group.l1_misses += misses.first;
+            group.shared_cache_misses += misses.second;
         });
         self.sim().delay(time).await;
         drop(issuing);

@@ -4,13 +4,14 @@ mod sensitivity;
 mod traffic;
 mod tried;
 
-pub use sensitivity::{MovedRow, SensitiveRow, SensitivityRow, StoppedRow};
+pub use sensitivity::{SensitiveRow, SensitivityRow, StoppedRow, VariedRow};
 pub use traffic::{PortRow, TrafficRow};
-pub use tried::{BurstRow, TriedRow};
+pub use tried::{BurstRow, TrialRow};
 
 use super::growth::GrowthRow;
 use super::load::{LockRow, RetryRow};
 use super::memory::MemoryRow;
+use super::part::Part;
 use super::unmodelled::UnmodelledRow;
 use super::verdict::{PartRow, Verdict};
 use nicety_nic_core::RefusedCommand;
@@ -49,10 +50,10 @@ pub struct HandlerRow {
     pub returned: BTreeMap<&'static str, u64>,
 }
 
-/// The fates of the measured packets; each packet has one.
+/// The dispositions of the measured packets; each packet has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "PacketFates")]
-pub struct Fates {
+#[schemars(rename = "PacketDispositions")]
+pub struct Dispositions {
     /// The payload handler returned `SUCCESS`.
     pub processed: u64,
     /// A payload handler dropped the packet, or a header handler its message.
@@ -63,11 +64,11 @@ pub struct Fates {
     pub failed: u64,
 }
 
-impl Add for Fates {
-    type Output = Fates;
+impl Add for Dispositions {
+    type Output = Dispositions;
 
-    fn add(self, other: Fates) -> Fates {
-        Fates {
+    fn add(self, other: Dispositions) -> Dispositions {
+        Dispositions {
             processed: self.processed + other.processed,
             dropped: self.dropped + other.dropped,
             proceeded: self.proceeded + other.proceeded,
@@ -119,27 +120,27 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Returns the load of a part, by its name; none if it has no load of its own.
-    pub(crate) fn of(&self, part: &str) -> Option<f64> {
+    /// Returns the load of a part; none if it has no load of its own.
+    pub(crate) fn of(&self, part: Part) -> Option<f64> {
         Some(match part {
-            "handler processors" => self.hpus,
-            "matching unit" => self.matching,
-            "link" => self.link,
-            "bus to card" => self.bus_to_card,
-            "bus to host" => self.bus_to_host,
-            "lock" => self.lock,
-            "contended word" => self.contended_word,
-            "memory bank" => self.memory_bank,
-            "send engine" => return self.send_engine,
-            "packet writer" => return self.packet_writer,
-            "cluster DMA" => return self.cluster_dma,
-            "packet sender" => return self.packet_sender,
-            "command engine" => return self.command_engine,
-            "memory channel" => return self.memory_channel,
-            "packets in flight" => return self.packets_in_flight,
-            "packet slots" => return self.packet_slots,
-            "host" => return self.host,
-            _ => return None,
+            Part::HandlerCores => self.hpus,
+            Part::MatchingUnit => self.matching,
+            Part::Link => self.link,
+            Part::BusToCard => self.bus_to_card,
+            Part::BusToHost => self.bus_to_host,
+            Part::Lock => self.lock,
+            Part::ContendedWord => self.contended_word,
+            Part::MemoryBank => self.memory_bank,
+            Part::SendEngine => return self.send_engine,
+            Part::PacketWriter => return self.packet_writer,
+            Part::ClusterDma => return self.cluster_dma,
+            Part::PacketSender => return self.packet_sender,
+            Part::CommandEngine => return self.command_engine,
+            Part::MemoryChannel => return self.memory_channel,
+            Part::PacketsInFlight => return self.packets_in_flight,
+            Part::PacketSlots => return self.packet_slots,
+            Part::Host => return self.host,
+            Part::CacheMisses | Part::PacketBuffer | Part::MessageContexts | Part::Waiting => return None,
         })
     }
 }
@@ -166,8 +167,8 @@ pub struct Row {
     pub instructions_mean: Option<f64>,
     /// 99th percentile of the instructions.
     pub instructions_p99: Option<u64>,
-    /// The fates of the packets.
-    pub packet_fates: Fates,
+    /// The dispositions of the packets.
+    pub packet_dispositions: Dispositions,
     /// Packets that the card sent per packet received, over the whole run.
     pub sent_per_packet: f64,
     /// Each handler that ran.
@@ -189,33 +190,28 @@ pub struct Row {
     /// `yes`; `barely`: yes, but a part has a load of 90 % or more; `no`. `not judged`: yes or barely, but handlers share words
     /// in memory without a model of contention on this card (`unmodelled`).
     pub verdict: Verdict,
-    /// The limiting part: `limited_by`, or else that of the last run in `tried`, or the most loaded part.
-    pub limiting_part: String,
-    /// The sustainable rate over the line rate; above 1 there is a margin. The runs in `tried` find it between
+    /// The limiting part: `limited_by`, or else that of the last run in `trials`, or the most loaded part.
+    pub bottleneck: Part,
+    /// The sustainable rate over the line rate; above 1 there is a margin. The runs in `trials` find it between
     /// `sustained_fraction` and `not_sustained_fraction`. If the load of a part gives the same within a hundredth, that value is
     /// taken.
     pub capacity_fraction: f64,
     /// Runs with the same traffic at other rates, in order: the search for the sustainable rate. None where a burst stops
     /// handlers, and where the card's own wire limits at the line rate.
-    pub tried: Vec<TriedRow>,
+    pub trials: Vec<TrialRow>,
     /// The highest sustained rate of these runs, over the line rate. It is 1 if the card keeps up and no higher rate was
     /// sustained. None without a search, and without a sustained rate.
     pub sustained_fraction: Option<f64>,
     /// The lowest unsustained rate above it; none if all tried rates were sustained.
     pub not_sustained_fraction: Option<f64>,
-    /// A run at the traffic's rate behind a burst, if handlers wait for locks, words or lines, or if a run in `tried` was
+    /// A run at the traffic's rate behind a burst, if handlers wait for locks, words or lines, or if a run in `trials` was
     /// stopped.
     pub burst: Option<BurstRow>,
     /// The parts of the card with their headroom at the line rate, the most loaded first. The packet buffer is included if no
     /// other part is overloaded and no handler yields its processor.
     pub parts: Vec<PartRow>,
-    /// The bottleneck, if the card cannot keep up: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`,
-    /// `send engine`, `packet writer`, `cluster DMA`, `packet sender`, `packets in flight`, `packet slots`, `memory bank`.
-    /// `lock`: a word that one handler at a time holds. `contended word`: a word that handlers change only if it is unchanged.
-    /// `host`: its part that takes frames. `cache misses`: handler processors would keep up without their waits for lines.
-    /// Without an overloaded part: `packet buffer` if the sender waits for credits, `message contexts` if messages have all of
-    /// them (`hpu.contexts`), or `waiting` if handlers wait for one another.
-    pub limited_by: Option<&'static str>,
+    /// The bottleneck, if the card cannot keep up.
+    pub limited_by: Option<Part>,
     /// The fraction of line rate that an unlimited number of handler processors would reach: the limit of the other resources.
     pub reachable_fraction: f64,
     /// The packet interval at line rate.

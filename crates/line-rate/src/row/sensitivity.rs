@@ -1,5 +1,6 @@
 //! The sensitive values of a card's spec in a row.
 
+use crate::part::Part;
 use crate::verdict::Verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,11 +13,11 @@ pub struct SensitivityRow {
     /// Empty if none matters.
     pub values: Vec<SensitiveRow>,
     /// Assumed values that were changed.
-    pub moved: u64,
-    /// Values of `moved` that could be changed in one direction only, or with which the handlers ran in at most one direction.
-    pub moved_one_way: u64,
+    pub varied: u64,
+    /// Values of `varied` that could be changed in one direction only, or with which the handlers ran in at most one direction.
+    pub varied_one_way: u64,
     /// Assumed values that were not changed, by their keys: they are zero, or not numbers.
-    pub unmoved: Vec<String>,
+    pub not_varied: Vec<String>,
     /// Values with which the handlers do not run, or the card is impossible.
     pub stopped: Vec<StoppedRow>,
 }
@@ -32,21 +33,21 @@ pub struct SensitiveRow {
     /// The reason for the assumption, from the spec.
     pub source: String,
     /// The result with half the value; none if that is impossible, or the handlers do not run.
-    pub halved: Option<MovedRow>,
+    pub halved: Option<VariedRow>,
     /// The result with twice the value; none if that is impossible, or the handlers do not run.
-    pub doubled: Option<MovedRow>,
+    pub doubled: Option<VariedRow>,
 }
 
 /// A check with one changed value.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "MovedValue")]
-pub struct MovedRow {
+#[schemars(rename = "VariedValue")]
+pub struct VariedRow {
     /// The value set.
     pub value: String,
     /// The verdict with it.
     pub verdict: Verdict,
     /// The limiting part with it.
-    pub limiting_part: String,
+    pub bottleneck: Part,
     /// The sustainable rate over the line rate.
     pub capacity_fraction: f64,
     /// The sustainable rate in packets per second, since the line rate may have changed.

@@ -11,7 +11,7 @@ pub struct TrafficRow {
     pub traffic: String,
     /// Behaviour with a full packet buffer. `credits`: the sender waits for them. `lossy`: packets are dropped. `pfc`: the wire
     /// is paused.
-    pub overload: &'static str,
+    pub overload_policy: &'static str,
     /// Packets offered to the wire.
     pub offered: u64,
     /// Their payload: bytes of frames.
@@ -36,12 +36,12 @@ pub struct TrafficRow {
     /// Frames that handlers sent, dropped at a full output port; for several ports with `--lossy`.
     pub dropped_at_link: u64,
     /// Frames that handlers sent to unknown stations. They leave by the port of their arrival.
-    pub to_no_station: u64,
+    pub unknown_destination: u64,
     /// Whether packets of a capture were recorded faster than the wire takes them. They arrived at the wire rate.
-    pub faster_than_wire: bool,
+    pub recorded_above_wire_rate: bool,
     /// Whether loads, locks and memory are those of a second run with the same packets, in which the wire is paused. Packets that
     /// survive losses are not the offered mix.
-    pub loads_without_loss: bool,
+    pub loads_from_lossless_run: bool,
     /// Time for which the wire was paused.
     pub paused_ns: f64,
     /// Mean latency through the card, from the last byte in the packet buffer until the packet has left it.

@@ -78,7 +78,9 @@ impl Card {
         let Some(incoming) = found else {
             if !self.tell_lost(known.as_deref(), header, path) {
                 let late = header.kind == Kind::Reply && header.data < self.messages.get();
-                self.count(|counted| *if late { &mut counted.late } else { &mut counted.unusable } += 1);
+                self.count(|counted| {
+                    *if late { &mut counted.stale_replies } else { &mut counted.unusable } += 1
+                });
             }
             return None;
         };

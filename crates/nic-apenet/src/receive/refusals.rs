@@ -104,7 +104,7 @@ impl Card {
         let Some((why, (address, data))) = why.and_then(|why| Some((why, self.operation_of(header)?))) else {
             return self.count(|counted| counted.unusable += 1);
         };
-        self.count(|counted| counted.refused_elsewhere += 1);
+        self.count(|counted| counted.refused_by_peer += 1);
         self.forget_get(header.number);
         let (kind, bytes) = (EventKind::Refused(Operation(header.number), why), header.bytes.into());
         let (peer, refused_by) = (header.from, Some(header.from.node));

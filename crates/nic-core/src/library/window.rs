@@ -1,7 +1,7 @@
 //! Windows: messages of a host to another that no receive has taken, and their limit. Past it a send waits, so that the
 //! receiver's buffers and queues never overflow.
 
-use crate::{HeldUp, Pairs};
+use crate::{BlockedSends, Pairs};
 use nicety_kernel::{Credits, Pool, Sim};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};
@@ -120,11 +120,11 @@ impl Windows {
     }
 
     /// Sends that wait until their receivers take others.
-    pub fn held_up(&self) -> Vec<HeldUp> {
+    pub fn held_up(&self) -> Vec<BlockedSends> {
         let (pairs, window) = (self.pairs.get(), self.size.get());
         let waiting = |peer: &Rc<Peer>| {
             let pair = (pairs.bits > 0).then_some(peer.pair);
-            HeldUp { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
+            BlockedSends { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
         };
         self.peers.borrow().values().map(waiting).filter(|held_up| held_up.sends > 0).collect()
     }

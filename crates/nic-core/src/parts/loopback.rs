@@ -4,7 +4,7 @@
 //! byte has arrived at the card, one packet after another. It needs a buffer slot until the card has processed it.
 //! There are as many slots as for the link, and separate ones, so that neither path blocks the other.
 
-use nicety_fabric::Parcel;
+use nicety_fabric::PacketBox;
 use nicety_kernel::{Channel, Credits, Permit, Sim};
 use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ pub struct Turn {
 pub struct Loopback {
     sim: Sim,
     places: Credits,
-    coming: Channel<Parcel>,
+    coming: Channel<PacketBox>,
     /// Arrival of the previous packet.
     last: Cell<Time>,
     packets: Cell<u64>,
@@ -63,7 +63,7 @@ impl Loopback {
     }
 
     /// Launches a packet at its turn. Returns the path up to its last byte.
-    pub fn launch(&self, packet: impl Into<Parcel>, turn: Turn) -> Path {
+    pub fn launch(&self, packet: impl Into<PacketBox>, turn: Turn) -> Path {
         let mut packet = packet.into();
         let Turn { flight, place } = turn;
         place.forget();
@@ -78,7 +78,7 @@ impl Loopback {
     }
 
     /// The next complete packet.
-    pub async fn receive(&self) -> Parcel {
+    pub async fn receive(&self) -> PacketBox {
         let packet = self.coming.recv().await.expect("the way is never closed");
         self.sim.until(packet.path.at()).await;
         packet

@@ -4,7 +4,7 @@ use nicety_types::{Duration, Time};
 
 /// The due time of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum DueTime {
     /// As soon as the link is free.
     Wire,
     /// This long after the first packet, or as soon as the link is free after that.
@@ -16,10 +16,10 @@ pub enum Due {
     },
 }
 
-impl Due {
+impl DueTime {
     /// Both times in picoseconds.
-    pub const fn after(time: u64, lasts: u64) -> Due {
-        Due::After { time: Duration::from_ps(time), lasts: Duration::from_ps(lasts) }
+    pub const fn after(time: u64, lasts: u64) -> DueTime {
+        DueTime::After { time: Duration::from_ps(time), lasts: Duration::from_ps(lasts) }
     }
 }
 
@@ -68,8 +68,8 @@ impl Pace {
     }
 
     /// Returns the time at which the next packet may request the link.
-    pub fn next(&mut self, due: Due) -> Time {
-        if let Due::After { time, lasts } = due {
+    pub fn next(&mut self, due: DueTime) -> Time {
+        if let DueTime::After { time, lasts } = due {
             self.unhindered = self.unhindered.max(self.begin + time);
             self.due = lasts;
         }
@@ -115,15 +115,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_a_packet_up_makes_it_late() {
+    fn a_stalled_packet_is_late() {
         let (at, ns) = (|ns| Time::ZERO + Duration::from_ns(ns), Duration::from_ns);
         let mut pace = Pace::from(at(100));
-        assert_eq!(pace.next(Due::Wire), at(100));
+        assert_eq!(pace.next(DueTime::Wire), at(100));
         pace.sent(at(100), ns(10), 64);
-        assert_eq!(pace.next(Due::After { time: ns(50), lasts: ns(70) }), at(150));
+        assert_eq!(pace.next(DueTime::After { time: ns(50), lasts: ns(70) }), at(150));
         // The link is free 7 ns later than it is due.
         pace.sent(at(157), ns(10), 64);
-        assert_eq!(pace.next(Due::After { time: ns(50), lasts: ns(75) }), at(167));
+        assert_eq!(pace.next(DueTime::After { time: ns(50), lasts: ns(75) }), at(167));
         pace.sent(at(167), ns(20), 128);
         let offered = pace.end();
         assert_eq!((offered.packets, offered.bytes, offered.wire, offered.too_fast), (3, 256, ns(40), false));
@@ -139,11 +139,11 @@ mod tests {
         let mut pace = Pace::from(at(0));
         for (packet, begins) in [(0, 0), (1, 10), (2, 20), (3, 100), (4, 125), (5, 140)] {
             let lasts = ns(100 * (packet + 1) / 3);
-            assert!(pace.next(Due::After { time: ns(100 * (packet / 3)), lasts }) <= at(begins));
+            assert!(pace.next(DueTime::After { time: ns(100 * (packet / 3)), lasts }) <= at(begins));
             pace.sent(at(begins), ns(10), 64);
         }
         // A packet that is due and not sent does not count.
-        pace.next(Due::After { time: ns(200), lasts: ns(234) });
+        pace.next(DueTime::After { time: ns(200), lasts: ns(234) });
         assert_eq!(pace.over(), at(200));
         let offered = pace.end();
         assert_eq!((offered.packets, offered.time, offered.late, offered.on_time), (6, ns(200), ns(0), 4));
@@ -152,11 +152,11 @@ mod tests {
         // The rate of a capture may be above that of the wire.
         let mut pace = Pace::from(at(0));
         for _ in 0..2 {
-            pace.next(Due::after(0, 0));
+            pace.next(DueTime::after(0, 0));
             pace.sent(pace.free, ns(10), 64);
         }
         assert_eq!((pace.end().time, pace.end().late, pace.end().too_fast), (ns(20), ns(0), false));
-        pace.next(Due::after(25_000, 29_000));
+        pace.next(DueTime::after(25_000, 29_000));
         pace.sent(pace.free.max(at(25)), ns(10), 64);
         assert_eq!((pace.end().time, pace.end().too_fast), (ns(30), true));
     }

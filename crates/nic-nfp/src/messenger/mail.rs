@@ -3,7 +3,7 @@
 use crate::messenger::envelope::{Envelope, Kind};
 use nicety_kernel::Sim;
 use nicety_nic_core::library::{Announcements, Windows, count};
-use nicety_nic_core::parts::Seen;
+use nicety_nic_core::parts::DuplicateFilter;
 use nicety_types::Path;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(super) enum Came {
 }
 
 /// The latest message numbers of a rank and a pair of processes.
-type Numbers = BTreeMap<(u32, u32), Seen<REMEMBERED>>;
+type Numbers = BTreeMap<(u32, u32), DuplicateFilter<REMEMBERED>>;
 
 /// The state of a host's exchange with others.
 pub(super) struct Mail {

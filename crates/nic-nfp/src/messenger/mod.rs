@@ -58,7 +58,7 @@ use mail::Mail;
 use network::Network;
 use nicety_kernel::{Pool, Sim};
 use nicety_nic_core::library::Library;
-use nicety_nic_core::{CardError, HeldUp, Pairs};
+use nicety_nic_core::{BlockedSends, CardError, Pairs};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
@@ -99,7 +99,7 @@ pub struct Messenger {
 
 impl Messenger {
     /// Sends that wait until their receivers take others.
-    pub(crate) fn held_up(&self) -> Vec<HeldUp> {
+    pub(crate) fn held_up(&self) -> Vec<BlockedSends> {
         self.mail.windows.held_up()
     }
 

@@ -18,7 +18,7 @@ use std::rc::Rc;
 const SLICE: u64 = 1_000_000;
 
 /// The next state of the context that ran.
-enum Then {
+enum NextState {
     /// It continues.
     Continue,
     /// It releases the core.
@@ -70,17 +70,17 @@ impl Nfp {
             let then = match exit {
                 Exit::Limit => {
                     self.sim.check_interrupt();
-                    Then::Continue
+                    NextState::Continue
                 }
-                Exit::Return(value) => Then::Leave(State::Ended(Outcome::Returned(value))),
-                Exit::Trap(trap) => Then::Leave(State::Ended(Outcome::Trapped(trap))),
+                Exit::Return(value) => NextState::Leave(State::Ended(Outcome::Returned(value))),
+                Exit::Trap(trap) => NextState::Leave(State::Ended(Outcome::Trapped(trap))),
                 Exit::Device(access) => refer(engine, slot, access, issue),
                 Exit::Order(OrderPoint::Atomic { address, .. }) => atomic(engine, slot, address, issue),
                 Exit::Order(_) => unreachable!("fences are performed at once, and no region is ordered"),
                 Exit::Ecall => self.call(index, slot, issue),
                 Exit::Fetch { .. } => unreachable!("microengines have no instruction cache"),
             };
-            if let Then::Leave(next) = then {
+            if let NextState::Leave(next) = then {
                 let ended = matches!(next, State::Ended(_));
                 let mut state = engine.state.borrow_mut();
                 let cycle = state.slots[slot].cpu.cycle();
@@ -127,7 +127,7 @@ impl Nfp {
     }
 
     /// Makes a call of the card. The call's instruction ends at `issue`.
-    fn call(&self, index: usize, slot: usize, issue: u64) -> Then {
+    fn call(&self, index: usize, slot: usize, issue: u64) -> NextState {
         let engine = &self.engines[index];
         let mut state = engine.state.borrow_mut();
         let registers = state.slots[slot].cpu.args();
@@ -153,11 +153,11 @@ impl Nfp {
                         services.released(Place { core: index, context: slot }, to);
                     }
                     state = engine.state.borrow_mut();
-                    Ok(Then::Continue)
+                    Ok(NextState::Continue)
                 }
             },
-            Ok(Call::Wait { mask, all }) => Ok(Then::Leave(State::Waiting { mask, all })),
-            Ok(Call::Yield) => Ok(Then::Leave(State::Ready { at: issue })),
+            Ok(Call::Wait { mask, all }) => Ok(NextState::Leave(State::Waiting { mask, all })),
+            Ok(Call::Yield) => Ok(NextState::Leave(State::Ready { at: issue })),
             Ok(Call::Read { to, from, len }) => {
                 transfer(&mut state, engine, slot, Reference::Read, (to, from, len), issue)
             }
@@ -181,18 +181,18 @@ impl Nfp {
         number: u32,
         served: Option<Result<Served, TrapKind>>,
         issue: u64,
-    ) -> Then {
+    ) -> NextState {
         let mut state = self.engines[place.core].state.borrow_mut();
         let unknown = TrapKind::UnknownCall { number, served: "nfp.h has the calls of a card" };
         let cpu = &mut state.slots[place.context].cpu;
         match served.unwrap_or(Err(unknown)) {
             Ok(Served::Now(result)) => {
                 cpu.finish_ecall(result, 0);
-                Then::Continue
+                NextState::Continue
             }
             Ok(Served::Later) => {
                 cpu.finish_ecall(0, 0);
-                Then::Leave(State::Called { number })
+                NextState::Leave(State::Called { number })
             }
             Err(kind) => trapped(&mut state, place.context, kind, issue),
         }
@@ -213,16 +213,16 @@ impl Nfp {
 }
 
 /// Stops a process with a trap for a bad argument.
-fn trapped(state: &mut EngineState, slot: usize, kind: TrapKind, issue: u64) -> Then {
+fn trapped(state: &mut EngineState, slot: usize, kind: TrapKind, issue: u64) -> NextState {
     let image = state.program.as_ref().expect("a program is loaded").image.clone();
     let cpu = &mut state.slots[slot].cpu;
     let trap = image.trap(cpu.pc(), kind);
     cpu.set_cycle(issue);
-    Then::Leave(State::Ended(Outcome::Trapped(trap)))
+    NextState::Leave(State::Ended(Outcome::Trapped(trap)))
 }
 
 /// Makes a load from or store to a memory.
-fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> Then {
+fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> NextState {
     let mut state = engine.state.borrow_mut();
     let slot = &mut state.slots[slot];
     let DeviceAccess { address, size, write } = access;
@@ -243,11 +243,11 @@ fn refer(engine: &Engine, slot: usize, access: DeviceAccess, issue: u64) -> Then
     // The loaded value is in the register when the context wakes.
     slot.cpu.settle();
     slot.account.referred();
-    Then::Leave(State::Ready { at })
+    NextState::Leave(State::Ready { at })
 }
 
 /// Makes an atomic access to a word of a memory.
-fn atomic(engine: &Engine, slot: usize, address: u32, issue: u64) -> Then {
+fn atomic(engine: &Engine, slot: usize, address: u32, issue: u64) -> NextState {
     let mut state = engine.state.borrow_mut();
     let program = state.program.clone().expect("a program is loaded");
     let slot = &mut state.slots[slot];
@@ -259,12 +259,12 @@ fn atomic(engine: &Engine, slot: usize, address: u32, issue: u64) -> Then {
     drop(space);
     if let Err(trap) = performed {
         slot.cpu.set_cycle(issue);
-        return Then::Leave(State::Ended(Outcome::Trapped(trap)));
+        return NextState::Leave(State::Ended(Outcome::Trapped(trap)));
     }
     slot.cpu.settle();
     slot.account.referred();
     memory.replace(offset, &word);
-    Then::Leave(State::Ready { at: memory.claim(Reference::Atomic, issue, 4) })
+    NextState::Leave(State::Ready { at: memory.claim(Reference::Atomic, issue, 4) })
 }
 
 /// Moves bytes between local memory and a memory, in one reference.
@@ -275,7 +275,7 @@ fn transfer(
     reference: Reference,
     (own, far, len): (u32, u32, u32),
     issue: u64,
-) -> Result<Then, TrapKind> {
+) -> Result<NextState, TrapKind> {
     let access = if reference == Reference::Read { Access::Read } else { Access::Write };
     let found = engine.memories.find(far, len);
     let outside =
@@ -290,7 +290,7 @@ fn transfer(
     .expect("the bytes are in the memory");
     drop(space);
     state.slots[slot].account.referred();
-    Ok(Then::Leave(State::Ready { at: memory.claim(reference, issue, u64::from(len)) }))
+    Ok(NextState::Leave(State::Ready { at: memory.claim(reference, issue, u64::from(len)) }))
 }
 
 /// The name of the memory nearest to an address that none of them holds.

@@ -213,7 +213,7 @@ fn bulk_is_one_message_whatever_its_lists() {
 
 /// Messages without a receiver have an outcome and no latency.
 #[test]
-fn what_fails_is_recorded_as_such() {
+fn failures_are_recorded() {
     let mut host = Host::recorded(&[]);
     host.one_script(&[
         Step::Register(TARGET),

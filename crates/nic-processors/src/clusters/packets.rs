@@ -23,7 +23,7 @@ use crate::pspin::streams::{Beats, Streams, User, target};
 use crate::pspin::transfers::TransferNumbers;
 use crate::ready::Run;
 use crate::spec::{HpuSpec, PacketsSpec, pspin_map as map};
-use nicety_fabric::Parcel;
+use nicety_fabric::PacketBox;
 use nicety_kernel::Sim;
 use nicety_types::{Duration, Frequency, Time};
 use std::cell::{Cell, RefCell};
@@ -135,7 +135,7 @@ impl Scheduler {
     }
 
     /// Returns the time at which an arriving packet is in the packet buffer.
-    pub fn written(&self, packet: &Parcel) -> Time {
+    pub fn written(&self, packet: &PacketBox) -> Time {
         let now = self.sim.now();
         let Some(spec) = &self.spec else { return now };
         let beats = spec.beats(packet.payload.len());

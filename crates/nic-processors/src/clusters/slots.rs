@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Selects the slots of a run in one of the two buffers.
-type Which = fn(&mut Slots) -> &mut Option<u32>;
+type SlotSelector = fn(&mut Slots) -> &mut Option<u32>;
 
 /// The allocation of slots in a buffer.
 enum Memory {
@@ -22,12 +22,12 @@ enum Memory {
 pub(crate) struct SlotBuffer {
     slots: RefCell<Memory>,
     waiting: RefCell<VecDeque<Run>>,
-    which: Which,
+    which: SlotSelector,
 }
 
 impl SlotBuffer {
     /// Returns a buffer of `bytes` bytes with slots of `slot` bytes. It uses rings if `rings` is not 0.
-    pub fn new(bytes: u64, slot: u64, rings: u64, which: Which) -> SlotBuffer {
+    pub fn new(bytes: u64, slot: u64, rings: u64, which: SlotSelector) -> SlotBuffer {
         let slots = match rings {
             0 => Memory::FirstFit(FirstFit::new(0..bytes, slot)),
             _ => Memory::Rings(Rings::new(bytes, rings, slot)),

@@ -107,7 +107,7 @@ struct State {
 }
 
 /// An access to a word.
-pub struct Seen<'i> {
+pub struct ObservedAccess<'i> {
     /// The word.
     pub word: Word,
     /// The unique number of the handler's run.
@@ -136,7 +136,7 @@ pub struct Contention {
 
 impl Contention {
     /// Handles an access of a handler to a word with this name.
-    pub fn see(&self, seen: &Seen<'_>, name: impl FnOnce() -> String) {
+    pub fn see(&self, seen: &ObservedAccess<'_>, name: impl FnOnce() -> String) {
         if self.attempts.borrow().get(&seen.run).is_some_and(|attempt| attempt.word != seen.word) {
             self.goes_on(seen.run);
         }
@@ -153,7 +153,7 @@ impl Contention {
             state.look_back(seen, attempt);
         }
         let waited_since = state.waiting.iter().map(|&(_, since)| since).min();
-        let &Seen { run, pc, now, act, changed, .. } = seen;
+        let &ObservedAccess { run, pc, now, act, changed, .. } = seen;
         state.exclusive.see(Access { run, pc, now, act, changed }, waited_since);
         state.changes += u64::from(changed);
         if changed {
@@ -198,12 +198,12 @@ impl Contention {
     }
 
     /// Handles a blind write to host memory: watched words there have changed.
-    pub fn written(&self, seen: &Seen<'_>, address: u64, length: u64) {
+    pub fn written(&self, seen: &ObservedAccess<'_>, address: u64, length: u64) {
         let last = Word::Host(address.saturating_add(length));
         let words: Vec<Word> =
             self.words.borrow().range(Word::Host(address)..last).map(|(word, _)| *word).collect();
         for word in words {
-            self.see(&Seen { word, ..*seen }, String::new);
+            self.see(&ObservedAccess { word, ..*seen }, String::new);
         }
     }
 
@@ -256,14 +256,14 @@ impl State {
         }
     }
 
-    fn note(&mut self, seen: &Seen<'_>) {
+    fn note(&mut self, seen: &ObservedAccess<'_>) {
         if self.lines.len() < PLACES {
             self.lines.entry(seen.pc).or_insert_with(|| place(seen.image, seen.pc));
         }
     }
 
     /// Counts a wait of a handler that returns to the same code address. It has waited since its first access.
-    fn look_back(&mut self, seen: &Seen<'_>, attempt: &mut Attempt) {
+    fn look_back(&mut self, seen: &ObservedAccess<'_>, attempt: &mut Attempt) {
         if !attempt.places.contains(&seen.pc) {
             return;
         }
@@ -344,7 +344,7 @@ mod tests {
                 GIVE => Act::Store,
                 _ => Act::Load,
             };
-            let seen = Seen { word, run, image: &self.image, pc, now, act, changed };
+            let seen = ObservedAccess { word, run, image: &self.image, pc, now, act, changed };
             self.contention.see(&seen, || "a word".to_owned());
         }
 

@@ -128,7 +128,7 @@ pub struct ApplicationReport {
     #[serde(rename = "hpu_memory_bytes")]
     pub memory_bytes: u64,
     /// The maximum of that at any time.
-    #[serde(rename = "hpu_memory_most_bytes")]
+    #[serde(rename = "hpu_memory_peak_bytes")]
     pub most_memory_bytes: u64,
     /// Messages that failed because the budget was used up before one of their handlers ran.
     #[serde(rename = "messages_refused")]

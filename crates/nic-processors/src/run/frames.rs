@@ -83,7 +83,7 @@ pub struct Frame<'f> {
 
 /// The destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FrameAction {
     /// Dropped.
     Drop,
     /// The host, on the receive channel that the card chooses.
@@ -96,14 +96,14 @@ pub enum Fate {
     Failed,
 }
 
-impl Fate {
+impl FrameAction {
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Fate::Drop => "DROP",
-            Fate::Host => "HOST",
-            Fate::Queue(_) => "QUEUE",
-            Fate::Wire => "WIRE",
-            Fate::Failed => "FAIL",
+            FrameAction::Drop => "DROP",
+            FrameAction::Host => "HOST",
+            FrameAction::Queue(_) => "QUEUE",
+            FrameAction::Wire => "WIRE",
+            FrameAction::Failed => "FAIL",
         }
     }
 }
@@ -117,7 +117,7 @@ pub struct Handled {
     /// Arrival time of its last byte.
     pub came: Time,
     /// Its destination.
-    pub fate: Fate,
+    pub action: FrameAction,
     /// Its bytes, which the handler may have changed.
     pub bytes: Buffer,
     /// The path up to the end of the handler.
@@ -271,8 +271,8 @@ impl Frames {
         self.end(&mut running);
         let outcome = match &ended {
             Ended::Returned(value) => {
-                let fits = |fate: &Fate| self.fits(*fate, running.memory.part().len());
-                self.wanted(*value).filter(fits).map_or("invalid", Fate::name)
+                let fits = |action: &FrameAction| self.fits(*action, running.memory.part().len());
+                self.wanted(*value).filter(fits).map_or("invalid", FrameAction::name)
             }
             ended => ended.name(),
         };
@@ -285,39 +285,40 @@ impl Frames {
         let Running { memory, path, .. } = running;
         let (bytes, range) = memory.into_part();
         let owner = self.owner();
-        let fate = self.fate(&ended, || owner.rule(number), &range);
-        let bytes = match fate {
-            Fate::Drop | Fate::Failed => Buffer::zeroed(0),
+        let action = self.action(&ended, || owner.rule(number), &range);
+        let bytes = match action {
+            FrameAction::Drop | FrameAction::Failed => Buffer::zeroed(0),
             _ => bytes.part(range),
         };
-        owner.handled(Handled { number, message, came, fate, bytes, path });
+        owner.handled(Handled { number, message, came, action, bytes, path });
     }
 
     /// Returns the destination that a handler's return code names. None for an invalid code.
-    fn wanted(&self, value: u32) -> Option<Fate> {
+    fn wanted(&self, value: u32) -> Option<FrameAction> {
         Some(match value {
-            returned::DROP => Fate::Drop,
-            returned::HOST => Fate::Host,
-            returned::WIRE => Fate::Wire,
-            returned::FAIL => Fate::Failed,
+            returned::DROP => FrameAction::Drop,
+            returned::HOST => FrameAction::Host,
+            returned::WIRE => FrameAction::Wire,
+            returned::FAIL => FrameAction::Failed,
             returned::QUEUE..=returned::LAST_QUEUE if value - returned::QUEUE < self.limits.channels => {
-                Fate::Queue(value - returned::QUEUE)
+                FrameAction::Queue(value - returned::QUEUE)
             }
             _ => return None,
         })
     }
 
     /// Returns whether a frame of this length can go to this destination.
-    fn fits(&self, fate: Fate, length: usize) -> bool {
+    fn fits(&self, action: FrameAction, length: usize) -> bool {
         let FrameLimits { shortest, longest, .. } = self.limits;
-        matches!(fate, Fate::Drop | Fate::Failed) || (shortest..=longest).contains(&(length as u32))
+        matches!(action, FrameAction::Drop | FrameAction::Failed)
+            || (shortest..=longest).contains(&(length as u32))
     }
 
     /// Returns the destination of a frame. `range` is the frame's range in its place after its handler.
-    fn fate(&self, ended: &Ended, rule: impl Fn() -> String, range: &Range<usize>) -> Fate {
+    fn action(&self, ended: &Ended, rule: impl Fn() -> String, range: &Range<usize>) -> FrameAction {
         let failed = |kind, why: String| {
             self.report_failure(kind, None, format!("rule '{}': frame handler {why}", rule()));
-            Fate::Failed
+            FrameAction::Failed
         };
         let value = match ended {
             Ended::Stopped(why) => return failed(FailureKind::Trap, format!("stopped: {why}")),
@@ -325,7 +326,7 @@ impl Frames {
             Ended::Returned(value) => *value,
         };
         let FrameLimits { shortest, longest, channels, .. } = self.limits;
-        let Some(fate) = self.wanted(value) else {
+        let Some(action) = self.wanted(value) else {
             let why = match value {
                 returned::QUEUE..=returned::NO_QUEUE => format!(
                     "returned FRAME_QUEUE({}), and the host has receive channels 0 to {}",
@@ -340,15 +341,15 @@ impl Frames {
             return failed(FailureKind::Fail, why);
         };
         let length = range.len() as u32;
-        match fate {
-            Fate::Failed => failed(FailureKind::Fail, "returned FRAME_FAIL".to_owned()),
-            fate if !self.fits(fate, range.len()) => failed(
+        match action {
+            FrameAction::Failed => failed(FailureKind::Fail, "returned FRAME_FAIL".to_owned()),
+            action if !self.fits(action, range.len()) => failed(
                 FailureKind::Fail,
                 format!(
                     "sent a frame of {length} bytes on; frames have {shortest} to {longest} (frames.mtu)"
                 ),
             ),
-            fate => fate,
+            action => action,
         }
     }
 }

@@ -11,11 +11,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Printed {
     /// Lines of handlers that the card has shown: at most 1000 ([`LINES_KEPT`]), and the rest of one call.
-    #[serde(rename = "handler_lines_shown")]
+    #[serde(rename = "handler_lines_printed")]
     pub lines: u64,
     /// Lines of handlers that it has only counted.
-    #[serde(rename = "handler_lines_left_out")]
-    pub left_out: u64,
+    #[serde(rename = "handler_lines_suppressed")]
+    pub suppressed: u64,
 }
 
 impl Processors {
@@ -31,7 +31,7 @@ impl Processors {
             let (time, node, hpu) = (self.sim.now(), self.node, running.thread.core);
             (self.log)(&Logged::Line(LogLine { time, node, hpu, text }));
         } else {
-            printed.left_out += count;
+            printed.suppressed += count;
         }
         self.printed.set(printed);
         Ok(length)

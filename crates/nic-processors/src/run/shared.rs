@@ -2,7 +2,7 @@
 
 use crate::Processors;
 use crate::contention::exclusive::Act;
-use crate::contention::{AtomicWord, Seen, Word};
+use crate::contention::{AtomicWord, ObservedAccess, Word};
 use crate::programs::attachments::Attachment;
 use crate::programs::memory::Piece;
 use crate::running::Running;
@@ -89,7 +89,8 @@ impl Processors {
     pub(crate) fn comes_to(&self, word: &SharedWord, access: &WordAccess<'_>) {
         let SharedWord { place, of, offset } = *word;
         let WordAccess { run, image, pc, act, changed } = *access;
-        let seen = Seen { word: Word::Hpu(place), run, image, pc, now: self.sim.now(), act, changed };
+        let seen =
+            ObservedAccess { word: Word::Hpu(place), run, image, pc, now: self.sim.now(), act, changed };
         self.contention.see(&seen, || format!("byte {offset} of {of}"));
     }
 
@@ -117,9 +118,9 @@ impl Processors {
     }
 
     /// Returns a handler's access that changes a word, at this instant and place.
-    pub fn seen<'r>(&self, running: &'r Running, word: Word, pc: u32, act: Act) -> Seen<'r> {
+    pub fn seen<'r>(&self, running: &'r Running, word: Word, pc: u32, act: Act) -> ObservedAccess<'r> {
         let image = &running.attachment.program.handlers.image;
-        Seen { word, run: running.number, image, pc, now: self.sim.now(), act, changed: true }
+        ObservedAccess { word, run: running.number, image, pc, now: self.sim.now(), act, changed: true }
     }
 }
 

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits() {
+    fn clusters_that_fit() {
         assert_eq!(cluster_near(32, 5, None), Some(4));
         // At most four clusters, with 16 KiB of stacks in each.
         assert_eq!(cluster_near(32, 5, Some(2048)), Some(8));

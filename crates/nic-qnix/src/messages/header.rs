@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_emitted_is_parsed(kind in 0..3_u8, tag in 0..=LARGEST_TAG, bytes in 0..4000_u64, number: u64) {
+        fn emitted_headers_are_parsed(kind in 0..3_u8, tag in 0..=LARGEST_TAG, bytes in 0..4000_u64, number: u64) {
             let kind = [Kind::Whole, Kind::Rts, Kind::Cts][kind as usize];
             let header = Header { kind, tag, bytes, number };
             let length = HEADER + if kind == Kind::Whole { bytes } else { 0 };
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_headers_are_refused() {
         assert_eq!(Header::parse(&[0; 32], 32), None);
         let large = Header { kind: Kind::Whole, tag: LARGEST_TAG + 1, bytes: 0, number: 0 };
         assert_eq!(Header::parse(&large.emit(), 32), None);

@@ -2,7 +2,7 @@
 
 use crate::messages::header::{HEADER, Header, Kind};
 use crate::messages::{Body, Came, KEPT, Messenger, Receiving, SMALL};
-use crate::process::{How, Operation, Receive};
+use crate::process::{Operation, Receive, TransferMethod};
 use crate::stages;
 use nicety_nic_core::library::Transport;
 use nicety_nic_core::{CardError, Tags, Wanted};
@@ -32,7 +32,7 @@ impl Messenger {
     /// Posts a receive of the card for a small message from any sender.
     async fn post_small(&self, piece: u64, path: &mut Path) -> Result<Operation, CardError> {
         let (bytes, tags) = (self.longest_small() + HEADER, Tags { bits: SMALL, ignore: !SMALL });
-        let receive = Receive { address: piece, bytes, from: None, tags, how: How::Pool };
+        let receive = Receive { address: piece, bytes, from: None, tags, how: TransferMethod::Pool };
         Ok(self.process.receive(self.vni, receive, path).await?)
     }
 
@@ -152,7 +152,7 @@ impl Messenger {
         };
         if wanted > 0 {
             let (from, tags) = (Some(self.endpoint(source)), Tags::exactly(number));
-            let receive = Receive { address, bytes: wanted, from, tags, how: How::Auto };
+            let receive = Receive { address, bytes: wanted, from, tags, how: TransferMethod::Auto };
             pending = Some(self.process.receive(self.vni, receive, &mut path).await?);
         }
         let header = Header { kind: Kind::Cts, tag, bytes: wanted, number };

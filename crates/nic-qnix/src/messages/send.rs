@@ -3,7 +3,7 @@
 use crate::QnixError;
 use crate::messages::header::{HEADER, Header, Kind};
 use crate::messages::{Messenger, SMALL};
-use crate::process::{How, Send};
+use crate::process::{Send, TransferMethod};
 use nicety_kernel::{Permit, describe};
 use nicety_nic_core::{CardError, Outgoing};
 use nicety_types::{Path, Payload};
@@ -42,7 +42,7 @@ impl Messenger {
             self.process.copy(address, piece + HEADER, behind, path).await?;
         }
         let (to, bytes) = (self.endpoint(to), HEADER + behind);
-        let send = Send { address: piece, bytes, to, tag: SMALL, how: How::Auto };
+        let send = Send { address: piece, bytes, to, tag: SMALL, how: TransferMethod::Auto };
         let operation = self.process.send(self.vni, send, path).await?;
         // The next message is behind it in the Command Queue.
         drop(turn);
@@ -66,7 +66,7 @@ impl Messenger {
         if wanted > 0 {
             let context = self.sends.acquire(1).await;
             let (to, bytes) = (self.endpoint(to), wanted.min(bytes));
-            let send = Send { address, bytes, to, tag: number, how: How::Auto };
+            let send = Send { address, bytes, to, tag: number, how: TransferMethod::Auto };
             let operation = self.process.send(self.vni, send, path).await?;
             self.process.wait(self.vni, operation, path).await?;
             drop(context);

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 /// The transfer method of a message between its process and the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum How {
+pub enum TransferMethod {
     /// The fastest: DMA without a copy if the buffer is in the Buffer Pool, else programmed I/O for a short send.
     /// Otherwise copy or translation, whichever is cheaper for the size.
     #[default]
@@ -34,18 +34,24 @@ pub enum How {
     Translate,
 }
 
-impl How {
+impl TransferMethod {
     /// All methods.
-    pub const ALL: [How; 5] = [How::Auto, How::Pio, How::Pool, How::Copy, How::Translate];
+    pub const ALL: [TransferMethod; 5] = [
+        TransferMethod::Auto,
+        TransferMethod::Pio,
+        TransferMethod::Pool,
+        TransferMethod::Copy,
+        TransferMethod::Translate,
+    ];
 
     /// Its name in programs.
     pub const fn name(self) -> &'static str {
         match self {
-            How::Auto => "auto",
-            How::Pio => "pio",
-            How::Pool => "pool",
-            How::Copy => "copy",
-            How::Translate => "translate",
+            TransferMethod::Auto => "auto",
+            TransferMethod::Pio => "pio",
+            TransferMethod::Pool => "pool",
+            TransferMethod::Copy => "copy",
+            TransferMethod::Translate => "translate",
         }
     }
 }
@@ -62,7 +68,7 @@ pub struct Send {
     /// Tag that receives match by.
     pub tag: u64,
     /// Transfer method to the card.
-    pub how: How,
+    pub how: TransferMethod,
 }
 
 /// A message to be received.
@@ -77,7 +83,7 @@ pub struct Receive {
     /// The tags, with 64 bits here.
     pub tags: Tags,
     /// Transfer method from the card.
-    pub how: How,
+    pub how: TransferMethod,
 }
 
 /// A posted send or receive.
@@ -183,8 +189,8 @@ impl Process {
         let source = match how {
             // Nothing to fetch.
             _ if send.bytes == 0 => Source::Card(Payload::empty()),
-            How::Pio => Source::Card(card.dma.memory().read(send.address, send.bytes)?),
-            How::Translate => {
+            TransferMethod::Pio => Source::Card(card.dma.memory().read(send.address, send.bytes)?),
+            TransferMethod::Translate => {
                 begun.lock(self.translate(message, send.address, send.bytes, path).await);
                 Source::Host(send.address)
             }
@@ -195,7 +201,7 @@ impl Process {
                 Source::Host(begun.piece().unwrap_or(send.address))
             }
         };
-        let with = if how == How::Pio { send.bytes } else { 0 };
+        let with = if how == TransferMethod::Pio { send.bytes } else { 0 };
         let visible = self.write_command(message, with, path).await;
         let (to, tag, bytes) = (send.to, send.tag, send.bytes);
         let (path, operation) = (path.clone(), begun.posted(None));
@@ -222,7 +228,7 @@ impl Process {
         let how = self.choose(receive.how, receive.address, receive.bytes, Kind::Receive)?;
         let mut begun = self.begin(vni, Kind::Receive, how, receive.bytes)?;
         let message = begun.message();
-        if how == How::Translate {
+        if how == TransferMethod::Translate {
             begun.lock(self.translate(message, receive.address, receive.bytes, path).await);
         }
         let visible = self.write_command(message, 0, path).await;
@@ -334,7 +340,13 @@ impl Process {
     }
 
     /// Chooses the transfer method of a message.
-    pub(crate) fn choose(&self, how: How, address: u64, bytes: u64, kind: Kind) -> Result<How, QnixError> {
+    pub(crate) fn choose(
+        &self,
+        how: TransferMethod,
+        address: u64,
+        bytes: u64,
+        kind: Kind,
+    ) -> Result<TransferMethod, QnixError> {
         let spec = self.card.spec();
         let pages = spec.kernel.pages(address, bytes);
         let most = spec.limits.message_pages(spec.kernel.page);
@@ -342,21 +354,29 @@ impl Process {
         let free = self.pool.borrow().as_ref().map_or(0, BufferPool::longest);
         let chosen = match how {
             // Receives do not use programmed I/O.
-            How::Pio if kind == Kind::Receive => return self.choose(How::Auto, address, bytes, kind),
-            How::Auto if kind == Kind::Send && bytes <= spec.pio => How::Pio,
+            TransferMethod::Pio if kind == Kind::Receive => {
+                return self.choose(TransferMethod::Auto, address, bytes, kind);
+            }
+            TransferMethod::Auto if kind == Kind::Send && bytes <= spec.pio => TransferMethod::Pio,
             // No bytes to move, so no pages to lock.
-            How::Auto if in_pool || bytes == 0 => How::Pool,
-            How::Auto => {
+            TransferMethod::Auto if in_pool || bytes == 0 => TransferMethod::Pool,
+            TransferMethod::Auto => {
                 let (copy, translate) = self.costs(address, bytes);
-                if free >= bytes && (copy <= translate || pages > most) { How::Copy } else { How::Translate }
+                if free >= bytes && (copy <= translate || pages > most) {
+                    TransferMethod::Copy
+                } else {
+                    TransferMethod::Translate
+                }
             }
             given => given,
         };
         match chosen {
-            How::Pio if bytes > spec.pio => Err(QnixError::TooLongForPio { bytes, limit: spec.pio }),
-            How::Pool if !in_pool && bytes > 0 => Err(QnixError::NotInPool { address, bytes }),
-            How::Copy if free < bytes => Err(QnixError::PoolFull { bytes, free }),
-            How::Translate if pages > most => Err(QnixError::Pages { pages, limit: most }),
+            TransferMethod::Pio if bytes > spec.pio => {
+                Err(QnixError::TooLongForPio { bytes, limit: spec.pio })
+            }
+            TransferMethod::Pool if !in_pool && bytes > 0 => Err(QnixError::NotInPool { address, bytes }),
+            TransferMethod::Copy if free < bytes => Err(QnixError::PoolFull { bytes, free }),
+            TransferMethod::Translate if pages > most => Err(QnixError::Pages { pages, limit: most }),
             chosen => Ok(chosen),
         }
     }
@@ -408,8 +428,8 @@ impl Process {
     }
 
     /// Begins an operation, with a piece of the Buffer Pool if it needs one.
-    fn begin(&self, vni: u32, kind: Kind, how: How, bytes: u64) -> Result<Begun<'_>, QnixError> {
-        let piece = if how == How::Copy { Some(self.take_piece(bytes)?) } else { None };
+    fn begin(&self, vni: u32, kind: Kind, how: TransferMethod, bytes: u64) -> Result<Begun<'_>, QnixError> {
+        let piece = if how == TransferMethod::Copy { Some(self.take_piece(bytes)?) } else { None };
         let operation = self.next.get();
         self.next.set(operation + 1);
         Ok(Begun::new(self, vni, operation, kind, piece))

@@ -5,7 +5,7 @@ use crate::QnixError;
 use crate::interface::{Interface, Kind};
 use crate::process::holds::{Locked, Registering};
 use crate::process::pool::BufferPool;
-use crate::process::{How, Process};
+use crate::process::{Process, TransferMethod};
 use nicety_host::{Allocation, MemoryError};
 use nicety_kernel::Signal;
 use nicety_types::{MessageId, Path, Stage};
@@ -174,7 +174,7 @@ impl Process {
         path: &mut Path,
     ) -> Result<u64, QnixError> {
         self.check_bytes(address, bytes)?;
-        self.choose(How::Translate, address, bytes, Kind::Send)?;
+        self.choose(TransferMethod::Translate, address, bytes, Kind::Send)?;
         let locked = self.translate(self.card.next_message(), address, bytes, path).await;
         Ok(locked.pages())
     }

@@ -1,7 +1,7 @@
 //! The effects of changes in the Portals interface, and their way to the host.
 
 use crate::Card;
-use crate::complete::Seen;
+use crate::complete::ChangeOrigin;
 use nicety_host::Notice;
 use nicety_portals::{Effect, Effects, Interface};
 use nicety_types::{MessageId, Path, Payload, Stage, Starter, Time};
@@ -35,7 +35,7 @@ impl Card {
         self.transmit.count_unanswered(before, after);
         let mut visible = path.clone();
         for effect in effects.drain() {
-            if let Some(seen) = self.apply(effect, Seen { path: path.clone(), message }) {
+            if let Some(seen) = self.apply(effect, ChangeOrigin { path: path.clone(), message }) {
                 visible = seen;
             }
         }
@@ -44,8 +44,8 @@ impl Card {
     }
 
     /// Carries out an effect. Returns the path up to the time at which the host sees it, if it does.
-    fn apply(self: &Rc<Card>, effect: Effect, seen: Seen) -> Option<Path> {
-        let Seen { path, message } = seen;
+    fn apply(self: &Rc<Card>, effect: Effect, seen: ChangeOrigin) -> Option<Path> {
+        let ChangeOrigin { path, message } = seen;
         match effect {
             Effect::Start(out) => {
                 self.start(&out, path, Starter::Trigger);
@@ -70,7 +70,7 @@ impl Card {
                 let mut path = self.dma.bus().post(notice, path);
                 let visible = path.at().max(behind);
                 path.advance(Stage::DEPOSIT, visible);
-                posted.push_back((visible, seen_by_host, Seen { path: path.clone(), message }));
+                posted.push_back((visible, seen_by_host, ChangeOrigin { path: path.clone(), message }));
                 self.complete.posting.notify_one();
                 Some(path)
             }

@@ -7,7 +7,7 @@
 mod effects;
 
 use crate::Card;
-use crate::incoming::{Fate, outcome};
+use crate::incoming::{Disposition, outcome};
 use crate::stages;
 use nicety_kernel::{Signal, Sim};
 use nicety_nic_processors::clusters::course;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 
 /// The origin of a change in the host's view.
 #[derive(Clone)]
-pub(crate) struct Seen {
+pub(crate) struct ChangeOrigin {
     /// The path up to the time at which the host could see it.
     pub(crate) path: Path,
     /// Its message, if it has one.
@@ -34,7 +34,7 @@ pub(crate) struct Complete {
     /// Match entries that handlers have left open.
     held: RefCell<Vec<MeHandle>>,
     /// Changes in flight to the host's view, in the order in which the host sees them.
-    posted: RefCell<VecDeque<(Time, Effect, Seen)>>,
+    posted: RefCell<VecDeque<(Time, Effect, ChangeOrigin)>>,
     posting: Signal,
 }
 
@@ -189,7 +189,7 @@ impl Card {
             let incoming = table.get(place);
             let whole = incoming.received == incoming.header.payload_bytes() && incoming.unsettled == 0;
             // The header packet is settled once the header handler has decided.
-            debug_assert!(!whole || incoming.fate != Fate::Undecided);
+            debug_assert!(!whole || incoming.disposition != Disposition::Undecided);
             if !whole {
                 return;
             }
@@ -244,7 +244,7 @@ impl Card {
             let table = self.incoming.borrow();
             let incoming = &table.places[place];
             let (message, mut fail, mut path) = (incoming.message, incoming.fail, incoming.path.clone());
-            if incoming.fate == Fate::Drop && incoming.header.kind != HeaderKind::Put {
+            if incoming.disposition == Disposition::Drop && incoming.header.kind != HeaderKind::Put {
                 // Only a deposit can be done in part.
                 fail = fail.or(FailType::Dropped);
             }

@@ -13,7 +13,7 @@ use crate::{Card, Node, SpinSpec};
 use nicety_fabric::Packet;
 use nicety_hpu::Core;
 use nicety_nic_core::parts::transport;
-use nicety_nic_core::{CardError, CardSpec, Design, NodeSpec, OfDesign, Seat};
+use nicety_nic_core::{CardError, CardSpec, Design, NodeContext, NodeSpec, OfDesign};
 use nicety_spec::Reader;
 use nicety_types::Stage;
 use std::rc::Rc;
@@ -110,8 +110,12 @@ impl CardSpec for SpinSpec {
         Some(self.messages.eager)
     }
 
-    fn install(self: Arc<Self>, seat: Seat<'_>) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
-        let Seat { sim, nodes, memory, cpus, port, packet_payload, eager, uid, log, recorder, .. } = seat;
+    fn install(
+        self: Arc<Self>,
+        node_context: NodeContext<'_>,
+    ) -> Result<Rc<dyn nicety_nic_core::Card>, CardError> {
+        let NodeContext { sim, nodes, memory, cpus, port, packet_payload, eager, uid, log, recorder, .. } =
+            node_context;
         let mut spec = self;
         if packet_payload.is_some_and(|least| least < spec.packet_payload)
             || eager.is_some_and(|least| least < spec.messages.eager)

@@ -76,7 +76,7 @@ impl nicety_nic_core::Card for Node {
     }
 
     fn lines_left_out(&self) -> u64 {
-        self.card.processors().printed().left_out
+        self.card.processors().printed().suppressed
     }
 
     fn send<'c>(self: Rc<Self>, caller: Caller<'c>, message: Outgoing) -> Calling<'c, Result<(), CardError>> {

@@ -2,18 +2,18 @@
 //!
 //! | part | file |
 //! |---|---|
-//! | disposition of packets: to handlers, to host memory, or dropped | `fate.rs` |
+//! | disposition of packets: to handlers, to host memory, or dropped | `disposition.rs` |
 //! | commands of handlers: DMA, puts, counters | `commands` |
 //! | a handler's result, and its effects | `outcome.rs` |
 //! | the runs of handlers, on the handler processors | `run.rs` |
 
 mod commands;
-mod fate;
+mod disposition;
 mod outcome;
 mod run;
 
 use crate::spec::SpinSpec;
-use nicety_fabric::Parcel;
+use nicety_fabric::PacketBox;
 use nicety_kernel::{Credits, Sim};
 use nicety_nic_core::Log;
 use nicety_nic_processors::clusters::packets::Scheduler;
@@ -46,7 +46,7 @@ impl HandlerStage {
     }
 
     /// Returns the time at which an arriving packet is in the packet buffer.
-    pub(crate) fn written(&self, packet: &Parcel) -> Time {
+    pub(crate) fn written(&self, packet: &PacketBox) -> Time {
         self.scheduler.written(packet)
     }
 

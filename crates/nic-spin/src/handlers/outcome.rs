@@ -1,7 +1,7 @@
 //! The effects of a handler's result.
 
 use crate::Card;
-use crate::incoming::Fate;
+use crate::incoming::Disposition;
 use nicety_nic_core::FailureKind;
 use nicety_nic_processors::clusters::course::Clustered;
 use nicety_nic_processors::clusters::packets::Scheduler;
@@ -52,14 +52,15 @@ impl Card {
         let place = run.place;
         match (run.kind, value) {
             (Kind::Header, returned::PROCESS_DATA | returned::PROCESS_DATA_PENDING) => {
-                let fate = Fate::by_default(&self.attachment_of(place).expect("its handler ran"));
-                self.decide(place, run.packet.expect("it ran on one"), fate, &path);
+                let disposition =
+                    Disposition::by_default(&self.attachment_of(place).expect("its handler ran"));
+                self.decide(place, run.packet.expect("it ran on one"), disposition, &path);
             }
             (Kind::Header, returned::PROCEED | returned::PROCEED_PENDING) => {
-                self.decide(place, run.packet.expect("it ran on one"), Fate::Deposit, &path);
+                self.decide(place, run.packet.expect("it ran on one"), Disposition::Deposit, &path);
             }
             (Kind::Header, returned::DROP | returned::DROP_PENDING) => {
-                self.decide(place, run.packet.expect("it ran on one"), Fate::Drop, &path);
+                self.decide(place, run.packet.expect("it ran on one"), Disposition::Drop, &path);
             }
             (Kind::Payload, returned::SUCCESS) => {
                 let offset = run.packet.as_ref().map_or(0, |packet| packet.offset);
@@ -127,9 +128,9 @@ impl Card {
             incoming.path.follow(&path);
         }
         match kind {
-            Kind::Header => self.decide(place, packet.expect("it ran on one"), Fate::Drop, &path),
+            Kind::Header => self.decide(place, packet.expect("it ran on one"), Disposition::Drop, &path),
             Kind::Payload => {
-                self.incoming.borrow_mut().get(place).fate = Fate::Drop;
+                self.incoming.borrow_mut().get(place).disposition = Disposition::Drop;
                 self.settled(place, packet.expect("it ran on one").offset, &path);
             }
             Kind::Completion => self.advance(place),

@@ -17,7 +17,7 @@ use crate::host::in_order::InOrder;
 use crate::host::long::{LongMessage, LongNumbers};
 use crate::host::match_bits::{LONG, MESSAGES, tag_of};
 use crate::host::unexpected::Unexpected;
-use crate::host::view::Seen;
+use crate::host::view::ChangeOrigin;
 use crate::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_kernel::{Signal, Sim, describe};
@@ -272,7 +272,7 @@ impl Card {
     }
 
     /// Handles an event for the library's sends and receives that the host can see.
-    pub(crate) fn message_event_came(&self, event: Event, seen: Seen) {
+    pub(crate) fn message_event_came(&self, event: Event, seen: ChangeOrigin) {
         let messages = self.messages();
         // A get names the message of the waiting sender.
         let request = match event.kind {

@@ -10,7 +10,7 @@
 
 use crate::host::long::LongMessage;
 use crate::host::match_bits::{LONG, MESSAGES, tag_of};
-use crate::host::view::Seen;
+use crate::host::view::ChangeOrigin;
 use crate::resources;
 use crate::{CallError, Card};
 use nicety_host::Allocation;
@@ -258,7 +258,7 @@ impl Card {
     }
 
     /// Returns whether an event in the host's view is for the library: for its thread, or for a send or receive.
-    pub(crate) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &Seen) -> bool {
+    pub(crate) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &ChangeOrigin) -> bool {
         let Some(messages) = self.library.get().filter(|messages| messages.events == eq) else {
             return false;
         };
@@ -298,8 +298,8 @@ impl Card {
     }
 
     /// Delivers an unexpected message to its receive.
-    async fn bring(self: Rc<Card>, event: Event, seen: Seen) {
-        let Seen { mut path, message } = seen;
+    async fn bring(self: Rc<Card>, event: Event, seen: ChangeOrigin) {
+        let ChangeOrigin { mut path, message } = seen;
         let unexpected = &self.messages().unexpected;
         let turn = unexpected.turn.acquire().await;
         self.noticed_by_library(&mut path, message).await;
@@ -386,7 +386,7 @@ impl Card {
     }
 
     /// Handles an unlinked buffer. Once it holds no messages, it is appended again.
-    async fn buffer_used(self: Rc<Card>, event: Event, seen: Seen) {
+    async fn buffer_used(self: Rc<Card>, event: Event, seen: ChangeOrigin) {
         let mut path = seen.path;
         let Unexpected { turn, buffers, phantoms, .. } = &self.messages().unexpected;
         // Its messages have been delivered, because their events came earlier.

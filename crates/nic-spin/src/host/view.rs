@@ -1,6 +1,6 @@
 //! The host's view of its card: counters and event queues in host memory. Each change has its path.
 
-pub(crate) use crate::complete::Seen;
+pub(crate) use crate::complete::ChangeOrigin;
 
 use nicety_kernel::Signal;
 use nicety_portals::{CtEvent, CtHandle, EqHandle, Event};
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// An entry of a queue.
 pub(crate) enum Slot {
-    Event(Event, Seen),
+    Event(Event, ChangeOrigin),
     /// The number of events lost here because the queue was full.
     Lost(u64),
 }
@@ -19,7 +19,7 @@ type Queue = VecDeque<Slot>;
 
 /// The host's copy of counters and event queues. Every change wakes waiting programs.
 pub struct HostView {
-    counters: RefCell<FxHashMap<CtHandle, (CtEvent, Seen)>>,
+    counters: RefCell<FxHashMap<CtHandle, (CtEvent, ChangeOrigin)>>,
     queues: RefCell<FxHashMap<EqHandle, Queue>>,
     pub(crate) changed: Signal,
 }
@@ -29,13 +29,13 @@ impl HostView {
         HostView { counters: RefCell::default(), queues: RefCell::default(), changed }
     }
 
-    pub(crate) fn event(&self, eq: EqHandle, event: Event, seen: Seen) {
+    pub(crate) fn event(&self, eq: EqHandle, event: Event, seen: ChangeOrigin) {
         self.push(eq, event, seen);
         self.changed.notify_all();
     }
 
     /// Adds an event like [`HostView::event`]. The caller wakes the programs that wait for it.
-    pub(crate) fn push(&self, eq: EqHandle, event: Event, seen: Seen) {
+    pub(crate) fn push(&self, eq: EqHandle, event: Event, seen: ChangeOrigin) {
         self.queues.borrow_mut().entry(eq).or_default().push_back(Slot::Event(event, seen));
     }
 
@@ -51,13 +51,13 @@ impl HostView {
         self.changed.notify_all();
     }
 
-    pub(crate) fn count(&self, ct: CtHandle, value: CtEvent, seen: Seen) {
+    pub(crate) fn count(&self, ct: CtHandle, value: CtEvent, seen: ChangeOrigin) {
         self.counters.borrow_mut().insert(ct, (value, seen));
         self.changed.notify_all();
     }
 
     /// Returns a counter in the host's view, and the origin of its last change.
-    pub(crate) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, Seen)> {
+    pub(crate) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, ChangeOrigin)> {
         self.counters.borrow().get(&ct).cloned()
     }
 

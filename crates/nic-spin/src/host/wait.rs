@@ -1,6 +1,6 @@
 //! A host's waits for counters and events, in its own view. Noticing costs the CPU o.
 
-use crate::host::view::{Seen, Slot};
+use crate::host::view::{ChangeOrigin, Slot};
 use crate::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_kernel::{Signal, describe, timeout};
@@ -62,7 +62,7 @@ impl Card {
         if threshold > 0 {
             describe(why, self.view.changed.wait_until(reached)).await;
         }
-        let nothing = (CtEvent::default(), Seen { path: path.clone(), message: None });
+        let nothing = (CtEvent::default(), ChangeOrigin { path: path.clone(), message: None });
         let (value, seen) = self.view.counter(ct).unwrap_or(nothing);
         self.notice(cpus, path, &seen).await;
         match value.failure {
@@ -102,7 +102,7 @@ impl Card {
         }
         let index = reached().expect("just waited for");
         let ct = counters[index].0;
-        let nothing = (CtEvent::default(), Seen { path: path.clone(), message: None });
+        let nothing = (CtEvent::default(), ChangeOrigin { path: path.clone(), message: None });
         let (value, seen) = self.view.counter(ct).unwrap_or(nothing);
         self.notice(cpus, path, &seen).await;
         Ok(Some((index, value)))
@@ -213,7 +213,7 @@ impl Card {
     }
 
     /// Charges the host's CPU for noticing a change in its view.
-    async fn notice(&self, cpus: &Cpus, path: &mut Path, seen: &Seen) {
+    async fn notice(&self, cpus: &Cpus, path: &mut Path, seen: &ChangeOrigin) {
         path.follow(&seen.path);
         cpus.notice(path, seen.message).await;
         if let Some(message) = seen.message {

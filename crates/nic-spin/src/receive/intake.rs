@@ -3,7 +3,7 @@
 
 use crate::Card;
 use crate::wire::Repr;
-use nicety_fabric::Parcel;
+use nicety_fabric::PacketBox;
 use nicety_nic_processors::ready::Arrived;
 use nicety_portals::Header;
 use nicety_types::MessageId;
@@ -28,16 +28,16 @@ impl Unusable {
 impl Card {
     /// Reads a packet from the loopback path if `own` is set, and from the link otherwise. Returns it with the
     /// message's header if it is the first packet. Returns none for an unusable packet, which is dropped.
-    pub(crate) fn read(&self, parcel: Parcel, own: bool) -> Option<(Arrived, Option<Header>)> {
+    pub(crate) fn read(&self, packet_box: PacketBox, own: bool) -> Option<(Arrived, Option<Header>)> {
         let usable = |repr: &Repr| {
             let source = repr.message().source;
             let fits = match repr {
-                Repr::First { header, .. } => parcel.payload.len() <= header.payload_bytes(),
+                Repr::First { header, .. } => packet_box.payload.len() <= header.payload_bytes(),
                 Repr::Further { .. } => true,
             };
             fits && repr.target() == self.node && source.0 < self.nodes && (source == self.node) == own
         };
-        let Some(repr) = Repr::parse(parcel.header.as_slice()).filter(usable) else {
+        let Some(repr) = Repr::parse(packet_box.header.as_slice()).filter(usable) else {
             self.count_unusable(|unusable| unusable.headers += 1);
             self.free_slot_of(own);
             return None;
@@ -50,8 +50,8 @@ impl Card {
             Arrived {
                 message: repr.message(),
                 offset: repr.offset(),
-                written: self.handlers.written(&parcel),
-                parcel,
+                written: self.handlers.written(&packet_box),
+                packet_box,
             },
             header,
         ))

@@ -8,11 +8,11 @@ pub(super) mod contexts;
 pub(super) mod intake;
 
 use crate::Card;
-use crate::incoming::{Fate, IN_FLIGHT, Incoming, outcome};
+use crate::incoming::{Disposition, IN_FLIGHT, Incoming, outcome};
 use crate::receive::contexts::Contexts;
 use crate::receive::intake::Unusable;
 use crate::spec::SpinSpec;
-use nicety_fabric::Parcel;
+use nicety_fabric::PacketBox;
 use nicety_kernel::{Needed, Sim};
 use nicety_nic_core::parts::transport::Wire;
 use nicety_nic_processors::ready::Arrived;
@@ -111,7 +111,7 @@ impl Card {
         }
     }
 
-    fn come(self: &Rc<Card>, packet: Parcel, own: bool) {
+    fn come(self: &Rc<Card>, packet: PacketBox, own: bool) {
         if self.receive.discards.get() {
             return self.free_slot_of(own);
         }
@@ -169,7 +169,7 @@ impl Card {
 
     /// Takes in a packet of a matched message.
     async fn take_in(self: Rc<Card>, place: usize, is_header: bool, packet: Arrived) {
-        let fate = {
+        let disposition = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
             if !is_header && !incoming.awaits(packet.payload.len()) {
@@ -178,15 +178,15 @@ impl Card {
             }
             incoming.received += packet.payload.len();
             incoming.unsettled += 1;
-            incoming.fate
+            incoming.disposition
         };
         if self.receive.contexts.shared_out() && self.sheds(place, is_header) {
             self.count_dropped(place, &packet);
             return self.settled(place, packet.offset, &packet.path);
         }
-        match fate {
-            Fate::Undecided if is_header => self.run_header(place, packet),
-            Fate::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
+        match disposition {
+            Disposition::Undecided if is_header => self.run_header(place, packet),
+            Disposition::Undecided => self.incoming.borrow_mut().get(place).waiting.push_back(packet),
             decided => self.settle(place, packet, decided).await,
         }
     }
@@ -236,16 +236,16 @@ impl Card {
     /// Counts a packet for its application's share of the packet buffer. If the share is used up, sheds a further
     /// packet for handlers if its portal table entry has flow control. This disables the entry.
     fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
-        let (attachment, fate, pt, path) = {
+        let (attachment, disposition, pt, path) = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            (incoming.attachment.clone(), incoming.fate, incoming.header.pt, incoming.path.clone())
+            (incoming.attachment.clone(), incoming.disposition, incoming.header.pt, incoming.path.clone())
         };
         let Some(attachment) = attachment else { return false };
         let application = attachment.application();
         let taken = self.buffer_is_taken(application);
         application.slots.set(application.slots.get() + 1);
-        if is_header || !taken || !matches!(fate, Fate::Process | Fate::Undecided) {
+        if is_header || !taken || !matches!(disposition, Disposition::Process | Disposition::Undecided) {
             return false;
         }
         let (mut path, mut controlled) = (path, false);
@@ -299,13 +299,13 @@ impl Card {
         let attachment = delivery.and_then(|delivery| delivery.handlers).map(|cookie| {
             self.processors().attachments.get(cookie).expect("an entry's handlers stay attached")
         });
-        let fate = match (&delivery, &attachment) {
-            (None, _) if reply.is_some() => Fate::Deposit,
-            (None, _) => Fate::Drop,
-            (Some(_), None) => Fate::Deposit,
-            (Some(_), Some(a)) if a.application().exhausted() => Fate::Drop,
-            (Some(_), Some(a)) if a.program.handlers.header.is_some() => Fate::Undecided,
-            (Some(_), Some(a)) => Fate::by_default(a),
+        let disposition = match (&delivery, &attachment) {
+            (None, _) if reply.is_some() => Disposition::Deposit,
+            (None, _) => Disposition::Drop,
+            (Some(_), None) => Disposition::Deposit,
+            (Some(_), Some(a)) if a.application().exhausted() => Disposition::Drop,
+            (Some(_), Some(a)) if a.program.handlers.header.is_some() => Disposition::Undecided,
+            (Some(_), Some(a)) => Disposition::by_default(a),
         };
         let refusing = attachment.as_ref().map(|a| a.application()).filter(|a| a.exhausted());
         let fail = if refusing.is_some() { FailType::HandlerBudget } else { FailType::Ok };
@@ -318,7 +318,7 @@ impl Card {
         self.recorder.message_matched(packet.message, self.sim.now(), outcome);
         self.after_match();
         let incoming = Incoming::new(packet.message, header, packet.path.clone());
-        let incoming = Incoming { delivery, reply, attachment, queue, fate, fail, ..incoming };
+        let incoming = Incoming { delivery, reply, attachment, queue, disposition, fail, ..incoming };
         self.incoming.borrow_mut().insert(incoming)
     }
 }

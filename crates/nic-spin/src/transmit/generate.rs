@@ -7,7 +7,7 @@
 use crate::Card;
 use crate::wire::Repr;
 use nicety_fabric::{Channel, Label, Packet};
-use nicety_nic_core::parts::{Due, Offered, Pace};
+use nicety_nic_core::parts::{DueTime, Offered, Pace};
 use nicety_portals::Header;
 use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Time};
 use std::cell::Cell;
@@ -93,7 +93,7 @@ impl Card {
     pub async fn offer(
         self: &Rc<Card>,
         target: Target,
-        mut next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<DueTime>,
         over: &Cell<bool>,
     ) -> Offered {
         self.receive.discard_all();

@@ -7,7 +7,7 @@ use crate::Card;
 use crate::spec::SpinSpec;
 use crate::transmit::reply_timeout::Answers;
 use crate::wire::Repr;
-use nicety_fabric::{Channel, Label, Packet, Parcel};
+use nicety_fabric::{Channel, Label, Packet, PacketBox};
 use nicety_host::Transfer;
 use nicety_kernel::{Credits, Permit, Pool, Sim};
 use nicety_nic_core::parts::transport::Wire;
@@ -311,13 +311,13 @@ impl Card {
         bytes: &mut Bytes,
         offset: u64,
         length: u64,
-    ) -> Parcel {
+    ) -> PacketBox {
         let payload = match bytes {
             Bytes::Host { memory, .. } => self.read_part(memory, offset, length),
             Bytes::Card { payload, .. } if length == header.payload_bytes() => std::mem::take(payload),
             Bytes::Card { payload, .. } => payload.part(offset, length),
         };
-        Parcel::new(Packet {
+        PacketBox::new(Packet {
             label: Label { destination: header.target, message, offset },
             channel: Channel::Data(0),
             header: Repr::part(header, message.sequence, offset).emit(),

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_ports() {
+    fn descriptions_of_ports() {
         let one = OfRun { ports: Some((7, 7)), moved: 1, ..OfRun::default() };
         assert_eq!(one.described().unwrap(), "1 TCP connection has port 7 in this file");
         let more = OfRun { ports: Some((7, 9)), moved: 3, ..OfRun::default() };

@@ -26,7 +26,7 @@
 //! - 32: dropped by a switch or card
 //! - 64: a pause frame in place of the card's header, not a packet
 
-use nicety_fabric::{Captured, Channel, Fate};
+use nicety_fabric::{Captured, Channel, Disposition};
 use nicety_nic_core::LinkLayer;
 
 /// Bytes of the header.
@@ -43,7 +43,7 @@ pub(super) const fn link_type(layer: LinkLayer) -> u16 {
 
 /// Returns a packet's bytes, and the length with all of the payload.
 pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64) {
-    let &Captured { label, channel, fate, header, payload, length, pause, .. } = packet;
+    let &Captured { label, channel, disposition, header, payload, length, pause, .. } = packet;
     let mut bytes = match layer {
         LinkLayer::Ethernet { .. } if pause.is_some() => header.to_vec(),
         LinkLayer::Ethernet { checksum } => header[..header.len().saturating_sub(checksum)].to_vec(),
@@ -53,7 +53,7 @@ pub(super) fn bytes_of(layer: LinkLayer, packet: &Captured<'_>) -> (Vec<u8>, u64
                 Channel::Data(channel) => (false, channel),
             };
             let missing = length > payload.len() as u64;
-            let Fate { lost, dropped, damaged, again, .. } = fate;
+            let Disposition { lost, dropped, damaged, again, .. } = disposition;
             let flags = [control, lost, damaged, again, missing, dropped.is_some(), pause.is_some()];
             let flags = (0..).zip(flags).map(|(bit, set)| u8::from(set) << bit).sum();
             let mut bytes = Vec::with_capacity(HEADER + header.len() + payload.len());

@@ -20,7 +20,7 @@ mod whole;
 use crate::{Error, VERSION};
 use connections::{Connections, OfRun};
 use header::{bytes_of, link_type};
-use nicety_fabric::{Captured, CapturedLink, CardPort, Cause, Fate, Pause, Place};
+use nicety_fabric::{Captured, CapturedLink, CardPort, Cause, Disposition, Pause, Place};
 use nicety_nic_core::LinkLayer;
 use nicety_types::Time;
 use std::collections::BTreeMap;
@@ -229,7 +229,7 @@ fn names(links: &[CapturedLink], run: u32) -> Vec<String> {
 
 /// Returns a packet's exact time and its disposition.
 fn comment(packet: &Captured<'_>, of: Option<CardPort>) -> String {
-    let Fate { lost, dropped, damaged, again, late } = packet.fate;
+    let Disposition { lost, dropped, damaged, again, late } = packet.disposition;
     let mut text = format!("{} ps", packet.time.ps());
     for (word, is) in [("lost", lost), ("damaged", damaged), ("again", again)] {
         if is {

@@ -11,7 +11,7 @@ use crate::host::{Failed, Host, HostParts};
 use nicety_fabric::{Barrier, Launcher, LinkSpec, Network, NetworkSpec, Port, SwitchSpec, Symbol};
 use nicety_host::{Cpus, Gpu, Memory};
 use nicety_kernel::{Config, Envelope, Interrupt, Parts, Sim, World};
-use nicety_nic_core::{Card, NodeSpec, Seat};
+use nicety_nic_core::{Card, NodeContext, NodeSpec};
 use nicety_nic_spin::SpinSpec;
 use nicety_types::{Duration, Level, NodeId, Recorder};
 use std::mem;
@@ -220,7 +220,7 @@ impl<'c> Hosts<'c> {
             cpus = cpus.with_noise(noise);
         }
         let cpus = Rc::new(cpus);
-        let seat = Seat {
+        let node_context = NodeContext {
             sim: &sim,
             nodes: self.ends,
             ordered: config.topology.keeps_order(),
@@ -234,7 +234,7 @@ impl<'c> Hosts<'c> {
             log: &config.log,
             recorder: &recorder,
         };
-        let card = spec.clone().install(seat).map_err(|error| mix.about(rank, error.into()))?;
+        let card = spec.clone().install(node_context).map_err(|error| mix.about(rank, error.into()))?;
         self.cards.push(card.clone());
         self.memories.push(memory.clone());
         self.hosts.push(Host::new(HostParts {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// A report of progress in the caller's units. Returns whether to continue.
-type Tell<'t> = dyn FnMut(u64) -> bool + 't;
+type Progress<'t> = dyn FnMut(u64) -> bool + 't;
 
 /// The threads and processes of a run. With processes, each has one thread.
 #[derive(Clone, Debug, Default)]
@@ -55,8 +55,8 @@ impl Spread {
 pub fn in_parts<T: Send + Serialize + DeserializeOwned>(
     config: &ClusterConfig,
     spread: &Spread,
-    go_on: &mut Tell<'_>,
-    body: impl Fn(&mut Cluster, &mut Tell<'_>) -> Result<T, Error> + Sync,
+    go_on: &mut Progress<'_>,
+    body: impl Fn(&mut Cluster, &mut Progress<'_>) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let parts = if config.capture.is_some() { 1 } else { spread.parts(config.nodes) };
     if parts > 1 {
@@ -107,8 +107,8 @@ fn taken(printed: &Mutex<Vec<Logged>>) -> Vec<Logged> {
 fn in_processes<T: Serialize + DeserializeOwned>(
     config: &ClusterConfig,
     peers: &Peers,
-    go_on: &mut Tell<'_>,
-    body: &impl Fn(&mut Cluster, &mut Tell<'_>) -> Result<T, Error>,
+    go_on: &mut Progress<'_>,
+    body: &impl Fn(&mut Cluster, &mut Progress<'_>) -> Result<T, Error>,
 ) -> Result<Option<Vec<T>>, Error> {
     let outcome = peers.run(|connected| {
         let printed = Arc::default();
@@ -131,12 +131,12 @@ fn in_processes<T: Serialize + DeserializeOwned>(
 fn in_threads<T: Send>(
     config: &ClusterConfig,
     threads: usize,
-    go_on: &mut Tell<'_>,
-    body: &(impl Fn(&mut Cluster, &mut Tell<'_>) -> Result<T, Error> + Sync),
+    go_on: &mut Progress<'_>,
+    body: &(impl Fn(&mut Cluster, &mut Progress<'_>) -> Result<T, Error> + Sync),
 ) -> Result<Vec<T>, Error> {
     let told: Vec<AtomicU64> = (0..threads).map(|_| AtomicU64::new(0)).collect();
     let printed = Arc::default();
-    let part = |number: usize, threads: Threads<Envelope<Symbol>>, tell: &mut Tell<'_>| {
+    let part = |number: usize, threads: Threads<Envelope<Symbol>>, tell: &mut Progress<'_>| {
         let mut cluster = Cluster::part(config_of(config, number, &printed), Box::new(threads))?;
         body(&mut cluster, &mut |done| {
             told[number].store(done, Ordering::Relaxed);

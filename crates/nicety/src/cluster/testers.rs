@@ -6,9 +6,9 @@ use crate::Error;
 use nicety_fabric::{Barrier, Network, Port};
 use nicety_kernel::Sim;
 use nicety_nic_core::Card;
-use nicety_nic_core::parts::{Due, Offered};
-use nicety_nic_ethernet::{EthernetSpec, Judged, Node, Tester, ipv4, ipv6};
-use nicety_traffic::{Due as TrafficDue, Rate, Stream, Traffic, TrafficError};
+use nicety_nic_core::parts::{DueTime, Offered};
+use nicety_nic_ethernet::{EthernetSpec, FrameDispositions, Node, Tester, ipv4, ipv6};
+use nicety_traffic::{DueTime as TrafficDue, Rate, Stream, Traffic, TrafficError};
 use nicety_types::{Duration, NodeId, Recorder, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub struct TrafficReport {
     /// frame.
     pub offered_ns: f64,
     /// Additional time until the link was free, because the network stalled frames.
-    pub late_ns: f64,
+    pub stalled_ns: f64,
     /// Frames that the card accepted.
     pub handled: u64,
     /// Frames of `handled` that went on: to the host, or out again.
@@ -164,8 +164,8 @@ impl Testers {
         sim.spawn(async move {
             let next = |frame: &mut Vec<u8>| match stream.next_frame(frame) {
                 Ok(due) => due.map(|due| match due {
-                    TrafficDue::Wire => Due::Wire,
-                    TrafficDue::At { at, lasts } => Due::after(at, lasts),
+                    TrafficDue::Wire => DueTime::Wire,
+                    TrafficDue::At { at, lasts } => DueTime::after(at, lasts),
                 }),
                 Err(error) => {
                     left.borrow_mut().error = Some(error);
@@ -206,12 +206,19 @@ impl Testers {
         let report = |running: &Running| {
             let Running { text, rank, node, tester, sent, .. } = running;
             let card = cards[*rank as usize].of::<Node>().ok();
-            let judged = card.and_then(|card| card.judged(*node)).unwrap_or_default();
-            let Judged { handled, to_host, dropped_at_host, to_wire, dropped_by_handler, failed, .. } =
-                judged;
+            let dispositions = card.and_then(|card| card.dispositions(*node)).unwrap_or_default();
+            let FrameDispositions {
+                handled,
+                to_host,
+                dropped_at_host,
+                to_wire,
+                dropped_by_handler,
+                failed,
+                ..
+            } = dispositions;
             let Offered { packets: offered, bytes, time, late, .. } = sent.borrow().offered;
             let dropped = network.dropped_from(*node);
-            let ns = |per_mille| judged.latency.percentile(per_mille) as f64 / 1000.0;
+            let ns = |per_mille| dispositions.latency.percentile(per_mille) as f64 / 1000.0;
             let (returned, returned_bytes) = tester.came();
             TrafficReport {
                 traffic: text.clone(),
@@ -219,23 +226,23 @@ impl Testers {
                 offered,
                 offered_bytes: bytes,
                 offered_ns: time.ns(),
-                late_ns: late.ns(),
+                stalled_ns: late.ns(),
                 handled,
                 passed: to_host + to_wire,
                 to_wire,
                 dropped_by_handler,
                 failed,
-                damaged: judged.damaged,
+                damaged: dispositions.damaged,
                 dropped_by_overload: dropped,
                 lost: offered.saturating_sub(handled + dropped),
                 dropped_at_host,
                 returned,
                 returned_bytes,
-                latency_ns_mean: judged.latency.mean() / 1000.0,
+                latency_ns_mean: dispositions.latency.mean() / 1000.0,
                 latency_ns_p50: ns(500),
                 latency_ns_p99: ns(990),
                 latency_ns_p999: ns(999),
-                latency_ns_max: judged.latency.max() as f64 / 1000.0,
+                latency_ns_max: dispositions.latency.max() as f64 / 1000.0,
             }
         };
         self.0.iter().map(report).collect()

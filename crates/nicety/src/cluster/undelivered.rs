@@ -64,7 +64,7 @@ fn given_up_by(cards: &[Rc<dyn Card>]) -> impl Iterator<Item = (NodeId, Undelive
         .flat_map(|(card, rank)| card.undelivered().into_iter().map(move |message| (NodeId(rank), message)))
 }
 
-/// Describes messages that cards gave up, and the fate of their packets since the last progress.
+/// Describes messages that cards gave up, and the disposition of their packets since the last progress.
 fn given_up(network: &Network, cards: &[Rc<dyn Card>]) -> Option<String> {
     let messages: Vec<(NodeId, Undelivered)> = given_up_by(cards).collect();
     if messages.is_empty() {

@@ -2,7 +2,7 @@
 
 use super::{Carried, Outcome, Part, Program, nothing};
 use crate::{Error, Host};
-use nicety_nic_qnix::{How, Operation};
+use nicety_nic_qnix::{Operation, TransferMethod};
 
 /// Commands that take no virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum InterfaceCall {
         /// A rank and an interface of its card.
         to: (u32, u32),
         tag: u64,
-        how: How,
+        how: TransferMethod,
     },
     Receive {
         process: u32,
@@ -47,7 +47,7 @@ pub enum InterfaceCall {
         part: Part,
         from: Option<(u32, u32)>,
         tag: Option<u64>,
-        how: How,
+        how: TransferMethod,
     },
     Test {
         process: u32,

@@ -1,7 +1,7 @@
 //! Names of options, operators and the like in texts: those of the Portals specification without `PTL_`, and those of specs.
 
 use crate::Error;
-use crate::qnix::How;
+use crate::qnix::TransferMethod;
 use nicety_nic_nfp::MemoryKind;
 use nicety_portals::{
     AckRequest, Atomic, AtomicOp, Datatype, List, MdOptions, MeOptions, PtOptions, StatusRegister,
@@ -86,8 +86,8 @@ pub fn card_memory(name: &str) -> Result<MemoryKind, Error> {
 ///
 /// # Errors
 /// [`Error::Input`] when the method does not exist.
-pub fn how(name: &str) -> Result<How, Error> {
-    one_of(name, How::ALL.map(|how| (how.name(), how)), "way to move a message")
+pub fn how(name: &str) -> Result<TransferMethod, Error> {
+    one_of(name, TransferMethod::ALL.map(|how| (how.name(), how)), "way to move a message")
 }
 
 /// Returns the item with this name.
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(list("overflow"), Ok(List::Overflow));
         assert_eq!(ack("ct_ack"), Ok(AckRequest::Counting));
         assert_eq!(atomic("sum", "float_complex").unwrap().datatype(), Datatype::FloatComplex);
-        assert_eq!(how("auto"), Ok(How::Auto));
+        assert_eq!(how("auto"), Ok(TransferMethod::Auto));
         let text = |error: Error| error.to_string();
         assert_eq!(
             list("first").map_err(text),

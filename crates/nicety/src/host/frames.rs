@@ -2,8 +2,8 @@
 
 use super::Host;
 use crate::Error;
-use nicety_nic_core::parts::{Due, Offered};
-use nicety_nic_ethernet::{ForHost, HostWork, InstallError, Judged, Node, Rule, RuleReport};
+use nicety_nic_core::parts::{DueTime, Offered};
+use nicety_nic_ethernet::{ForHost, FrameDispositions, HostWork, InstallError, Node, Rule, RuleReport};
 use nicety_nic_processors::{Busy, Handlers, Processors, load_frame_handler};
 use nicety_types::{Duration, NodeId};
 use std::cell::Cell;
@@ -90,8 +90,8 @@ impl FrameHandlers {
     }
 
     /// Frame dispositions of a [watched](FrameHandlers::watch_generator) generator.
-    pub fn judged(&self, node: NodeId) -> Option<Judged> {
-        self.node.judged(node)
+    pub fn dispositions(&self, node: NodeId) -> Option<FrameDispositions> {
+        self.node.dispositions(node)
     }
 
     /// Starts to count the frames of a generator separately. The generator takes all frames that handlers forward to unknown
@@ -114,7 +114,7 @@ impl FrameHandlers {
     pub async fn offer(
         &self,
         target: u32,
-        next: impl FnMut(&mut Vec<u8>) -> Option<Due>,
+        next: impl FnMut(&mut Vec<u8>) -> Option<DueTime>,
         over: &Cell<bool>,
     ) -> Offered {
         self.node.offer(NodeId(target), next, over).await

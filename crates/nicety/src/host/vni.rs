@@ -5,7 +5,8 @@ use crate::Error;
 use nicety_host::KernelCounters;
 use nicety_nic_core::Tags;
 use nicety_nic_qnix::{
-    self as qnix, CardMemory, Completed, Endpoint, How, OWN_PROCESS, Operation, Receive, Send, Statistics,
+    self as qnix, CardMemory, Completed, Endpoint, OWN_PROCESS, Operation, Receive, Send, Statistics,
+    TransferMethod,
 };
 use nicety_types::{Duration, NodeId};
 use std::rc::Rc;
@@ -93,7 +94,7 @@ impl Vni {
     ///
     /// # Errors
     /// As [`Host::send`]; when the message is too long for that method.
-    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u64, how: How) -> Result<(), Error> {
+    pub async fn send(&self, buffer: &Buffer, to: u32, tag: u64, how: TransferMethod) -> Result<(), Error> {
         let start = self.host.now();
         let posted = self.post_send(buffer, to, tag, how).await?;
         self.sent(posted).await?;
@@ -105,7 +106,13 @@ impl Vni {
     ///
     /// # Errors
     /// As [`Vni::send`].
-    pub async fn post_send(&self, buffer: &Buffer, to: u32, tag: u64, how: How) -> Result<Operation, Error> {
+    pub async fn post_send(
+        &self,
+        buffer: &Buffer,
+        to: u32,
+        tag: u64,
+        how: TransferMethod,
+    ) -> Result<Operation, Error> {
         let message = self.host.outgoing(buffer, to, tag)?;
         Ok(self.node.post_send(self.host.caller(), message, how).await?)
     }
@@ -127,7 +134,7 @@ impl Vni {
         buffer: &Buffer,
         source: Option<u32>,
         tag: Option<u64>,
-        how: How,
+        how: TransferMethod,
     ) -> Result<PendingRecv, Error> {
         let wanted = self.host.wanted(buffer, source, Tags::exactly_or_any(tag))?;
         Ok(PendingRecv(self.node.post_receive_by(self.host.caller(), wanted, how).await?))
@@ -186,7 +193,7 @@ impl VniProcess {
         buffer: &Buffer,
         to: (u32, u32),
         tag: u64,
-        how: How,
+        how: TransferMethod,
     ) -> Result<Operation, Error> {
         let to = Endpoint { node: NodeId(to.0), vni: to.1 };
         let send = Send { address: buffer.address(), bytes: buffer.len(), to, tag, how };
@@ -203,7 +210,7 @@ impl VniProcess {
         buffer: &Buffer,
         from: Option<(u32, u32)>,
         tag: Option<u64>,
-        how: How,
+        how: TransferMethod,
     ) -> Result<Operation, Error> {
         let from = from.map(|(rank, vni)| Endpoint { node: NodeId(rank), vni });
         let tags = Tags::exactly_or_any(tag);

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_has_behind_a_hole_is_one_record() {
+    fn bytes_behind_a_hole_are_one_record() {
         let mut flight = of_ten(100);
         let mut delivered = Delivered::default();
         for n in [3, 5, 4, 1, 2, 6] {

@@ -31,7 +31,7 @@ use congestion::Congestion;
 use flight::Flight;
 use nicety_types::{Duration, Time};
 use options::STAMPS;
-use output::Due;
+use output::SendReasons;
 use receive::{Receiver, scale_for};
 use recovery::Recovery;
 use ring::Ring;
@@ -131,7 +131,7 @@ pub(crate) struct Tcb {
     /// The peer's clock, if both ends send time stamps.
     recent_stamp: Option<u32>,
     timers: Timers,
-    due: Due,
+    due: SendReasons,
     /// The send time of the SYN, and whether it was retransmitted.
     syn_sent: Option<Time>,
     syn_again: bool,
@@ -166,7 +166,7 @@ impl Tcb {
             sack: setup.sack,
             recent_stamp: setup.timestamps.then_some(0),
             timers: Timers::default(),
-            due: Due { syn: true, ..Due::default() },
+            due: SendReasons { syn: true, ..SendReasons::default() },
             syn_sent: None,
             syn_again: false,
             last_sent: Time::ZERO,
@@ -322,7 +322,7 @@ impl Tcb {
     pub fn forget(&mut self) {
         self.state = State::Closed;
         self.timers = Timers::default();
-        self.due = Due::default();
+        self.due = SendReasons::default();
         self.acks = Acks { sent: self.acks.sent, ..Acks::default() };
         self.ring.clear();
     }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_options_are_read() {
         let mut all = TcpOptions {
             segment: Some(1460),
             scale: Some(3),

@@ -11,7 +11,7 @@ use nicety_types::Time;
 
 /// Events that require a segment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Due {
+pub(super) struct SendReasons {
     pub syn: bool,
     pub reset: bool,
     /// A lost tail must be probed.

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_and_a_fin_needs_no_room() {
+    fn excess_bytes_are_cut_and_a_fin_needs_no_room() {
         let mut receiver = Receiver::new(0, 4);
         assert_eq!(receiver.take(1, b"abcdef", true).readable, 4);
         assert!(!receiver.is_finished(), "the end is behind bytes that were cut");

@@ -29,16 +29,16 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
 /// # Errors
 /// When the file cannot be read.
 pub fn reading(file: File, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Send>> {
-    decompressed(BufReader::with_capacity(CHUNK, Told { file, read }))
+    decompressed(BufReader::with_capacity(CHUNK, CountingReader { file, read }))
 }
 
 /// A file that counts the bytes read of it.
-struct Told {
+struct CountingReader {
     file: File,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Told {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.read.fetch_add(count as u64, Ordering::Relaxed);
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_compressed_is_read(bytes in prop::collection::vec(any::<u8>(), 5..3000), more in prop::collection::vec(any::<u8>(), 0..900)) {
+        fn compressed_files_are_read(bytes in prop::collection::vec(any::<u8>(), 5..3000), more in prop::collection::vec(any::<u8>(), 0..900)) {
             let both = [&bytes[..], &more].concat();
             let zstd = |bytes: &[u8]| compress_to_vec(bytes, CompressionLevel::Fastest);
             prop_assert_eq!(&read([zipped(&bytes), zipped(&more)].concat()).unwrap(), &both);

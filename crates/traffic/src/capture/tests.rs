@@ -477,7 +477,7 @@ fn errors_of_packets_are_those_of_their_flags() {
 }
 
 #[test]
-fn what_is_not_read_is_named() {
+fn unreadable_files_are_named() {
     let version = |major: u16, minor: u16, big: bool| {
         let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
         let body = [&word(0x1a2b_3c4d, big)[..], &half(major), &half(minor), &[0xff; 8]].concat();

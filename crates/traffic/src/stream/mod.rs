@@ -26,7 +26,7 @@ const MARGIN: u64 = u64::MAX >> 9;
 
 /// The due time of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum DueTime {
     /// As soon as the wire is free.
     Wire,
     /// A number of picoseconds after the first frame.
@@ -69,7 +69,7 @@ struct Captured {
 }
 
 /// A reason why a packet cannot have its recorded time.
-enum Untimely {
+enum InvalidTime {
     /// This number of picoseconds before the latest packet.
     Earlier(i128),
     /// This number of picoseconds after the first packet: too late for a run.
@@ -95,20 +95,21 @@ impl Times {
     ///
     /// # Errors
     /// When it was recorded before the latest packet by more than the usual disorder, or is due after `latest`.
-    fn due(&mut self, time: i128, latest: u64) -> Result<Due, Untimely> {
+    fn due(&mut self, time: i128, latest: u64) -> Result<DueTime, InvalidTime> {
         let first = *self.first.get_or_insert(time);
         let before = first + i128::from(self.latest.saturating_sub(self.begun));
         if time + DISORDER < before {
-            return Err(Untimely::Earlier(before - time));
+            return Err(InvalidTime::Earlier(before - time));
         }
         let since = (time - first).max(0);
         let due = u64::try_from(since).ok().and_then(|since| self.begun.checked_add(since));
-        let due = due.filter(|due| *due <= latest).ok_or(Untimely::Beyond(since + i128::from(self.begun)))?;
+        let due =
+            due.filter(|due| *due <= latest).ok_or(InvalidTime::Beyond(since + i128::from(self.begun)))?;
         self.latest = self.latest.max(due);
         self.packets += 1;
         self.all += 1;
         let gap = self.latest / (self.all.max(2) - 1);
-        Ok(Due::At { at: self.latest, lasts: self.latest.saturating_add(gap).min(latest) })
+        Ok(DueTime::At { at: self.latest, lasts: self.latest.saturating_add(gap).min(latest) })
     }
 
     /// Restarts the capture, a mean gap after its last packet.
@@ -222,7 +223,7 @@ impl Stream {
     /// # Errors
     /// When the capture is damaged or cut short. When a packet is not an Ethernet frame, too long, incomplete, or has an
     /// impossible time. When a frame is due after the end of simulated time. The text names the packet.
-    pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<Due>, TrafficError> {
+    pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<DueTime>, TrafficError> {
         if self.left == Some(0) {
             return Ok(None);
         }
@@ -252,10 +253,10 @@ impl Stream {
                         self.frames_before
                     ))
                 })?;
-                Due::At { at, lasts: clock.lasts().min(self.latest) }
+                DueTime::At { at, lasts: clock.lasts().min(self.latest) }
             }
             (None, Some(due)) => due,
-            (None, None) => Due::Wire,
+            (None, None) => DueTime::Wire,
         }))
     }
 }
@@ -277,7 +278,7 @@ impl Captured {
         frame: &mut Vec<u8>,
         form: Form,
         (largest, latest): (u64, u64),
-    ) -> Result<Option<Option<Due>>, TrafficError> {
+    ) -> Result<Option<Option<DueTime>>, TrafficError> {
         loop {
             let place = self.path.display();
             let number = self.capture.packets() + 1;
@@ -293,12 +294,12 @@ impl Captured {
                     })?;
                     return match self.times.due(time, latest) {
                         Ok(due) => Ok(Some(Some(due))),
-                        Err(Untimely::Earlier(earlier)) => Err(wrong(format!(
+                        Err(InvalidTime::Earlier(earlier)) => Err(wrong(format!(
                             "was recorded {} s before a packet in front of it; sort the capture, as by reordercap of Wireshark, or \
                              write rate=wire, rate=10Gbps or rate=5Mpps",
                             earlier as f64 / 1e12
                         ))),
-                        Err(Untimely::Beyond(since)) => Err(wrong(format!(
+                        Err(InvalidTime::Beyond(since)) => Err(wrong(format!(
                             "is due {:.0} s behind the first one, and simulated time ends after 2^64 ps (213 days); cut the \
                              capture, as by editcap -A and -B of Wireshark, or write rate=wire, rate=10Gbps or rate=5Mpps",
                             since as f64 / 1e12

@@ -39,7 +39,7 @@ impl Drop for File {
     }
 }
 
-type Got = Vec<(Due, Vec<u8>)>;
+type Got = Vec<(DueTime, Vec<u8>)>;
 
 fn all(traffic: &Traffic) -> Result<Got, String> {
     let mut stream = traffic.open(1, 1514).map_err(|error| error.to_string())?;
@@ -58,12 +58,12 @@ fn three() -> Vec<(u64, Vec<u8>, u32)> {
 fn packets_come_when_they_were_recorded_and_again() {
     let file = File::new("recorded", &pcap(1, &three()));
     let due = |rest| all(&file.traffic(rest)).unwrap().into_iter().map(|(due, _)| due).collect::<Vec<_>>();
-    let at = |(at, lasts)| Due::At { at, lasts };
+    let at = |(at, lasts)| DueTime::At { at, lasts };
     // A packet with a too early time is due with the one before it. The mean gap follows the last packet.
     assert_eq!(due(""), [(0, 0), (300_000, 600_000), (300_000, 450_000)].map(at));
     let looped = due("loop packets=6");
     assert_eq!(looped[3..], [(450_000, 600_000), (750_000, 937_500), (750_000, 900_000)].map(at));
-    assert_eq!(due("rate=wire packets=2"), [Due::Wire; 2]);
+    assert_eq!(due("rate=wire packets=2"), [DueTime::Wire; 2]);
     let us = |us: u64| 1_000_000 * us;
     assert_eq!(due("rate=1Mpps"), [0, 1, 2].map(|packet| at((us(packet), us(packet + 1)))));
     for (rest, packets) in [("packets=4", 4), ("rate=wire packets=9k", 9000)] {
@@ -81,7 +81,7 @@ fn times_that_go_back_are_refused_beyond_disorder() {
     let at = |ns: u64| (5_000_000_000 + ns, vec![1; 60], 0);
     let back =
         |ns: u64| File::new(&format!("back{ns}"), &pcap(1, &[at(0), at(2_000_000), at(2_000_000 - ns)]));
-    let last = Due::At { at: 2_000_000_000, lasts: 3_000_000_000 };
+    let last = DueTime::At { at: 2_000_000_000, lasts: 3_000_000_000 };
     assert_eq!(all(&back(1_000_000).traffic("")).unwrap()[2].0, last);
     let file = back(1_000_001);
     for rest in ["", "loop packets=9"] {
@@ -103,7 +103,9 @@ fn times_beyond_the_end_of_simulated_time_are_refused() {
         File::new(name, &pcap(1, &times.iter().map(|s| at(*s)).collect::<Vec<_>>()))
     };
     let file = of("end", &[5, 5 + end_s]);
-    let [_, (Due::At { at, lasts }, _)] = &all(&file.traffic("")).unwrap()[..] else { panic!("two frames") };
+    let [_, (DueTime::At { at, lasts }, _)] = &all(&file.traffic("")).unwrap()[..] else {
+        panic!("two frames")
+    };
     assert_eq!((*at, *lasts), (end_s * 1_000_000_000_000, u64::MAX - MARGIN));
     for (name, times, rest, words) in [
         ("beyond", [5, 6 + end_s], "", "packet 2 is due 18410716 s behind the first one, and simulated time"),
@@ -182,7 +184,7 @@ fn packets_of_captured_frames_are_without_what_is_in_front_of_them() {
     };
     let frames = [vec![2; 34], tagged.clone()];
     // A byte per nanosecond, of packets.
-    let ns = |at: u64, lasts: u64| Due::At { at: 1_000 * at, lasts: 1_000 * lasts };
+    let ns = |at: u64, lasts: u64| DueTime::At { at: 1_000 * at, lasts: 1_000 * lasts };
     let due = [(ns(0, 20), vec![2; 20]), (ns(20, 30), vec![3; 10])];
     assert_eq!(of("front", &frames, 20).unwrap(), due);
     let error = of("front-long", &frames, 19).unwrap_err();
@@ -222,7 +224,7 @@ proptest! {
         let mut latest = 0;
         for ((due, frame), (_, bytes)) in got.iter().zip(packets.iter().cycle()) {
             prop_assert_eq!(frame, bytes);
-            let Due::At { at, lasts } = *due else { panic!("recorded times") };
+            let DueTime::At { at, lasts } = *due else { panic!("recorded times") };
             prop_assert!(latest <= at && at <= lasts);
             latest = at;
         }

@@ -20,19 +20,19 @@ pub struct MessageRows {
 
 /// An optional instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Maybe(u64);
+struct OptionalTime(u64);
 
-impl Maybe {
-    const NOT: Maybe = Maybe(u64::MAX);
+impl OptionalTime {
+    const NOT: OptionalTime = OptionalTime(u64::MAX);
 
     fn get(self) -> Option<Time> {
-        (self != Maybe::NOT).then(|| Time::from_ps(self.0))
+        (self != OptionalTime::NOT).then(|| Time::from_ps(self.0))
     }
 }
 
-impl From<Time> for Maybe {
-    fn from(time: Time) -> Maybe {
-        Maybe(time.ps())
+impl From<Time> for OptionalTime {
+    fn from(time: Time) -> OptionalTime {
+        OptionalTime(time.ps())
     }
 }
 
@@ -49,7 +49,7 @@ struct SentRow {
     message: MessageId,
     bytes: u64,
     by: Starter,
-    first_byte: Maybe,
+    first_byte: OptionalTime,
     target: NodeId,
     base: PathAt,
     kind: u16,
@@ -58,8 +58,8 @@ struct SentRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ArrivedRow {
     message: MessageId,
-    matched: Maybe,
-    noticed: Maybe,
+    matched: OptionalTime,
+    noticed: OptionalTime,
     completed: PathAt,
     outcome: u16,
 }
@@ -122,7 +122,7 @@ impl MessageRows {
         base: &Path,
     ) -> usize {
         let (base, kind) = (self.pack(base), self.text(kind));
-        self.sent.push(SentRow { message, bytes, by, first_byte: Maybe::NOT, target, base, kind });
+        self.sent.push(SentRow { message, bytes, by, first_byte: OptionalTime::NOT, target, base, kind });
         self.sent.len() - 1
     }
 
@@ -139,8 +139,8 @@ impl MessageRows {
         outcome: &'static str,
     ) -> usize {
         let outcome = self.text(outcome);
-        let matched = matched.map_or(Maybe::NOT, Maybe::from);
-        let (noticed, completed) = (Maybe::NOT, PathAt::NONE);
+        let matched = matched.map_or(OptionalTime::NOT, OptionalTime::from);
+        let (noticed, completed) = (OptionalTime::NOT, PathAt::NONE);
         self.arrived.push(ArrivedRow { message, matched, noticed, completed, outcome });
         self.arrived.len() - 1
     }

@@ -87,7 +87,7 @@ def _exec(
         print_json(report)
     else:
         say(processes_text(report, breakdown=breakdown))
-    if "goal" in report and (unreceived := report["goal"]["unreceived"]):
+    if "goal" in report and (unreceived := report["goal"]["unmatched_messages"]):
         note(f"{report['goal']['file']}: {unreceived} messages that nobody received are left out")
     if "goal" in report and (accesses := report["goal"]["accesses"]):
         note(f"{report['goal']['file']}: {accesses} accesses to registered memory are left out: it has messages alone")

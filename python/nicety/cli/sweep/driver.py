@@ -61,7 +61,7 @@ def summary(found: Sweep) -> dict[str, Any]:
         "folder": str(found.folder),
         "points": len(found.points),
         "done": found.done,
-        "before": found.before,
+        "reused": found.before,
         "failed": [
             {"point": number, "values": dict(point.values), "error": failed[point.key]}
             for number, point in enumerate(found.points)

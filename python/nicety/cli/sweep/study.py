@@ -50,7 +50,7 @@ class Study:
         return [*self.words, *(word for name, value in given for word in self.command.words(name, value))]
 
 
-class _Wrong(Exception):
+class _InvalidStudy(Exception):
     """An invalid part of a study: the keys that lead there, and the problem."""
 
     def __init__(self, keys: Sequence[str], text: str) -> None:
@@ -83,7 +83,7 @@ def read_study(path: Path) -> Study:
         return _checked(document)
     except RecursionError as error:
         raise InputError(f"{path}: lists or tables are in one another too deep") from error
-    except _Wrong as wrong:
+    except _InvalidStudy as wrong:
         line = _line_of(text, wrong.keys)
         field = f"{'.'.join(wrong.keys)}: " if wrong.keys else ""
         raise InputError(f"{path}:{line}: {field}{wrong}") from wrong
@@ -92,26 +92,26 @@ def read_study(path: Path) -> Study:
 def _checked(document: Mapping[str, Any]) -> Study:
     for key in document:
         if key not in _KEYS:
-            raise _Wrong([key], f"a study has {', '.join(_KEYS)}{meant(key, _KEYS)}")
+            raise _InvalidStudy([key], f"a study has {', '.join(_KEYS)}{meant(key, _KEYS)}")
     run = document.get("run")
     if not isinstance(run, str):
-        raise _Wrong(["run"] if "run" in document else [], f"run is missing: the command, as in {_EXAMPLE}")
+        raise _InvalidStudy(["run"] if "run" in document else [], f"run is missing: the command, as in {_EXAMPLE}")
     try:
         words = shlex.split(run)
     except ValueError as error:
-        raise _Wrong(["run"], f"this is no command ({error})") from error
+        raise _InvalidStudy(["run"], f"this is no command ({error})") from error
     command = _Command(words[1:] if words[:1] == ["nicety"] else words)
     options = {name: command.value(keys, name, value) for keys, name, value in _fields(document, "options")}
     grid = {}
     for keys, name, values in _fields(document, "grid"):
         if name in options:
-            raise _Wrong(keys, "this is among the options, too")
+            raise _InvalidStudy(keys, "this is among the options, too")
         if not isinstance(values, list) or not values:
-            raise _Wrong(keys, "write its values as a list, as in [8, 64]")
+            raise _InvalidStudy(keys, "write its values as a list, as in [8, 64]")
         grid[name] = [command.value(keys, name, value) for value in values]
         _check_differ(command, keys, name, grid[name])
     if not grid:
-        raise _Wrong(["grid"] if "grid" in document else [], "[grid] is empty: write an option and its values")
+        raise _InvalidStudy(["grid"] if "grid" in document else [], "[grid] is empty: write an option and its values")
     study = Study(run, command.all, command, options, grid)
     command.check(study.arguments({name: values[0] for name, values in grid.items()}))
     return study
@@ -124,7 +124,7 @@ def _check_differ(command: _Command, keys: Sequence[str], name: str, values: Seq
         same = command.meaning(name, value)
         if same in seen:
             first = "" if str(seen[same]) == str(value) else f", first as {seen[same]!r}"
-            raise _Wrong(keys, f"a value is there twice: {value!r}{first}")
+            raise _InvalidStudy(keys, f"a value is there twice: {value!r}{first}")
         seen[same] = value
 
 
@@ -132,14 +132,14 @@ def _fields(document: Mapping[str, Any], table: str) -> list[tuple[list[str], st
     """The fields of a table: the keys that lead there, the field's name, and its value."""
     content = document.get(table, {})
     if not isinstance(content, dict):
-        raise _Wrong([table], f"write it as a table, [{table}]")
+        raise _InvalidStudy([table], f"write it as a table, [{table}]")
     found: list[tuple[list[str], str, Any]] = []
     for name, value in content.items():
         if name != "set":
             found.append(([table, name], name, value))
             continue
         if not isinstance(value, dict):
-            raise _Wrong([table, name], 'name the value to change, as in set."hpu.cores"')
+            raise _InvalidStudy([table, name], 'name the value to change, as in set."hpu.cores"')
         found += [([table, *keys], f"set.{'.'.join(keys[1:])}", inner) for keys, inner in _leaves(["set"], value)]
     return found
 
@@ -167,7 +167,7 @@ class _Command:
             inner = self._command.get_command(self._context, word) if word in names else None
             if inner is None:
                 what = f"there is no command {word!r}" if word else "this names no command"
-                raise _Wrong(["run"], f"{what}; write one of {', '.join(names)}{meant(word, names)}")
+                raise _InvalidStudy(["run"], f"{what}; write one of {', '.join(names)}{meant(word, names)}")
             self._command, self._context = inner, typer.Context(inner, parent=self._context, info_name=word)
         self._rest = rest
         self._parameters: dict[str, Any] = {}
@@ -175,40 +175,42 @@ class _Command:
             names = parameter.opts if _is_option(parameter) else [parameter.name]
             self._parameters |= {name.lstrip("-"): parameter for name in names}
         if "json" not in self._parameters:
-            raise _Wrong(["run"], "this command has no report for a table")
+            raise _InvalidStudy(["run"], "this command has no report for a table")
         if "--help" in rest:
-            raise _Wrong(["run"], "--help: this runs nothing")
+            raise _InvalidStudy(["run"], "--help: this runs nothing")
         for word in rest:
             name = word.lstrip("-").partition("=")[0]
             if word.startswith("-") and name in _WRITES:
-                raise _Wrong(["run"], f"{word}: a sweep keeps the report of each point, and writes no other files")
+                raise _InvalidStudy(
+                    ["run"], f"{word}: a sweep keeps the report of each point, and writes no other files"
+                )
 
     def value(self, keys: Sequence[str], name: str, value: Any) -> Any:
         """A field's value, a list as one comma-separated text.
 
         Raises:
-            _Wrong: the command has no such option, or does not accept the value.
+            _InvalidStudy: the command has no such option, or does not accept the value.
         """
         field = "set" if name.startswith("set.") else name
         if name in _WRITES:
-            raise _Wrong(keys, "a sweep keeps the report of each point, and writes no other files")
+            raise _InvalidStudy(keys, "a sweep keeps the report of each point, and writes no other files")
         parameter = self._parameters.get(field)
         known = [each for each in self._parameters if each not in _WRITES]
         if parameter is None:
             command = self._context.command_path
-            raise _Wrong(keys, f"{command} has no such option; it has {', '.join(known)}{meant(name, known)}")
+            raise _InvalidStudy(keys, f"{command} has no such option; it has {', '.join(known)}{meant(name, known)}")
         if any(isinstance(each, int) and abs(each) > _MOST for each in (value if isinstance(value, list) else [value])):
-            raise _Wrong(keys, f"a number is at most {_MOST}")
+            raise _InvalidStudy(keys, f"a number is at most {_MOST}")
         if isinstance(value, list):
             if not value or not all(type(each) in {str, int, float} for each in value):
-                raise _Wrong(keys, "a list of numbers or texts was expected")
+                raise _InvalidStudy(keys, "a list of numbers or texts was expected")
             value = ",".join(map(str, value))
         flag = _is_option(parameter) and parameter.is_flag
         if flag and not isinstance(value, bool):
-            raise _Wrong(keys, f"write true or false, not {value!r}")
+            raise _InvalidStudy(keys, f"write true or false, not {value!r}")
         is_truth = isinstance(value, bool) and not flag and field != "set"
         if is_truth or not isinstance(value, str | int | float):
-            raise _Wrong(keys, f"write a number or a text, not {str(value).lower() if is_truth else value}")
+            raise _InvalidStudy(keys, f"write a number or a text, not {str(value).lower() if is_truth else value}")
         self._convert(keys, parameter, value)
         return value
 
@@ -232,9 +234,9 @@ class _Command:
             check = getattr(self._command.callback, "checks", {}).get(parameter.name)
             asked = check(found) if check is not None else None
         except (UsageError, InputError) as error:
-            raise _Wrong(keys, error_text(error)) from error
+            raise _InvalidStudy(keys, error_text(error)) from error
         except ValueError as error:
-            raise _Wrong(keys, f"{value}: {str(error).lower()}, as a shell reads it") from error
+            raise _InvalidStudy(keys, f"{value}: {str(error).lower()}, as a shell reads it") from error
         return found if asked is None else asked
 
     def is_rest(self, name: str) -> bool:
@@ -261,13 +263,13 @@ class _Command:
         """Parse the arguments of a point.
 
         Raises:
-            _Wrong: an argument is missing.
+            _InvalidStudy: an argument is missing.
         """
         rest = list(arguments[len(self.all) - len(self._rest) :])
         try:
             self._command.make_context(self._context.info_name, rest, parent=self._context.parent)
         except UsageError as error:
-            raise _Wrong(["run"], error_text(error)) from error
+            raise _InvalidStudy(["run"], error_text(error)) from error
 
 
 def _is_option(parameter: Any) -> bool:

@@ -89,7 +89,7 @@ def _replays(options: Options) -> dict[int, CountReport]:
 
 def _busy(report: CountReport) -> float:
     """The utilisation of the wire until the last packet was in the port."""
-    return (report["wire_ns"] or 0) / (report["sent_ns"] or 1)
+    return (report["wire_busy_ns"] or 0) / (report["sent_ns"] or 1)
 
 
 def _error(options: Options) -> Ours:

@@ -121,10 +121,11 @@ def receive(options: Options) -> Measured:
             _percent(integrated["context_switches_per_packet"], discrete["context_switches_per_packet"]), why=_FOLLOWS
         ),
         "first-misses": Ours(
-            _percent(integrated["first_misses_per_packet"], discrete["first_misses_per_packet"]), why=_FOLLOWS
+            _percent(integrated["l1_misses_per_packet"], discrete["l1_misses_per_packet"]), why=_FOLLOWS
         ),
         "second-misses": Ours(
-            _percent(integrated["second_misses_per_packet"], discrete["second_misses_per_packet"]), why=_FOLLOWS
+            _percent(integrated["shared_cache_misses_per_packet"], discrete["shared_cache_misses_per_packet"]),
+            why=_FOLLOWS,
         ),
         "outside": Ours(
             saved > _SAVES * times["discrete"] and outside > saved / 2,
@@ -150,8 +151,8 @@ def receive(options: Options) -> Measured:
     body.append(["all", *(fixed(time, 2) for time in times.values())])
     counted = [
         ["Instructions", *(fixed(row["instructions_per_packet"], 0) for row in rows.values())],
-        ["First-level data misses", *(fixed(row["first_misses_per_packet"], 2) for row in rows.values())],
-        ["Second-level misses", *(fixed(row["second_misses_per_packet"], 2) for row in rows.values())],
+        ["First-level data misses", *(fixed(row["l1_misses_per_packet"], 2) for row in rows.values())],
+        ["Second-level misses", *(fixed(row["shared_cache_misses_per_packet"], 2) for row in rows.values())],
         ["Context switches", *(fixed(row["context_switches_per_packet"], 3) for row in rows.values())],
         ["Cross-calls", *(fixed(row["cross_calls_per_packet"], 3) for row in rows.values())],
         ["Interrupts", *(fixed(row["interrupts_per_packet"], 3) for row in rows.values())],

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::parts::loopback::{self, Loopback};
 use crate::parts::transport::stages;
-use nicety_fabric::{self as fabric, Channel, HeaderBytes, Label, Packet, Parcel, Port};
+use nicety_fabric::{self as fabric, Channel, HeaderBytes, Label, Packet, PacketBox, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_portals::FailType;
 use nicety_types::{Duration, Flight, MessageId, NodeId, Path, Payload, Recorder, Stage, Time};
@@ -215,7 +215,7 @@ impl Wire {
     }
 
     /// Puts a packet on the link at its turn. Nothing is sent to a failed card.
-    pub fn launch(self: &Rc<Wire>, packet: impl Into<Parcel>, turn: Turn) -> Launched {
+    pub fn launch(self: &Rc<Wire>, packet: impl Into<PacketBox>, turn: Turn) -> Launched {
         let (packet, Turn { path, on }) = (packet.into(), turn);
         match on {
             On::Link(turn) => self.launch_as(Kind::Data, packet, turn, path),
@@ -226,7 +226,7 @@ impl Wire {
     fn launch_as(
         self: &Rc<Wire>,
         kind: Kind,
-        mut packet: Parcel,
+        mut packet: PacketBox,
         turn: fabric::Turn,
         mut path: Path,
     ) -> Launched {
@@ -309,12 +309,12 @@ impl Wire {
     }
 
     /// The next complete packet on the loopback path.
-    pub async fn receive_own(&self) -> Parcel {
+    pub async fn receive_own(&self) -> PacketBox {
         self.own.receive().await
     }
 
     /// The next complete packet from the link for the card, without the transport header.
-    pub async fn receive(self: &Rc<Wire>) -> Parcel {
+    pub async fn receive(self: &Rc<Wire>) -> PacketBox {
         loop {
             let mut packet = self.port.receive().await;
             let Some(reliable) = &self.reliable else { return packet };

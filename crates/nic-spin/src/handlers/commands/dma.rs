@@ -11,7 +11,7 @@ use nicety_nic_core::FailureKind;
 use nicety_nic_processors::commands::codes::{Stop, code, phantom_memory};
 use nicety_nic_processors::commands::transfers::{Arriving, Left, Transfer, Transfers};
 use nicety_nic_processors::contention::exclusive::Act;
-use nicety_nic_processors::contention::{Seen, Word};
+use nicety_nic_processors::contention::{ObservedAccess, Word};
 use nicety_nic_processors::hpus::Thread;
 use nicety_nic_processors::programs::program::map;
 use nicety_nic_processors::running::Running;
@@ -92,7 +92,7 @@ impl Card {
         let handover = self.dma.write(running.message, address, bytes, payload, running.path.clone());
         let (message, from) = (Some(running.message), running.path.at());
         let pc = running.thread.state.borrow().context.pc();
-        let seen = Seen {
+        let seen = ObservedAccess {
             now: handover.landed,
             ..self.processors().seen(running, Word::Host(address), pc, Act::Store)
         };
@@ -168,7 +168,7 @@ impl Card {
                 let new = change(value);
                 card.dma.change(address, &Payload::copy_of(&new.to_le_bytes()));
                 let (word, now, changed) = (Word::Host(address), card.sim.now(), new != value);
-                let seen = Seen { word, run, image: &image, pc, now, act, changed };
+                let seen = ObservedAccess { word, run, image: &image, pc, now, act, changed };
                 card.processors().contention.see(&seen, || format!("host memory at {address:#x}"));
             }
             let landed = transfer.packet(0).await.landed();

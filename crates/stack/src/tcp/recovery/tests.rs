@@ -170,7 +170,7 @@ fn a_late_segment_is_waited_for_once_the_network_has_reordered() {
 }
 
 #[test]
-fn what_the_peer_drops_again_is_sent_again() {
+fn segments_dropped_twice_are_sent_again() {
     let (mut a, mut b) = pair(|_| ());
     a.send(at(200), &bytes(300));
     let sent = all(&mut a, at(200));

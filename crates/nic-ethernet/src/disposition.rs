@@ -6,13 +6,13 @@ use std::cell::RefCell;
 
 /// Disposition of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Disposition {
     Host,
     /// The host had no buffer for it, or none of sufficient length.
     NoRoom,
     Wire,
     /// Sent to an address without a station.
-    NoStation,
+    UnknownDestination,
     Dropped,
     Failed,
     Damaged,
@@ -20,7 +20,7 @@ pub(super) enum Fate {
 
 /// Frames of a tester at the card that it sends to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Judged {
+pub struct FrameDispositions {
     /// Frames that arrived and have left the card's buffer.
     pub handled: u64,
     /// Of these, frames for the host: those without a handler, and those that handlers sent there.
@@ -30,7 +30,7 @@ pub struct Judged {
     /// Frames that handlers sent on the wire.
     pub to_wire: u64,
     /// Of these, frames to addresses without a station.
-    pub no_station: u64,
+    pub unknown_destination: u64,
     /// Frames that handlers dropped.
     pub dropped_by_handler: u64,
     /// Frames with failed handlers.
@@ -49,54 +49,54 @@ struct Tester {
     node: NodeId,
     /// Whether it takes all frames on its wire, whatever their address.
     takes_all: bool,
-    judged: Judged,
+    dispositions: FrameDispositions,
 }
 
 impl Testers {
     /// Counts the frames of a node from now on.
     pub(super) fn watch(&self, node: NodeId, takes_all: bool) {
-        self.0.borrow_mut().push(Tester { node, takes_all, judged: Judged::default() });
+        self.0.borrow_mut().push(Tester { node, takes_all, dispositions: FrameDispositions::default() });
     }
 
-    pub(super) fn judged(&self, node: NodeId) -> Option<Judged> {
-        self.0.borrow().iter().find(|tester| tester.node == node).map(|tester| tester.judged.clone())
+    pub(super) fn dispositions(&self, node: NodeId) -> Option<FrameDispositions> {
+        self.0.borrow().iter().find(|tester| tester.node == node).map(|tester| tester.dispositions.clone())
     }
 
     pub(super) fn takes_all(&self, node: NodeId) -> bool {
         self.0.borrow().iter().any(|tester| tester.node == node && tester.takes_all)
     }
 
-    fn count(&self, source: NodeId, change: impl FnOnce(&mut Judged)) {
+    fn count(&self, source: NodeId, change: impl FnOnce(&mut FrameDispositions)) {
         let mut testers = self.0.borrow_mut();
         if let Some(tester) = testers.iter_mut().find(|tester| tester.node == source) {
-            change(&mut tester.judged);
+            change(&mut tester.dispositions);
         }
     }
 }
 
 impl Card {
     /// Counts `frames` frames of a node with this disposition.
-    pub(super) fn judge(&self, source: NodeId, fate: Fate, frames: u64) {
-        self.testers.count(source, |judged| match fate {
-            Fate::Host => judged.to_host += frames,
-            Fate::NoRoom => {
-                judged.to_host += frames;
-                judged.dropped_at_host += frames;
+    pub(super) fn count_frames(&self, source: NodeId, disposition: Disposition, frames: u64) {
+        self.testers.count(source, |dispositions| match disposition {
+            Disposition::Host => dispositions.to_host += frames,
+            Disposition::NoRoom => {
+                dispositions.to_host += frames;
+                dispositions.dropped_at_host += frames;
             }
-            Fate::Wire => judged.to_wire += frames,
-            Fate::NoStation => judged.no_station += frames,
-            Fate::Dropped => judged.dropped_by_handler += frames,
-            Fate::Failed => judged.failed += frames,
-            Fate::Damaged => judged.damaged += frames,
+            Disposition::Wire => dispositions.to_wire += frames,
+            Disposition::UnknownDestination => dispositions.unknown_destination += frames,
+            Disposition::Dropped => dispositions.dropped_by_handler += frames,
+            Disposition::Failed => dispositions.failed += frames,
+            Disposition::Damaged => dispositions.damaged += frames,
         });
     }
 
     /// Counts a frame that has left the card's buffer. Its last byte arrived at `came`.
     pub(super) fn settle(&self, source: NodeId, came: Time) {
         let now = self.sim.now();
-        self.testers.count(source, |judged| {
-            judged.handled += 1;
-            judged.latency.add(now.saturating_since(came).ps());
+        self.testers.count(source, |dispositions| {
+            dispositions.handled += 1;
+            dispositions.latency.add(now.saturating_since(came).ps());
         });
     }
 }

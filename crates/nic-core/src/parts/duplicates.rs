@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 /// The largest `MOST` numbers seen from one sender. Older ones count as seen.
 #[derive(Clone, Debug, Default)]
-pub struct Seen<const MOST: usize> {
+pub struct DuplicateFilter<const MOST: usize> {
     /// In ascending order.
     numbers: VecDeque<u64>,
 }
 
-impl<const MOST: usize> Seen<MOST> {
+impl<const MOST: usize> DuplicateFilter<MOST> {
     /// Whether a number has been seen, or is lower than all remembered ones.
     pub fn has(&self, number: u64) -> bool {
         let at = self.numbers.partition_point(|&seen| seen < number);
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn old_numbers_and_those_seen_are_not_new() {
-        let mut seen = Seen::<3>::default();
+        let mut seen = DuplicateFilter::<3>::default();
         assert_eq!([5, 2, 5, 2, 9].map(|number| seen.note(number)), [true, true, false, false, true]);
         // 2, 5 and 9 are remembered: 1 is older, 7 replaces 2.
         assert!(!seen.note(1) && seen.note(7) && !seen.note(2) && !seen.has(8));
@@ -49,7 +49,7 @@ mod tests {
         /// No number is new twice, and numbers in order are all new.
         #[test]
         fn no_number_is_new_twice(numbers in prop::collection::vec(0..40u64, 0..200)) {
-            let (mut seen, mut once) = (Seen::<8>::default(), BTreeSet::new());
+            let (mut seen, mut once) = (DuplicateFilter::<8>::default(), BTreeSet::new());
             for &number in &numbers {
                 let had = seen.has(number);
                 prop_assert_eq!(seen.note(number), !had);

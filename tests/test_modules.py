@@ -1,5 +1,5 @@
-"""Rooms import only earlier ones. Rooms of the Python package have the order of ARCHITECTURE.md, those of the cards the
-order at the top of their `lib.rs` and `mod.rs`.
+"""Modules import only earlier ones. Subpackages of the Python package have the order of ARCHITECTURE.md, modules of the
+cards the order at the top of their `lib.rs` and `mod.rs`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ LONGEST = 80
 """Maximum number of lines of a function."""
 
 
-def rooms() -> dict[str, list[str]]:
+def modules_in_order() -> dict[str, list[str]]:
     """The modules of each folder of the package, in the order of the tables of ARCHITECTURE.md."""
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    text = text.partition("\n## The rooms of the Python package\n")[2].partition("\n## ")[0]
+    text = text.partition("\n## The modules of the Python package\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `python/(nicety[\w/]*)` \| (.*) \|$", text, re.MULTILINE)
     return {folder.replace("/", "."): re.findall(r"`(\w+)`", shown.rpartition("|")[2]) for folder, shown in rows}
 
 
-ORDER = rooms()
+ORDER = modules_in_order()
 
 
 def place(module: str) -> tuple[int, ...]:
@@ -63,7 +63,7 @@ def against(module: str, source: str) -> list[str]:
     return [f"{module} imports {other}" for other in found if other == "nicety" or place(other) >= place(module)]
 
 
-def test_the_order_names_every_room_and_file() -> None:
+def test_the_order_names_every_module() -> None:
     folders: dict[str, set[str]] = {}
     for module in MODULES:
         parent, _, name = module.rpartition(".")
@@ -75,7 +75,7 @@ def test_the_order_names_every_room_and_file() -> None:
         assert len(set(shown) - {"_native", "_generated"}) <= MOST, folder
 
 
-def test_imports_run_from_later_rooms_to_earlier_ones() -> None:
+def test_modules_import_only_earlier_ones() -> None:
     # The package itself is its face: it loads each public name from its module.
     wrong = [
         each for module, path in MODULES.items() if module != "nicety" for each in against(module, path.read_text())
@@ -111,22 +111,22 @@ def sources(card: str) -> Path:
     return ROOT / f"crates/nic-{card}/src"
 
 
-def face(room: Path) -> Path:
-    """The file of a card, or of one of its rooms, that has the table."""
-    return room / ("lib.rs" if room.name == "src" else "mod.rs")
+def face(module: Path) -> Path:
+    """The file of a card, or of one of its modules, that has the table."""
+    return module / ("lib.rs" if module.name == "src" else "mod.rs")
 
 
-def card_order(room: Path) -> list[str]:
-    """The modules of a card, or of one of its rooms, in the order of the table at its top."""
-    rows = re.findall(r"^//! \| (.*) \|$", face(room).read_text(), re.MULTILINE)
+def card_order(module: Path) -> list[str]:
+    """The modules of a card, or inside one of its modules, in the order of the table at its top."""
+    rows = re.findall(r"^//! \| (.*) \|$", face(module).read_text(), re.MULTILINE)
     cells = (re.findall(r"(?:^|\| )((?:`\w+(?:\.rs)?`(?:, )?)+)(?=$| \|)", row) for row in rows)
     return [name for cell in cells for found in cell for name in re.findall(r"`(\w+)", found)]
 
 
-def card_rooms(card: str) -> list[Path]:
-    """The card and its rooms with a table of their files."""
-    rooms = [sources(card), *(path.parent for path in sorted(sources(card).rglob("mod.rs")))]
-    return [room for room in rooms if card_order(room)]
+def card_modules(card: str) -> list[Path]:
+    """The card and its modules with a table of their files."""
+    modules = [sources(card), *(path.parent for path in sorted(sources(card).rglob("mod.rs")))]
+    return [module for module in modules if card_order(module)]
 
 
 def branches(tree: str) -> list[str]:
@@ -145,18 +145,18 @@ def branches(tree: str) -> list[str]:
 
 
 def at_home(card: str, path: str) -> tuple[str, ...]:
-    """The module of a card that defines the target of a path, through re-exports; a room for definitions in its
+    """The module of a card that defines the target of a path, through re-exports; a folder for definitions in its
     `mod.rs`.
     """
     names, found = path.split("::"), list[str]()
     while names:
-        room = sources(card).joinpath(*found)
-        if (room / f"{names[0]}.rs").is_file():
+        folder = sources(card).joinpath(*found)
+        if (folder / f"{names[0]}.rs").is_file():
             return (*found, names[0])
-        if (room / names[0]).is_dir():
+        if (folder / names[0]).is_dir():
             found.append(names.pop(0))
             continue
-        exports = re.findall(r"^pub(?:\([\w ]+(?:::\w+)*\))? use ([^;]*);", face(room).read_text(), re.MULTILINE)
+        exports = re.findall(r"^pub(?:\([\w ]+(?:::\w+)*\))? use ([^;]*);", face(folder).read_text(), re.MULTILINE)
         homes = [each for tree in exports for each in branches(tree) if each.rpartition("::")[2] == names[0]]
         if not homes or homes[0].startswith("nicety_"):
             break
@@ -186,19 +186,19 @@ ORDERED = ["processors", "spin", "qnix", "nfp", "apenet"]
 
 
 @pytest.mark.parametrize("card", ORDERED)
-def test_the_rooms_of_a_card_are_those_of_its_tables(card: str) -> None:
-    for room in card_rooms(card):
-        shown = {path.stem for path in room.iterdir() if path.suffix == ".rs" or path.is_dir()} - {"mod", "lib"}
-        assert set(card_order(room)) == shown
+def test_the_modules_of_a_card_are_those_of_its_tables(card: str) -> None:
+    for module in card_modules(card):
+        shown = {path.stem for path in module.iterdir() if path.suffix == ".rs" or path.is_dir()} - {"mod", "lib"}
+        assert set(card_order(module)) == shown
         assert len(shown) <= MOST
 
 
 @pytest.mark.parametrize("card", ORDERED)
-def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> None:
+def test_modules_of_a_card_import_only_earlier_ones(card: str) -> None:
     root = face(sources(card))
     found = {path: path.read_text() for path in sorted(sources(card).rglob("*.rs")) if path != root}
     assert [wrong for path, source in found.items() for wrong in card_against(card, path, source)] == []
-    # `super` would hide a room.
+    # `super` would hide a module.
     assert [
         path.name
         for path, source in found.items()
@@ -214,7 +214,7 @@ def test_imports_of_a_card_run_from_later_rooms_to_earlier_ones(card: str) -> No
         ("spin", "receive/intake.rs", "let x = crate::incoming::outcome(fail);", 0),
         ("processors", "commands/codes.rs", "use crate::run::{Slice, stopped};", 2),
         ("processors", "run/ahead.rs", "use crate::commands::codes::code;", 0),
-        ("spin", "complete.rs", "use crate::host::view::Seen;", 1),
+        ("spin", "complete.rs", "use crate::host::view::ChangeOrigin;", 1),
         ("nfp", "card/calls.rs", "use crate::card::driver::Ended;", 1),
         ("nfp", "spec/mod.rs", "use crate::processor::{Memory, Reference};", 2),
         ("nfp", "spec/port.rs", "use crate::{Card, NfpSpec, card::{Device, Selected}};", 3),

@@ -7,7 +7,7 @@ use nicety_types::{Duration, Frequency};
 
 /// The direction of a change by a factor of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum Variation {
     /// Half of the value. Whole numbers are rounded down, and a count is at least 1.
     Halve,
     /// Twice the value.
@@ -19,7 +19,7 @@ impl Parameter {
     /// its half would be zero or the value itself.
     ///
     /// The card may not allow the value; [`crate::Reader`] then refuses it.
-    pub fn moved(&self, to: Move) -> Option<String> {
+    pub fn varied(&self, to: Variation) -> Option<String> {
         let (number, _) = self.exact.split_once(' ').unwrap_or((&self.exact, ""));
         let value = match self.quantity {
             Quantity::Choice | Quantity::Text | Quantity::Flag => return None,
@@ -30,23 +30,23 @@ impl Parameter {
             _ => Rational::parse(number).ok()?,
         };
         let two = Rational::new(2, 1);
-        let moved = match to {
-            Move::Halve => value.divided_by(two)?,
-            Move::Double => value.times(two)?,
+        let varied = match to {
+            Variation::Halve => value.divided_by(two)?,
+            Variation::Double => value.times(two)?,
         };
         // Whole numbers only: half of 1 is 0.
-        let whole = || moved.floor().filter(|&whole| whole > 0);
+        let whole = || varied.floor().filter(|&whole| whole > 0);
         let text = match self.quantity {
             Quantity::Time => units::print_time(Duration::from_ps(whole()?)),
             Quantity::Frequency => units::print_frequency(Frequency::from_hz(whole()?)),
             Quantity::Size => units::print_size(whole()?),
             Quantity::Count => whole()?.to_string(),
             Quantity::Gap => {
-                let (above, below) = moved.fraction().filter(|(above, _)| *above > 0)?;
+                let (above, below) = varied.fraction().filter(|(above, _)| *above > 0)?;
                 units::print_gap(above, below)
             }
             _ => {
-                let (above, below) = moved.fraction().filter(|(above, _)| *above > 0)?;
+                let (above, below) = varied.fraction().filter(|(above, _)| *above > 0)?;
                 Rational::new(above.into(), below.into()).to_string()
             }
         };
@@ -82,7 +82,7 @@ mod tests {
     fn values_of_each_quantity() {
         let both = |quantity, exact| {
             let parameter = parameter(quantity, exact);
-            [Move::Halve, Move::Double].map(|to| parameter.moved(to))
+            [Variation::Halve, Variation::Double].map(|to| parameter.varied(to))
         };
         let texts = |half: &str, twice: &str| [Some(half.to_owned()), Some(twice.to_owned())];
         assert_eq!(both(Quantity::Time, "6700 ps"), texts("3.35 ns", "13.4 ns"));
@@ -101,10 +101,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_moved_reads_back(ps in 1u64..1 << 40, to in prop::sample::select(vec![Move::Halve, Move::Double])) {
-            let moved = parameter(Quantity::Time, &format!("{ps} ps")).moved(to);
-            let expected = if to == Move::Halve { ps / 2 } else { ps * 2 };
-            let read = moved.map(|text| units::parse_time(&text));
+        fn varied_values_read_back(ps in 1u64..1 << 40, to in prop::sample::select(vec![Variation::Halve, Variation::Double])) {
+            let varied = parameter(Quantity::Time, &format!("{ps} ps")).varied(to);
+            let expected = if to == Variation::Halve { ps / 2 } else { ps * 2 };
+            let read = varied.map(|text| units::parse_time(&text));
             prop_assert_eq!(read, (expected > 0).then_some(Ok(Duration::from_ps(expected))));
         }
 
@@ -116,7 +116,7 @@ mod tests {
             ]),
         ) {
             let parameter = parameter(quantity, &text);
-            let _ = (parameter.moved(Move::Halve), parameter.moved(Move::Double));
+            let _ = (parameter.varied(Variation::Halve), parameter.varied(Variation::Double));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The fate of packets (to handlers, to host memory, or dropped), and the handlers that are ready to run.
+//! The disposition of packets (to handlers, to host memory, or dropped), and the handlers that are ready to run.
 
 use crate::Card;
-use crate::incoming::{Fate, LastPacket};
+use crate::incoming::{Disposition, LastPacket};
 use nicety_nic_processors::programs::program::Kind;
 use nicety_nic_processors::ready::{Arrived, Run, Slots};
 use nicety_portals::HeaderKind;
@@ -32,36 +32,42 @@ impl Card {
         }
     }
 
-    /// Applies the fate that the header handler has decided on the first packet.
-    pub(crate) fn decide(self: &Rc<Card>, place: usize, first: Arrived, fate: Fate, path: &Path) {
+    /// Applies the disposition that the header handler has decided on the first packet.
+    pub(crate) fn decide(
+        self: &Rc<Card>,
+        place: usize,
+        first: Arrived,
+        disposition: Disposition,
+        path: &Path,
+    ) {
         let mut waiting = {
             let mut table = self.incoming.borrow_mut();
             let incoming = table.get(place);
-            incoming.fate = fate;
+            incoming.disposition = disposition;
             incoming.path.follow(path);
             incoming.waiting.push_front(first);
             std::mem::take(&mut incoming.waiting)
         };
         for mut packet in waiting.drain(..) {
             packet.path.follow(path);
-            self.sim.spawn(self.clone().settle(place, packet, fate));
+            self.sim.spawn(self.clone().settle(place, packet, disposition));
         }
         self.incoming.borrow_mut().get(place).waiting = waiting;
     }
 
-    /// Applies the fate to a packet, and frees its slot of the packet buffer.
-    pub(crate) async fn settle(self: Rc<Card>, place: usize, packet: Arrived, fate: Fate) {
-        match fate {
-            Fate::Undecided => unreachable!("a packet is settled only once its fate is known"),
-            Fate::Drop => {
+    /// Applies the disposition to a packet, and frees its slot of the packet buffer.
+    pub(crate) async fn settle(self: Rc<Card>, place: usize, packet: Arrived, disposition: Disposition) {
+        match disposition {
+            Disposition::Undecided => unreachable!("a packet is settled only once its disposition is known"),
+            Disposition::Drop => {
                 self.count_dropped(place, &packet);
                 self.settled_unhandled(place, packet);
             }
-            Fate::Process | Fate::Deposit if self.asks(place) => {
+            Disposition::Process | Disposition::Deposit if self.asks(place) => {
                 // Boxed: it is rarer than a put, and would enlarge the task of every packet.
                 Box::pin(self.serve(place, packet)).await;
             }
-            Fate::Process => {
+            Disposition::Process => {
                 if self.kept(place, &packet) == 0 {
                     self.settled_unhandled(place, packet);
                 } else {
@@ -69,7 +75,7 @@ impl Card {
                     self.ready(Run::new(place, Kind::Payload, Some(packet), path));
                 }
             }
-            Fate::Deposit => self.deposit(place, packet).await,
+            Disposition::Deposit => self.deposit(place, packet).await,
         }
     }
 

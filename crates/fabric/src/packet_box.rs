@@ -17,18 +17,18 @@ thread_local! {
 }
 
 /// A packet in a recycled box.
-pub struct Parcel(Option<Memory>);
+pub struct PacketBox(Option<Memory>);
 
-impl Parcel {
+impl PacketBox {
     /// Puts a packet into a box.
     #[inline]
-    pub fn new(packet: Packet) -> Parcel {
+    pub fn new(packet: Packet) -> PacketBox {
         match POOL.with_borrow_mut(Vec::pop) {
             Some(mut pooled) => {
                 *pooled = Some(packet);
-                Parcel(Some(pooled))
+                PacketBox(Some(pooled))
             }
-            None => Parcel(Some(Box::new(Some(packet)))),
+            None => PacketBox(Some(Box::new(Some(packet)))),
         }
     }
 
@@ -38,15 +38,15 @@ impl Parcel {
     }
 }
 
-impl From<Packet> for Parcel {
-    fn from(packet: Packet) -> Parcel {
-        Parcel::new(packet)
+impl From<Packet> for PacketBox {
+    fn from(packet: Packet) -> PacketBox {
+        PacketBox::new(packet)
     }
 }
 
-const FULL: &str = "a parcel has a packet until it is opened";
+const FULL: &str = "a box has a packet until it is opened";
 
-impl Deref for Parcel {
+impl Deref for PacketBox {
     type Target = Packet;
     #[inline]
     fn deref(&self) -> &Packet {
@@ -54,14 +54,14 @@ impl Deref for Parcel {
     }
 }
 
-impl DerefMut for Parcel {
+impl DerefMut for PacketBox {
     #[inline]
     fn deref_mut(&mut self) -> &mut Packet {
         self.0.as_mut().and_then(|pooled| pooled.as_mut().as_mut()).expect(FULL)
     }
 }
 
-impl Drop for Parcel {
+impl Drop for PacketBox {
     fn drop(&mut self) {
         let Some(mut pooled) = self.0.take() else { return };
         *pooled = None;
@@ -75,19 +75,19 @@ impl Drop for Parcel {
     }
 }
 
-impl Serialize for Parcel {
+impl Serialize for PacketBox {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(to)
     }
 }
 
-impl<'de> Deserialize<'de> for Parcel {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Parcel, D::Error> {
-        Packet::deserialize(from).map(Parcel::new)
+impl<'de> Deserialize<'de> for PacketBox {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PacketBox, D::Error> {
+        Packet::deserialize(from).map(PacketBox::new)
     }
 }
 
-impl fmt::Debug for Parcel {
+impl fmt::Debug for PacketBox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

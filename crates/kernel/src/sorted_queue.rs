@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// A queue sorted by value, for values that arrive nearly in order. Up to `N` of them are in place, so that a part with
 /// many such queues has them beside the rest of its state. More values are in separate memory.
 #[derive(Debug)]
-pub struct Few<T, const N: usize> {
+pub struct SortedQueue<T, const N: usize> {
     near: [T; N],
     /// Number of values in `near`.
     len: u8,
@@ -14,11 +14,11 @@ pub struct Few<T, const N: usize> {
     far: VecDeque<T>,
 }
 
-impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
+impl<T: Copy + Default + Ord, const N: usize> SortedQueue<T, N> {
     /// An empty queue.
-    pub fn new() -> Few<T, N> {
+    pub fn new() -> SortedQueue<T, N> {
         const { assert!(N > 0 && N < 256) };
-        Few { near: [T::default(); N], len: 0, far: VecDeque::new() }
+        SortedQueue { near: [T::default(); N], len: 0, far: VecDeque::new() }
     }
 
     /// Number of values.
@@ -79,9 +79,9 @@ impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
     }
 }
 
-impl<T: Copy + Default + Ord, const N: usize> Default for Few<T, N> {
-    fn default() -> Few<T, N> {
-        Few::new()
+impl<T: Copy + Default + Ord, const N: usize> Default for SortedQueue<T, N> {
+    fn default() -> SortedQueue<T, N> {
+        SortedQueue::new()
     }
 }
 
@@ -93,22 +93,22 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_sorted_queue(steps in proptest::collection::vec((0u64..40, 0usize..4), 0..60)) {
-            let mut few: Few<(u64, usize), 3> = Few::new();
+            let mut queue: SortedQueue<(u64, usize), 3> = SortedQueue::new();
             let mut reference: Vec<(u64, usize)> = Vec::new();
             for (number, (value, take)) in steps.into_iter().enumerate() {
-                few.insert((value, number));
+                queue.insert((value, number));
                 reference.push((value, number));
                 reference.sort_unstable();
-                prop_assert_eq!(few.first(), reference.first().copied());
+                prop_assert_eq!(queue.first(), reference.first().copied());
                 if take == 0 {
                     let taken = reference.iter().take_while(|first| first.0 < value).count();
-                    prop_assert_eq!(few.take_while(|first| first.0 < value), taken);
+                    prop_assert_eq!(queue.take_while(|first| first.0 < value), taken);
                     reference.drain(..taken);
                 }
-                prop_assert_eq!((few.len(), few.is_empty()), (reference.len(), reference.is_empty()));
+                prop_assert_eq!((queue.len(), queue.is_empty()), (reference.len(), reference.is_empty()));
             }
-            few.clear();
-            prop_assert_eq!(few.first(), None);
+            queue.clear();
+            prop_assert_eq!(queue.first(), None);
         }
     }
 }
