@@ -106,7 +106,7 @@ pub(crate) struct Messenger {
     free_copies: Credits,
     /// The CTS of a long message has the address for its bytes, and their number.
     announced: Announcements<(u64, u32)>,
-    /// The paths of long messages whose bytes have left, by number.
+    /// The paths to the end of long messages, which have left, by number.
     sent: RefCell<BTreeMap<u32, Path>>,
     coming: RefCell<BTreeMap<(u32, u32), Coming>>,
     /// Number of long messages so far.

@@ -22,7 +22,7 @@ impl<P> Announced<P> {
     }
 }
 
-/// The long messages of a host whose bytes have not left, by number.
+/// The long messages of a host that have not left, by number.
 #[derive(Debug)]
 pub struct Announcements<P>(RefCell<BTreeMap<u64, Announced<P>>>);
 

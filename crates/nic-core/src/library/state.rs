@@ -8,12 +8,14 @@ use nicety_types::Path;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+/// Posted receives, and messages without one.
+type Lists<T> = Matching<Rc<Receiving<T>>, Came<<T as Transport>::Body>>;
+
 /// The state of a host's library.
 pub struct Library<T: Transport> {
     sim: Sim,
-    matching: RefCell<Matching<Rc<Receiving<T>>, Came<T::Body>>>,
-    /// Signals messages without a receive.
-    pub early: Rc<Early>,
+    matching: RefCell<Lists<T>>,
+    early: Rc<Early>,
     /// Notified of an answer, of a failure, and of progress that the design notes.
     pub changed: Signal,
     failed: RefCell<Option<T::Failure>>,
