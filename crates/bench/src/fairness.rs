@@ -171,20 +171,7 @@ fn measure(
     for rank in 0..2 {
         let (begun, ended) = (begun.clone(), ended.clone());
         cluster.program(rank, async move |host: Host| {
-            let mut all = Vec::new();
-            // The host's own process is one of them.
-            for number in 0..processes as u32 {
-                all.push(host.spawn(async move |host: Host| {
-                    let process = host.vni()?.process(number);
-                    if number > 0 {
-                        process.open().await?;
-                    }
-                    Ok(())
-                }));
-            }
-            for one in all {
-                one.join().await?;
-            }
+            open(&host, processes as u32).await?;
             // All receives are posted before the first send.
             let mut receivers = Vec::new();
             if rank == 1 {
@@ -217,14 +204,37 @@ fn measure(
         });
     }
     cluster.run()?;
-    let begun = *begun.borrow();
+    Ok(row(nic, request, processes, *begun.borrow(), &ended.borrow()))
+}
+
+/// Opens the processes of a host. The host's own process is one of them.
+async fn open(host: &Host, processes: u32) -> Result<(), Error> {
+    let mut all = Vec::new();
+    for number in 0..processes {
+        all.push(host.spawn(async move |host: Host| {
+            let process = host.vni()?.process(number);
+            if number > 0 {
+                process.open().await?;
+            }
+            Ok(())
+        }));
+    }
+    for one in all {
+        one.join().await?;
+    }
+    Ok(())
+}
+
+/// Returns the row of processes that received their last message at these times.
+fn row(nic: &str, request: &Request, processes: u64, begun: Time, ended: &[Time]) -> Row {
+    let &Request { size, messages, .. } = request;
     let bytes = (size * messages) as f64;
     let rate = |end: &Time| bytes * 1e12 / end.since(begun).ps() as f64;
-    let rates: Vec<f64> = ended.borrow().iter().map(rate).collect();
-    let last = ended.borrow().iter().copied().max().unwrap_or(begun);
+    let rates: Vec<f64> = ended.iter().map(rate).collect();
+    let last = ended.iter().copied().max().unwrap_or(begun);
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
-    Ok(Row {
+    Row {
         nic: nic.to_owned(),
         processes,
         size_bytes: size,
@@ -235,7 +245,7 @@ fn measure(
         process_max_bytes_per_s: rates.iter().copied().fold(0.0, f64::max),
         jain_index: sum * sum / (processes as f64 * squares),
         verified: true,
-    })
+    }
 }
 
 /// Returns byte `i` of a process's message.
