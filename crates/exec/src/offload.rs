@@ -143,7 +143,7 @@ fn limits(
     let program = std::fs::read(&request.offload_program)
         .map_err(|error| Error::Input(format!("offload: {}: {error}", request.offload_program)))?;
     let quiet = Environment { interrupt: environment.interrupt.clone(), ..Environment::default() };
-    let config = request.cards.config(request.ranks, card, &quiet)?;
+    let config = request.cards.config(&request.network, request.ranks, card, &quiet)?;
     // A network for all ranks may be too large for a trial: a star has the same links.
     let topology = if hosts < request.ranks { nicety::Topology::Star } else { config.topology };
     let mut config = nicety::ClusterConfig { nodes: hosts, topology, noise: None, ..config };

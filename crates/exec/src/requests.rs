@@ -2,6 +2,7 @@
 
 use crate::offload::{Offloaded, RankOffload};
 use nicety::Error;
+use nicety::options::NetworkOptions;
 use nicety_goal::requests::{Manifest, Ns, OnCards};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ pub struct Request {
     #[schemars(extend("metavar" = "NIC", "format" = "path"))]
     pub nic: String,
     /// The hosts' network.
+    #[serde(flatten)]
+    pub network: NetworkOptions,
+    /// The cards' options.
     #[serde(flatten)]
     pub cards: OnCards,
     /// The launcher of the processes.

@@ -36,12 +36,12 @@ pub fn run(
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (nic, card) = &loaded[0];
     let offload = Offload::of(request, (nic, card), environment)?;
-    let mut config = request.cards.config(places.hosts(request.ranks), (nic, card), environment)?;
+    let mut config = request.cards.config(&request.network, places.hosts(request.ranks), (nic, card), environment)?;
     config.breakdown = false;
     if recorded.is_some() {
         config.recording = Level::Everything;
     }
-    let manifest = request.cards.manifest(&loaded, config.topology, &[]);
+    let manifest = request.cards.manifest(&request.network, &loaded, config.topology, &[]);
     let mut cluster = Cluster::new(config)?;
     let pages = Pages::new(request.ranks, &timing, rma::abilities(cluster.host(0), places.are_shared()))?;
     let program = launch::Program {

@@ -312,7 +312,7 @@ mod tests {
             .iter()
             .map(|row| ((100.0 * row.rate_fraction).round() as u64, row.burst_packets, row.sustained))
             .collect();
-        assert_eq!(rows, [(840, 250, false), (396, 250, true), (396, 0, true), (412, 250, false)]);
+        assert_eq!(rows, [(820, 250, false), (396, 250, true), (396, 0, true), (412, 250, false)]);
         assert!(
             tries.rows.iter().all(|row| row.above_wire_rate) && tries.recovers() && tries.found_waiting()
         );

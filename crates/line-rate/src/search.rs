@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn loads_that_are_right_are_confirmed_on_either_side() {
         let (found, rates) = find(4.0, 4.0, |_| 4.02);
-        assert_eq!((found.rate, rates), (4.0, vec![4.2, 3.98]));
-        assert_eq!((found.not_sustained, found.sustained), (Some(4.2), 0.99 * 4.02));
+        assert_eq!((found.rate, rates), (4.0, vec![4.1, 3.98]));
+        assert_eq!((found.not_sustained, found.sustained), (Some(4.1), 0.99 * 4.02));
         // The same if the first rate is already too high.
         let (found, rates) = find(0.25, 0.25, |_| 0.25);
         assert_eq!((found.rate, rates), (0.25, vec![0.248, 0.258]));
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn loads_that_are_wrong_say_where_to_begin() {
         let (found, rates) = find(14.9, 2.2, |_| 2.2);
-        assert_eq!((found.rate, rates), (2.2, vec![15.645, 2.178, 2.266]));
+        assert_eq!((found.rate, rates), (2.2, vec![15.272, 2.178, 2.266]));
         let (found, _) = find(1.1, 50.0, |_| 50.0);
         assert_eq!(found.rate, 50.0);
     }
@@ -261,7 +261,7 @@ mod tests {
             Ok(if rate > 5.0 { Outcome::Stopped } else { Outcome::Sustained(100.0) })
         });
         let found = found.unwrap().unwrap();
-        assert_eq!(rates, [10.5, 3.24, 5.833, 4.348, 5.036, 4.679, 4.854, 4.944]);
+        assert_eq!(rates, [10.25, 3.202, 5.729, 4.283, 4.953, 5.327, 5.136, 5.044]);
         assert_eq!((found.rate, found.sustained), (found.sustained, found.rate));
         assert!(found.rate > 4.8);
         let all = search(&known, |_, _| Ok(Outcome::Stopped)).unwrap().unwrap();
@@ -282,7 +282,7 @@ mod tests {
                 _ => Outcome::Sustained(100.0),
             })
         });
-        assert_eq!(rates, [10.5, 5.445, 4.628, 5.02, 4.82, 4.919]);
+        assert_eq!(rates, [10.25, 5.445, 4.628, 5.02, 4.82, 4.919]);
         assert_eq!(found.unwrap().unwrap().rate.round(), 5.0);
     }
 
@@ -294,7 +294,7 @@ mod tests {
             rates.push(rate);
             Ok(Outcome::Behind(4.0))
         });
-        assert_eq!((found.unwrap().unwrap().rate, rates), (4.0, vec![8.4, 4.2]));
+        assert_eq!((found.unwrap().unwrap().rate, rates), (4.0, vec![8.2, 4.2]));
     }
 
     #[test]

@@ -16,10 +16,10 @@
 //! - `stream.rs`: all of it, one frame at a time; `ahead.rs`: the same, read ahead by a thread.
 //!
 //! Nothing here knows a card or a simulation. The receiver of frames gives their maximum length. A frame that is due [at
-//! once](Due::Wire) goes as soon as the wire is free.
+//! once](DueTime::Wire) goes as soon as the wire is free.
 //!
 //! ```
-//! use nicety_traffic::{Due, Traffic};
+//! use nicety_traffic::{DueTime, Traffic};
 //!
 //! let traffic = Traffic::parse("udp dport=53 src=10.0.0.0/24 size=64 rate=1Mpps packets=3")?;
 //! let mut stream = traffic.open(1, 1518)?;
@@ -30,7 +30,7 @@
 //!     due.push(next);
 //! }
 //! let us = 1_000_000;
-//! assert_eq!(due, [0, 1, 2].map(|packet| Due::At { at: packet * us, lasts: (packet + 1) * us }));
+//! assert_eq!(due, [0, 1, 2].map(|packet| DueTime::At { at: packet * us, lasts: (packet + 1) * us }));
 //! # Ok::<(), nicety_traffic::TrafficError>(())
 //! ```
 

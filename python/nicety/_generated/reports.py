@@ -186,7 +186,7 @@ class InterfaceReport:
 
     Attributes:
         sends: Send commands taken.
-        programmed: Of these, messages sent by programmed I/O.
+        programmed_io_sends: Of these, messages sent by programmed I/O.
         receives: Receive commands taken.
         packets_sent: Packets handed to the link, or to another interface of the card.
         packets_received: Packets received.
@@ -199,7 +199,7 @@ class InterfaceReport:
     """
 
     sends: int
-    programmed: int
+    programmed_io_sends: int
     receives: int
     packets_sent: int
     packets_received: int
@@ -460,7 +460,7 @@ class RdmaReport:
         events: Events written.
         events_lost: Events lost because a queue was full.
         abandoned: Refused messages that were given up because one of their packets never arrived.
-        late: Packets of replies to failed gets.
+        stale_replies: Packets of replies to failed gets.
         unusable: Invalid or damaged packets.
         transmit_busy_ps: Busy time of all transmit engines, in picoseconds.
         receive_busy_ps: Busy time of all receive engines, in picoseconds.
@@ -489,7 +489,7 @@ class RdmaReport:
     events: int
     events_lost: int
     abandoned: int
-    late: int
+    stale_replies: int
     unusable: int
     transmit_busy_ps: int
     receive_busy_ps: int

@@ -75,11 +75,7 @@ class CardPart(TypedDict):
     """A part of a card at the line rate.
 
     Attributes:
-        part: `handler processors`, `matching unit`, `link`, `bus to card`, `bus to host`, `send engine`, `packet
-            writer`, `cluster DMA`, `packet sender`, `packet slots`, `lock`, `memory bank`, `host` or `packet buffer`.
-            `packets in flight`: the places of packets in clusters. `contended word`: a word that handlers change only
-            if it is unchanged. `cache misses`: the fraction of the processors' time that they wait for lines. `message
-            contexts`: those of messages that handlers have not finished.
+        part: The part.
         name: The name among several: a lock's word and the line that acquires it, a memory's bank, the level behind the
             caches, or a cluster. Also the key of the spec with the number of places, or a CPU of the host.
         load: Its load: the fraction of its capacity that packets at the line rate need.

@@ -8,7 +8,7 @@ use crate::schedule::Schedule;
 use crate::spans::{Shares, Spans};
 use crate::text::DuplicateLabels;
 use crate::{cards, file, loggops};
-use nicety::options::Threads;
+use nicety::options::{NetworkOptions, Threads};
 use nicety::{Environment, Error, VERSION};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct Request {
     #[serde(flatten)]
     pub parameters: LogGops,
     /// The hosts' network.
+    #[serde(flatten)]
+    pub hosts: NetworkOptions,
+    /// The cards' options.
     #[serde(flatten)]
     pub cards: OnCards,
     /// Threads of a run on cards.
@@ -229,14 +232,14 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     for (name, card) in &loaded {
         for mode in &modes {
             let label = if modes == [Mode::Host] { name.clone() } else { format!("{name}/{}", mode.name()) };
-            let config = request.cards.config(schedule.ranks(), (&label, card), environment)?;
+            let config = request.cards.config(&request.hosts, schedule.ranks(), (&label, card), environment)?;
             runs_on.push((label, *mode, config, mode.handlers((name, card), environment.compiled)?));
         }
     }
     let with_loggops = request.network == Some(Network::Loggops);
     let (runs, each) = (runs_on.len() as u64 + u64::from(with_loggops), schedule.ops().len() as u64);
     let tell_run = |run: u64, done: u64| tell(environment, run * each + done.min(each), runs * each);
-    let manifest = request.cards.manifest(&loaded, runs_on[0].2.topology, &modes);
+    let manifest = request.cards.manifest(&request.hosts, &loaded, runs_on[0].2.topology, &modes);
     agree(environment, &schedule, &loaded, &runs_on[0].2)?;
     let mut outcomes: Vec<(String, Option<Mode>, Outcome)> = Vec::new();
     for (label, mode, config, handlers) in runs_on {

@@ -137,22 +137,20 @@ impl LogGops {
     }
 }
 
-/// The network of hosts with cards, and the other options of their runs.
+/// The options of runs on cards beside their network. Requests flatten both: serde does not tell fields of a flattened struct inside
+/// another one from unknown ones.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct OnCards {
     /// Changes to the cards, `KEY=VALUE` with a unit where the key has one, for example hpu.cores=8.
     #[serde(default)]
     pub overrides: Vec<String>,
-    /// The network.
-    #[serde(flatten)]
-    pub network: NetworkOptions,
     /// Background noise.
     #[serde(default)]
     #[schemars(extend("description" = NOISE, "metavar" = "PERIOD,DURATION"))]
     pub noise: Option<String>,
 }
 
-/// The fields of [`OnCards`] that LogGOPS lacks, with the options of the command line.
+/// The fields of [`OnCards`] and [`NetworkOptions`] that LogGOPS lacks, with the options of the command line.
 pub(super) const ON_CARDS: [(&str, &str); 4] = [
     ("overrides", "--set"),
     ("topology", "--topology"),
@@ -193,7 +191,7 @@ impl OnCards {
     ///
     /// # Errors
     /// The topology is invalid, or has another number of hosts.
-    pub(super) fn topology(&self, ranks: u32, card: &Card) -> Result<Topology, Error> {
+    fn topology(network: &NetworkOptions, ranks: u32, card: &Card) -> Result<Topology, Error> {
         let switch = &card.spec.node().switch;
         let usual = || match ranks {
             1 => "alone",
@@ -201,7 +199,7 @@ impl OnCards {
             _ if Topology::Star.check(ranks as usize, switch).is_ok() => "star",
             _ => "fat-tree",
         };
-        let topology: Topology = self.network.topology.as_deref().unwrap_or_else(usual).parse()?;
+        let topology: Topology = network.topology.as_deref().unwrap_or_else(usual).parse()?;
         topology.check(ranks as usize, switch).map_err(|error| Error::Input(error.of_options(false)))?;
         Ok(topology)
     }
@@ -210,14 +208,14 @@ impl OnCards {
     ///
     /// # Errors
     /// The noise is invalid, or is on a rank that does not exist.
-    pub(super) fn loggops_noise(&self, ranks: u32) -> Result<Option<loggops::Noise>, Error> {
+    pub(super) fn loggops_noise(&self, ranks: u32, seed: u64) -> Result<Option<loggops::Noise>, Error> {
         let Some(text) = &self.noise else { return Ok(None) };
         let Noise { intervals, rank } = text.parse()?;
         match rank {
             Some(rank) if rank >= ranks => {
                 Err(Error::Input(format!("noise on rank {rank}: the schedule has ranks 0 to {}", ranks - 1)))
             }
-            _ => Ok(Some(loggops::Noise { intervals, rank, seed: self.network.seed })),
+            _ => Ok(Some(loggops::Noise { intervals, rank, seed })),
         }
     }
 
@@ -227,16 +225,17 @@ impl OnCards {
     /// One of the options is invalid.
     pub fn config(
         &self,
+        network: &NetworkOptions,
         ranks: u32,
         (name, card): (&str, &Card),
         environment: &Environment<'_>,
     ) -> Result<ClusterConfig, Error> {
         Ok(ClusterConfig {
-            topology: self.topology(ranks, card)?,
-            flow_control: self.network.flow_control()?,
+            topology: Self::topology(network, ranks, card)?,
+            flow_control: network.flow_control()?,
             noise: self.noise.as_deref().map(str::parse::<Noise>).transpose()?,
-            faults: self.network.faults()?,
-            seed: self.network.seed,
+            faults: network.faults()?,
+            seed: network.seed,
             interrupt: environment.interrupt.clone().map(Into::into),
             log: environment.log.clone(),
             capture: environment.capture_of(name),
@@ -245,7 +244,13 @@ impl OnCards {
     }
 
     /// Returns the inputs that reproduce runs on these cards.
-    pub fn manifest(&self, cards: &[(String, Card)], topology: Topology, modes: &[Mode]) -> Manifest {
+    pub fn manifest(
+        &self,
+        network: &NetworkOptions,
+        cards: &[(String, Card)],
+        topology: Topology,
+        modes: &[Mode],
+    ) -> Manifest {
         let nicety::Manifest { specs, overrides, compiler } =
             nicety::Manifest::of(cards.iter().map(|(nic, card)| (nic, card)), &self.overrides);
         Manifest {
@@ -254,10 +259,10 @@ impl OnCards {
             modes: modes.to_vec(),
             compiler,
             topology: topology.to_string(),
-            flow_control: self.network.flow_control.clone(),
+            flow_control: network.flow_control.clone(),
             noise: self.noise.clone(),
-            faults: self.network.faults.clone(),
-            seed: self.network.seed,
+            faults: network.faults.clone(),
+            seed: network.seed,
         }
     }
 }

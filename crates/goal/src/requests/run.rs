@@ -9,7 +9,7 @@ use crate::loggops::{self, Failure, Rules};
 use crate::schedule::Schedule;
 use crate::spans::Shares;
 use crate::text::DuplicateLabels;
-use nicety::options::Threads;
+use nicety::options::{NetworkOptions, Threads};
 use nicety::{Environment, Error, VERSION};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,9 @@ pub struct Request {
     #[serde(flatten)]
     pub threads: Threads,
     /// For a run on cards: the hosts' network.
+    #[serde(flatten)]
+    pub hosts: NetworkOptions,
+    /// For a run on cards: their options.
     #[serde(flatten)]
     pub cards: OnCards,
     /// For a run on cards: the library on the host executes messages, or handlers on the card. Default: host.
@@ -189,7 +192,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     let total = schedule.ops().len() as u64;
     let threads = spread.threads as u32;
     let threads = if loggops::has_threads(&parameters, rules) { threads } else { 1 };
-    let noise = request.cards.loggops_noise(schedule.ranks())?;
+    let noise = request.cards.loggops_noise(schedule.ranks(), request.hosts.seed)?;
     if noise.is_some() && rules == Rules::LogGopSim {
         return Err(Error::Input("noise: this is by nicety's own rules; leave compat out".to_owned()));
     }
@@ -216,7 +219,7 @@ fn by_loggops(request: &Request, environment: &Environment<'_>) -> Result<Report
     Ok(Report {
         parameters: Some(request.parameters.clone()),
         compat: request.compat,
-        seed: noise.is_some().then_some(request.cards.network.seed),
+        seed: noise.is_some().then_some(request.hosts.seed),
         noise: request.cards.noise.clone(),
         threads: threads.min(schedule.ranks()),
         unexecuted: (total > counts.operations).then(|| total - counts.operations),
@@ -231,11 +234,11 @@ fn on_cards(request: &Request, environment: &Environment<'_>) -> Result<Report, 
     let (schedule, _) = file::read(&request.file, DuplicateLabels::Unique, &mut |_, _| goes_on(environment))?;
     let schedule = Arc::new(schedule);
     let (nic, card) = &loaded[0];
-    let mut config = request.cards.config(schedule.ranks(), (nic, card), environment)?;
+    let mut config = request.cards.config(&request.hosts, schedule.ranks(), (nic, card), environment)?;
     config.breakdown = request.breakdown;
     let mode = request.mode.unwrap_or_default();
     let handlers = mode.handlers((nic, card), environment.compiled)?;
-    let manifest = request.cards.manifest(&loaded, config.topology, &[mode]);
+    let manifest = request.cards.manifest(&request.hosts, &loaded, config.topology, &[mode]);
     agree(environment, &schedule, &loaded, &config)?;
     let total = schedule.ops().len() as u64;
     let threads = if config.capture.is_some() { 1 } else { (spread.threads as u32).min(config.nodes) };
