@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from test_rooms import branches
+from test_modules import branches
 
 ROOT = Path(__file__).parent.parent
 CRATES = sorted(path.parent.parent.name for path in (ROOT / "crates").glob("*/src/lib.rs"))
@@ -65,13 +65,13 @@ def inside(here: Module, names: list[str]) -> tuple[Module, list[str]]:
 def home(source: Path, found: Module, names: list[str]) -> Module:
     """The module that defines the target of a path, through imports and re-exports."""
     while names:
-        room = source.joinpath(*found)
-        if (room / f"{names[0]}.rs").is_file():
+        folder = source.joinpath(*found)
+        if (folder / f"{names[0]}.rs").is_file():
             return (*found, names[0])
-        if (room / names[0]).is_dir():
+        if (folder / names[0]).is_dir():
             found, names = (*found, names[0]), names[1:]
             continue
-        face = room / ("mod.rs" if found else "lib.rs")
+        face = folder / ("mod.rs" if found else "lib.rs")
         # A module without a file is part of the file around it.
         text = code(face) if face.is_file() else ""
         trees = re.findall(r"^(?:pub(?:\([\w: ]+\))? )?use ([^;]*);", text, re.MULTILINE)

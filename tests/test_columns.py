@@ -104,7 +104,9 @@ def command_line(arguments: str) -> tuple[int, str]:
 
     errors = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
-        status = main(shlex.split(arguments))
+        # The package's own Python, wherever the path leads.
+        words = [sys.executable if word == "python" else word for word in shlex.split(arguments)]
+        status = main(words)
     return status, errors.getvalue() if status else ""
 
 
@@ -145,7 +147,7 @@ def test_headings_for_some_runs_alone_are_in_the_page() -> None:
     heading = names("bench handlers", "columns")
     assert [name for name in of_handlers if not heading.fullmatch(name.replace("RATE", "line rate"))] == []
     heading = names("run", "columns")
-    assert [name for name in [*script._FATES, *script._LATENCIES] if not heading.fullmatch(name)] == []
+    assert [name for name in [*script._DISPOSITIONS, *script._LATENCIES] if not heading.fullmatch(name)] == []
 
 
 def test_every_measuring_command_has_a_section() -> None:

@@ -198,7 +198,12 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
             "it is frames of Ethernet, and spin-discrete, the card of rank 0, has",
         ),
         (1, "spin-100g", {"traffic": "udp to=1"}, "there is no rank 1; write to=RANK"),
-        (1, "spin-100g", {"traffic": "udp start=5"}, "column 11: a time up to an hour"),
+        (
+            1,
+            "spin-100g",
+            {"traffic": "udp start=5"},
+            "column 11: a time needs a unit (ps, ns, us, ms, s); write for example start=20us",
+        ),
         (1, "spin-100g", {"traffic": "udp size=9999"}, "frames of 9999 bytes, and a packet of the card carries"),
         (1, "spin-100g", {"traffic": "capture=none.pcap"}, "none.pcap: No such file"),
         (1, "spin-100g", {"traffic": ["udp"] * 65}, "65 expressions of traffic; a run has 64 at most"),
@@ -261,7 +266,10 @@ async def main(host):
     assert report["manifest"]["traffic"] == ["udp packets=3 to=1 start=200us rate=1Mpps"]
     for wrong, text in [
         ("udp to=2", "there is no rank 2; write to=RANK with one of the cluster's, 0 to 1"),
-        ("udp start=soon", "column 11: a time up to an hour, in ps, ns, us, ms or s; write for example start=20us"),
+        (
+            "udp start=soon",
+            "column 11: expected a time: a number and a unit (ps, ns, us, ms, s); write for example start=20us",
+        ),
     ]:
         refused = nicety("run", "server.py", "--nic", "niagara2-niu", "--traffic", wrong)
         assert (refused.status, text in refused.stderr) == (2, True), refused.stderr

@@ -59,7 +59,7 @@ def test_processes_exchange_messages_in_every_way() -> None:
     result = run(main)
     assert result.results[0] == [[0, 1000, 5000, 5000, 70_000]] * 8
     node = result.nodes[0]
-    assert (node.vni.sends, node.vni.programmed, node.vni.strays) == (40, 16, 0)
+    assert (node.vni.sends, node.vni.programmed_io_sends, node.vni.strays) == (40, 16, 0)
     assert (node.kernel.interrupts, node.kernel.wakes) == (0, 0)
     # To open, to close, for the pool, and for the two translated buffers; the first receive copies nothing.
     assert node.kernel.calls == 8 * 5

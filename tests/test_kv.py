@@ -225,7 +225,7 @@ def test_a_bucket_that_two_take(nicety: Callable, tmp_path: Path) -> None:
         (["--buckets", "100000000"], ["--buckets", "2147483648"]),
         (["--buckets", "1Gi"], ["--buckets", "1073741824 buckets"]),
         (["--buckets", "8:64"], ["--buckets 8:64", "one number"]),
-        (["--value-bytes", "64k"], ["--value-bytes", "write 64Ki"]),
+        (["--value-bytes", "64k"], ["--value-bytes", "64016 bytes"]),
         (["--operation", "delete"], ["--operation", "'delete'", "insert, update, lookup"]),
         (["--mode", "rdma"], ["'rdma'", "host, spin"]),
         (["--topology", "pair"], ["pair"]),

@@ -221,7 +221,7 @@ def test_the_command(nicety: Callable) -> None:
         (["--sizes", "0"], ["--sizes", "not 0"]),
         (["--sizes", "2Gi"], ["--sizes", "1 to 1Gi"]),
         (["--eager", "2Gi"], ["--eager", "0 to 1Gi"]),
-        (["--eager", "8:64"], ["--eager 8:64", "one number"]),
+        (["--eager", "8:64"], ["--eager 8:64", "one size"]),
         (["--arrival", "late"], ["--arrival", "'late'", "expected and unexpected"]),
         (["--mode", "rdma"], ["'rdma'", "host, spin"]),
     ],

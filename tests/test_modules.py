@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python/nicety"
 MOST = 14
-"""Maximum number of files and folders that a room shows, without those that are made of Rust."""
+"""Maximum number of entries of a subpackage, or of a module of a card, without those that are made of Rust."""
 LONGEST = 80
 """Maximum number of lines of a function."""
 

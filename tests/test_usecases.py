@@ -385,7 +385,7 @@ def test_too_little_memory_to_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
             [*DATATYPE, "--size", "8Mi", "--blocks", "1"],
             ["--blocks", "not 8388608 of 1 bytes", "4Mi", "2 bytes or more"],
         ),
-        ([*DATATYPE, "--size", "8:64"], ["--size 8:64", "one number"]),
+        ([*DATATYPE, "--size", "8:64"], ["--size 8:64", "one size"]),
         ([*DATATYPE, "--size", "2Gi", "--blocks", "1Gi"], ["--size", "1 to 1Gi"]),
         ([*DATATYPE, "--layout", "matrix"], ["'matrix'", "vector and list"]),
         ([*DATATYPE, "--layout", "list", "--blocks", "16"], ["262144 blocks", "HPU memory", "1048576"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicety._generated.types import LineRateRow, Lock, MemoryLevel, Retries
+from nicety._generated.types import LineRateRow, Lock, MemoryLevel, Part, Retries
 from nicety.bench.verdicts import named, offered
 from nicety.show.columns import fixed
 

@@ -72,13 +72,10 @@ impl Items<'_> {
         let Some((value, at)) = self.value("start") else { return Ok(None) };
         let why = match parse_time(value) {
             Ok(time) if time.ps() <= LATEST => return Ok(Some(time.ps())),
-            Ok(_) => String::new(),
-            Err(error) => format!("{error}; "),
+            Ok(_) => "a time up to an hour was expected".to_owned(),
+            Err(error) => error.to_string(),
         };
-        self.wrong(
-            at,
-            format!("{why}a time up to an hour, in ps, ns, us, ms or s; write for example start=20us"),
-        )
+        self.wrong(at, format!("{why}; write for example start=20us, and at most start=3600s"))
     }
 }
 

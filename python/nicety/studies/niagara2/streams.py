@@ -79,76 +79,15 @@ def receive(options: Options) -> Measured:
     """Calls of 64 KiB, 32 connections, 64 CPUs."""
     rows = {name: _stream(options, name) for name in _CARDS}
     discrete, integrated = rows["discrete"], rows["integrated"]
-    times = {name: row["cpu_ns_per_packet"] / 1e3 for name, row in rows.items()}
-    drivers = {name: _group(row, "driver") for name, row in rows.items()}
-    copies = {name: _group(row, "copy") for name, row in rows.items()}
-    saved = times["discrete"] - times["integrated"]
-    outside = saved - (drivers["discrete"] - drivers["integrated"])
-    counts = {
-        count: round(_stream(options, "discrete", connections=count)["instructions_per_packet"])
-        for count in (16, _CONNECTIONS, 64)
-    }
-    more = integrated["bandwidth_bits_per_s"] / discrete["bandwidth_bits_per_s"]
-    ours = {
-        "packet-discrete": Ours(round(times["discrete"], 2), why="instructions are whole numbers"),
-        "driver-discrete": Ours(round(drivers["discrete"], 2), why="instructions are whole numbers"),
-        "instructions": Ours(
-            counts[64] > (1 + _SAVES) * counts[16],
-            ", ".join(f"{number} with {count}" for count, number in counts.items()),
-            why="a packet's own instructions are constants here; with more connections threads sleep less often",
-        ),
-        "bandwidth-relative": Ours(round(100 * (more - 1), 1), why=_HOST),
-        "cpus-relative": Ours(
-            _percent(integrated["cpu_utilisation"], discrete["cpu_utilisation"]), why="as CPU time a packet"
-        ),
-        "cross-calls": Ours(
-            integrated["cross_calls_per_packet"] < (1 - _SAVES) * discrete["cross_calls_per_packet"],
-            f"{fixed(discrete['cross_calls_per_packet'], 3)} and {fixed(integrated['cross_calls_per_packet'], 3)}",
-            why=_FOLLOWS,
-        ),
+    ours = _times(discrete, integrated) | _counts(options, discrete, integrated) | _use(rows)
+    ours |= {
         "mix": Ours(None, _UNMODELLED),
         "translation": Ours(None, "not measured: the model has no TLB of the host"),
-        "packet-integrated": Ours(round(times["integrated"], 2), why=_READS),
-        "driver-integrated": Ours(round(drivers["integrated"], 2), why=_READS),
-        "handler": Ours(
-            round(discrete["interrupt_ns"] / integrated["interrupt_ns"], 2),
-            f"{fixed(discrete['interrupt_ns'] / integrated['interrupt_ns'], 2)} x, "
-            f"{fixed(discrete['interrupt_ns'] / 1e3, 1)} over {fixed(integrated['interrupt_ns'] / 1e3, 1)} us",
-            why="ours is the handler up to the first frame: two registers, and on PCI Express the calls that take an "
-            "interrupt from the bridge's queue; its own instructions are the same on both",
-        ),
-        "switches": Ours(
-            _percent(integrated["context_switches_per_packet"], discrete["context_switches_per_packet"]), why=_FOLLOWS
-        ),
-        "first-misses": Ours(
-            _percent(integrated["l1_misses_per_packet"], discrete["l1_misses_per_packet"]), why=_FOLLOWS
-        ),
-        "second-misses": Ours(
-            _percent(integrated["shared_cache_misses_per_packet"], discrete["shared_cache_misses_per_packet"]),
-            why=_FOLLOWS,
-        ),
-        "outside": Ours(
-            saved > _SAVES * times["discrete"] and outside > saved / 2,
-            f"saved {fixed(saved, 2)} us, {fixed(outside, 2)} outside",
-            why="too little is saved for its parts to mean anything",
-        ),
-        "copy": Ours(
-            abs(copies["integrated"] / copies["discrete"] - 1) < _SAVES,
-            f"{fixed(copies['discrete'], 2)} and {fixed(copies['integrated'], 2)} us",
-        ),
         "breakdown": Ours(None, "the table below"),
     }
-    for name, row in rows.items():
-        ours[f"bandwidth-{name}"] = Ours(round(row["bandwidth_bits_per_s"] / 1e9, 2), why=_HOST)
-        ours[f"cpus-{name}"] = Ours(
-            round(100 * row["cpu_utilisation"], 1),
-            why="CPU time a packet times packets; the paper's share and bandwidth make 31.2 us a packet"
-            if name == "discrete"
-            else "CPU time a packet times packets",
-        )
     groups = [group["group"] for group in discrete["breakdown"]]
     body = [[group, *(fixed(_group(row, group), 2) for row in rows.values())] for group in groups]
-    body.append(["all", *(fixed(time, 2) for time in times.values())])
+    body.append(["all", *(fixed(row["cpu_ns_per_packet"] / 1e3, 2) for row in rows.values())])
     counted = [
         ["Instructions", *(fixed(row["instructions_per_packet"], 0) for row in rows.values())],
         ["First-level data misses", *(fixed(row["l1_misses_per_packet"], 2) for row in rows.values())],
@@ -165,6 +104,83 @@ def receive(options: Options) -> Measured:
         ],
         data={"receive": rows},
     )
+
+
+def _times(discrete: StreamRow, integrated: StreamRow) -> dict[str, Ours]:
+    """CPU time per packet, and of its parts."""
+    of_discrete, of_integrated = (row["cpu_ns_per_packet"] / 1e3 for row in (discrete, integrated))
+    drivers = {name: _group(row, "driver") for name, row in (("discrete", discrete), ("integrated", integrated))}
+    copies = _group(discrete, "copy"), _group(integrated, "copy")
+    saved = of_discrete - of_integrated
+    outside = saved - (drivers["discrete"] - drivers["integrated"])
+    handlers = discrete["interrupt_ns"] / 1e3, integrated["interrupt_ns"] / 1e3
+    return {
+        "packet-discrete": Ours(round(of_discrete, 2), why="instructions are whole numbers"),
+        "driver-discrete": Ours(round(drivers["discrete"], 2), why="instructions are whole numbers"),
+        "packet-integrated": Ours(round(of_integrated, 2), why=_READS),
+        "driver-integrated": Ours(round(drivers["integrated"], 2), why=_READS),
+        "handler": Ours(
+            round(handlers[0] / handlers[1], 2),
+            f"{fixed(handlers[0] / handlers[1], 2)} x, {fixed(handlers[0], 1)} over {fixed(handlers[1], 1)} us",
+            why="ours is the handler up to the first frame: two registers, and on PCI Express the calls that take an "
+            "interrupt from the bridge's queue; its own instructions are the same on both",
+        ),
+        "outside": Ours(
+            saved > _SAVES * of_discrete and outside > saved / 2,
+            f"saved {fixed(saved, 2)} us, {fixed(outside, 2)} outside",
+            why="too little is saved for its parts to mean anything",
+        ),
+        "copy": Ours(abs(copies[1] / copies[0] - 1) < _SAVES, f"{fixed(copies[0], 2)} and {fixed(copies[1], 2)} us"),
+    }
+
+
+def _counts(options: Options, discrete: StreamRow, integrated: StreamRow) -> dict[str, Ours]:
+    """Instructions, misses, switches and cross-calls per packet."""
+    counts = {
+        count: round(_stream(options, "discrete", connections=count)["instructions_per_packet"])
+        for count in (16, _CONNECTIONS, 64)
+    }
+    calls = discrete["cross_calls_per_packet"], integrated["cross_calls_per_packet"]
+    return {
+        "instructions": Ours(
+            counts[64] > (1 + _SAVES) * counts[16],
+            ", ".join(f"{number} with {count}" for count, number in counts.items()),
+            why="a packet's own instructions are constants of the spec",
+        ),
+        "cross-calls": Ours(
+            calls[1] < (1 - _SAVES) * calls[0], f"{fixed(calls[0], 3)} and {fixed(calls[1], 3)}", why=_FOLLOWS
+        ),
+        "switches": Ours(
+            _percent(integrated["context_switches_per_packet"], discrete["context_switches_per_packet"]), why=_FOLLOWS
+        ),
+        "first-misses": Ours(
+            _percent(integrated["l1_misses_per_packet"], discrete["l1_misses_per_packet"]), why=_FOLLOWS
+        ),
+        "second-misses": Ours(
+            _percent(integrated["shared_cache_misses_per_packet"], discrete["shared_cache_misses_per_packet"]),
+            why=_FOLLOWS,
+        ),
+    }
+
+
+def _use(rows: dict[str, StreamRow]) -> dict[str, Ours]:
+    """Bandwidth and CPUs in use, of each card and of one over the other."""
+    discrete, integrated = rows["discrete"], rows["integrated"]
+    ours = {
+        "bandwidth-relative": Ours(
+            _percent(integrated["bandwidth_bits_per_s"], discrete["bandwidth_bits_per_s"]), why=_HOST
+        ),
+        "cpus-relative": Ours(
+            _percent(integrated["cpu_utilisation"], discrete["cpu_utilisation"]), why="as CPU time a packet"
+        ),
+    }
+    for name, row in rows.items():
+        implied = "; the paper's share and bandwidth make 31.2 us a packet" if name == "discrete" else ""
+        ours[f"bandwidth-{name}"] = Ours(round(row["bandwidth_bits_per_s"] / 1e9, 2), why=_HOST)
+        ours[f"cpus-{name}"] = Ours(
+            round(100 * row["cpu_utilisation"], 1), why=f"CPU time a packet times packets{implied}"
+        )
+    return ours
 
 
 def where(options: Options) -> Measured:
