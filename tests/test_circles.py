@@ -25,7 +25,7 @@ KNOTS = {
         ),
     ],
     "fabric": [
-        "packet parcel transit",
+        "packet packet_box transit",
         "ethernet ethernet/station fat_tree link meter port protocol ring switch topology torus",
     ],
     "goal": [
@@ -34,12 +34,12 @@ KNOTS = {
         "requests/compare requests/mode requests/network requests/run",
     ],
     "hpu": ["block core overlap", "context elf image memory"],
-    "nic-core": ["design messages"],
-    "nic-ethernet": ["card handling joining judged receive transmit", "holding loans net softrings"],
+    "nic-core": ["design library/calls messages", "library/receiving library/state library/transport"],
+    "nic-ethernet": ["card disposition handling joining receive transmit", "holding loans net softrings"],
     "portals": [
         "atomic counter diagnosis event header initiator interface late list portal queue request target unexpected",
     ],
-    "python": ["program/call program/handle program/memory program/outcome program/running"],
+    "py-ext": ["program/call program/handle program/memory program/outcome program/running"],
     "spec": ["reader spec unknown"],
     "traffic": ["expression form template"],
 }

@@ -177,7 +177,7 @@ def _part(row: ExecRank, part: str) -> float:
 
 def _breakdown(report: ExecReport) -> str:
     """The parts of the processes' time, which add up to the time at which each finished."""
-    titles = ["Rank", *(f"{part.removesuffix('_ns')} (µs)" for part in _PARTS), "finish (µs)"]
+    titles = ["Rank", *(f"{part.removesuffix('_ns').replace('_', ' ')} (µs)" for part in _PARTS), "finish (µs)"]
     rows = [
         [str(row["rank"]), *(fixed(_part(row, part) / 1000, 3) for part in (*_PARTS, "finish_ns"))]
         for row in report["ranks"]
