@@ -157,8 +157,8 @@ impl Server {
     }
 }
 
-/// A count of equal items that are taken in any amounts: buffer space, slots of the far end. First come,
-/// first served: a small request does not overtake a large one. Clones are the same count.
+/// A counter of equal items that are taken in any amount, such as bytes of a buffer or slots at a link's far end. Requests are served
+/// first come, first served: a small one does not overtake a large one. A clone is another handle to the same counter.
 #[derive(Clone)]
 pub struct Credits(Rc<Semaphore>);
 

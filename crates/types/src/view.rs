@@ -1,7 +1,7 @@
 //! Views over the bytes of headers.
 
-/// A view over the bytes of a header, with little-endian numbers at fixed places. The length of bytes from a network is checked
-/// before they are viewed.
+/// Reads and writes little-endian numbers at fixed places of a header. The caller checks the length of bytes from a network first; the
+/// methods panic beyond the end.
 #[derive(Clone, Copy, Debug)]
 pub struct View<B>(pub B);
 
