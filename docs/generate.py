@@ -266,9 +266,9 @@ def _described(report: str, path: str) -> str:
 
 
 def _type(report: str) -> Any:
+    from nicety._generated import types
     from nicety.apps import offload
     from nicety.program import script
-    from nicety._generated import types
     from nicety.usecases import report as usecases
 
     return next(getattr(module, report) for module in (types, offload, script, usecases) if hasattr(module, report))

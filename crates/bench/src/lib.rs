@@ -362,8 +362,8 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
     measure(request, environment, None)
 }
 
-/// Runs a benchmark, and passes on the recording of its first point, at [`Level::Everything`]. The report is the same as without
-/// a recording.
+/// Runs a benchmark, and passes on the recording of its first point, at
+/// [`Level::Everything`](nicety::record::Level::Everything). The report is the same as without a recording.
 ///
 /// # Errors
 /// As [`run`].

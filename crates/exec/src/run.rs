@@ -36,7 +36,8 @@ pub fn run(
     let loaded = nicety::cards::load_distinct(&named, &request.cards.overrides, "spin-discrete")?;
     let (nic, card) = &loaded[0];
     let offload = Offload::of(request, (nic, card), environment)?;
-    let mut config = request.cards.config(&request.network, places.hosts(request.ranks), (nic, card), environment)?;
+    let mut config =
+        request.cards.config(&request.network, places.hosts(request.ranks), (nic, card), environment)?;
     config.breakdown = false;
     if recorded.is_some() {
         config.recording = Level::Everything;

@@ -232,7 +232,8 @@ pub fn compare(request: &Request, environment: &Environment<'_>) -> Result<Repor
     for (name, card) in &loaded {
         for mode in &modes {
             let label = if modes == [Mode::Host] { name.clone() } else { format!("{name}/{}", mode.name()) };
-            let config = request.cards.config(&request.hosts, schedule.ranks(), (&label, card), environment)?;
+            let config =
+                request.cards.config(&request.hosts, schedule.ranks(), (&label, card), environment)?;
             runs_on.push((label, *mode, config, mode.handlers((name, card), environment.compiled)?));
         }
     }
