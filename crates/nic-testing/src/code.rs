@@ -4,26 +4,7 @@ use nicety_hpu::asm::*;
 use nicety_hpu::{Core, Image};
 use nicety_nic_processors::{Handlers, map};
 
-/// Numbers of commands, as in nicety.h.
-#[expect(missing_docs, reason = "the names are those of nicety.h")]
-pub mod number {
-    pub const PUT_FROM_DEVICE: u32 = 0x101;
-    pub const PUT_FROM_HOST: u32 = 0x102;
-    pub const GET_TO_HOST: u32 = 0x103;
-    pub const DMA_TO_HOST: u32 = 0x110;
-    pub const DMA_FROM_HOST: u32 = 0x111;
-    pub const DMA_CAS: u32 = 0x112;
-    pub const DMA_FETCH_ADD: u32 = 0x113;
-    pub const DMA_TEST: u32 = 0x114;
-    pub const DMA_WAIT: u32 = 0x115;
-    pub const CT_INC: u32 = 0x120;
-    pub const CT_GET: u32 = 0x121;
-    pub const CT_SET: u32 = 0x122;
-    pub const CAS: u32 = 0x130;
-    pub const FADD: u32 = 0x131;
-    pub const YIELD: u32 = 0x140;
-    pub const PRINTF: u32 = 0x150;
-}
+pub use nicety_nic_processors::commands::codes::number;
 
 /// Return values of functions of nicety.h and of handlers.
 #[expect(missing_docs, reason = "the names are those of nicety.h")]
