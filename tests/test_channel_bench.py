@@ -142,7 +142,7 @@ def test_the_command_line(nicety: Callable[..., Any], tmp_path: Path) -> None:
         (["channel-latency", "--sizes", "0:8"], ["1 byte at least", "--sizes 1"]),
         (["channel-latency", "--sizes", "8:64"], ["56 bytes at most, not 64", "--mode indirect"]),
         (["channel-latency", "--direction", "sideways"], ["no direction 'sideways'", "host-to-card, card-to-host"]),
-        (["channel-latency", "--mode", "rdma"], ["no mode 'rdma' of channels", "direct, indirect"]),
+        (["channel-latency", "--mode", "rdma"], ["channels have no mode 'rdma'", "direct, indirect"]),
         (["channel-latency", "--warmup", "0"], ["--warmup is 1 to"]),
         (["channel-bandwidth", "--processes", "481"], ["480 contexts"]),
         (["channel-bandwidth", "--processes", "0"], ["--processes is 1 at least"]),

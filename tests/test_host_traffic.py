@@ -213,7 +213,7 @@ def test_traffic_does_not_depend_on_shards_and_differs_by_seed() -> None:
             {"traffic": "udp", "topology": "pair"},
             "of 2 hosts and 1 more ends of links, for traffic: a pair",
         ),
-        (1, "spin-100g", {"traffic": "udp", "topology": "alone"}, "topology alone is of 1 node, not 2"),
+        (1, "spin-100g", {"traffic": "udp", "topology": "alone"}, "topology alone has 1 node, not 2"),
         (1, "spin-100g", {"traffic": 7}, "Cluster: traffic is"),
         (1, "spin-100g", {"traffic": [7]}, "traffic is"),
     ],

@@ -268,7 +268,7 @@ def test_one_host_is_alone() -> None:
     for card in ("nfp-4000", "spin-discrete"):
         for topology in (None, "alone"):
             assert nicety.Cluster(1, card, topology=topology).run(main).results == {0: 1}
-    with pytest.raises(nicety.InputError, match="topology alone is of 1 node, not 2; write nodes = 1"):
+    with pytest.raises(nicety.InputError, match="topology alone has 1 node, not 2; write nodes = 1"):
         nicety.Cluster(2, "nfp-4000", topology="alone")
     with pytest.raises(nicety.InputError, match="a pair has 2 nodes, not 1; write nodes = 2, or topology alone"):
         nicety.Cluster(1, "nfp-4000", topology="pair")

@@ -547,7 +547,7 @@ def test_a_digit_that_changed_is_no_result(nicety: Callable[..., Result], tmp_pa
     point.write_text(whole.replace("693.685", "698.685"))
     done = nicety("sweep", "s.toml", "--json")
     assert (done.status, done.json()["reused"]) == (0, 0)
-    assert "it is damaged: its checksum is of something else; the point has run again" in done.stderr
+    assert "damaged: the checksum does not match the contents; the point has run again" in done.stderr
     assert (tmp_path / "s/table.csv").read_bytes() == table
     assert nicety("sweep", "s.toml", "--json").json()["reused"] == 1
 

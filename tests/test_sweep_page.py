@@ -168,7 +168,7 @@ def test_other_folders_have_no_page(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no sweep; name a folder that nicety sweep made"):
         nicety.sweep_report(tmp_path, tmp_path / "page.html")
     (tmp_path / "sweep.json").write_text("{}")
-    with pytest.raises(InputError, match="this was not written by nicety sweep"):
+    with pytest.raises(InputError, match="nicety sweep did not write this file"):
         nicety.sweep_report(tmp_path, tmp_path / "page.html")
     with pytest.raises(InputError, match="there is no folder"):
         nicety.sweep_report(tmp_path, tmp_path / "no" / "page.html")
@@ -177,18 +177,18 @@ def test_other_folders_have_no_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "contents", "wrong"),
     [
-        ("sweep.json", b"{", "sweep.json: it is damaged: this is no JSON; the sweep, run again with its folder"),
-        ("sweep.json", b"\xff\xfe", "sweep.json: it is damaged: this is no JSON"),
-        ("sweep.json", b"[" * 100_000, "sweep.json: it is damaged: this is no JSON"),
+        ("sweep.json", b"{", "sweep.json: damaged: the file is not JSON; run the sweep again with this folder"),
+        ("sweep.json", b"\xff\xfe", "sweep.json: damaged: the file is not JSON"),
+        ("sweep.json", b"[" * 100_000, "sweep.json: damaged: the file is not JSON"),
         (
             "sweep.json",
             b'{"nicety": 1, "run": 1, "options": 3, "points": [{}]}',
-            "sweep.json: it is damaged: it has no",
+            "sweep.json: damaged: there is no",
         ),
-        ("point", b"", "it is damaged: this is no JSON; the sweep, run again with its folder, runs what is damaged"),
-        ("point", b"[]", "this was not written by nicety sweep"),
-        ("point", b'{"key": 1, "status": "done"}', "it is damaged: it has no checksum"),
-        ("point", b'{"key": 1, "status": "done", "checksum": ""}', "its checksum is of something else"),
+        ("point", b"", "damaged: the file is not JSON; run the sweep again with this folder"),
+        ("point", b"[]", "nicety sweep did not write this file"),
+        ("point", b'{"key": 1, "status": "done"}', "damaged: there is no checksum"),
+        ("point", b'{"key": 1, "status": "done", "checksum": ""}', "the checksum does not match"),
     ],
 )
 def test_a_damaged_folder_ends_in_a_sentence(

@@ -154,7 +154,7 @@ impl Topology {
                 wrong(format!("a pair has 2 nodes, not {hosts}")).nodes("2").topology("alone for one")
             }
             Topology::Alone if hosts != 1 => {
-                let why = format!("topology alone is of 1 node, not {hosts}");
+                let why = format!("topology alone has 1 node, not {hosts}");
                 wrong(why).nodes("1").topology("pair").topology("star")
             }
             Topology::Star if hosts < 2 => {

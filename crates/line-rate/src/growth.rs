@@ -42,6 +42,8 @@ impl Series {
     const CHANCE: f64 = 0.02;
     /// Standard errors by which the last quarter must exceed the first one.
     const ERRORS: f64 = 5.0;
+    /// Standard errors of a quarter's mean within which its distance from the mean of all is chance.
+    const ERRORS_OF_QUARTER: f64 = 4.0;
     /// The number of last sums above all others that is not chance. Of 32 sums in random order it happens once in 4960 times.
     const END: usize = 3;
     /// Factor by which they must exceed the mean of the others.
@@ -75,6 +77,19 @@ impl Series {
         let last_ones = &self.sums[self.sums.len() - 4 * each..];
         let quarters: Vec<(f64, f64)> = last_ones.chunks_exact(each).map(mean_and_error).collect();
         quarters.try_into().ok()
+    }
+
+    /// Mean time per packet, in picoseconds: of all packets if quarters differ by chance alone, otherwise of the later half.
+    /// None without packets.
+    ///
+    /// The later half of few packets may have more slow ones than the traffic has.
+    pub(super) fn steady_ps(&self) -> Option<f64> {
+        let (mean, _) = mean_and_error(&self.sums);
+        let by_chance = self.quarters().is_some_and(|quarters| {
+            quarters.iter().all(|(quarter, error)| (quarter - mean).abs() <= Self::ERRORS_OF_QUARTER * error)
+        });
+        let later = &self.sums[if by_chance { 0 } else { self.sums.len() / 2 }..];
+        (!later.is_empty()).then(|| mean_and_error(later).0 / (self.more_each + 1) as f64)
     }
 
     /// Whether packets take longer and longer: each quarter grows by at least half of the even increase. A burst, a temporary
@@ -220,6 +235,34 @@ mod tests {
         assert!(!goes_on(1_000, |number| 100 + number.saturating_sub(900)));
         assert!(!goes_on(1_000, |number| 10_000 + number));
         assert!(!goes_on(20, |number| number), "too few");
+    }
+
+    #[test]
+    fn the_later_half_counts_alone_only_beyond_chance() {
+        let steady = |packets: u64, time: &mut dyn FnMut(u64) -> u64| {
+            let mut times = Series::default();
+            for number in 0..packets {
+                times.add(Duration::from_ps(time(number)));
+                times.done();
+            }
+            times.steady_ps()
+        };
+        assert_eq!(steady(0, &mut |_| 1), None);
+        // Too few for chance: the later half.
+        assert_eq!(steady(4, &mut |number| number), Some(2.5));
+        // The first half is faster, and the last packet is not part of a sum.
+        assert_eq!(steady(1_000, &mut |number| if number < 496 { 100 } else { 200 }), Some(200.0));
+        // One packet in fifty takes 50 times as long: the mean of all is that of the traffic, 198, to the packets that no sum has.
+        for seed in 0..50 {
+            let mut rng = Rng::named(seed, NodeId(0), "steady");
+            let mut all = 0;
+            let mean = steady(8_192, &mut |_| {
+                let time = if rng.below(50) == 0 { 5_000 } else { 100 };
+                all += time;
+                time
+            });
+            assert!((mean.unwrap() / (all as f64 / 8_192.0) - 1.0).abs() < 0.01, "seed {seed}: {mean:?}");
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ struct State {
     later: Later,
 }
 
-/// The later half of a known number of packets.
+/// Packets behind a burst: the occupancy in the later half, and departures, of a known number of packets.
 #[derive(Default)]
 struct Later {
     /// Packets in all; 0 if unknown.
@@ -100,9 +100,9 @@ struct Later {
     left: u64,
     /// Minimum packets in the card at the arrival of one of them.
     least_inside: Option<u64>,
-    /// Departures of the first one, and of the last one except those in processors at the end.
-    from: Option<Time>,
-    until: Option<Time>,
+    /// Times between departures, except those in processors at the end.
+    intervals: Series,
+    last_at: Option<Time>,
 }
 
 impl Later {
@@ -118,22 +118,17 @@ impl Later {
 
     fn left(&mut self, at: Time) {
         self.left += 1;
-        if self.left == self.expected / 2 {
-            self.from = Some(at);
+        if self.left > self.last() {
+            return;
         }
-        if self.left == self.last() {
-            self.until = Some(at);
+        if let Some(before) = self.last_at.replace(at) {
+            self.intervals.add(at.saturating_since(before));
+            self.intervals.done();
         }
     }
 
     const fn last(&self) -> u64 {
         self.expected - self.expected / Self::END
-    }
-
-    /// Mean time between departures, in picoseconds.
-    fn every_ps(&self) -> Option<f64> {
-        let took = self.until?.saturating_since(self.from?);
-        Some(took.ps() as f64 / (self.last() - self.expected / 2) as f64)
     }
 }
 
@@ -175,9 +170,9 @@ impl Meter {
         self.state.borrow().latency().max()
     }
 
-    /// Mean time between departures of the later half, in picoseconds.
+    /// Mean time between departures, in picoseconds: of all packets, or of the later half if it differs by more than chance.
     pub(super) fn left_every(&self) -> Option<f64> {
-        self.state.borrow().later.every_ps()
+        self.state.borrow().later.intervals.steady_ps()
     }
 
     /// Returns the figures, if a packet has arrived. `beside` is the time of a slot in addition to its packet's stay, in both

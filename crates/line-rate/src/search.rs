@@ -9,7 +9,7 @@ use nicety::Error;
 /// Factors below and above the departure rate at which a run confirms it.
 const BELOW: f64 = 0.01;
 const ABOVE: f64 = 1.03;
-/// Minimum ratio of the result over an unsustained rate: the sustainable rate is between them, and the result is within 3 %.
+/// Minimum ratio of the result over an unsustained rate, and of a sustained rate over the result: the result is within 3 %.
 const CLOSE: f64 = 0.97;
 /// Factor above the departure rate at which a search for a comparison of cards runs once.
 const BESIDE: f64 = 1.05;
@@ -24,10 +24,13 @@ const FARTHER: f64 = 2.0;
 /// The first steps down from a run near the departure rate that was stopped: packets starve not far above the sustained rate.
 const DOWN: f64 = 0.85;
 const DOWN_STEPS: u32 = 2;
+/// Maximum step below the departure rate. If the rate there is not sustained either, the departure rate follows the offered
+/// rate, and shows nothing.
+const DEEPEST: f64 = 0.05;
 /// Minimum step.
 const LEAST: f64 = 1.005;
 /// Maximum number of rates, and of stopped runs.
-const MOST: usize = 14;
+const MOST: usize = 16;
 const MOST_STOPPED: usize = 5;
 /// Maximum relative difference at which a rate by loads equals the departure rate. It is not blurred by the ends of a run.
 const SAME: f64 = 0.01;
@@ -106,7 +109,7 @@ struct Interval {
     stopped: usize,
     /// Steps of [`DOWN`] that are left.
     down: u32,
-    /// Whether the card sustained more than the departure rate of an unsustained rate.
+    /// Whether departure rates show nothing: the card sustained more than one of them, or loses some packets at any rate.
     misled: bool,
 }
 
@@ -139,8 +142,9 @@ impl Interval {
             }
             Outcome::Behind(through) => {
                 // A rate slightly too high loses few packets: a larger step finds a sustained one.
-                let near = self.through.is_some_and(|before| through > before * (1.0 - 2.0 * self.below));
-                self.below = if near && self.high.is_some() { 2.0 * self.below } else { BELOW };
+                let below_before = self.through.is_some_and(|before| rate < before);
+                self.below = if below_before { 2.0 * self.below } else { BELOW };
+                self.misled |= self.below > DEEPEST;
                 (self.high, self.through) = (Some(rate), Some(through.min(rate)));
                 self.down = DOWN_STEPS;
             }
@@ -169,7 +173,8 @@ impl Interval {
                 let (below, above) = (through * (1.0 - self.below), ABOVE * through);
                 match below > LEAST * self.low {
                     true => Some(below),
-                    false => (CLOSE * high > through).then_some(above),
+                    false if CLOSE * high > through => Some(above),
+                    false => (self.low < CLOSE * through).then(|| (self.low * high).sqrt()),
                 }
             }
             // With a backlog, the card does less than its sustained rate.
@@ -298,6 +303,12 @@ mod tests {
     }
 
     #[test]
+    fn a_card_that_loses_few_packets_at_any_higher_rate_is_found_by_halves() {
+        let (found, rates) = find(1.5, 1.0, |rate| 0.999 * rate);
+        assert!((1.0..1.03).contains(&found.rate), "{found:?} {rates:?}");
+    }
+
+    #[test]
     fn losses_at_every_rate_say_nothing_of_one() {
         let known = Known { first: Outcome::Behind(0.7), loads: 5.0, most: 100.0, rough: false };
         let found = search(&known, |rate, _| Ok(Outcome::Behind(0.7 * rate)));
@@ -308,11 +319,14 @@ mod tests {
         /// Loads may give any rate, and the departure rate of a backlog may be far below the sustainable rate.
         #[test]
         fn any_rate_is_found_within_3_percent(
-            loads in -3f64..4.0, sustains in -3f64..4.0, less in 0f64..1.0, blur in -0.01f64..0.01,
+            loads in -3f64..4.0, sustains in -3f64..4.0, less in 0f64..1.0, blur in -0.01f64..0.01, follows in -1f64..1.0,
         ) {
             let (loads, sustains) = (loads.exp(), sustains.exp());
             let (found, rates) = find(loads, sustains, |rate| {
-                sustains * (1.0 - less * (1.0 - sustains / rate)) * (1.0 + blur)
+                // Half the cards lose a part of the rate above the sustainable one, the others more of it the higher it is.
+                let backlog = sustains * (1.0 - less * (1.0 - sustains / rate));
+                let departs = if follows > 0.0 { sustains + follows * (rate - sustains) } else { backlog };
+                departs * (1.0 + blur)
             });
             prop_assert!((found.rate / sustains - 1.0).abs() <= 0.03, "{found:?} of {sustains}: {rates:?}");
             prop_assert!(rates.len() < MOST);

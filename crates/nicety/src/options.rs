@@ -85,7 +85,7 @@ impl Default for Threads {
     }
 }
 
-/// The default of every seed.
+/// The seed if the request names none.
 pub const fn default_seed() -> u64 {
     1
 }
@@ -93,7 +93,7 @@ pub const fn default_seed() -> u64 {
 /// Maximum number of threads. More are no gain on any machine.
 pub const MOST_THREADS: u32 = 1024;
 
-/// The default of every number of threads.
+/// The number of threads of a run if the request names none.
 const fn one_thread() -> u32 {
     1
 }

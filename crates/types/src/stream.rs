@@ -59,7 +59,7 @@ impl<P: Account> Occupancy<P> {
         Occupancy { stage, queued, free: Time::ZERO, last: None, busy: Duration::ZERO, probe: None }
     }
 
-    /// Records every claim as a use of `resource`, where such rows are kept.
+    /// From now on, records each claim as a use of `resource`, if the recorder's level is `Everything`.
     pub fn record(&mut self, recorder: &Recorder, resource: Resource) {
         self.probe = Probe::new(recorder, resource);
     }
@@ -153,7 +153,7 @@ impl Stream {
         Stream { latency, gap, occupancy: Occupancy::new(stage, queued) }
     }
 
-    /// Records every packet as a use of `resource`, where such rows are kept.
+    /// From now on, records each packet's use of this stage as a use of `resource`, if the recorder's level is `Everything`.
     pub fn record(&mut self, recorder: &Recorder, resource: Resource) {
         self.occupancy.record(recorder, resource);
     }

@@ -69,8 +69,6 @@ class Operations:
             remote_offset,
             user_ptr,
             hdr_data,
-            None,
-            None,
         )
         return self._portals.put(asked)
 
@@ -104,8 +102,6 @@ class Operations:
             match_bits,
             remote_offset,
             user_ptr,
-            None,
-            None,
         )
         return self._portals.get(asked)
 
@@ -150,8 +146,6 @@ class Operations:
             hdr_data,
             operator,
             datatype,
-            None,
-            None,
         )
         return self._portals.atomic(asked)
 
@@ -196,8 +190,6 @@ class Operations:
             hdr_data,
             operator,
             datatype,
-            None,
-            None,
         )
         return self._portals.fetch_atomic(asked)
 
@@ -248,8 +240,6 @@ class Operations:
             None,
             operator,
             datatype,
-            None,
-            None,
         )
         return self._portals.swap(asked)
 

@@ -16,7 +16,7 @@ from nicety.cli.options import Capture
 from nicety.errors import InputError
 from nicety.shared.checks import U64, Expressions, Names, Numbers, Overrides, one_of, shown
 from nicety.shared.options import Argument, arguments_of
-from nicety.shared.ranges import Quantity, format_numbers, format_size, parse_ranges
+from nicety.shared.ranges import Quantity, format_numbers, format_size, parse_number, parse_ranges
 
 
 class CommandOption:
@@ -132,11 +132,11 @@ class CommandOption:
         return "bytes" if self.argument.counts_bytes else "count"
 
     def _number(self, value: str) -> int:
-        numbers = parse_ranges(value, self.flag, self._quantity)
-        if len(numbers) != 1:
+        number = parse_number(value, self.flag, self._quantity)
+        if number is None:
             what = "size" if self.argument.counts_bytes else "number"
             raise InputError(f"{self.flag} {value}: one {what}, as in {self.flag} {self._default or '64Ki'}")
-        return numbers[0]
+        return number
 
     def _bytes(self, value: str) -> bytes:
         try:

@@ -25,6 +25,22 @@ MAX_NUMBER = 2**63 - 1
 MAX_COUNT = 65536
 
 
+def parse_number(text: str, option: str, quantity: Quantity) -> int | None:
+    """The number of an option; None if the text is a list or a range.
+
+    Args:
+        text: the number, up to 2^64 - 1, for example `64Ki`.
+        option: the option with the number, for messages: `--size`.
+        quantity: the quantity of the number.
+
+    Raises:
+        InputError: it is no number.
+    """
+    if any(sign in text for sign in (",", ":", "..")):
+        return None
+    return _number(text.strip(), text, option, quantity, most=2**64 - 1)
+
+
 def parse_ranges(text: str, option: str, quantity: Quantity = "bytes") -> list[int]:
     """The numbers of a list, in its order, each once.
 
@@ -74,13 +90,13 @@ def _double(first: int, last: int) -> Iterator[int]:
     yield last
 
 
-def _number(word: str, text: str, option: str, quantity: Quantity) -> int:
+def _number(word: str, text: str, option: str, quantity: Quantity, most: int = MAX_NUMBER) -> int:
     try:
         number = _native.parse_quantity(quantity, word)
     except ValueError as error:
         raise InputError(f"{option} {text}: {word!r} is not a number: {error}") from error
-    if number > MAX_NUMBER:
-        raise InputError(f"{option} {text}: {word} is too large; the largest number is {MAX_NUMBER}")
+    if number > most:
+        raise InputError(f"{option} {text}: {word} is too large; the largest number is {most}")
     return number
 
 

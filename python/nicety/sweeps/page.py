@@ -67,8 +67,8 @@ def _outcomes(store: Store, points: Sequence[Point]) -> list[Outcome | None]:
         except Damaged as error:
             damaged.append(error)
     if damaged:
-        more = f", and so are {len(damaged) - 1} other points" if len(damaged) > 1 else ""
-        raise InputError(f"{damaged[0]}{more}; the sweep, run again with its folder, runs what is damaged")
+        more = f"; {len(damaged) - 1} more points are damaged" if len(damaged) > 1 else ""
+        raise InputError(f"{damaged[0]}{more}; run the sweep again with this folder to repeat damaged points")
     return outcomes
 
 

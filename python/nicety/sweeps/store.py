@@ -62,13 +62,13 @@ def _read(path: Path, *names: str) -> dict[str, Any]:
     except OSError as error:
         raise Damaged(f"{path}: cannot read it ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"{path}: it is damaged: this is no JSON") from error
+        raise Damaged(f"{path}: damaged: the file is not JSON") from error
     if not isinstance(found, dict) or not found.keys() >= {*names}:
-        raise Damaged(f"{path}: this was not written by nicety sweep")
+        raise Damaged(f"{path}: nicety sweep did not write this file")
     if _CHECKSUM not in found:
-        raise Damaged(f"{path}: it is damaged: it has no checksum")
+        raise Damaged(f"{path}: damaged: there is no checksum")
     if found.pop(_CHECKSUM) != _checksum(found):
-        raise Damaged(f"{path}: it is damaged: its checksum is of something else")
+        raise Damaged(f"{path}: damaged: the checksum does not match the contents")
     return found
 
 
@@ -109,7 +109,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(f"{self.folder}: there is no sweep; name a folder that nicety sweep made") from error
         except Damaged as error:
-            raise InputError(f"{error}; the sweep, run again with its folder, writes it anew") from error
+            raise InputError(f"{error}; run the sweep again with this folder to rewrite the file") from error
 
     def outcome(self, key: str) -> Outcome | None:
         """The outcome of a point that has run, or None.
@@ -123,7 +123,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return None
         if found.get("key") != key or found.get("status") not in {"done", "failed"}:
-            raise Damaged(f"{path}: it is damaged: it is of another point")
+            raise Damaged(f"{path}: damaged: the file describes another point")
         return cast(Outcome, found)
 
     def keep(self, key: str, values: Mapping[str, object], outcome: Outcome) -> None:

@@ -109,7 +109,7 @@ impl State {
             Some(mut kept) => {
                 // A file of another version has another checksum, or none.
                 if kept.nicety_tsp == fresh.nicety_tsp && !kept.is_whole() {
-                    let why = foreign("it is damaged: its checksum is of something else");
+                    let why = foreign("damaged: the checksum does not match the contents");
                     return Err(Error::Input(format!("--resume {path}: {why}")));
                 }
                 check(&path, &kept, &fresh)?;

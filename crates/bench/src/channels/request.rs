@@ -293,8 +293,8 @@ impl Request {
         let memory = u64::from(spec.memories[3].size);
         if longest.saturating_mul(most.into()) > memory {
             return wrong(format!(
-                "{most} messages of {longest} bytes do not fit EMEM together, which has {memory} bytes \
-                 (memory.emem.size)"
+                "{most} messages of {longest} bytes do not fit EMEM: it has {memory} bytes (memory.emem.size), and \
+                 each process needs room for one message; lower --sizes or --processes"
             ));
         }
         Ok(())
@@ -312,7 +312,7 @@ fn named<T: Copy + PartialEq, const N: usize>(
     for name in names {
         let Some((_, value)) = known.iter().find(|(own, _)| own == name) else {
             let known = known.map(|(own, _)| own).join(", ");
-            return Err(Error::Input(format!("no {what} '{name}' of channels; the {what}s are {known}")));
+            return Err(Error::Input(format!("channels have no {what} '{name}'; the {what}s are {known}")));
         };
         if found.contains(value) {
             return Err(Error::Input(format!("--{what} names {name} twice")));
@@ -380,7 +380,7 @@ mod tests {
             (refused(|r| r.sizes = vec![0, 8]), &["1 byte at least", "--sizes 1"]),
             (refused(latency(&[8, 57])), &["56 bytes at most, not 57", "--mode indirect"]),
             (refused(|r| r.directions = text(&["sideways"])), &["'sideways'", "host-to-card, card-to-host"]),
-            (refused(|r| r.modes = text(&["rdma"])), &["no mode 'rdma' of channels", "direct, indirect"]),
+            (refused(|r| r.modes = text(&["rdma"])), &["channels have no mode 'rdma'", "direct, indirect"]),
             (refused(|r| r.modes = text(&["direct", "direct"])), &["--mode names direct twice"]),
             (refused(|r| r.modes = Some(vec![])), &["no mode named"]),
             (refused(|r| r.processes = Some(vec![0])), &["--processes is 1 at least"]),

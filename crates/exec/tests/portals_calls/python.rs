@@ -195,13 +195,13 @@ fn operation(name: &str, doc: &str) -> String {
         text += "        operator, datatype = item_operator(operator, datatype)\n";
     }
     text += "        asked = (\n";
-    for field in call.fields {
+    // The trigger's words are the last ones: an operation without a trigger leaves them out.
+    for field in call.fields.iter().filter(|field| has(field.name)) {
         let Parameter(_, named, ..) =
             PARAMETERS.iter().find(|known| known.0 == field.name).expect("a parameter");
         let value = match *named {
             "operand" => "operand_bytes(operand)",
             "" => "None",
-            _ if !has(field.name) => "None",
             named => named,
         };
         writeln!(text, "            {value},").unwrap();

@@ -277,7 +277,7 @@ impl Messenger {
             CREDIT if event.bytes == 0 && id < self.windows.pairs().count() => {
                 let peer = self.windows.peer(source, id);
                 peer.credited.replace(Some(path));
-                peer.give(u64::from(low).min(peer.out()));
+                peer.give(low.into());
                 true
             }
             _ => false,
@@ -339,14 +339,22 @@ impl Transport for Messenger {
             let long = message.bytes > own.card.spec.messages.eager || own.card.is_gpu(message.address);
             let turn = peer.turn.acquire().await;
             its.advance(stages::WINDOW_QUEUED, own.card.sim.now());
-            let (sent, turn) = if long && message.bytes > 0 {
-                (own.send_long(message, turn, &mut its).await, None)
-            } else {
-                (own.send_eager(message, &mut its).await, Some(turn))
-            };
-            if sent.is_err() {
+            // A message that has left takes its credit along, also if it fails later.
+            let keep = |error| {
                 peer.give(1);
-            }
+                Err(error)
+            };
+            let (sent, turn) = if long && message.bytes > 0 {
+                match own.announce(&message, &mut its).await {
+                    Ok(announced) => {
+                        drop(turn);
+                        (own.send_long(message, announced, &mut its).await, None)
+                    }
+                    Err(error) => (keep(error), None),
+                }
+            } else {
+                (own.send_eager(message, &mut its).await.or_else(keep), Some(turn))
+            };
             ((sent, its), turn)
         };
         let text = move || format!("its message to rank {} to be taken", message.to);

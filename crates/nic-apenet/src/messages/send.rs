@@ -1,8 +1,8 @@
 //! The sender's side of `send`: eager messages by copies, longer ones by RTS, CTS and a put.
 
+use crate::messages::leases::Lease;
 use crate::messages::{BYTES, COPIES, EAGER, Messenger, RTS, data};
 use crate::stages;
-use nicety_kernel::Permit;
 use nicety_nic_core::{CardError, Outgoing};
 use nicety_types::Path;
 
@@ -21,21 +21,30 @@ impl Messenger {
         self.put(to, local, 0, bytes, EAGER | tag, path).await
     }
 
-    /// Sends its RTS in its turn.
-    pub(super) async fn send_long(
+    /// Sends the RTS of a long message. Returns its number, and the lease of its memory.
+    pub(super) async fn announce(
         &self,
-        message: Outgoing,
-        turn: Permit,
+        message: &Outgoing,
         path: &mut Path,
-    ) -> Result<(), CardError> {
-        let Outgoing { to, tag, address, bytes } = message;
+    ) -> Result<(u32, Lease), CardError> {
+        let &Outgoing { to, tag, address, bytes } = message;
         let lease = self.leases.lease(address, bytes, path).await?;
         let id = self.number();
         self.announced.announce(id.into(), to, bytes);
         // The length fits 32 bits: the card accepts no longer message.
         let told = tag >> 32 << 32 | bytes;
         self.put(to, 0, told, 0, data(RTS, id, tag as u32), path).await?;
-        drop(turn);
+        Ok((id, lease))
+    }
+
+    /// Sends the bytes of a long message once its receiver has answered.
+    pub(super) async fn send_long(
+        &self,
+        message: Outgoing,
+        (id, lease): (u32, Lease),
+        path: &mut Path,
+    ) -> Result<(), CardError> {
+        let Outgoing { to, address, .. } = message;
         let ((remote, length), its) = self.library.answered(&self.announced, id.into()).await?;
         path.follow(&its);
         if length > 0 {

@@ -50,8 +50,9 @@ impl Peer {
         self.sent.get() - self.returned.get()
     }
 
-    /// Takes back credits, at most [`Peer::out`].
+    /// Takes back credits. More than [`Peer::out`] are not credits of this window, and are left out.
     pub fn give(&self, credits: u64) {
+        let credits = credits.min(self.out());
         self.returned.update(|returned| returned + credits);
         self.credits.release(credits);
     }
@@ -151,6 +152,15 @@ mod tests {
             assert_eq!((0..4).map(|_| peer.take(size)).collect::<Vec<_>>(), expected);
             assert_eq!((peer.held(), peer.reported.get()), (0, 4));
         }
+    }
+
+    #[test]
+    fn credits_beyond_a_window_are_left_out() {
+        let [peer, _] = ends(4);
+        peer.credits.try_acquire(1).unwrap().forget();
+        count(&peer.sent);
+        peer.give(3);
+        assert_eq!((peer.out(), peer.returned.get(), peer.credits.available()), (0, 1, 4));
     }
 
     proptest! {

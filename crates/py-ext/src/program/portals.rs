@@ -114,12 +114,15 @@ macro_rules! fetch_of {
     }};
 }
 
-/// Reads the trigger of an operation, if it has one.
+/// Reads the trigger of an operation, if its tuple has the two words of one.
 macro_rules! trigger_of {
     ($asked:ident, $CALL:ident) => {
-        match argument!($asked, $CALL.trigger, optional_ct, "ct") {
-            Some(ct) => Some(Trigger { ct, threshold: argument!($asked, $CALL.threshold, u64_of) }),
-            None => None,
+        match $asked.len() == order::$CALL.len() {
+            true => Some(Trigger {
+                ct: argument!($asked, $CALL.trigger, named_ct, "ct"),
+                threshold: argument!($asked, $CALL.threshold, u64_of),
+            }),
+            false => None,
         }
     };
 }
@@ -157,6 +160,10 @@ fn optional_u32(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
 
 fn optional_rank(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<NodeId>> {
     optional(value, name, rank_of)
+}
+
+fn named_ct(value: &Bound<'_, PyAny>, _: &str) -> PyResult<CtHandle> {
+    ct_of(value)
 }
 
 fn optional_ct(value: &Bound<'_, PyAny>, _: &str) -> PyResult<Option<CtHandle>> {

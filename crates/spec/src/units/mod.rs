@@ -146,10 +146,12 @@ pub fn parse_rate(text: &str) -> Result<PerSecond, UnitError> {
 }
 
 /// Returns a text in its base unit if it is a quantity: 100 ns, 100ns and 0.1 us are all `100000 ps`. Other text stays.
+///
+/// Bytes have no unit here: a size key takes 8k and 8 kB as the same value.
 pub fn in_base_unit(text: &str) -> String {
     // A bandwidth is a gap, so that only packets remain for a rate.
     const BASES: [(Quantity, &str); 5] = [
-        (Quantity::Size, "B"),
+        (Quantity::Size, ""),
         (Quantity::Time, "ps"),
         (Quantity::Frequency, "Hz"),
         (Quantity::Gap, "ps/B"),
@@ -167,7 +169,7 @@ pub fn in_base_unit(text: &str) -> String {
             }
             _ => scaled(*quantity, text).ok(),
         };
-        Some(format!("{} {base}", value?))
+        Some(format!("{} {base}", value?).trim_end().to_owned())
     };
     read().unwrap_or_else(|| text.to_owned())
 }

@@ -58,9 +58,16 @@ function lines(x, y, texts) {
   return found;
 }
 
+// Points by x. Map.groupBy is not in browsers of before 2024.
+function byPlace(points) {
+  const places = new Map();
+  for (const point of points) places.set(point[0], [...(places.get(point[0]) ?? []), point]);
+  return places;
+}
+
 // The columns of uPlot: x ascending, each value as often as a line has it, and the values of each line there.
 function aligned(found) {
-  const most = new Map(), counted = [...found.values()].map((points) => Map.groupBy(points, ([left]) => left));
+  const most = new Map(), counted = [...found.values()].map(byPlace);
   for (const line of counted) for (const [left, points] of line) most.set(left, Math.max(most.get(left) ?? 0, points.length));
   const places = [...most].sort(([a], [b]) => a - b).flatMap(([left, count]) => Array.from({ length: count }, (_, turn) => [left, turn]));
   return [places.map(([left]) => left), ...counted.map((line) => places.map(([left, turn]) => line.get(left)?.[turn]?.[1] ?? null))];
