@@ -180,6 +180,8 @@ class Case:
     sets: tuple[str, ...] = field(default=())
     scanned: int = 100
     """Packets of the scan for each place of the buffer. 100: a rate a quarter of a percent too high fills the rest."""
+    overflows: bool = False
+    """Whether the card sustains less once it has been saturated for a while: the scan's burst overflows the buffer."""
 
     def __str__(self) -> str:
         return self.name
@@ -216,7 +218,7 @@ CASES: tuple[Case, ...] = (
     _frames("ticket-imix", _ticket("&words[0]", "NOPS(frame->length / 8);"), "FRAME_WIRE", packets=_MIX),
     # A lock per flow, with several flows and a busiest one.
     _frames("buckets-one", _TOKENS, "passes ? FRAME_WIRE : FRAME_DROP", packets=_ONE),
-    _frames("buckets-zipf", _TOKENS, "passes ? FRAME_WIRE : FRAME_DROP", packets=_ZIPF),
+    _frames("buckets-zipf", _TOKENS, "passes ? FRAME_WIRE : FRAME_DROP", packets=_ZIPF, scanned=40, overflows=True),
     _frames("buckets-ticket", _ticket(_BUCKET, "NOPS(8);"), "FRAME_WIRE", packets=_ZIPF),
     # Readers and writers.
     _frames("readers", _readers("hash % 16 == 0", "NOPS(20);")),

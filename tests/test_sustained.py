@@ -27,6 +27,8 @@ _CHECKED = 10_000
 """Packets of a check."""
 _FILLS = 0.75
 """The part of the packet buffer that the burst of the scan fills."""
+_LONG = 6
+"""Buffers of a burst that keeps the card saturated for a while."""
 _WIRE_PPS = {"spin-100g": 148.8e6, "pspin": 1e9}
 """The most packets that a wire brings."""
 
@@ -57,6 +59,18 @@ def sustained_pps(row: LineRateRow) -> float:
     return row["capacity_fraction"] * row["line_rate_packets_per_s"]
 
 
+def lost(case: Case, folder: Path, rate_pps: float, burst: int, packets: int) -> int:
+    """The packets that are lost of a burst at the wire's rate and of `packets` more."""
+    wire, file = 0.999 * _WIRE_PPS[case.nic], folder / "scan.pcapng"
+    # The packets of the check, again and again: the busiest flow of others may have another share.
+    frames = list(islice(cycle(case.packets.frames(_CHECKED)), burst + packets))
+    times_s = [each / wire for each in range(burst)]
+    times_s += [burst / wire + each / rate_pps for each in range(packets)]
+    write_capture(file, frames, [round(1e12 * each) for each in times_s])
+    traffic = check(case, folder, f"capture={file}", lossy=True)["traffic"]
+    return traffic["dropped_by_overload"] + traffic["dropped_at_host"]
+
+
 def first_loss_pps(case: Case, folder: Path, near_pps: float, places: tuple[int, int]) -> float:
     """The lowest rate with a loss, to a third of a percent.
 
@@ -64,18 +78,14 @@ def first_loss_pps(case: Case, folder: Path, near_pps: float, places: tuple[int,
     and the wire's rate without a loss.
     """
     buffer, scanned = places
-    at_once, wire = math.floor(_FILLS * buffer), 0.999 * _WIRE_PPS[case.nic]
-    # The packets of the check, again and again: the busiest flow of others may have another share.
-    frames = list(islice(cycle(case.packets.frames(_CHECKED)), at_once + scanned * buffer))
-    file = folder / "scan.pcapng"
+    wire = 0.999 * _WIRE_PPS[case.nic]
 
     def loses(rate_pps: float) -> bool:
-        later = (at_once / wire + each / rate_pps for each in range(len(frames) - at_once))
-        times_s = [each / wire for each in range(at_once)] + list(later)
-        write_capture(file, frames, [round(1e12 * each) for each in times_s])
-        row = check(case, folder, f"capture={file}", lossy=True)
-        traffic = row["traffic"]
-        return traffic["dropped_by_overload"] + traffic["dropped_at_host"] > 0
+        if not case.overflows:
+            return lost(case, folder, rate_pps, math.floor(_FILLS * buffer), scanned * buffer) > 0
+        # The burst itself is too long for the buffer: the rate loses packets if losses go on.
+        first, both = (lost(case, folder, rate_pps, _LONG * buffer, each * scanned * buffer) for each in (1, 2))
+        return both > first
 
     low, high = 0.9 * near_pps, min(1.1 * near_pps, wire)
     if loses(low):
