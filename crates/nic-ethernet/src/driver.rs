@@ -18,9 +18,8 @@ const STATE_LINES: u64 = 4;
 impl Net {
     /// Starts the interrupt threads. Those of receive channels are spread over the CPUs in the spec.
     pub(super) fn start_driver(self: &Rc<Net>) {
-        let cpus = self.spec.interrupts.cpus;
         for (number, ring) in self.card.receive.iter().enumerate() {
-            let handler = self.interrupt_thread(number % cpus);
+            let handler = self.interrupt_thread(self.spec.interrupts.cpu(number));
             // The card owns its rings, and they must not own it.
             let (card, woken) = (Rc::downgrade(&self.card), handler.clone());
             ring.coalescing.connect(move |_| {
@@ -35,7 +34,7 @@ impl Net {
             self.sim.spawn(self.clone().serve_received(number, handler));
         }
         for (number, ring) in self.card.transmit.iter().enumerate() {
-            let handler = self.interrupt_thread(number % cpus);
+            let handler = self.interrupt_thread(self.spec.interrupts.cpu(number));
             ring.handler.replace(Some(handler.clone()));
             self.sim.spawn(self.clone().serve_sent(number, handler));
         }

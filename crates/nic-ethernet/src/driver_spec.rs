@@ -17,10 +17,23 @@ pub struct InterruptsSpec {
     pub time: Duration,
     /// Number of CPUs for the channels.
     pub cpus: usize,
+    /// The first of them.
+    pub first: usize,
+    /// The distance from one of them to the next.
+    pub step: usize,
+    /// CPUs that the operating system uses. Those of interrupts are counted modulo this number.
+    pub all: usize,
     /// Instructions of the host per interrupt, before its handler begins and after it ends.
     pub taken: u64,
     /// Time that this work waits for registers of the bus bridge.
     pub taken_time: Duration,
+}
+
+impl InterruptsSpec {
+    /// The CPU of a channel's interrupts.
+    pub(super) const fn cpu(&self, channel: usize) -> usize {
+        (self.first + channel % self.cpus * self.step) % self.all
+    }
 }
 
 /// The driver's work, in instructions unless stated otherwise.
@@ -87,6 +100,10 @@ pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> 
         packets: s.count("packets", 1..=1 << 16, "frames after which a channel interrupts"),
         time: s.time("time", "time after which a channel interrupts, from its first frame on"),
         cpus: s.count("cpus", 1..=1024, "CPUs that take interrupts").min(cpus) as usize,
+        first: s.count_or("first", 0..=1023, 0, "the first of these CPUs") as usize,
+        step: s.count_or("step", 1..=1023, 1, "the distance between two of them, over all CPUs in turn")
+            as usize,
+        all: cpus as usize,
         taken: bus.count_or(
             "interrupt",
             0..=MOST_INSTRUCTIONS,

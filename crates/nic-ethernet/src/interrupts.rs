@@ -105,7 +105,9 @@ mod tests {
         let node = world.add_node();
         let sim = world.sim(node);
         let (taken, taken_time) = (0, Duration::ZERO);
-        let spec = InterruptsSpec { packets: 4, time: Duration::from_us(10), cpus: 1, taken, taken_time };
+        let (cpus, first, step, all) = (1, 0, 1, 1);
+        let time = Duration::from_us(10);
+        let spec = InterruptsSpec { packets: 4, time, cpus, first, step, all, taken, taken_time };
         let coalescing = Rc::new(Coalescing::new(&sim, spec, 3));
         let seen = Rc::new(RefCell::new(Vec::new()));
         let come = Rc::new(Cell::new(0));

@@ -120,8 +120,11 @@ impl Net {
         let stack = Stack::new(spec.host_stack(node, sim.rng("network stack").next_u64()));
         let stack =
             stack.map_err(|error| CardError::Input(format!("the protocols of this host: {error}")))?;
-        let rings =
-            (0..spec.stack.rings).map(|_| SoftRing::new(threads.thread(Placement::Anywhere))).collect();
+        let place = |ring: usize| match spec.stack.bound {
+            true => Placement::Bound((spec.interrupts.cpu(0) + ring) % spec.cpus),
+            false => Placement::Anywhere,
+        };
+        let rings = (0..spec.stack.rings).map(|ring| SoftRing::new(threads.thread(place(ring)))).collect();
         let net = Rc::new(Net {
             sim: sim.clone(),
             card,

@@ -124,6 +124,9 @@ pub struct StackCosts {
     /// Number of kernel threads that take frames from the interrupts' CPUs. A hash distributes connections to them.
     /// With none the interrupt handlers run the protocols.
     pub rings: usize,
+    /// Whether each of them is bound to a CPU: consecutive ones, from the CPU of the first receive channel's interrupts.
+    /// Bound threads go before those of programs.
+    pub bound: bool,
     /// The most frames waiting for one of them.
     pub backlog: usize,
     /// A frame with payload.
@@ -390,6 +393,11 @@ fn read_stack(reader: &Reader<'_>) -> StackCosts {
             0..=1024,
             "kernel threads that run the protocols, connections hashed among them; with 0 the interrupts' handlers do",
         ) as usize,
+        bound: s.flag_or(
+            "bound",
+            false,
+            "whether these threads are bound to CPUs in a row, from that of the first receive channel's interrupts on",
+        ),
         backlog: s.count("backlog", 1..=1 << 20, "frames that wait for one of these threads") as usize,
         receive: instructions(&s, "receive", "a received frame with payload"),
         acknowledge: instructions(&s, "acknowledge", "a frame without payload, in or out"),

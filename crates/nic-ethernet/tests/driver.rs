@@ -42,6 +42,25 @@ fn a_soft_ring_is_woken_once_for_the_frames_of_an_interrupt() {
 }
 
 #[test]
+fn a_soft_ring_is_bound_to_the_cpu_of_the_interrupts_before_it() {
+    let one = ["receive.channels=1", "stack.rings=1", "interrupts.packets=4"];
+    let [_, free] = datagrams(20, &one);
+    let [_, bound] = datagrams(20, &[&one[..], &["stack.bound=true"]].concat());
+    // The handler wakes the ring without a call of another CPU.
+    assert_eq!((free.card.frames_received, bound.card.frames_received), (20, 20));
+    assert!(bound.cross_calls < free.cross_calls, "{} {}", bound.cross_calls, free.cross_calls);
+}
+
+#[test]
+fn channels_interrupt_cpus_at_a_distance() {
+    let spread = ["interrupts.cpus=3", "interrupts.first=50", "interrupts.step=8", "receive.channels=4"];
+    let rig = Rig::new("niagara2-niu", 2, &[&spread[..], &["stack.rings=0"]].concat());
+    let names: Vec<_> = rig.hosts[0].node.host_work().into_iter().map(|work| work.name).collect();
+    // 50 + 16 is 2 of 64 CPUs. The fourth channel has the first one's.
+    assert_eq!(names, ["CPU 2", "CPU 50", "CPU 58"]);
+}
+
+#[test]
 fn a_handler_that_reads_how_many_frames_there_are_leaves_those_that_come_meanwhile() {
     // A frame takes the handler longer than the arrival of the next.
     let base = ["interrupts.packets=4", "driver.receive=20000"];

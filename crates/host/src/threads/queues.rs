@@ -1,8 +1,9 @@
 //! The assignment of threads to CPUs: a state machine without time.
 //!
 //! A ready thread continues on its last CPU if that is idle, else on an idle CPU of the core with the fewest threads.
-//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. An interrupt
-//! belongs to a CPU: it starts at the end of the current thread's piece, and the thread continues afterwards.
+//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. A bound thread
+//! waits for its own CPU only, before all threads that are not bound. An interrupt belongs to a CPU: it starts at the end
+//! of the current thread's piece, and the thread continues afterwards.
 
 use super::spec::ThreadsSpec;
 use std::collections::VecDeque;
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 pub enum Placement {
     /// On any CPU.
     Anywhere,
-    /// On this one.
+    /// On this one, as a thread of the kernel, before threads that may run anywhere.
     Bound(usize),
     /// On this CPU, as an interrupt handler, before all other threads.
     Interrupt(usize),
@@ -59,7 +60,10 @@ struct Cpu {
     /// The interrupted thread, which continues after the interrupts.
     held: Option<usize>,
     interrupts: VecDeque<usize>,
+    /// Bound threads come first.
     ready: VecDeque<usize>,
+    /// Called by another CPU to look at its queue. The call is taken at the end of a piece.
+    poked: bool,
 }
 
 /// The effect of a wake-up.
@@ -69,6 +73,8 @@ pub(super) enum Woken {
     Already,
     /// It waits for a CPU.
     Waits,
+    /// It waits for its CPU, and another CPU's thread calls that to look at its queue.
+    Pokes,
     /// It runs on an idle CPU. `called`: this is not the caller's CPU.
     Runs { called: bool },
 }
@@ -188,11 +194,45 @@ impl Queues {
             None => {
                 let cpu = self.queue_of(thread);
                 self.threads[thread].phase = Phase::Ready;
-                self.cpus[cpu].ready.push_back(thread);
-                self.waiting += 1;
-                Woken::Waits
+                self.enqueue(thread, cpu);
+                match self.pokes(thread, cpu, from) {
+                    true => Woken::Pokes,
+                    false => Woken::Waits,
+                }
             }
         }
+    }
+
+    /// Adds a thread to a CPU's queue: a bound one behind the last bound one, another at the end.
+    fn enqueue(&mut self, thread: usize, cpu: usize) {
+        let bound = self.is_bound(thread);
+        let before = |&other: &usize| bound && !self.is_bound(other);
+        let ready = &self.cpus[cpu].ready;
+        let at = ready.iter().position(before).unwrap_or(ready.len());
+        self.cpus[cpu].ready.insert(at, thread);
+        self.waiting += 1;
+    }
+
+    /// Whether CPU `from` calls this CPU, because a bound thread waits for it while a thread runs there that gives it
+    /// up. A call that has not been noticed is not repeated.
+    fn pokes(&mut self, thread: usize, cpu: usize, from: Option<usize>) -> bool {
+        let gives_up = |running: usize| self.threads[running].placement == Placement::Anywhere;
+        let own = &self.cpus[cpu];
+        let calls = self.is_bound(thread)
+            && from.is_some_and(|from| from != cpu)
+            && !own.poked
+            && own.running.is_some_and(gives_up);
+        self.cpus[cpu].poked |= calls;
+        calls
+    }
+
+    /// Whether the CPU of a running thread was called to look at its queue since the last look.
+    pub(super) fn take_poke(&mut self, thread: usize) -> bool {
+        self.cpu(thread).is_some_and(|cpu| std::mem::take(&mut self.cpus[cpu].poked))
+    }
+
+    fn is_bound(&self, thread: usize) -> bool {
+        matches!(self.threads[thread].placement, Placement::Bound(_))
     }
 
     fn interrupt(&mut self, thread: usize, cpu: usize) -> Woken {
@@ -234,12 +274,28 @@ impl Queues {
             self.cpus[cpu].held = Some(thread);
             return self.next(cpu);
         }
-        if !long_enough || self.cpus[cpu].ready.is_empty() {
+        let &first = self.cpus[cpu].ready.front()?;
+        // A thread that is not bound waits until the bound ones sleep.
+        if !long_enough || self.is_bound(thread) && !self.is_bound(first) {
             return None;
         }
         let next = self.next(cpu);
         self.place(thread, None);
         next
+    }
+
+    /// Where a thread leaves the kernel, gives its CPU to a bound thread that waits for it. Returns that thread, and
+    /// whether the leaving one continues on another CPU, which is called.
+    pub(super) fn leave_kernel(&mut self, thread: usize) -> Option<(usize, bool)> {
+        let cpu = self.cpu(thread)?;
+        let &first = self.cpus[cpu].ready.front()?;
+        let anywhere = self.threads[thread].placement == Placement::Anywhere;
+        if !anywhere || !self.is_bound(first) || !self.cpus[cpu].interrupts.is_empty() {
+            return None;
+        }
+        let next = self.next(cpu)?;
+        let called = matches!(self.place(thread, Some(cpu)), Woken::Runs { called: true });
+        Some((next, called))
     }
 
     /// Returns the next thread of a CPU that its thread has left.
@@ -382,7 +438,7 @@ mod tests {
         fn every_thread_is_in_one_place_and_no_cpu_idles_while_one_waits(
             cpus in 1usize..=4,
             placements in prop::collection::vec((0u8..3, 0usize..4), 1..12),
-            calls in prop::collection::vec((0u8..5, 0usize..12), 0..200),
+            calls in prop::collection::vec((0u8..6, 0usize..12), 0..200),
         ) {
             let mut queues = Queues::new(&SPEC, cpus);
             for (kind, cpu) in placements {
@@ -401,6 +457,7 @@ mod tests {
                     (1, Some(_)) => drop(queues.preempt(thread, true)),
                     (2, Some(_)) => drop(queues.preempt(thread, false)),
                     (3, Some(_)) | (4, _) => drop(queues.end(thread)),
+                    (5, Some(_)) => drop(queues.leave_kernel(thread)),
                     (0, None) => queues.begin(thread),
                     _ => drop(queues.wake(thread, Some(0).filter(|_| which % 2 == 0))),
                 }

@@ -306,6 +306,48 @@ fn a_thread_that_waits_for_a_busy_cpu_goes_to_one_that_becomes_idle() {
 }
 
 #[test]
+fn a_bound_thread_takes_its_cpu_when_the_thread_there_leaves_the_kernel() {
+    let (ends, account) = run(2, ThreadsSpec { cores: 2, strands: 1, ..SPEC }, |rig| {
+        let ring = rig.thread(Placement::Bound(0));
+        rig.on("ring", &ring, |thread| async move {
+            thread.sleep().await;
+            work(&thread, 100).await;
+            assert_eq!(thread.cpu(), Some(0));
+        });
+        rig.on("reader", &rig.thread(Placement::Anywhere), |thread| async move {
+            for _ in 0..4 {
+                thread.leave_kernel().await;
+                work(&thread, 1000).await;
+            }
+            assert_eq!(thread.cpu(), Some(0));
+        });
+        rig.on("waker", &rig.thread(Placement::Anywhere), |thread| async move {
+            work(&thread, 1500).await;
+            thread.wake(&ring, &mut Path::clock(Time::ZERO)).await;
+            work(&thread, 8000).await;
+        });
+    });
+    // The waker calls the ring's CPU, because a reader runs there. The reader takes the call at the end of its second
+    // piece, leaves the kernel, and waits for the ring's thread.
+    let ring = COLD + 2000 + 70 + COLD + 100;
+    let reader = ring + 500 + 2000;
+    assert_eq!(ends, [("ring", ring), ("reader", reader), ("waker", COLD + 1500 + 50 + 30 + 8000)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 1, 4));
+}
+
+#[test]
+fn a_bound_thread_keeps_its_cpu_beyond_a_quantum() {
+    let (ends, _) = run(1, SPEC, |rig| {
+        rig.on("ring", &rig.thread(Placement::Bound(0)), |thread| async move {
+            work(&thread, 12_000).await;
+            work(&thread, 1000).await;
+        });
+        rig.on("reader", &rig.thread(Placement::Anywhere), |thread| async move { work(&thread, 100).await });
+    });
+    assert_eq!(ends, [("ring", COLD + 13_000), ("reader", 2 * COLD + 13_100)]);
+}
+
+#[test]
 fn a_stalled_cpu_leaves_the_core_to_its_other_hardware_thread() {
     let (ends, account) = run(2, SPEC, |rig| {
         rig.on("a", &rig.thread(Placement::Bound(0)), |thread| async move {

@@ -151,14 +151,27 @@ impl Thread {
         self.yield_to_others().await;
     }
 
-    /// Between two pieces: lets interrupts run and, after a quantum, a waiting thread.
+    /// Between two pieces: takes a call of another CPU, lets interrupts run and, after a quantum, a waiting thread.
     async fn yield_to_others(&self) {
+        let poked = self.threads.0.queues.borrow_mut().take_poke(self.own.number);
+        if poked {
+            self.work(Piece::new(Group::Kernel, self.threads.0.spec.cross_call_taken)).await;
+        }
         let long_enough = self.sim().now().since(self.own.since.get()) >= self.threads.0.spec.quantum;
         let next = self.threads.0.queues.borrow_mut().preempt(self.own.number, long_enough);
         if let Some(next) = next {
             self.threads.notify(next);
             self.resume().await;
         }
+    }
+
+    /// Leaves the kernel after a system call: a bound thread that waits for the CPU takes it.
+    pub async fn leave_kernel(&self) {
+        let left = self.threads.0.queues.borrow_mut().leave_kernel(self.own.number);
+        let Some((next, called)) = left else { return };
+        self.count(|account| account.cross_calls += u64::from(called));
+        self.threads.notify(next);
+        self.resume().await;
     }
 
     /// Holds the CPU during a wait for an external event, such as a card's register. Nothing else runs on the CPU
@@ -207,12 +220,12 @@ impl Thread {
             let from = queues.cpu(self.own.number);
             queues.wake(other.own.number, from)
         };
-        if let Woken::Runs { called } = woken {
+        if matches!(woken, Woken::Runs { .. }) {
             self.threads.notify(other.own.number);
-            if called {
-                self.count(|account| account.cross_calls += 1);
-                self.run(Piece::new(Group::Kernel, spec.cross_call), Stage::WAKE, path).await;
-            }
+        }
+        if matches!(woken, Woken::Runs { called: true } | Woken::Pokes) {
+            self.count(|account| account.cross_calls += 1);
+            self.run(Piece::new(Group::Kernel, spec.cross_call), Stage::WAKE, path).await;
         }
     }
 

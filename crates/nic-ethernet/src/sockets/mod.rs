@@ -31,9 +31,10 @@ impl Waited {
 }
 
 impl Net {
-    /// Charges a system call without work.
+    /// Charges a system call without work. Before it, its thread was outside the kernel.
     pub(crate) async fn system_call(&self, thread: &Thread, path: &mut Path) {
         self.system_calls.set(self.system_calls.get() + 1);
+        thread.leave_kernel().await;
         thread.run(Piece::new(Group::Kernel, self.spec.sockets.call), Stage::SYSTEM_CALL, path).await;
     }
 
