@@ -76,6 +76,7 @@ impl Net {
             let buffers = ring.emptied.take();
             self.write_register(&thread).await;
             ring.give_back(buffers);
+            ring.reported.set(ring.reported.get() - taken);
             self.hand_over(&thread, chain).await;
             for _ in 1..self.spec.driver.interrupt_writes {
                 self.write_register(&thread).await;
@@ -108,7 +109,7 @@ impl Net {
         arrived: Arrived,
         handler: &Path,
     ) -> Frame {
-        let Arrived { address, bytes, buffers, verified, message, mut path } = arrived;
+        let Arrived { address, bytes, buffers, block, verified, message, mut path } = arrived;
         path.advance(stages::COALESCED, handler.origin());
         path.advance(stages::HANDLER, handler.at());
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -126,9 +127,9 @@ impl Net {
                 ring.emptied.set(ring.emptied.get() + buffers);
                 None
             }
-            _ => Some(Loan::new(&self.card, number, buffers)),
+            _ => Some(Loan::new(&self.card, number, (block, buffers))),
         };
-        if loan.is_some() && ring.has_lent(driver.loan) {
+        if loan.is_some() && ring.copies(block, driver.loan) {
             let lines = self.lines(bytes.len());
             let copy = Piece::new(Group::Driver, lines * self.spec.sockets.copy).streaming(lines);
             thread.run(copy, stages::DRIVER_IN, &mut path).await;
@@ -140,7 +141,7 @@ impl Net {
 
     /// Hands frames to the soft rings of their connections. Consecutive frames of a soft ring go there together.
     async fn hand_over(&self, thread: &Thread, chain: Vec<Frame>) {
-        let of = |frame: &Frame| self.card.hash(&frame.bytes) / self.card.receive.len() % self.rings.len();
+        let of = |frame: &Frame| self.card.soft_ring(&frame.bytes);
         let mut frames = chain.into_iter().map(|frame| (of(&frame), frame)).peekable();
         while let Some((number, frame)) = frames.next() {
             let (ring, mut path) = (&self.rings[number], frame.path.clone());
@@ -173,7 +174,7 @@ impl Net {
 
     /// Sends a frame: a descriptor in the ring of its connection, and the doorbell. Waits for a free descriptor.
     pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
-        let number = self.card.hash(frame) % self.card.transmit.len();
+        let number = self.card.transmit_ring(frame);
         let ring = &self.card.transmit[number];
         let (driver, touched) = (&self.spec.driver, [&ring.data]);
         if driver.reclaim > 0 && ring.pending() >= driver.reclaim {

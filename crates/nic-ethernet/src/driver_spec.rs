@@ -47,9 +47,11 @@ pub struct DriverSpec {
     pub interrupt_writes: u64,
     /// A received frame.
     pub receive: u64,
-    /// The return of a receive buffer, with a register write, when its frame is freed. With 0 the handler returns all
-    /// at once.
+    /// The return of an entry of a receive ring, with a register write, when the last frame in its buffers is freed. With
+    /// 0 the handler returns all at once.
     pub post: u64,
+    /// The release of a frame, beside that.
+    pub free: u64,
     /// Limit for frames in the kernel, in percent of a ring's buffers. Beyond it the driver copies frames.
     pub loan: u64,
     /// A frame to send.
@@ -76,6 +78,7 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             0,
             "posting a receive buffer by itself when its frame is freed, and a register written; with 0 the handler posts all at once",
         ),
+        free: s.count_or("free", 0..=MOST_INSTRUCTIONS, 0, "freeing a frame, beside posting its buffer"),
         loan: s.count_or(
             "loan",
             1..=100,

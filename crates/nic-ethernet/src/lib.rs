@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
+//! | `flows.rs` | hashes that distribute connections to channels and soft rings |
 //! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
 //! | `rules/` | rules that select frames for handlers |
@@ -38,6 +39,7 @@ mod design;
 mod disposition;
 mod driver;
 mod driver_spec;
+mod flows;
 mod generate;
 mod handling;
 mod holding;
@@ -63,6 +65,7 @@ pub use card::Statistics;
 pub use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
 pub use disposition::FrameDispositions;
+pub use flows::FlowHash;
 pub use handling::{Handling, InstallError, RuleReport, check_rule};
 pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};

@@ -86,6 +86,39 @@ fn each_frames_buffer_is_posted_by_itself_with_a_register() {
 }
 
 #[test]
+fn a_block_is_posted_with_the_last_of_its_frames() {
+    let base = ["sockets.copy=0", "driver.interrupt_writes=2", "receive.block=8 KiB"];
+    let of = |overrides: &[&str]| driver(&datagrams(20, &[&base[..], overrides].concat())[1]);
+    let at_once = of(&["driver.post=0"]);
+    // As above, for each of five blocks of four buffers, with up to 125 lines of code at 21.7 ns.
+    let more = (of(&["driver.post=1000"]) - at_once) / 5;
+    assert!((5833..9100).contains(&more), "{more} ns");
+    // 1200 instructions of 7 cycles at 1.2 GHz for each frame, with up to 150 lines of code.
+    let more = (of(&["driver.post=1000", "driver.free=1200"]) - of(&["driver.post=1000"])) / 20;
+    assert!((7000..10_300).contains(&more), "{more} ns");
+}
+
+#[test]
+fn a_ring_has_room_for_its_blocks_and_for_its_completions() {
+    let dropped = |overrides: &[&str]| {
+        let late = ["interrupts.time=2 ms", "interrupts.packets=100", "receive.channels=1"];
+        let rig = Rig::new("niagara2-neptune", 2, &[&late[..], overrides].concat());
+        rig.program(0, async move |user| {
+            let socket = user.open(SocketKind::Datagram);
+            for n in 0..20 {
+                user.send_to(socket, &[n; 10], at(1, 9)).await.unwrap();
+            }
+        });
+        let mut rig = rig;
+        rig.run();
+        rig.report(1).card.ring_full
+    };
+    assert_eq!(dropped(&["receive.entries=3"]), 17);
+    assert_eq!(dropped(&["receive.entries=3", "receive.block=8 KiB"]), 8);
+    assert_eq!(dropped(&["receive.entries=3", "receive.block=8 KiB", "receive.completions=11"]), 9);
+}
+
+#[test]
 fn buffers_are_the_kernels_until_their_bytes_are_read() {
     let small = ["receive.channels=1", "receive.entries=20", "interrupts.time=10 us", "stack.rings=1"];
     let run = |overrides: &[&str]| {
@@ -109,6 +142,9 @@ fn buffers_are_the_kernels_until_their_bytes_are_read() {
     assert!(run(&["driver.loan=100"]).card.ring_full > 0);
     let copies = run(&["driver.loan=50"]);
     assert_eq!(copies.card.ring_full, 0);
+    // Half of three blocks of eight.
+    let blocks = run(&["driver.loan=50", "receive.entries=3", "receive.block=16 KiB"]);
+    assert_eq!((blocks.card.ring_full, driver(&blocks) > driver(&copies) / 2), (0, true));
     // Beyond 20 frames, 24 lines each are copied, with 16 instructions of 5.8 ns per line.
     let free = run(&["driver.loan=50", "sockets.copy=0"]);
     assert!(driver(&copies) > driver(&free) + 20 * 24 * 16 * 5, "{} {}", driver(&copies), driver(&free));
