@@ -52,6 +52,8 @@ struct State {
     cpu: Option<usize>,
     /// Its way to start running, until it reads it.
     start: Option<Start>,
+    /// It looks for a thread to leave its CPU to, before it sleeps.
+    leaving: bool,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +66,10 @@ struct Cpu {
     ready: VecDeque<usize>,
     /// Called by another CPU to look at its queue. The call is taken at the end of a piece.
     poked: bool,
+    /// Without a thread it halts, and takes a call to run one.
+    halted: bool,
+    /// The number of times that it was left idle.
+    era: u64,
 }
 
 /// The effect of a wake-up.
@@ -89,6 +95,10 @@ pub(super) struct Queues {
     idle: Vec<u64>,
     /// Threads in the queues of all CPUs.
     waiting: usize,
+    /// Whether a CPU that is left idle halts at once.
+    halts: bool,
+    /// The CPU that was left idle last, until it is taken.
+    gone_idle: Option<usize>,
 }
 
 const ALIVE: &str = "a thread has a CPU while it runs";
@@ -102,8 +112,9 @@ impl Queues {
         for cpu in 0..enabled {
             idle[spec.core(cpu)] |= 1 << (cpu % spec.strands);
         }
-        let cpus = (0..enabled).map(|_| Cpu::default()).collect();
-        Queues { strands: spec.strands, cpus, threads: Vec::new(), idle, waiting: 0 }
+        let cpus = (0..enabled).map(|_| Cpu { halted: true, ..Cpu::default() }).collect();
+        let (halts, gone_idle) = (spec.idle_walk == 0, None);
+        Queues { strands: spec.strands, cpus, threads: Vec::new(), idle, waiting: 0, halts, gone_idle }
     }
 
     /// Adds a thread without code, and returns its number.
@@ -111,7 +122,8 @@ impl Queues {
         if let Placement::Bound(cpu) | Placement::Interrupt(cpu) = placement {
             assert!(cpu < self.cpus.len(), "CPU {cpu} of {}", self.cpus.len());
         }
-        let state = State { placement, phase: Phase::Idle, token: false, cpu: None, start: None };
+        let (phase, token, leaving) = (Phase::Idle, false, false);
+        let state = State { placement, phase, token, cpu: None, start: None, leaving };
         self.threads.push(state);
         self.threads.len() - 1
     }
@@ -126,8 +138,34 @@ impl Queues {
         state.cpu.filter(|_| state.phase == Phase::Running)
     }
 
+    /// Whether it sleeps, or looks for a thread to leave its CPU to.
     pub(super) fn is_asleep(&self, thread: usize) -> bool {
-        self.threads[thread].phase == Phase::Asleep
+        let state = &self.threads[thread];
+        state.phase == Phase::Asleep || state.leaving && !state.token
+    }
+
+    /// Whether a running thread, no interrupt, leaves its CPU idle if it sleeps now. It is then leaving.
+    pub(super) fn leaves_idle(&mut self, thread: usize) -> bool {
+        let Some(cpu) = self.cpu(thread) else { return false };
+        let own = &self.cpus[cpu];
+        let state = &mut self.threads[thread];
+        state.leaving = !state.token
+            && !matches!(state.placement, Placement::Interrupt(_))
+            && self.waiting == 0
+            && own.interrupts.is_empty();
+        state.leaving
+    }
+
+    /// Takes the CPU that was left idle and does not halt yet, with its era.
+    pub(super) fn take_gone_idle(&mut self) -> Option<(usize, u64)> {
+        let cpu = self.gone_idle.take().filter(|&cpu| !self.halts && self.is_idle(cpu))?;
+        Some((cpu, self.cpus[cpu].era))
+    }
+
+    /// Halts a CPU that was left idle in this era, unless it runs a thread or did meanwhile.
+    pub(super) fn halt(&mut self, cpu: usize, era: u64) {
+        let own = &mut self.cpus[cpu];
+        own.halted |= own.era == era;
     }
 
     /// Starts code on a thread that has none: the thread gets a CPU, or waits for one.
@@ -144,6 +182,7 @@ impl Queues {
         let state = &mut self.threads[thread];
         let phase = std::mem::replace(&mut state.phase, Phase::Idle);
         state.token = false;
+        state.leaving = false;
         state.start = None;
         match phase {
             Phase::Idle | Phase::Asleep => None,
@@ -187,7 +226,7 @@ impl Queues {
     fn place(&mut self, thread: usize, from: Option<usize>) -> Woken {
         match self.idle_cpu(thread) {
             Some(cpu) => {
-                let called = from.is_some_and(|from| from != cpu);
+                let called = from.is_some_and(|from| from != cpu) && self.cpus[cpu].halted;
                 self.run(thread, cpu, called);
                 Woken::Runs { called }
             }
@@ -216,7 +255,9 @@ impl Queues {
     /// Whether CPU `from` calls this CPU, because a bound thread waits for it while a thread runs there that gives it
     /// up. A call that has not been noticed is not repeated.
     fn pokes(&mut self, thread: usize, cpu: usize, from: Option<usize>) -> bool {
-        let gives_up = |running: usize| self.threads[running].placement == Placement::Anywhere;
+        let gives_up = |running: usize| {
+            self.threads[running].placement == Placement::Anywhere && !self.threads[running].leaving
+        };
         let own = &self.cpus[cpu];
         let calls = self.is_bound(thread)
             && from.is_some_and(|from| from != cpu)
@@ -249,6 +290,7 @@ impl Queues {
     /// CPU.
     pub(super) fn sleep(&mut self, thread: usize) -> (bool, Option<usize>) {
         let state = &mut self.threads[thread];
+        state.leaving = false;
         if std::mem::take(&mut state.token) {
             return (false, None);
         }
@@ -311,7 +353,12 @@ impl Queues {
             self.threads[held].start = Some(Start::Resumed);
             return Some(held);
         }
-        let ready = self.cpus[cpu].ready.pop_front().or_else(|| self.steal(cpu))?;
+        let Some(ready) = self.cpus[cpu].ready.pop_front().or_else(|| self.steal(cpu)) else {
+            self.cpus[cpu].halted = self.halts;
+            self.cpus[cpu].era += 1;
+            self.gone_idle = Some(cpu);
+            return None;
+        };
         self.waiting -= 1;
         self.run(ready, cpu, false);
         Some(ready)
@@ -341,6 +388,7 @@ impl Queues {
         state.phase = Phase::Running;
         state.cpu = Some(cpu);
         self.cpus[cpu].running = Some(thread);
+        self.cpus[cpu].era += 1;
         self.set_idle(cpu, false);
     }
 

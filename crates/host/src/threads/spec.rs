@@ -49,6 +49,10 @@ pub struct ThreadsSpec {
     pub switch: u64,
     /// Lines of its own, stack and thread structure, that a thread touches when it continues.
     pub own_lines: u64,
+    /// Instructions for each other CPU with which a thread that leaves its CPU idle looks for a waiting thread.
+    pub walk: u64,
+    /// The same for the idle CPU, before it halts.
+    pub idle_walk: u64,
     /// Instructions that wake a thread.
     pub wake: u64,
     /// Instructions that send a cross-call to another CPU.

@@ -26,6 +26,8 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
     },
     switch: 500,
     own_lines: 2,
+    walk: 0,
+    idle_walk: 0,
     wake: 50,
     cross_call: 30,
     cross_call_latency: Duration::from_ns(200),
@@ -345,6 +347,42 @@ fn a_bound_thread_keeps_its_cpu_beyond_a_quantum() {
         rig.on("reader", &rig.thread(Placement::Anywhere), |thread| async move { work(&thread, 100).await });
     });
     assert_eq!(ends, [("ring", COLD + 13_000), ("reader", 2 * COLD + 13_100)]);
+}
+
+#[test]
+fn a_cpu_that_is_left_idle_looks_at_all_others_before_it_halts() {
+    let spec = ThreadsSpec { issue: 2, walk: 10, idle_walk: 20, ..SPEC };
+    let woken_after = |instructions: u64| {
+        run(4, spec, |rig| {
+            let sleeper = rig.thread(Placement::Anywhere);
+            rig.on("sleeper", &sleeper, |thread| async move {
+                work(&thread, 1000).await;
+                thread.sleep().await;
+                work(&thread, 100).await;
+            });
+            rig.on("waker", &rig.thread(Placement::Anywhere), move |thread| async move {
+                work(&thread, instructions).await;
+                thread.wake(&sleeper, &mut Path::clock(Time::ZERO)).await;
+            });
+        })
+    };
+    // The sleeper looks at three other CPUs, and has two lines of each of four from memory. The idle CPU looks from
+    // here on, and halts 60 ns later.
+    let idle = COLD + 1000 + 3 * 10 + 8 * 100;
+    // Woken while it looks: it keeps its CPU, and nobody calls.
+    let (ends, account) = woken_after(1500);
+    assert_eq!(ends, [("waker", COLD + 1550), ("sleeper", idle + 100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 0, 2));
+    // The CPU does not halt yet, and needs no call. Eight of sixteen lines have come since: one of the thread's two is in
+    // the second level.
+    let (ends, account) = woken_after(1800);
+    assert_eq!(ends, [("waker", COLD + 1850), ("sleeper", COLD + 1850 + 520 + 100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 0, 3));
+    let (ends, account) = woken_after(2000);
+    assert_eq!(ends, [("waker", COLD + 2050 + 30), ("sleeper", COLD + 2050 + 200 + 70 + 520 + 100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 1, 3));
+    // Three looks of threads that leave: both at their ends only exit. The looks of idle CPUs are nobody's time.
+    assert_eq!(account.group(Group::Kernel).instructions, 3 * 500 + 30 + 50 + 30 + 70);
 }
 
 #[test]

@@ -22,11 +22,16 @@ struct Shared {
     spec: ThreadsSpec,
     cores: Vec<Core>,
     caches: RefCell<Caches>,
+    /// The lines of all CPUs' structures, in the caches of each core.
+    walked: Vec<Data>,
     queues: RefCell<Queues>,
     account: RefCell<Account>,
     /// Notifies a thread that it runs.
     signals: RefCell<Vec<Signal>>,
 }
+
+/// Cache lines of a CPU's structure that a look at its queue touches.
+const WALKED_LINES: u64 = 2;
 
 /// Work of a thread that keeps its CPU.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +76,7 @@ impl Threads {
             spec,
             cores: (0..spec.cores).map(|_| Core::new(spec.issue)).collect(),
             caches: RefCell::new(Caches::new(spec.cores, &spec.caches)),
+            walked: (0..spec.cores).map(|_| Data::new(WALKED_LINES * cpus as u64)).collect(),
             queues: RefCell::new(Queues::new(&spec, cpus)),
             account: RefCell::default(),
             signals: RefCell::default(),
@@ -112,6 +118,31 @@ impl Threads {
 
     fn notify(&self, thread: usize) {
         self.0.signals.borrow()[thread].notify_one();
+    }
+
+    /// Continues a CPU that its thread has left: with the next thread, or with a look at all other CPUs before it halts.
+    fn pass_on(&self, next: Option<usize>) {
+        if let Some(next) = next {
+            return self.notify(next);
+        }
+        let shared = &self.0;
+        let Some((cpu, era)) = shared.queues.borrow_mut().take_gone_idle() else { return };
+        let core = shared.spec.core(cpu);
+        let looks = Piece::new(Group::Kernel, shared.spec.idle_walk * self.others());
+        let threads = self.clone();
+        shared.sim.spawn(async move {
+            let shared = &*threads.0;
+            let (issuing, waiting, _) = shared.times(core, &looks.touching(&[&shared.walked[core]]));
+            let (issuing, time) = shared.cores[core].begin(issuing, waiting);
+            shared.sim.delay(Duration::from_ps(time)).await;
+            drop(issuing);
+            shared.queues.borrow_mut().halt(cpu, era);
+        });
+    }
+
+    /// Number of CPUs in use, apart from one.
+    fn others(&self) -> u64 {
+        self.cpus() as u64 - 1
     }
 }
 
@@ -190,10 +221,15 @@ impl Thread {
     /// Gives up the CPU until another thread or an interrupt wakes this one. Returns at once if one did so since the
     /// last sleep, otherwise when the thread runs again. The caller must check its condition again.
     pub async fn sleep(&self) {
-        let (sleeps, next) = self.threads.0.queues.borrow_mut().sleep(self.own.number);
-        if let Some(next) = next {
-            self.threads.notify(next);
+        let shared = &self.threads.0;
+        if shared.spec.walk > 0 && shared.queues.borrow_mut().leaves_idle(self.own.number) {
+            let core = shared.spec.core(self.cpu().expect("it runs"));
+            let looks = Piece::new(Group::Kernel, shared.spec.walk * self.threads.others());
+            self.work(looks.touching(&[&shared.walked[core]])).await;
+            self.yield_to_others().await;
         }
+        let (sleeps, next) = shared.queues.borrow_mut().sleep(self.own.number);
+        self.threads.pass_on(next);
         if sleeps {
             self.resume().await;
         }
@@ -203,9 +239,7 @@ impl Thread {
     /// more. Other code may begin with a piece.
     pub fn exit(&self) {
         let next = self.threads.0.queues.borrow_mut().end(self.own.number);
-        if let Some(next) = next {
-            self.threads.notify(next);
-        }
+        self.threads.pass_on(next);
     }
 
     /// Wakes another thread. If that thread sleeps, this is work of the calling thread.
@@ -303,16 +337,7 @@ impl Thread {
     async fn work(&self, piece: Piece<'_>) {
         let shared = &*self.threads.0;
         let core = shared.spec.core(self.cpu().expect("a thread works on a CPU"));
-        let (misses, code) = self.misses(core, &piece);
-        let caches = &shared.spec.caches;
-        let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
-        let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
-        let fetched = code.saturating_mul(caches.second_latency.ps());
-        let issuing = shared.spec.clock.cycles(piece.instructions).ps();
-        let between = issuing.saturating_mul(shared.spec.cycles_per_instruction - 1);
-        let waiting = [fetched, between, piece.stalled.ps()]
-            .into_iter()
-            .fold(loads / caches.overlap, u64::saturating_add);
+        let (issuing, waiting, misses) = shared.times(core, &piece);
         let (issuing, time) = shared.cores[core].begin(issuing, waiting);
         let time = Duration::from_ps(time);
         self.own.busy.set(self.own.busy.get() + time);
@@ -326,11 +351,29 @@ impl Thread {
         self.sim().delay(time).await;
         drop(issuing);
     }
+}
+
+impl Shared {
+    /// Returns the times that a piece issues and waits, in picoseconds, on a core without others, with its misses of data
+    /// lines. The core's caches hold its lines afterwards.
+    fn times(&self, core: usize, piece: &Piece<'_>) -> (u64, u64, Misses) {
+        let (misses, code) = self.misses(core, piece);
+        let caches = &self.spec.caches;
+        let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
+        let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
+        let fetched = code.saturating_mul(caches.second_latency.ps());
+        let issuing = self.spec.clock.cycles(piece.instructions).ps();
+        let between = issuing.saturating_mul(self.spec.cycles_per_instruction - 1);
+        let waiting = [fetched, between, piece.stalled.ps()]
+            .into_iter()
+            .fold(loads / caches.overlap, u64::saturating_add);
+        (issuing, waiting, misses)
+    }
 
     /// Returns the piece's misses of data and code lines. A piece that streams data is a loop of one or two lines of
     /// code.
     fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64) {
-        let mut caches = self.threads.0.caches.borrow_mut();
+        let mut caches = self.caches.borrow_mut();
         let mut all = caches.stream(core, piece.streamed);
         for data in piece.touched {
             let misses = caches.touch(core, data);

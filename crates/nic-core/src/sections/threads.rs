@@ -41,6 +41,18 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
         caches,
         switch: instructions("switch", "instructions of a context switch"),
         own_lines: s.count("own_lines", 0..=1 << 12, "lines of a thread's stack and structure"),
+        walk: s.count_or(
+            "walk",
+            0..=10_000,
+            0,
+            "instructions for each other CPU in use, where a thread leaves its CPU idle and looks for one that waits",
+        ),
+        idle_walk: s.count_or(
+            "idle_walk",
+            0..=10_000,
+            0,
+            "the same where the idle CPU looks, before it halts; until then it takes no cross-call",
+        ),
         wake: instructions("wake", "instructions that wake a thread"),
         cross_call: instructions("cross_call", "instructions that send a cross-call to another CPU"),
         cross_call_latency: s.time("cross_call_latency", "from a cross-call's sending to its arrival"),
