@@ -31,10 +31,17 @@ impl Net {
                     woken.interrupt();
                 });
             });
+            let card = Rc::downgrade(&self.card);
+            ring.coalescing.connect_writes(move |channel| {
+                if let Some(card) = card.upgrade() {
+                    card.write_staged(channel);
+                }
+            });
             self.sim.spawn(self.clone().serve_received(number, handler));
         }
+        let receiving = if self.spec.interrupts.vectors > 0 { self.card.receive.len() } else { 0 };
         for (number, ring) in self.card.transmit.iter().enumerate() {
-            let handler = self.interrupt_thread(self.spec.interrupts.cpu(number));
+            let handler = self.interrupt_thread(self.spec.interrupts.cpu(receiving + number));
             ring.handler.replace(Some(handler.clone()));
             self.sim.spawn(self.clone().serve_sent(number, handler));
         }
@@ -53,7 +60,7 @@ impl Net {
         loop {
             thread.sleep().await;
             let mut handler = Path::clock(self.sim.now());
-            self.begin_interrupt(&thread, &state, &mut handler).await;
+            self.begin_interrupt(&thread, number, &state, &mut handler).await;
             let (handlers, busy) = self.handlers.get();
             self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
             // A register gives the number of frames. Without it, frames that arrive meanwhile are taken, too.
@@ -76,6 +83,7 @@ impl Net {
             let buffers = ring.emptied.take();
             self.write_register(&thread).await;
             ring.give_back(buffers);
+            ring.coalescing.taken(ring.arrived.borrow().len() as u64);
             ring.reported.set(ring.reported.get() - taken);
             self.hand_over(&thread, chain).await;
             for _ in 1..self.spec.driver.interrupt_writes {
@@ -86,15 +94,16 @@ impl Net {
         }
     }
 
-    /// Runs the handler's work before it looks at frames.
-    async fn begin_interrupt(&self, thread: &Thread, state: &Data, path: &mut Path) {
+    /// Runs the handler's work before it looks at frames. Its channel has a number among all channels of the card.
+    async fn begin_interrupt(&self, thread: &Thread, channel: usize, state: &Data, path: &mut Path) {
         let (driver, interrupts) = (&self.spec.driver, &self.spec.interrupts);
         let taken = Piece::new(Group::Kernel, interrupts.taken).stalled(interrupts.taken_time);
         thread.run(taken, stages::HANDLER, path).await;
         thread
             .run(Piece::new(Group::Driver, driver.interrupt).touching(&[state]), stages::HANDLER, path)
             .await;
-        for _ in 0..driver.interrupt_reads {
+        let shares = interrupts.shares(channel, self.card.receive.len() + self.card.transmit.len());
+        for _ in 0..driver.interrupt_reads + if shares { driver.shared_reads } else { 0 } {
             self.read_register(thread).await;
             path.advance(stages::HANDLER, self.sim.now());
         }
@@ -172,9 +181,15 @@ impl Net {
         thread.hold(Group::Driver, store).await;
     }
 
-    /// Sends a frame: a descriptor in the ring of its connection, and the doorbell. Waits for a free descriptor.
-    pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
-        let number = self.card.transmit_ring(frame);
+    /// Sends a frame: a descriptor in a ring, and the doorbell. Waits for a free descriptor.
+    pub(super) async fn send_by(
+        self: &Rc<Net>,
+        number: usize,
+        thread: &Thread,
+        frame: &[u8],
+        finish: Finish,
+        path: &mut Path,
+    ) {
         let ring = &self.card.transmit[number];
         let (driver, touched) = (&self.spec.driver, [&ring.data]);
         if driver.reclaim > 0 && ring.pending() >= driver.reclaim {
@@ -217,7 +232,7 @@ impl Net {
         loop {
             thread.sleep().await;
             let mut path = Path::clock(self.sim.now());
-            self.begin_interrupt(&thread, &state, &mut path).await;
+            self.begin_interrupt(&thread, self.card.receive.len() + number, &state, &mut path).await;
             for waits in ring.waiting.all() {
                 thread.wake(&waits, &mut path).await;
             }

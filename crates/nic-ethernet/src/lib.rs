@@ -16,6 +16,7 @@
 //! | `net.rs` | the host's network: the stack, timers, waiting threads |
 //! | `holding.rs` | bytes held back from a reader |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
+//! | `serialiser.rs` | the one thread at a time that sends by a transmit ring |
 //! | `work.rs` | work of each part of the host for frames |
 //! | `sockets/` | sockets, and the calls of programs on them |
 //! | `messages/` | `send` and `recv` over connections |
@@ -51,6 +52,7 @@ mod net;
 mod programs;
 mod receive;
 mod rules;
+mod serialiser;
 mod sockets;
 mod softrings;
 mod spec;

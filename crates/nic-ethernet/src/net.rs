@@ -4,6 +4,7 @@ use super::card::Card;
 use super::holding::{Held, Holding};
 use super::loans::Loans;
 use super::programs::Programs;
+use super::serialiser::Serialiser;
 use super::softrings::SoftRing;
 use super::spec::EthernetSpec;
 use super::transmit::Finish;
@@ -88,6 +89,8 @@ pub(super) struct Net {
     pub(super) threads: Threads,
     pub(super) stack: RefCell<Stack>,
     pub(super) rings: Vec<SoftRing>,
+    /// One per transmit ring, or none.
+    pub(super) serialisers: Vec<Serialiser>,
     pub(super) programs: Rc<Programs>,
     pub(super) holding: Holding,
     connections: RefCell<FxHashMap<ConnectionId, Rc<Connection>>>,
@@ -128,6 +131,9 @@ impl Net {
         let net = Rc::new(Net {
             sim: sim.clone(),
             card,
+            serialisers: (0..if spec.driver.serial > 0 { spec.transmit.channels } else { 0 })
+                .map(|_| Serialiser::new(&threads))
+                .collect(),
             programs: Programs::start(sim, &threads),
             holding: Holding::default(),
             threads,
@@ -149,6 +155,9 @@ impl Net {
         net.start_driver();
         for number in 0..net.rings.len() {
             sim.spawn(net.clone().serve_soft_ring(number));
+        }
+        for number in 0..net.serialisers.len() {
+            sim.spawn(net.clone().serve_serialiser(number));
         }
         let timer = net.threads.thread(Placement::Anywhere);
         sim.spawn(net.clone().watch_time(timer.clone()));

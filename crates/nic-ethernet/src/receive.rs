@@ -71,6 +71,8 @@ pub(super) struct ReceiveRing {
     pub(super) missed: Cell<u64>,
     /// Frames with a completion in host memory.
     pub(super) arrived: RefCell<VecDeque<Arrived>>,
+    /// Frames with completions that wait in the card, and the addresses of these.
+    staged: RefCell<VecDeque<(u64, Arrived)>>,
     pub(super) coalescing: Coalescing,
 }
 
@@ -121,6 +123,7 @@ impl ReceiveRing {
             frames: Cell::new(0),
             missed: Cell::new(0),
             arrived: RefCell::default(),
+            staged: RefCell::default(),
             coalescing,
         })
     }
@@ -298,6 +301,11 @@ impl Card {
         self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::DEPOSIT.name());
         self.recorder.packet_settled(message, 0, path.at());
         path.advance(Stage::DEPOSIT, handed.landed);
+        if self.spec.receive.batch > 1 {
+            self.count(|counted| counted.frames_received += frames);
+            let arrived = Arrived { address, bytes, buffers, block, verified, message, path };
+            return self.stage(number, completion, arrived);
+        }
         let written = self.dma.notify(message, completion, ring.completion, Path::clock(self.sim.now()));
         path.advance(stages::COMPLETION, written.at());
         self.count(|counted| counted.frames_received += frames);
@@ -308,7 +316,43 @@ impl Card {
             let ring = &card.receive[number];
             let arrived = Arrived { address, bytes, buffers, block, verified, message, path };
             ring.arrived.borrow_mut().push_back(arrived);
-            ring.coalescing.frame();
+            ring.coalescing.written(1);
+        });
+    }
+
+    /// Keeps a frame's completion until there are enough for a write.
+    fn stage(self: &Rc<Card>, number: usize, completion: u64, arrived: Arrived) {
+        let ring = &self.receive[number];
+        let staged = {
+            let mut staged = ring.staged.borrow_mut();
+            staged.push_back((completion, arrived));
+            staged.len() as u64
+        };
+        if staged >= self.spec.receive.batch || self.spec.interrupts.time.is_zero() {
+            self.write_staged(number);
+        } else {
+            ring.coalescing.stage(staged);
+        }
+    }
+
+    /// Writes the completions that wait in the card.
+    pub(super) fn write_staged(self: &Rc<Card>, number: usize) {
+        let ring = &self.receive[number];
+        ring.coalescing.stage(0);
+        let staged = ring.staged.take();
+        let Some(&(completion, Arrived { message, .. })) = staged.front() else { return };
+        let bytes = ring.completion * staged.len() as u64;
+        let written = self.dma.notify(message, completion, bytes, Path::clock(self.sim.now())).at();
+        let card = self.clone();
+        self.sim.spawn(async move {
+            card.sim.until(written).await;
+            let (ring, all) = (&card.receive[number], staged.len() as u64);
+            for (_, mut arrived) in staged {
+                arrived.path.advance(stages::COMPLETION, written);
+                card.recorder.message_completed(arrived.message, &arrived.path, "frame");
+                ring.arrived.borrow_mut().push_back(arrived);
+            }
+            ring.coalescing.written(all);
         });
     }
 

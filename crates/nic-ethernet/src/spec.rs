@@ -117,6 +117,8 @@ pub struct ReceiveSpec {
     pub block: u64,
     /// Entries of the ring of completions; 0 for one per buffer.
     pub completions: u64,
+    /// Completions that the card writes at a time. At the end of the interrupt's timer it writes fewer.
+    pub batch: u64,
     /// Size of a completion in bytes.
     pub completion: u64,
     /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 without LRO.
@@ -271,6 +273,14 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     let transmit = read_transmit(reader);
     let receive = read_receive(reader, &frames);
     let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
+    if receive.batch > 1 && !interrupts.from_arming {
+        let help = "write interrupts.timer = \"arming\", or leave batch out";
+        reader.section("receive").refuse(
+            "batch",
+            "completions that wait are written by a timer without frames",
+            help,
+        );
+    }
     let driver = read_driver(&reader.section("driver"));
     let stack = read_stack(reader);
     let sockets = read_sockets(reader);
@@ -370,6 +380,12 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
             "completions that a ring has room for; with 0 one for each buffer",
         ),
         completion: s.size("completion", 4..=256, "what the card writes behind a frame"),
+        batch: s.count_or(
+            "batch",
+            1..=64,
+            1,
+            "completions that the card writes at a time, or fewer at the timer's end",
+        ),
         lro: s.size_or(
             "lro",
             0..=MOST_PACKET,

@@ -61,6 +61,37 @@ fn channels_interrupt_cpus_at_a_distance() {
 }
 
 #[test]
+fn a_channel_of_a_shared_vector_reads_more_registers() {
+    let one = ["receive.channels=1", "transmit.channels=12", "driver.shared_reads=3"];
+    let of = |vectors: &str| {
+        driver(&datagrams(5, &[&one[..], &[&format!("interrupts.vectors={vectors}")]].concat())[1])
+    };
+    // A read: 100 in the card, 12 and 14 on the wires, two crossings of 400.
+    assert_eq!((of("1") - of("13"), of("13") - of("0")), (3 * (100 + 12 + 14 + 800), 0));
+}
+
+#[test]
+fn completions_are_written_in_batches_and_at_the_timers_end() {
+    let batches = |batch: u64| {
+        let batch = format!("receive.batch={batch}");
+        let late = ["interrupts.timer=arming", "interrupts.packets=9", "receive.channels=1", &batch];
+        let mut rig = Rig::new("niagara2-niu", 2, &[&late[..], &["interrupts.time=2 ms"]].concat());
+        rig.program(0, async move |user| {
+            let socket = user.open(SocketKind::Datagram);
+            for n in 0..20 {
+                user.send_to(socket, &[n; 10], at(1, 9)).await.unwrap();
+            }
+        });
+        rig.run();
+        let report = rig.report(1);
+        assert_eq!(report.card.frames_received, 20);
+        report.handlers
+    };
+    // At 9 and 18 frames of one each, and at the end. At 16 of two batches, and at the end with the part of a batch.
+    assert_eq!((batches(1), batches(8), batches(32)), (3, 2, 1));
+}
+
+#[test]
 fn a_handler_that_reads_how_many_frames_there_are_leaves_those_that_come_meanwhile() {
     // A frame takes the handler longer than the arrival of the next.
     let base = ["interrupts.packets=4", "driver.receive=20000"];
@@ -148,6 +179,29 @@ fn buffers_are_the_kernels_until_their_bytes_are_read() {
     // Beyond 20 frames, 24 lines each are copied, with 16 instructions of 5.8 ns per line.
     let free = run(&["driver.loan=50", "sockets.copy=0"]);
     assert!(driver(&copies) > driver(&free) + 20 * 24 * 16 * 5, "{} {}", driver(&copies), driver(&free));
+}
+
+#[test]
+fn one_thread_at_a_time_sends_by_a_ring_and_the_kernels_sends_the_rest() {
+    let wakes = |serial: &str| {
+        let serial = format!("driver.serial={serial}");
+        let one = ["transmit.channels=1", "driver.transmit=60000", "sockets.call=100"];
+        let mut rig = Rig::new("niagara2-niu", 2, &[&one[..], &[&serial]].concat());
+        // Each thread sends its datagram while the first one's is being sent.
+        for n in 0..6 {
+            rig.program(0, async move |user| {
+                let user = user.thread(n);
+                let socket = user.open(SocketKind::Datagram);
+                user.send_to(socket, &[n as u8; 10], at(1, 9)).await.unwrap();
+            });
+        }
+        rig.run();
+        assert_eq!((rig.report(0).card.frames_sent, rig.report(1).card.frames_received), (6, 6));
+        rig.report(0).wakes
+    };
+    // The first sends three, and wakes the kernel's thread for the others. One that may send six does not.
+    let none = wakes("0");
+    assert_eq!((wakes("6") - none, wakes("3") - none), (0, 1));
 }
 
 #[test]
