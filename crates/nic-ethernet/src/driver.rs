@@ -6,7 +6,7 @@ use super::receive::Arrived;
 use super::softrings::Frame;
 use super::stages;
 use super::transmit::Finish;
-use nicety_host::threads::{Data, Group, Piece, Placement, Thread};
+use nicety_host::threads::{Data, Group, Page, Piece, Placement, Thread};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
@@ -125,7 +125,9 @@ impl Net {
         let (driver, costs) = (&self.spec.driver, &self.spec.stack);
         let headers = Data::new(HEADER_LINES);
         let touched = [state, &headers];
-        let piece = Piece::new(Group::Driver, driver.receive).touching(&touched);
+        let page = self.card.receive[number].page(address);
+        let pages: Vec<&Page> = page.iter().map(Rc::as_ref).collect();
+        let piece = Piece::new(Group::Driver, driver.receive).touching(&touched).within(&pages);
         thread.run(piece, stages::DRIVER_IN, &mut path).await;
         thread.run(Piece::new(Group::Buffers, costs.buffer), stages::DRIVER_IN, &mut path).await;
         let bytes = self.card.dma.bytes(address, bytes).into_buffer().expect("frames are real bytes");
@@ -136,7 +138,7 @@ impl Net {
                 ring.emptied.set(ring.emptied.get() + buffers);
                 None
             }
-            _ => Some(Loan::new(&self.card, number, (block, buffers))),
+            _ => Some(Loan::new(&self.card, number, (block, buffers), address)),
         };
         if loan.is_some() && ring.copies(block, driver.loan) {
             let lines = self.lines(bytes.len());

@@ -4,7 +4,7 @@
 use super::card::Card;
 use super::net::Net;
 use super::stages;
-use nicety_host::threads::{Group, Piece, Thread};
+use nicety_host::threads::{Group, Page, Piece, Thread};
 use nicety_stack::{Arrival, Source};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};
@@ -18,14 +18,21 @@ pub(super) struct Loan {
     channel: usize,
     block: u64,
     buffers: u64,
+    /// Their page, unless it is always in the TLB.
+    page: Option<Rc<Page>>,
     freed: bool,
 }
 
 impl Loan {
-    pub(super) fn new(card: &Rc<Card>, channel: usize, (block, buffers): (u64, u64)) -> Loan {
+    pub(super) fn new(card: &Rc<Card>, channel: usize, (block, buffers): (u64, u64), address: u64) -> Loan {
         let ring = &card.receive[channel];
         ring.lent.set(ring.lent.get() + buffers);
-        Loan { card: card.clone(), channel, block, buffers, freed: false }
+        Loan { card: card.clone(), channel, block, buffers, page: ring.page(address), freed: false }
+    }
+
+    /// The pages of these frames.
+    pub(super) fn pages<'l>(loans: impl IntoIterator<Item = &'l Loan>) -> Vec<Rc<Page>> {
+        loans.into_iter().filter_map(|loan| loan.page.clone()).collect()
     }
 
     /// Frees the frame.

@@ -8,7 +8,7 @@ use super::joining::{Arriving, Joining};
 use super::spec::EthernetSpec;
 use super::{stages, wire};
 use nicety_fabric::Packet;
-use nicety_host::threads::Data;
+use nicety_host::threads::{Data, Page};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_stack::Parsed;
 use nicety_types::{Level, MessageId, Path, Resource, Stage};
@@ -43,6 +43,9 @@ pub(super) struct ReceiveRing {
     /// Size of a buffer in bytes.
     buffer: u64,
     entries: u64,
+    /// The pages of the buffers, and their size; none if they are always in the TLB.
+    pages: Vec<Rc<Page>>,
+    page: u64,
     /// Buffers of an entry.
     per_block: u64,
     blocks: RefCell<Blocks>,
@@ -106,6 +109,11 @@ impl ReceiveRing {
             buffers: memory.allocate(entries * buffer)?,
             buffer,
             entries,
+            pages: (0..(entries * buffer).div_ceil(receive.page.max(1)))
+                .take(if receive.page > 0 { usize::MAX } else { 0 })
+                .map(|_| Rc::default())
+                .collect(),
+            page: receive.page.max(1),
             per_block,
             blocks: RefCell::default(),
             completions: memory.allocate(slots * completion)?,
@@ -145,6 +153,12 @@ impl ReceiveRing {
         let completion = self.completions.address() + slot % self.slots * self.completion;
         let address = self.buffers.address() + slot * self.buffer;
         Some(Taken { address, completion, buffers, block: used / self.per_block })
+    }
+
+    /// The page of a buffer.
+    pub(super) fn page(&self, address: u64) -> Option<Rc<Page>> {
+        let at = (address - self.buffers.address()) / self.page;
+        self.pages.get(at as usize).cloned()
     }
 
     /// Whether the driver copies a frame, because the kernel has `percent` percent of the ring. Blocks are decided upon

@@ -115,6 +115,8 @@ pub struct ReceiveSpec {
     pub buffer: u64,
     /// Buffers of an entry.
     pub block: u64,
+    /// Size in bytes of the pages that map the buffers; 0 if they are always in the TLB.
+    pub page: u64,
     /// Entries of the ring of completions; 0 for one per buffer.
     pub completions: u64,
     /// Completions that the card writes at a time. At the end of the interrupt's timer it writes fewer.
@@ -373,6 +375,12 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
         entries,
         buffer,
         block,
+        page: s.size_or(
+            "page",
+            0..=1 << 30,
+            "0 B",
+            "pages that map the buffers; 0 B if they are always in the TLB (threads.data_tlb)",
+        ),
         completions: s.count_or(
             "completions",
             0..=1 << 20,

@@ -130,6 +130,32 @@ fn a_block_is_posted_with_the_last_of_its_frames() {
 }
 
 #[test]
+fn handler_soft_ring_and_reader_translate_a_frames_page() {
+    let busy = |overrides: &[&str]| {
+        let one = ["receive.channels=1", "stack.rings=1", "driver.post=80", "driver.receive=20000"];
+        let mut rig = Rig::new("niagara2-niu", 2, &[&one[..], overrides].concat());
+        rig.program(0, async move |user| {
+            let socket = user.connected(1, 80).await;
+            user.send(socket, &pattern(1000, 5)).await.unwrap();
+            user.close(socket).await.unwrap();
+        });
+        rig.program(1, async move |user| {
+            let listening = user.listening(80).await;
+            let socket = user.accept(listening).await.unwrap();
+            assert!(user.recv_all(socket, 1 << 16).await.unwrap() == pattern(1000, 5));
+        });
+        rig.run();
+        rig.report(1).busy_ps / 1000
+    };
+    let tlb = ["threads.data_tlb=128", "threads.tlb_miss=100 us"];
+    let (none, large) = (busy(&["receive.page=8 KiB"]), busy(&[&tlb[..], &["receive.page=4 MiB"]].concat()));
+    let small = busy(&[&tlb[..], &["receive.page=2 KiB"]].concat());
+    // One page for the ring: a miss for each core that uses it. A page for each frame: a miss for each use on a core.
+    let (large, small) = ((large - none) / 100_000, (small - none) / 100_000);
+    assert!((2..=3).contains(&large) && small > large, "{large} {small}");
+}
+
+#[test]
 fn a_ring_has_room_for_its_blocks_and_for_its_completions() {
     let dropped = |overrides: &[&str]| {
         let late = ["interrupts.time=2 ms", "interrupts.packets=100", "receive.channels=1"];

@@ -19,6 +19,17 @@ pub struct CachesSpec {
     pub overlap: u64,
     /// Each core's first level for instructions. `None` if instruction fetches are not modelled.
     pub code: Option<CodeSpec>,
+    /// Each core's TLB for data. `None` if translations are not modelled.
+    pub tlb: Option<TlbSpec>,
+}
+
+/// A core's TLB for data, which its hardware threads share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlbSpec {
+    /// Entries, each for a page of any size.
+    pub entries: u64,
+    /// Time of a miss.
+    pub miss: Duration,
 }
 
 /// A core's first-level instruction cache. Its misses hit the shared second level.

@@ -23,6 +23,7 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
         memory_latency: Duration::from_ns(100),
         overlap: 1,
         code: None,
+        tlb: None,
     },
     switch: 500,
     own_lines: 2,
@@ -122,6 +123,25 @@ fn a_piece_waits_for_its_code() {
     });
     assert_eq!(ends, [("a", 64 + 8 * 20 + 64 + 64 + 100)]);
     assert_eq!(account.group(Group::Application).l1_misses, 0);
+}
+
+#[test]
+fn a_piece_waits_for_the_translation_of_its_pages() {
+    let tlb = Some(TlbSpec { entries: 4, miss: Duration::from_ns(40) });
+    let spec = ThreadsSpec { switch: 0, own_lines: 0, caches: CachesSpec { tlb, ..SPEC.caches }, ..SPEC };
+    let (ends, _) = run(4, spec, |rig| {
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            let (one, two) = (Page::default(), Page::default());
+            let pages = [&one, &two];
+            for _ in 0..2 {
+                let both = piece(100).within(&pages);
+                thread.run(both, Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
+            }
+        });
+    });
+    // Two misses for the first piece. For the second, one of four entries is new since the first page's use: a quarter of
+    // a miss, which carries over.
+    assert_eq!(ends, [("a", 100 + 2 * 40 + 100)]);
 }
 
 #[test]

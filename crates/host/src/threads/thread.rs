@@ -1,7 +1,7 @@
 //! [`Thread`]: the thread on which code of the kernel or of a program runs.
 
 use super::account::{Account, Group};
-use super::caches::{Caches, Data, Misses};
+use super::caches::{Caches, Data, Misses, Page};
 use super::cores::Core;
 use super::queues::{Queues, Start, Woken};
 use super::spec::ThreadsSpec;
@@ -39,6 +39,7 @@ pub struct Piece<'d> {
     group: Group,
     instructions: u64,
     touched: &'d [&'d Data],
+    pages: &'d [&'d Page],
     streamed: u64,
     stalled: Duration,
 }
@@ -46,12 +47,17 @@ pub struct Piece<'d> {
 impl<'d> Piece<'d> {
     /// Returns a piece of `instructions` instructions for this function group.
     pub const fn new(group: Group, instructions: u64) -> Piece<'d> {
-        Piece { group, instructions, touched: &[], streamed: 0, stalled: Duration::ZERO }
+        Piece { group, instructions, touched: &[], pages: &[], streamed: 0, stalled: Duration::ZERO }
     }
 
     /// On this data.
     pub const fn touching(self, touched: &'d [&'d Data]) -> Piece<'d> {
         Piece { touched, ..self }
+    }
+
+    /// In these pages of memory, besides data with pages that always are in the TLB.
+    pub const fn within(self, pages: &'d [&'d Page]) -> Piece<'d> {
+        Piece { pages, ..self }
     }
 
     /// Adds a pass through `lines` uncached lines.
@@ -357,22 +363,23 @@ impl Shared {
     /// Returns the times that a piece issues and waits, in picoseconds, on a core without others, with its misses of data
     /// lines. The core's caches hold its lines afterwards.
     fn times(&self, core: usize, piece: &Piece<'_>) -> (u64, u64, Misses) {
-        let (misses, code) = self.misses(core, piece);
+        let (misses, code, walks) = self.misses(core, piece);
         let caches = &self.spec.caches;
         let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
         let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
         let fetched = code.saturating_mul(caches.second_latency.ps());
         let issuing = self.spec.clock.cycles(piece.instructions).ps();
         let between = issuing.saturating_mul(self.spec.cycles_per_instruction - 1);
-        let waiting = [fetched, between, piece.stalled.ps()]
+        let walked = caches.tlb.map_or(0, |tlb| walks.saturating_mul(tlb.miss.ps()));
+        let waiting = [fetched, walked, between, piece.stalled.ps()]
             .into_iter()
             .fold(loads / caches.overlap, u64::saturating_add);
         (issuing, waiting, misses)
     }
 
-    /// Returns the piece's misses of data and code lines. A piece that streams data is a loop of one or two lines of
+    /// Returns the piece's misses of data lines, of code lines, and of the TLB. A piece that streams data is a loop of one or two lines of
     /// code.
-    fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64) {
+    fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64, u64) {
         let mut caches = self.caches.borrow_mut();
         let mut all = caches.stream(core, piece.streamed);
         for data in piece.touched {
@@ -381,7 +388,8 @@ impl Shared {
             all.second += misses.second;
         }
         let code = if piece.streamed > 0 { 0 } else { caches.fetch(core, piece.group, piece.instructions) };
-        (all, code)
+        let walks = piece.pages.iter().map(|page| caches.translate(core, page)).sum();
+        (all, code, walks)
     }
 }
 

@@ -18,8 +18,9 @@ pub(super) use stream::Socket;
 
 use super::net::{Net, Waited};
 use super::stages;
-use nicety_host::threads::{Group, Piece, Thread};
+use nicety_host::threads::{Group, Page, Piece, Thread};
 use nicety_types::{Path, Stage};
+use std::rc::Rc;
 
 impl Waited {
     /// Joins a thread's path to that of the stack's work for the socket's last frame.
@@ -43,10 +44,12 @@ impl Net {
         thread.run(Piece::new(Group::Socket, self.spec.sockets.socket), stages::SOCKET, path).await;
     }
 
-    /// Charges a copy of bytes between kernel and user.
-    pub(crate) async fn copy(&self, thread: &Thread, bytes: usize, path: &mut Path) {
+    /// Charges a copy of bytes between kernel and user. The kernel's bytes are in these pages, or in others that are always
+    /// in the TLB.
+    pub(crate) async fn copy(&self, thread: &Thread, bytes: usize, pages: &[Rc<Page>], path: &mut Path) {
         let lines = self.lines(bytes);
-        let copy = Piece::new(Group::Copy, lines * self.spec.sockets.copy).streaming(lines);
+        let pages: Vec<&Page> = pages.iter().map(Rc::as_ref).collect();
+        let copy = Piece::new(Group::Copy, lines * self.spec.sockets.copy).streaming(lines).within(&pages);
         thread.run(copy, stages::COPY, path).await;
     }
 }
