@@ -1,6 +1,7 @@
 //! The card: rings in host memory, DMA channels, and the link between them.
 
 use super::disposition::Testers;
+use super::flows::FlowHash;
 use super::handling::Handling;
 use super::interrupts::Coalescing;
 use super::receive::ReceiveRing;
@@ -144,8 +145,23 @@ impl Card {
         MessageId { source: self.node, sequence }
     }
 
-    /// Returns the hash of a frame's addresses and ports, which selects its receive channel and its soft ring.
+    /// Returns the hash of a frame's connection, which selects its receive channel.
     pub(super) fn hash(&self, frame: &[u8]) -> usize {
-        self.rss.frame(frame).unwrap_or(0) as usize
+        self.spec.receive.hash.of(&self.rss, frame)
+    }
+
+    /// Returns the transmit ring of a frame.
+    pub(super) fn transmit_ring(&self, frame: &[u8]) -> usize {
+        self.spec.transmit.hash.of(&self.rss, frame) % self.transmit.len()
+    }
+
+    /// Returns the soft ring of a frame.
+    pub(super) fn soft_ring(&self, frame: &[u8]) -> usize {
+        let hash = self.spec.stack.hash.of(&self.rss, frame);
+        match self.spec.stack.hash {
+            // The remainder has selected the receive channel.
+            FlowHash::Toeplitz => hash / self.receive.len() % self.spec.stack.rings,
+            _ => hash % self.spec.stack.rings,
+        }
     }
 }

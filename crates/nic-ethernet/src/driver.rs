@@ -6,7 +6,7 @@ use super::receive::Arrived;
 use super::softrings::Frame;
 use super::stages;
 use super::transmit::Finish;
-use nicety_host::threads::{Data, Group, Piece, Placement, Thread};
+use nicety_host::threads::{Data, Group, Page, Piece, Placement, Thread};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
@@ -18,9 +18,8 @@ const STATE_LINES: u64 = 4;
 impl Net {
     /// Starts the interrupt threads. Those of receive channels are spread over the CPUs in the spec.
     pub(super) fn start_driver(self: &Rc<Net>) {
-        let cpus = self.spec.interrupts.cpus;
         for (number, ring) in self.card.receive.iter().enumerate() {
-            let handler = self.interrupt_thread(number % cpus);
+            let handler = self.interrupt_thread(self.spec.interrupts.cpu(number));
             // The card owns its rings, and they must not own it.
             let (card, woken) = (Rc::downgrade(&self.card), handler.clone());
             ring.coalescing.connect(move |_| {
@@ -32,10 +31,17 @@ impl Net {
                     woken.interrupt();
                 });
             });
+            let card = Rc::downgrade(&self.card);
+            ring.coalescing.connect_writes(move |channel| {
+                if let Some(card) = card.upgrade() {
+                    card.write_staged(channel);
+                }
+            });
             self.sim.spawn(self.clone().serve_received(number, handler));
         }
+        let receiving = if self.spec.interrupts.vectors > 0 { self.card.receive.len() } else { 0 };
         for (number, ring) in self.card.transmit.iter().enumerate() {
-            let handler = self.interrupt_thread(number % cpus);
+            let handler = self.interrupt_thread(self.spec.interrupts.cpu(receiving + number));
             ring.handler.replace(Some(handler.clone()));
             self.sim.spawn(self.clone().serve_sent(number, handler));
         }
@@ -54,7 +60,7 @@ impl Net {
         loop {
             thread.sleep().await;
             let mut handler = Path::clock(self.sim.now());
-            self.begin_interrupt(&thread, &state, &mut handler).await;
+            self.begin_interrupt(&thread, number, &state, &mut handler).await;
             let (handlers, busy) = self.handlers.get();
             self.handlers.set((handlers + 1, busy + self.sim.now().since(handler.origin())));
             // A register gives the number of frames. Without it, frames that arrive meanwhile are taken, too.
@@ -77,6 +83,8 @@ impl Net {
             let buffers = ring.emptied.take();
             self.write_register(&thread).await;
             ring.give_back(buffers);
+            ring.coalescing.taken(ring.arrived.borrow().len() as u64);
+            ring.reported.set(ring.reported.get() - taken);
             self.hand_over(&thread, chain).await;
             for _ in 1..self.spec.driver.interrupt_writes {
                 self.write_register(&thread).await;
@@ -86,15 +94,16 @@ impl Net {
         }
     }
 
-    /// Runs the handler's work before it looks at frames.
-    async fn begin_interrupt(&self, thread: &Thread, state: &Data, path: &mut Path) {
+    /// Runs the handler's work before it looks at frames. Its channel has a number among all channels of the card.
+    async fn begin_interrupt(&self, thread: &Thread, channel: usize, state: &Data, path: &mut Path) {
         let (driver, interrupts) = (&self.spec.driver, &self.spec.interrupts);
         let taken = Piece::new(Group::Kernel, interrupts.taken).stalled(interrupts.taken_time);
         thread.run(taken, stages::HANDLER, path).await;
         thread
             .run(Piece::new(Group::Driver, driver.interrupt).touching(&[state]), stages::HANDLER, path)
             .await;
-        for _ in 0..driver.interrupt_reads {
+        let shares = interrupts.shares(channel, self.card.receive.len() + self.card.transmit.len());
+        for _ in 0..driver.interrupt_reads + if shares { driver.shared_reads } else { 0 } {
             self.read_register(thread).await;
             path.advance(stages::HANDLER, self.sim.now());
         }
@@ -109,14 +118,16 @@ impl Net {
         arrived: Arrived,
         handler: &Path,
     ) -> Frame {
-        let Arrived { address, bytes, buffers, verified, message, mut path } = arrived;
+        let Arrived { address, bytes, buffers, block, verified, message, mut path } = arrived;
         path.advance(stages::COALESCED, handler.origin());
         path.advance(stages::HANDLER, handler.at());
         path.advance(Stage::CPU_QUEUED, self.sim.now());
         let (driver, costs) = (&self.spec.driver, &self.spec.stack);
         let headers = Data::new(HEADER_LINES);
         let touched = [state, &headers];
-        let piece = Piece::new(Group::Driver, driver.receive).touching(&touched);
+        let page = self.card.receive[number].page(address);
+        let pages: Vec<&Page> = page.iter().map(Rc::as_ref).collect();
+        let piece = Piece::new(Group::Driver, driver.receive).touching(&touched).within(&pages);
         thread.run(piece, stages::DRIVER_IN, &mut path).await;
         thread.run(Piece::new(Group::Buffers, costs.buffer), stages::DRIVER_IN, &mut path).await;
         let bytes = self.card.dma.bytes(address, bytes).into_buffer().expect("frames are real bytes");
@@ -127,9 +138,9 @@ impl Net {
                 ring.emptied.set(ring.emptied.get() + buffers);
                 None
             }
-            _ => Some(Loan::new(&self.card, number, buffers)),
+            _ => Some(Loan::new(&self.card, number, (block, buffers), address)),
         };
-        if loan.is_some() && ring.has_lent(driver.loan) {
+        if loan.is_some() && ring.copies(block, driver.loan) {
             let lines = self.lines(bytes.len());
             let copy = Piece::new(Group::Driver, lines * self.spec.sockets.copy).streaming(lines);
             thread.run(copy, stages::DRIVER_IN, &mut path).await;
@@ -141,7 +152,7 @@ impl Net {
 
     /// Hands frames to the soft rings of their connections. Consecutive frames of a soft ring go there together.
     async fn hand_over(&self, thread: &Thread, chain: Vec<Frame>) {
-        let of = |frame: &Frame| self.card.hash(&frame.bytes) / self.card.receive.len() % self.rings.len();
+        let of = |frame: &Frame| self.card.soft_ring(&frame.bytes);
         let mut frames = chain.into_iter().map(|frame| (of(&frame), frame)).peekable();
         while let Some((number, frame)) = frames.next() {
             let (ring, mut path) = (&self.rings[number], frame.path.clone());
@@ -172,9 +183,15 @@ impl Net {
         thread.hold(Group::Driver, store).await;
     }
 
-    /// Sends a frame: a descriptor in the ring of its connection, and the doorbell. Waits for a free descriptor.
-    pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
-        let number = self.card.hash(frame) % self.card.transmit.len();
+    /// Sends a frame: a descriptor in a ring, and the doorbell. Waits for a free descriptor.
+    pub(super) async fn send_by(
+        self: &Rc<Net>,
+        number: usize,
+        thread: &Thread,
+        frame: &[u8],
+        finish: Finish,
+        path: &mut Path,
+    ) {
         let ring = &self.card.transmit[number];
         let (driver, touched) = (&self.spec.driver, [&ring.data]);
         if driver.reclaim > 0 && ring.pending() >= driver.reclaim {
@@ -217,7 +234,7 @@ impl Net {
         loop {
             thread.sleep().await;
             let mut path = Path::clock(self.sim.now());
-            self.begin_interrupt(&thread, &state, &mut path).await;
+            self.begin_interrupt(&thread, self.card.receive.len() + number, &state, &mut path).await;
             for waits in ring.waiting.all() {
                 thread.wake(&waits, &mut path).await;
             }

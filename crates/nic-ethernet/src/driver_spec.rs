@@ -13,14 +13,41 @@ pub(super) const MOST_PACKET: u64 = 64 << 10;
 pub struct InterruptsSpec {
     /// Number of frames per interrupt.
     pub packets: u64,
-    /// Time after the first unreported frame.
+    /// Time after the first unreported frame, or between the ends of a timer that runs from the driver's arming on.
     pub time: Duration,
+    /// Whether the timer runs from the driver's arming on, and not from a frame on.
+    pub from_arming: bool,
     /// Number of CPUs for the channels.
     pub cpus: usize,
+    /// The first of them.
+    pub first: usize,
+    /// The distance from one of them to the next.
+    pub step: usize,
+    /// Vectors of the card's channels, those for receiving first. The last one has all channels beyond. 0 for a vector per
+    /// channel.
+    pub vectors: usize,
+    /// CPUs that the operating system uses. Those of interrupts are counted modulo this number.
+    pub all: usize,
     /// Instructions of the host per interrupt, before its handler begins and after it ends.
     pub taken: u64,
     /// Time that this work waits for registers of the bus bridge.
     pub taken_time: Duration,
+}
+
+impl InterruptsSpec {
+    /// The CPU of a channel's interrupts, by its number among all channels of the card.
+    pub(super) const fn cpu(&self, channel: usize) -> usize {
+        let vector = match self.vectors.checked_sub(1) {
+            Some(last) if last < channel => last,
+            _ => channel,
+        };
+        (self.first + vector % self.cpus * self.step) % self.all
+    }
+
+    /// Whether a channel shares its vector with others, of `channels` in all.
+    pub(super) const fn shares(&self, channel: usize, channels: usize) -> bool {
+        self.vectors > 0 && channels > self.vectors && channel + 1 >= self.vectors
+    }
 }
 
 /// The driver's work, in instructions unless stated otherwise.
@@ -30,17 +57,24 @@ pub struct DriverSpec {
     pub interrupt: u64,
     /// Registers of the card that its handler reads, one after another.
     pub interrupt_reads: u64,
+    /// Registers that it reads before, if several channels share its vector.
+    pub shared_reads: u64,
     /// Registers that its handler writes: the first with the frames taken, the others when they are handed over.
     pub interrupt_writes: u64,
     /// A received frame.
     pub receive: u64,
-    /// The return of a receive buffer, with a register write, when its frame is freed. With 0 the handler returns all
-    /// at once.
+    /// The return of an entry of a receive ring, with a register write, when the last frame in its buffers is freed. With
+    /// 0 the handler returns all at once.
     pub post: u64,
+    /// The release of a frame, beside that.
+    pub free: u64,
     /// Limit for frames in the kernel, in percent of a ring's buffers. Beyond it the driver copies frames.
     pub loan: u64,
     /// A frame to send.
     pub transmit: u64,
+    /// Frames that the owner of a transmit ring sends, its own included, before it hands the others' to a thread of the
+    /// kernel. 0 if each thread sends its own.
+    pub serial: u64,
     /// The longest frame to send that the driver copies to its own buffer, in bytes; 0 for no copies.
     pub copy: u64,
     /// Used descriptors of a ring at which a sender reads a register to learn the free ones; 0 if the card reports
@@ -55,6 +89,12 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
     DriverSpec {
         interrupt: instructions(s, "interrupt", "an interrupt, beside its frames"),
         interrupt_reads: s.count("interrupt_reads", 0..=1000, "registers that an interrupt's handler reads"),
+        shared_reads: s.count_or(
+            "shared_reads",
+            0..=1000,
+            0,
+            "registers that it reads before, to learn which of the channels of a shared vector it is for",
+        ),
         interrupt_writes: s.count_or("interrupt_writes", 1..=1000, 2, "registers that it writes"),
         receive: instructions(s, "receive", "a received frame"),
         post: s.count_or(
@@ -63,6 +103,7 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             0,
             "posting a receive buffer by itself when its frame is freed, and a register written; with 0 the handler posts all at once",
         ),
+        free: s.count_or("free", 0..=MOST_INSTRUCTIONS, 0, "freeing a frame, beside posting its buffer"),
         loan: s.count_or(
             "loan",
             1..=100,
@@ -70,6 +111,12 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             "share of a ring's buffers that the kernel may hold, in percent; beyond, the driver copies frames",
         ),
         transmit: instructions(s, "transmit", "a frame to send"),
+        serial: s.count_or(
+            "serial",
+            0..=1 << 16,
+            0,
+            "frames that a ring's first sender sends for itself and others, before a kernel thread does; with 0 each sends its own",
+        ),
         copy: s.size_or("copy", 0..=MOST_PACKET, "0 B", "longest frame to send that the driver copies; 0 B if none"),
         reclaim: s.count_or(
             "reclaim",
@@ -85,8 +132,24 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
 pub(super) fn read_interrupts(s: &Section<'_>, bus: &Section<'_>, cpus: u64) -> InterruptsSpec {
     InterruptsSpec {
         packets: s.count("packets", 1..=1 << 16, "frames after which a channel interrupts"),
-        time: s.time("time", "time after which a channel interrupts, from its first frame on"),
+        time: s.time("time", "time after which a channel interrupts"),
+        from_arming: s.choice_or(
+            "timer",
+            &["frame", "arming"],
+            "frame",
+            "start of this time: the first frame that is not reported, or the driver's arming, and each end again",
+        ) == "arming",
         cpus: s.count("cpus", 1..=1024, "CPUs that take interrupts").min(cpus) as usize,
+        first: s.count_or("first", 0..=1023, 0, "the first of these CPUs") as usize,
+        step: s.count_or("step", 1..=1023, 1, "the distance between two of them, over all CPUs in turn")
+            as usize,
+        vectors: s.count_or(
+            "vectors",
+            0..=2048,
+            0,
+            "vectors of all channels, receiving first; those beyond share the last; with 0 each has its own",
+        ) as usize,
+        all: cpus as usize,
         taken: bus.count_or(
             "interrupt",
             0..=MOST_INSTRUCTIONS,

@@ -1,10 +1,13 @@
-//! Coalesced interrupts: a channel interrupts after a number of frames, or a time after the first one.
+//! Coalesced interrupts: a channel interrupts after a number of frames, or at the end of a timer. The timer runs from the
+//! first frame that is not reported, or from the driver's arming on. The latter has an end after each period, with or
+//! without frames. Its end has completions written that wait in the card.
 //!
 //! After an interrupt, the channel is silent until the driver arms it again. The driver does so when it has taken all
 //! frames that it saw. Frames that arrived in between count at once.
 
 use super::spec::InterruptsSpec;
 use nicety_kernel::Sim;
+use nicety_types::{Duration, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -24,7 +27,17 @@ struct Inner {
     frames: Cell<u64>,
     /// Number of interrupts and armings, by which a timer detects that it is obsolete.
     era: Cell<u64>,
+    /// Frames with completions that wait in the card.
+    staged: Cell<u64>,
+    /// The instant from which the timer runs, if it runs from the arming on.
+    base: Cell<Time>,
+    /// Whether its next end is awaited, and the number of the awaited one.
+    awaited: Cell<bool>,
+    ends: Cell<u64>,
+    /// Whether it has ended with frames since the driver's write of the frames taken.
+    overdue: Cell<bool>,
     raise: RefCell<Option<Raise>>,
+    write: RefCell<Option<Raise>>,
 }
 
 impl Coalescing {
@@ -36,7 +49,13 @@ impl Coalescing {
             armed: Cell::new(true),
             frames: Cell::new(0),
             era: Cell::new(0),
+            staged: Cell::new(0),
+            base: Cell::new(Time::ZERO),
+            awaited: Cell::new(false),
+            ends: Cell::new(0),
+            overdue: Cell::new(false),
             raise: RefCell::default(),
+            write: RefCell::default(),
         }))
     }
 
@@ -45,12 +64,33 @@ impl Coalescing {
         self.0.raise.replace(Some(Box::new(raise)));
     }
 
-    /// Records a frame that has arrived in host memory.
-    pub(super) fn frame(&self) {
+    /// Sets the way in which the card writes the completions that wait.
+    pub(super) fn connect_writes(&self, write: impl Fn(usize) + 'static) {
+        self.0.write.replace(Some(Box::new(write)));
+    }
+
+    /// Records the number of frames with completions that wait in the card.
+    pub(super) fn stage(&self, staged: u64) {
+        self.0.staged.set(staged);
+        self.0.clone().await_end();
+    }
+
+    /// Records frames that have arrived in host memory with their completions.
+    pub(super) fn written(&self, frames: u64) {
         let inner = &self.0;
-        inner.frames.set(inner.frames.get() + 1);
-        if inner.armed.get() {
-            inner.clone().look(inner.frames.get() == 1);
+        inner.frames.set(inner.frames.get() + frames);
+        if inner.spec.from_arming {
+            inner.clone().look_from_arming();
+        } else if inner.armed.get() {
+            inner.clone().look(inner.frames.get() == frames);
+        }
+    }
+
+    /// The driver has told the card the frames that it has taken. `unseen` frames have arrived since it looked.
+    pub(super) fn taken(&self, unseen: u64) {
+        self.0.overdue.set(false);
+        if self.0.spec.from_arming {
+            self.0.frames.set(unseen);
         }
     }
 
@@ -60,7 +100,15 @@ impl Coalescing {
         inner.armed.set(true);
         inner.frames.set(unseen);
         inner.era.set(inner.era.get() + 1);
-        if unseen > 0 {
+        if inner.spec.from_arming {
+            if !inner.overdue.get() {
+                // This write starts it again, unless it has ended.
+                inner.base.set(inner.sim.now());
+                inner.awaited.set(false);
+                inner.ends.set(inner.ends.get() + 1);
+            }
+            inner.clone().look_from_arming();
+        } else if unseen > 0 {
             inner.clone().look(true);
         }
     }
@@ -83,8 +131,53 @@ impl Inner {
         }
     }
 
+    /// Raises an interrupt, or awaits the end of the timer that runs from the arming on.
+    fn look_from_arming(self: Rc<Inner>) {
+        let frames = self.frames.get();
+        let due = frames >= self.spec.packets || self.overdue.get() || self.spec.time.is_zero();
+        if self.armed.get() && frames > 0 && due {
+            self.raise();
+        }
+        self.await_end();
+    }
+
+    /// Awaits the next end of the timer that runs from the arming on, if it has something to report. Without frames its
+    /// ends have no effect.
+    fn await_end(self: Rc<Inner>) {
+        let has_frames = self.staged.get() > 0 || self.frames.get() > 0 && !self.overdue.get();
+        if self.awaited.get() || !has_frames || !self.spec.from_arming || self.spec.time.is_zero() {
+            return;
+        }
+        let (sim, period) = (self.sim.clone(), self.spec.time.ps());
+        let elapsed = sim.now().since(self.base.get()).ps() / period;
+        let end = self.base.get() + Duration::from_ps((elapsed + 1) * period);
+        self.awaited.set(true);
+        let number = self.ends.get();
+        sim.clone().spawn(async move {
+            sim.until(end).await;
+            if self.ends.get() == number {
+                self.ends.set(number + 1);
+                self.awaited.set(false);
+                self.base.set(end);
+                self.end();
+            }
+        });
+    }
+
+    /// Handles the end of the timer: has completions written, and raises an interrupt with the frames there.
+    fn end(self: Rc<Inner>) {
+        self.overdue.set(true);
+        if self.staged.get() > 0
+            && let Some(write) = &*self.write.borrow()
+        {
+            write(self.channel);
+        }
+        self.look_from_arming();
+    }
+
     fn raise(&self) {
         self.armed.set(false);
+        self.overdue.set(false);
         self.era.set(self.era.get() + 1);
         if let Some(raise) = &*self.raise.borrow() {
             raise(self.channel);
@@ -96,16 +189,33 @@ impl Inner {
 mod tests {
     use super::*;
     use nicety_kernel::{Config, World};
-    use nicety_types::{Duration, Time};
 
     /// Returns the times of a channel's interrupts, in microseconds. It gets frames at the times `frames`, and is armed
     /// again `handling` after each interrupt.
     fn interrupts(frames: &'static [u64], handling: u64) -> Vec<u64> {
+        interrupts_by(false, frames, handling)
+    }
+
+    fn interrupts_by(from_arming: bool, frames: &'static [u64], handling: u64) -> Vec<u64> {
         let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
         let node = world.add_node();
         let sim = world.sim(node);
         let (taken, taken_time) = (0, Duration::ZERO);
-        let spec = InterruptsSpec { packets: 4, time: Duration::from_us(10), cpus: 1, taken, taken_time };
+        let (cpus, first, step, all) = (1, 0, 1, 1);
+        let time = Duration::from_us(10);
+        let vectors = 0;
+        let spec = InterruptsSpec {
+            packets: 4,
+            time,
+            from_arming,
+            cpus,
+            first,
+            step,
+            all,
+            vectors,
+            taken,
+            taken_time,
+        };
         let coalescing = Rc::new(Coalescing::new(&sim, spec, 3));
         let seen = Rc::new(RefCell::new(Vec::new()));
         let come = Rc::new(Cell::new(0));
@@ -124,7 +234,7 @@ mod tests {
             for &at in frames {
                 clock.until(Time::ZERO + Duration::from_us(at)).await;
                 come.set(come.get() + 1);
-                coalescing.frame();
+                coalescing.written(1);
             }
             clock.delay(Duration::from_us(100)).await;
         });
@@ -146,6 +256,24 @@ mod tests {
         assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 20], 5), [4, 19, 34]);
         // Four more before the driver arms: at once.
         assert_eq!(interrupts(&[1, 2, 3, 4, 5, 6, 7, 8], 5), [4, 9]);
+    }
+
+    #[test]
+    fn a_timer_from_the_arming_on_ends_without_regard_to_frames() {
+        // It ends at 10, with a frame since 1.
+        assert_eq!(interrupts_by(true, &[1], 1), [10]);
+        // Its end at 10 has no frame. The next one has.
+        assert_eq!(interrupts_by(true, &[12], 1), [20]);
+        // The driver arms at 11, which starts it anew.
+        assert_eq!(interrupts_by(true, &[1, 13], 1), [10, 21]);
+        // Four frames interrupt before.
+        assert_eq!(interrupts_by(true, &[1, 2, 3, 4], 1), [4]);
+    }
+
+    #[test]
+    fn a_timer_that_ends_while_the_driver_works_interrupts_when_it_arms() {
+        // At 4 by the number of frames. The timer ends at 10 with the frame of 5, and the driver arms at 12.
+        assert_eq!(interrupts_by(true, &[1, 2, 3, 4, 5], 8), [4, 12]);
     }
 
     #[test]

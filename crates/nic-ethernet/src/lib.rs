@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
+//! | `flows.rs` | hashes that distribute connections to channels and soft rings |
 //! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
 //! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
 //! | `rules/` | rules that select frames for handlers |
@@ -15,6 +16,7 @@
 //! | `net.rs` | the host's network: the stack, timers, waiting threads |
 //! | `holding.rs` | bytes held back from a reader |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
+//! | `serialiser.rs` | the one thread at a time that sends by a transmit ring |
 //! | `work.rs` | work of each part of the host for frames |
 //! | `sockets/` | sockets, and the calls of programs on them |
 //! | `messages/` | `send` and `recv` over connections |
@@ -38,6 +40,7 @@ mod design;
 mod disposition;
 mod driver;
 mod driver_spec;
+mod flows;
 mod generate;
 mod handling;
 mod holding;
@@ -49,6 +52,7 @@ mod net;
 mod programs;
 mod receive;
 mod rules;
+mod serialiser;
 mod sockets;
 mod softrings;
 mod spec;
@@ -63,6 +67,7 @@ pub use card::Statistics;
 pub use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
 pub use disposition::FrameDispositions;
+pub use flows::FlowHash;
 pub use handling::{Handling, InstallError, RuleReport, check_rule};
 pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};

@@ -4,33 +4,65 @@
 use super::card::Card;
 use super::net::Net;
 use super::stages;
-use nicety_host::threads::{Group, Piece, Thread};
+use nicety_host::threads::{Group, Page, Piece, Thread};
 use nicety_stack::{Arrival, Source};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The buffers of a frame in the kernel. Dropping it returns them to the card.
+/// The buffers of a frame in the kernel. Dropping it frees them, and returns them to the card. Buffers of a block return
+/// together.
 pub(super) struct Loan {
     card: Rc<Card>,
     channel: usize,
+    block: u64,
     buffers: u64,
+    /// Their page, unless it is always in the TLB.
+    page: Option<Rc<Page>>,
+    freed: bool,
 }
 
 impl Loan {
-    pub(super) fn new(card: &Rc<Card>, channel: usize, buffers: u64) -> Loan {
+    pub(super) fn new(card: &Rc<Card>, channel: usize, (block, buffers): (u64, u64), address: u64) -> Loan {
         let ring = &card.receive[channel];
         ring.lent.set(ring.lent.get() + buffers);
-        Loan { card: card.clone(), channel, buffers }
+        Loan { card: card.clone(), channel, block, buffers, page: ring.page(address), freed: false }
+    }
+
+    /// The pages of these frames.
+    pub(super) fn pages<'l>(loans: impl IntoIterator<Item = &'l Loan>) -> Vec<Rc<Page>> {
+        loans.into_iter().filter_map(|loan| loan.page.clone()).collect()
+    }
+
+    /// Frees the frame.
+    fn free(&mut self) -> Emptied {
+        let ring = &self.card.receive[self.channel];
+        ring.lent.set(ring.lent.get() - self.buffers);
+        self.freed = true;
+        let buffers = ring.free(self.block, self.buffers);
+        Emptied { card: self.card.clone(), channel: self.channel, buffers }
     }
 }
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        let ring = &self.card.receive[self.channel];
-        ring.lent.set(ring.lent.get() - self.buffers);
-        ring.give_back(self.buffers);
+        if !self.freed {
+            drop(self.free());
+        }
+    }
+}
+
+/// Buffers without frames, or none where a block has frames yet. Dropping them returns them to the card.
+struct Emptied {
+    card: Rc<Card>,
+    channel: usize,
+    buffers: u64,
+}
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        self.card.receive[self.channel].give_back(self.buffers);
     }
 }
 
@@ -82,12 +114,22 @@ impl Net {
         }
     }
 
-    /// Frees frames: returns their buffers to the card, one after another.
+    /// Frees frames, one after another: returns their buffers to the card, or the block of buffers that is free then.
     pub(super) async fn free(&self, thread: &Thread, loans: impl IntoIterator<Item = Loan>, path: &mut Path) {
-        for loan in loans {
-            let touched = [&self.card.receive[loan.channel].posting];
-            let piece = Piece::new(Group::Driver, self.spec.driver.post).touching(&touched);
-            thread.run(piece, stages::DRIVER_IN, path).await;
+        let driver = &self.spec.driver;
+        for mut loan in loans {
+            if driver.free > 0 {
+                thread.run(Piece::new(Group::Driver, driver.free), stages::DRIVER_IN, path).await;
+            }
+            let ring = &self.card.receive[loan.channel];
+            let emptied = loan.free();
+            if emptied.buffers == 0 {
+                continue;
+            }
+            let touched = [&ring.posting];
+            thread
+                .run(Piece::new(Group::Driver, driver.post).touching(&touched), stages::DRIVER_IN, path)
+                .await;
             self.write_register(thread).await;
             path.advance(stages::DRIVER_IN, self.sim.now());
         }

@@ -4,6 +4,7 @@ use super::card::Card;
 use super::holding::{Held, Holding};
 use super::loans::Loans;
 use super::programs::Programs;
+use super::serialiser::Serialiser;
 use super::softrings::SoftRing;
 use super::spec::EthernetSpec;
 use super::transmit::Finish;
@@ -88,6 +89,8 @@ pub(super) struct Net {
     pub(super) threads: Threads,
     pub(super) stack: RefCell<Stack>,
     pub(super) rings: Vec<SoftRing>,
+    /// One per transmit ring, or none.
+    pub(super) serialisers: Vec<Serialiser>,
     pub(super) programs: Rc<Programs>,
     pub(super) holding: Holding,
     connections: RefCell<FxHashMap<ConnectionId, Rc<Connection>>>,
@@ -120,11 +123,17 @@ impl Net {
         let stack = Stack::new(spec.host_stack(node, sim.rng("network stack").next_u64()));
         let stack =
             stack.map_err(|error| CardError::Input(format!("the protocols of this host: {error}")))?;
-        let rings =
-            (0..spec.stack.rings).map(|_| SoftRing::new(threads.thread(Placement::Anywhere))).collect();
+        let place = |ring: usize| match spec.stack.bound {
+            true => Placement::Bound((spec.interrupts.cpu(0) + ring) % spec.cpus),
+            false => Placement::Anywhere,
+        };
+        let rings = (0..spec.stack.rings).map(|ring| SoftRing::new(threads.thread(place(ring)))).collect();
         let net = Rc::new(Net {
             sim: sim.clone(),
             card,
+            serialisers: (0..if spec.driver.serial > 0 { spec.transmit.channels } else { 0 })
+                .map(|_| Serialiser::new(&threads))
+                .collect(),
             programs: Programs::start(sim, &threads),
             holding: Holding::default(),
             threads,
@@ -146,6 +155,9 @@ impl Net {
         net.start_driver();
         for number in 0..net.rings.len() {
             sim.spawn(net.clone().serve_soft_ring(number));
+        }
+        for number in 0..net.serialisers.len() {
+            sim.spawn(net.clone().serve_serialiser(number));
         }
         let timer = net.threads.thread(Placement::Anywhere);
         sim.spawn(net.clone().watch_time(timer.clone()));

@@ -8,7 +8,7 @@ use super::joining::{Arriving, Joining};
 use super::spec::EthernetSpec;
 use super::{stages, wire};
 use nicety_fabric::Packet;
-use nicety_host::threads::Data;
+use nicety_host::threads::{Data, Page};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
 use nicety_stack::Parsed;
 use nicety_types::{Level, MessageId, Path, Resource, Stage};
@@ -27,6 +27,8 @@ pub(super) struct Arrived {
     pub(super) bytes: u64,
     /// Number of its buffers.
     pub(super) buffers: u64,
+    /// The number of its block among all that were used.
+    pub(super) block: u64,
     /// Whether the card found its checksums valid.
     pub(super) verified: bool,
     /// Its number.
@@ -41,8 +43,18 @@ pub(super) struct ReceiveRing {
     /// Size of a buffer in bytes.
     buffer: u64,
     entries: u64,
+    /// The pages of the buffers, and their size; none if they are always in the TLB.
+    pages: Vec<Rc<Page>>,
+    page: u64,
+    /// Buffers of an entry.
+    per_block: u64,
+    blocks: RefCell<Blocks>,
     completions: Allocation,
     completion: u64,
+    slots: u64,
+    /// The most completions that the driver has not taken, and their number.
+    most_reported: u64,
+    pub(super) reported: Cell<u64>,
     /// Buffers used so far, and the number of them that the driver has returned.
     used: Cell<u64>,
     given_back: Cell<u64>,
@@ -62,7 +74,26 @@ pub(super) struct ReceiveRing {
     pub(super) missed: Cell<u64>,
     /// Frames with a completion in host memory.
     pub(super) arrived: RefCell<VecDeque<Arrived>>,
+    /// Frames with completions that wait in the card, and the addresses of these.
+    staged: RefCell<VecDeque<(u64, Arrived)>>,
     pub(super) coalescing: Coalescing,
+}
+
+/// Blocks of buffers with frames that the driver has seen, in the order of the ring.
+#[derive(Default)]
+struct Blocks {
+    /// The number of the first of them.
+    first: u64,
+    states: VecDeque<Block>,
+    /// Blocks among them that the driver has not returned.
+    used: u64,
+}
+
+struct Block {
+    /// Frames freed.
+    freed: u64,
+    /// Whether the driver copies the block's frames.
+    copies: bool,
 }
 
 impl ReceiveRing {
@@ -71,14 +102,25 @@ impl ReceiveRing {
         memory: &Rc<Memory>,
         coalescing: Coalescing,
     ) -> Result<ReceiveRing, MemoryError> {
-        let (entries, buffer, completion) =
-            (spec.receive.entries, spec.receive.buffer, spec.receive.completion);
+        let (receive, per_block) = (&spec.receive, spec.receive.block);
+        let (entries, buffer, completion) = (receive.entries * per_block, receive.buffer, receive.completion);
+        let slots = if receive.completions > 0 { receive.completions } else { entries };
         Ok(ReceiveRing {
             buffers: memory.allocate(entries * buffer)?,
             buffer,
             entries,
-            completions: memory.allocate(entries * completion)?,
+            pages: (0..(entries * buffer).div_ceil(receive.page.max(1)))
+                .take(if receive.page > 0 { usize::MAX } else { 0 })
+                .map(|_| Rc::default())
+                .collect(),
+            page: receive.page.max(1),
+            per_block,
+            blocks: RefCell::default(),
+            completions: memory.allocate(slots * completion)?,
             completion,
+            slots,
+            most_reported: if receive.completions > 0 { slots } else { u64::MAX },
+            reported: Cell::new(0),
             used: Cell::new(0),
             given_back: Cell::new(0),
             emptied: Cell::new(0),
@@ -89,35 +131,84 @@ impl ReceiveRing {
             frames: Cell::new(0),
             missed: Cell::new(0),
             arrived: RefCell::default(),
+            staged: RefCell::default(),
             coalescing,
         })
     }
 
-    /// Takes consecutive free buffers for `bytes` bytes. Returns their address, that of their completion, and the
-    /// number of buffers used. A row that would wrap skips the buffers at the end of the ring.
-    fn take(&self, bytes: u64) -> Option<(u64, u64, u64)> {
+    /// Takes consecutive free buffers for `bytes` bytes, and room for a completion. A row that would wrap skips the
+    /// buffers at the end of the ring.
+    fn take(&self, bytes: u64) -> Option<Taken> {
         let (used, row) = (self.used.get(), bytes.div_ceil(self.buffer));
         let slot = used % self.entries;
         let left_out = if slot + row > self.entries { self.entries - slot } else { 0 };
         let buffers = left_out + row;
-        if used + buffers - self.given_back.get() > self.entries {
+        if used + buffers - self.given_back.get() > self.entries || self.reported.get() == self.most_reported
+        {
             return None;
         }
         self.used.set(used + buffers);
+        self.reported.set(self.reported.get() + 1);
         let slot = (slot + left_out) % self.entries;
-        let completion = self.completions.address() + slot * self.completion;
-        Some((self.buffers.address() + slot * self.buffer, completion, buffers))
+        let completion = self.completions.address() + slot % self.slots * self.completion;
+        let address = self.buffers.address() + slot * self.buffer;
+        Some(Taken { address, completion, buffers, block: used / self.per_block })
     }
 
-    /// Whether the kernel has `percent` percent of the buffers.
-    pub(super) fn has_lent(&self, percent: u64) -> bool {
-        self.lent.get() * 100 >= self.entries * percent
+    /// The page of a buffer.
+    pub(super) fn page(&self, address: u64) -> Option<Rc<Page>> {
+        let at = (address - self.buffers.address()) / self.page;
+        self.pages.get(at as usize).cloned()
+    }
+
+    /// Whether the driver copies a frame, because the kernel has `percent` percent of the ring. Blocks are decided upon
+    /// as a whole, with their first frame.
+    pub(super) fn copies(&self, block: u64, percent: u64) -> bool {
+        if self.per_block == 1 {
+            return self.lent.get() * 100 >= self.entries * percent;
+        }
+        let mut blocks = self.blocks.borrow_mut();
+        let entries = self.entries / self.per_block;
+        while blocks.first + (blocks.states.len() as u64) <= block {
+            blocks.used += 1;
+            let copies = blocks.used * 100 >= entries * percent;
+            blocks.states.push_back(Block { freed: 0, copies });
+        }
+        blocks.states[(block - blocks.first) as usize].copies
+    }
+
+    /// Frees a frame in a block. Returns the number of buffers to give back: those of the block, once all are free.
+    pub(super) fn free(&self, block: u64, buffers: u64) -> u64 {
+        if self.per_block == 1 {
+            return buffers;
+        }
+        let mut blocks = self.blocks.borrow_mut();
+        let at = (block - blocks.first) as usize;
+        blocks.states[at].freed += 1;
+        if blocks.states[at].freed < self.per_block {
+            return 0;
+        }
+        blocks.used -= 1;
+        while blocks.states.front().is_some_and(|block| block.freed == self.per_block) {
+            blocks.states.pop_front();
+            blocks.first += 1;
+        }
+        self.per_block
     }
 
     /// Records at the card that the driver has returned buffers.
     pub(super) fn give_back(&self, buffers: u64) {
         self.given_back.set(self.given_back.get() + buffers);
     }
+}
+
+/// Buffers for a frame.
+struct Taken {
+    address: u64,
+    /// The address of its completion.
+    completion: u64,
+    buffers: u64,
+    block: u64,
 }
 
 impl Card {
@@ -204,7 +295,7 @@ impl Card {
         let ring = &self.receive[number];
         let bytes = payload.len();
         let on_bus = self.spec.bus.write_time(bytes) + self.spec.bus.write_time(ring.completion);
-        let Some((address, completion, buffers)) = ring.take(bytes) else {
+        let Some(Taken { address, completion, buffers, block }) = ring.take(bytes) else {
             self.count(|counted| counted.ring_full += frames);
             ring.missed.set(ring.missed.get() + frames);
             self.left_out.set(self.left_out.get() + on_bus);
@@ -224,6 +315,11 @@ impl Card {
         self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::DEPOSIT.name());
         self.recorder.packet_settled(message, 0, path.at());
         path.advance(Stage::DEPOSIT, handed.landed);
+        if self.spec.receive.batch > 1 {
+            self.count(|counted| counted.frames_received += frames);
+            let arrived = Arrived { address, bytes, buffers, block, verified, message, path };
+            return self.stage(number, completion, arrived);
+        }
         let written = self.dma.notify(message, completion, ring.completion, Path::clock(self.sim.now()));
         path.advance(stages::COMPLETION, written.at());
         self.count(|counted| counted.frames_received += frames);
@@ -232,8 +328,45 @@ impl Card {
             card.sim.until(path.at()).await;
             card.recorder.message_completed(message, &path, "frame");
             let ring = &card.receive[number];
-            ring.arrived.borrow_mut().push_back(Arrived { address, bytes, buffers, verified, message, path });
-            ring.coalescing.frame();
+            let arrived = Arrived { address, bytes, buffers, block, verified, message, path };
+            ring.arrived.borrow_mut().push_back(arrived);
+            ring.coalescing.written(1);
+        });
+    }
+
+    /// Keeps a frame's completion until there are enough for a write.
+    fn stage(self: &Rc<Card>, number: usize, completion: u64, arrived: Arrived) {
+        let ring = &self.receive[number];
+        let staged = {
+            let mut staged = ring.staged.borrow_mut();
+            staged.push_back((completion, arrived));
+            staged.len() as u64
+        };
+        if staged >= self.spec.receive.batch || self.spec.interrupts.time.is_zero() {
+            self.write_staged(number);
+        } else {
+            ring.coalescing.stage(staged);
+        }
+    }
+
+    /// Writes the completions that wait in the card.
+    pub(super) fn write_staged(self: &Rc<Card>, number: usize) {
+        let ring = &self.receive[number];
+        ring.coalescing.stage(0);
+        let staged = ring.staged.take();
+        let Some(&(completion, Arrived { message, .. })) = staged.front() else { return };
+        let bytes = ring.completion * staged.len() as u64;
+        let written = self.dma.notify(message, completion, bytes, Path::clock(self.sim.now())).at();
+        let card = self.clone();
+        self.sim.spawn(async move {
+            card.sim.until(written).await;
+            let (ring, all) = (&card.receive[number], staged.len() as u64);
+            for (_, mut arrived) in staged {
+                arrived.path.advance(stages::COMPLETION, written);
+                card.recorder.message_completed(arrived.message, &arrived.path, "frame");
+                ring.arrived.borrow_mut().push_back(arrived);
+            }
+            ring.coalescing.written(all);
         });
     }
 

@@ -3,7 +3,7 @@
 use super::loans::Loan;
 use super::net::Net;
 use super::{stages, wire};
-use nicety_host::threads::{Data, Group, Piece, Thread};
+use nicety_host::threads::{Data, Group, Page, Piece, Thread};
 use nicety_stack::{ChecksumStatus, Parsed, Source, TcpHeader};
 use nicety_types::{Buffer, Path};
 use std::cell::{Cell, RefCell};
@@ -75,9 +75,11 @@ impl Net {
             true => (ChecksumStatus::Good, 0),
             false => (ChecksumStatus::Unknown, self.lines(bytes.len()) * costs.checksum),
         };
-        thread
-            .run(Piece::new(Group::Stack, work + summed).touching(&[&headers]), stages::STACK_IN, &mut path)
-            .await;
+        let pages = Loan::pages(&loan);
+        let pages: Vec<&Page> = pages.iter().map(Rc::as_ref).collect();
+        let touched = [&headers];
+        let piece = Piece::new(Group::Stack, work + summed).touching(&touched).within(&pages);
+        thread.run(piece, stages::STACK_IN, &mut path).await;
         if let Some(rank) = wire::sender(&bytes) {
             self.know(rank);
         }

@@ -1,6 +1,7 @@
 //! The spec of an Ethernet card and of its host's kernel path.
 
 use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
+use super::flows::FlowHash;
 use super::rules::MOST_WORDS;
 use super::wire;
 use nicety_host::BusSpec;
@@ -93,6 +94,8 @@ pub struct TransmitSpec {
     pub entries: u64,
     /// Bytes of a descriptor.
     pub descriptor: u64,
+    /// The hash that distributes connections to channels.
+    pub hash: FlowHash,
     /// The most descriptors per fetch.
     pub fetch: u64,
     /// The most frames, of all channels, that are being read or wait for the link.
@@ -104,10 +107,20 @@ pub struct TransmitSpec {
 pub struct ReceiveSpec {
     /// Number of DMA channels, each with a ring. A hash distributes frames to them.
     pub channels: usize,
-    /// Buffers per ring.
+    /// That hash.
+    pub hash: FlowHash,
+    /// Entries per ring: blocks of buffers.
     pub entries: u64,
     /// Size of a buffer in bytes.
     pub buffer: u64,
+    /// Buffers of an entry.
+    pub block: u64,
+    /// Size in bytes of the pages that map the buffers; 0 if they are always in the TLB.
+    pub page: u64,
+    /// Entries of the ring of completions; 0 for one per buffer.
+    pub completions: u64,
+    /// Completions that the card writes at a time. At the end of the interrupt's timer it writes fewer.
+    pub batch: u64,
     /// Size of a completion in bytes.
     pub completion: u64,
     /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 without LRO.
@@ -124,6 +137,11 @@ pub struct StackCosts {
     /// Number of kernel threads that take frames from the interrupts' CPUs. A hash distributes connections to them.
     /// With none the interrupt handlers run the protocols.
     pub rings: usize,
+    /// Whether each of them is bound to a CPU: consecutive ones, from the CPU of the first receive channel's interrupts.
+    /// Bound threads go before those of programs.
+    pub bound: bool,
+    /// The hash that distributes connections to these threads.
+    pub hash: FlowHash,
     /// The most frames waiting for one of them.
     pub backlog: usize,
     /// A frame with payload.
@@ -257,6 +275,14 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     let transmit = read_transmit(reader);
     let receive = read_receive(reader, &frames);
     let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
+    if receive.batch > 1 && !interrupts.from_arming {
+        let help = "write interrupts.timer = \"arming\", or leave batch out";
+        reader.section("receive").refuse(
+            "batch",
+            "completions that wait are written by a timer without frames",
+            help,
+        );
+    }
     let driver = read_driver(&reader.section("driver"));
     let stack = read_stack(reader);
     let sockets = read_sockets(reader);
@@ -323,6 +349,7 @@ fn read_transmit(reader: &Reader<'_>) -> TransmitSpec {
     let s = reader.section("transmit");
     TransmitSpec {
         channels: s.count("channels", 1..=256, "transmit DMA channels") as usize,
+        hash: FlowHash::read(&s, &["toeplitz", "ports"], "hash of a connection that chooses its channel"),
         entries: s.count("entries", 2..=1 << 16, "descriptors of a transmit ring"),
         descriptor: s.size("descriptor", 8..=256, "a descriptor in host memory"),
         fetch: s.count("fetch", 1..=256, "descriptors that the card fetches at a time"),
@@ -332,11 +359,41 @@ fn read_transmit(reader: &Reader<'_>) -> TransmitSpec {
 
 fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
     let s = reader.section("receive");
+    let entries =
+        s.count("entries", 2..=1 << 16, "entries of a receive ring, each a buffer or a block of them");
+    let buffer = s.size("buffer", 64..=16 << 10, "a receive buffer");
+    let block = s.size_or(
+        "block",
+        0..=1 << 20,
+        "0 B",
+        "buffers that an entry has, in bytes, posted when the last of them is free; 0 B for one buffer",
+    );
+    let block = (block / buffer).max(1);
     let receive = ReceiveSpec {
         channels: s.count("channels", 1..=256, "receive DMA channels") as usize,
-        entries: s.count("entries", 2..=1 << 16, "buffers of a receive ring"),
-        buffer: s.size("buffer", 64..=16 << 10, "a receive buffer"),
+        hash: FlowHash::read(&s, &["toeplitz", "crc"], "hash of a connection that chooses its channel"),
+        entries,
+        buffer,
+        block,
+        page: s.size_or(
+            "page",
+            0..=1 << 30,
+            "0 B",
+            "pages that map the buffers; 0 B if they are always in the TLB (threads.data_tlb)",
+        ),
+        completions: s.count_or(
+            "completions",
+            0..=1 << 20,
+            0,
+            "completions that a ring has room for; with 0 one for each buffer",
+        ),
         completion: s.size("completion", 4..=256, "what the card writes behind a frame"),
+        batch: s.count_or(
+            "batch",
+            1..=64,
+            1,
+            "completions that the card writes at a time, or fewer at the timer's end",
+        ),
         lro: s.size_or(
             "lro",
             0..=MOST_PACKET,
@@ -357,6 +414,13 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
     }
     if receive.lro + HEADERS > receive.buffer * receive.entries {
         s.refuse("lro", "a ring has no room for such a packet", "raise receive.entries");
+    }
+    if receive.lro > 0 && block > 1 {
+        s.refuse(
+            "block",
+            "a joined packet needs buffers in a row, and blocks have one for each frame",
+            "leave lro out",
+        );
     }
     check_buffer(reader, frames, receive.buffer);
     receive
@@ -390,6 +454,12 @@ fn read_stack(reader: &Reader<'_>) -> StackCosts {
             0..=1024,
             "kernel threads that run the protocols, connections hashed among them; with 0 the interrupts' handlers do",
         ) as usize,
+        hash: FlowHash::read(&s, &["toeplitz", "ports"], "hash of a connection that chooses its thread"),
+        bound: s.flag_or(
+            "bound",
+            false,
+            "whether these threads are bound to CPUs in a row, from that of the first receive channel's interrupts on",
+        ),
         backlog: s.count("backlog", 1..=1 << 20, "frames that wait for one of these threads") as usize,
         receive: instructions(&s, "receive", "a received frame with payload"),
         acknowledge: instructions(&s, "acknowledge", "a frame without payload, in or out"),

@@ -3,6 +3,7 @@
 
 use super::net::Net;
 use nicety_types::Duration;
+use std::collections::BTreeSet;
 
 /// A part of a host that takes frames one after another: a CPU with the interrupts of receive channels, or a soft ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +30,11 @@ pub struct ForHost {
 impl Net {
     /// The work of each part of the host.
     pub(super) fn work(&self) -> Vec<HostWork> {
-        let (cpus, rings) = (self.spec.interrupts.cpus, &self.card.receive);
+        let (interrupts, rings) = (&self.spec.interrupts, &self.card.receive);
         let threads = self.interrupted.borrow();
         let of_cpu = |cpu: usize| {
-            let own = || rings.iter().skip(cpu).step_by(cpus);
+            let is_own = |&(number, _): &(usize, _)| interrupts.cpu(number) == cpu;
+            let own = || rings.iter().enumerate().filter(is_own).map(|(_, ring)| ring);
             let taken = own().map(|ring| ring.frames.get()).sum();
             HostWork {
                 name: format!("CPU {cpu}"),
@@ -41,7 +43,8 @@ impl Net {
                 came: taken + own().map(|ring| ring.missed.get()).sum::<u64>(),
             }
         };
-        let mut work: Vec<HostWork> = (0..cpus).map(of_cpu).collect();
+        let cpus: BTreeSet<usize> = (0..interrupts.cpus).map(|number| interrupts.cpu(number)).collect();
+        let mut work: Vec<HostWork> = cpus.into_iter().map(of_cpu).collect();
         let sum = |of: fn(&HostWork) -> u64| work.iter().map(of).sum::<u64>();
         let (taken, came) = (u128::from(sum(|cpu| cpu.taken)).max(1), u128::from(sum(|cpu| cpu.came)));
         let of_ring = |(number, ring): (usize, &super::softrings::SoftRing)| {

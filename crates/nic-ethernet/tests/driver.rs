@@ -42,6 +42,56 @@ fn a_soft_ring_is_woken_once_for_the_frames_of_an_interrupt() {
 }
 
 #[test]
+fn a_soft_ring_is_bound_to_the_cpu_of_the_interrupts_before_it() {
+    let one = ["receive.channels=1", "stack.rings=1", "interrupts.packets=4"];
+    let [_, free] = datagrams(20, &one);
+    let [_, bound] = datagrams(20, &[&one[..], &["stack.bound=true"]].concat());
+    // The handler wakes the ring without a call of another CPU.
+    assert_eq!((free.card.frames_received, bound.card.frames_received), (20, 20));
+    assert!(bound.cross_calls < free.cross_calls, "{} {}", bound.cross_calls, free.cross_calls);
+}
+
+#[test]
+fn channels_interrupt_cpus_at_a_distance() {
+    let spread = ["interrupts.cpus=3", "interrupts.first=50", "interrupts.step=8", "receive.channels=4"];
+    let rig = Rig::new("niagara2-niu", 2, &[&spread[..], &["stack.rings=0"]].concat());
+    let names: Vec<_> = rig.hosts[0].node.host_work().into_iter().map(|work| work.name).collect();
+    // 50 + 16 is 2 of 64 CPUs. The fourth channel has the first one's.
+    assert_eq!(names, ["CPU 2", "CPU 50", "CPU 58"]);
+}
+
+#[test]
+fn a_channel_of_a_shared_vector_reads_more_registers() {
+    let one = ["receive.channels=1", "transmit.channels=12", "driver.shared_reads=3"];
+    let of = |vectors: &str| {
+        driver(&datagrams(5, &[&one[..], &[&format!("interrupts.vectors={vectors}")]].concat())[1])
+    };
+    // A read: 100 in the card, 12 and 14 on the wires, two crossings of 400.
+    assert_eq!((of("1") - of("13"), of("13") - of("0")), (3 * (100 + 12 + 14 + 800), 0));
+}
+
+#[test]
+fn completions_are_written_in_batches_and_at_the_timers_end() {
+    let batches = |batch: u64| {
+        let batch = format!("receive.batch={batch}");
+        let late = ["interrupts.timer=arming", "interrupts.packets=9", "receive.channels=1", &batch];
+        let mut rig = Rig::new("niagara2-niu", 2, &[&late[..], &["interrupts.time=2 ms"]].concat());
+        rig.program(0, async move |user| {
+            let socket = user.open(SocketKind::Datagram);
+            for n in 0..20 {
+                user.send_to(socket, &[n; 10], at(1, 9)).await.unwrap();
+            }
+        });
+        rig.run();
+        let report = rig.report(1);
+        assert_eq!(report.card.frames_received, 20);
+        report.handlers
+    };
+    // At 9 and 18 frames of one each, and at the end. At 16 of two batches, and at the end with the part of a batch.
+    assert_eq!((batches(1), batches(8), batches(32)), (3, 2, 1));
+}
+
+#[test]
 fn a_handler_that_reads_how_many_frames_there_are_leaves_those_that_come_meanwhile() {
     // A frame takes the handler longer than the arrival of the next.
     let base = ["interrupts.packets=4", "driver.receive=20000"];
@@ -64,6 +114,65 @@ fn each_frames_buffer_is_posted_by_itself_with_a_register() {
     // 32 bytes on PCI Express for each register of 8.
     let more = driver(&writes) - driver(&at_once);
     assert_eq!((more, writes.handlers), (10 * 16, 1));
+}
+
+#[test]
+fn a_block_is_posted_with_the_last_of_its_frames() {
+    let base = ["sockets.copy=0", "driver.interrupt_writes=2", "receive.block=8 KiB"];
+    let of = |overrides: &[&str]| driver(&datagrams(20, &[&base[..], overrides].concat())[1]);
+    let at_once = of(&["driver.post=0"]);
+    // As above, for each of five blocks of four buffers, with up to 125 lines of code at 21.7 ns.
+    let more = (of(&["driver.post=1000"]) - at_once) / 5;
+    assert!((5833..9100).contains(&more), "{more} ns");
+    // 1200 instructions of 7 cycles at 1.2 GHz for each frame, with up to 150 lines of code.
+    let more = (of(&["driver.post=1000", "driver.free=1200"]) - of(&["driver.post=1000"])) / 20;
+    assert!((7000..10_300).contains(&more), "{more} ns");
+}
+
+#[test]
+fn handler_soft_ring_and_reader_translate_a_frames_page() {
+    let busy = |overrides: &[&str]| {
+        let one = ["receive.channels=1", "stack.rings=1", "driver.post=80", "driver.receive=20000"];
+        let mut rig = Rig::new("niagara2-niu", 2, &[&one[..], overrides].concat());
+        rig.program(0, async move |user| {
+            let socket = user.connected(1, 80).await;
+            user.send(socket, &pattern(1000, 5)).await.unwrap();
+            user.close(socket).await.unwrap();
+        });
+        rig.program(1, async move |user| {
+            let listening = user.listening(80).await;
+            let socket = user.accept(listening).await.unwrap();
+            assert!(user.recv_all(socket, 1 << 16).await.unwrap() == pattern(1000, 5));
+        });
+        rig.run();
+        rig.report(1).busy_ps / 1000
+    };
+    let tlb = ["threads.data_tlb=128", "threads.tlb_miss=100 us"];
+    let (none, large) = (busy(&["receive.page=8 KiB"]), busy(&[&tlb[..], &["receive.page=4 MiB"]].concat()));
+    let small = busy(&[&tlb[..], &["receive.page=2 KiB"]].concat());
+    // One page for the ring: a miss for each core that uses it. A page for each frame: a miss for each use on a core.
+    let (large, small) = ((large - none) / 100_000, (small - none) / 100_000);
+    assert!((2..=3).contains(&large) && small > large, "{large} {small}");
+}
+
+#[test]
+fn a_ring_has_room_for_its_blocks_and_for_its_completions() {
+    let dropped = |overrides: &[&str]| {
+        let late = ["interrupts.time=2 ms", "interrupts.packets=100", "receive.channels=1"];
+        let rig = Rig::new("niagara2-neptune", 2, &[&late[..], overrides].concat());
+        rig.program(0, async move |user| {
+            let socket = user.open(SocketKind::Datagram);
+            for n in 0..20 {
+                user.send_to(socket, &[n; 10], at(1, 9)).await.unwrap();
+            }
+        });
+        let mut rig = rig;
+        rig.run();
+        rig.report(1).card.ring_full
+    };
+    assert_eq!(dropped(&["receive.entries=3"]), 17);
+    assert_eq!(dropped(&["receive.entries=3", "receive.block=8 KiB"]), 8);
+    assert_eq!(dropped(&["receive.entries=3", "receive.block=8 KiB", "receive.completions=11"]), 9);
 }
 
 #[test]
@@ -90,9 +199,35 @@ fn buffers_are_the_kernels_until_their_bytes_are_read() {
     assert!(run(&["driver.loan=100"]).card.ring_full > 0);
     let copies = run(&["driver.loan=50"]);
     assert_eq!(copies.card.ring_full, 0);
+    // Half of three blocks of eight.
+    let blocks = run(&["driver.loan=50", "receive.entries=3", "receive.block=16 KiB"]);
+    assert_eq!((blocks.card.ring_full, driver(&blocks) > driver(&copies) / 2), (0, true));
     // Beyond 20 frames, 24 lines each are copied, with 16 instructions of 5.8 ns per line.
     let free = run(&["driver.loan=50", "sockets.copy=0"]);
     assert!(driver(&copies) > driver(&free) + 20 * 24 * 16 * 5, "{} {}", driver(&copies), driver(&free));
+}
+
+#[test]
+fn one_thread_at_a_time_sends_by_a_ring_and_the_kernels_sends_the_rest() {
+    let wakes = |serial: &str| {
+        let serial = format!("driver.serial={serial}");
+        let one = ["transmit.channels=1", "driver.transmit=60000", "sockets.call=100"];
+        let mut rig = Rig::new("niagara2-niu", 2, &[&one[..], &[&serial]].concat());
+        // Each thread sends its datagram while the first one's is being sent.
+        for n in 0..6 {
+            rig.program(0, async move |user| {
+                let user = user.thread(n);
+                let socket = user.open(SocketKind::Datagram);
+                user.send_to(socket, &[n as u8; 10], at(1, 9)).await.unwrap();
+            });
+        }
+        rig.run();
+        assert_eq!((rig.report(0).card.frames_sent, rig.report(1).card.frames_received), (6, 6));
+        rig.report(0).wakes
+    };
+    // The first sends three, and wakes the kernel's thread for the others. One that may send six does not.
+    let none = wakes("0");
+    assert_eq!((wakes("6") - none, wakes("3") - none), (0, 1));
 }
 
 #[test]

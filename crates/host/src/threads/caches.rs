@@ -7,7 +7,7 @@
 
 use super::account::Group;
 use super::spec::{CachesSpec, CodeSpec};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// Lines that belong together and are touched together: a connection's state, a packet's header, a thread's stack.
 #[derive(Debug, Default)]
@@ -34,6 +34,13 @@ impl Data {
     pub fn forget(&self) {
         self.last.set(None);
     }
+}
+
+/// A page of memory, by which pieces of work use an entry of their core's TLB.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Fill count of each core's TLB after the last use there.
+    last: RefCell<Vec<Option<u64>>>,
 }
 
 /// Misses of cache lines.
@@ -104,6 +111,8 @@ pub(super) struct Caches {
     second: Level,
     /// One per core, or none if instruction caches are not modelled.
     code: Vec<Code>,
+    /// One per core, or none if translations are not modelled.
+    tlbs: Vec<Level>,
 }
 
 impl Caches {
@@ -112,6 +121,7 @@ impl Caches {
             first: (0..cores).map(|_| Level::new(spec.first, spec.line)).collect(),
             second: Level::new(spec.second, spec.line),
             code: spec.code.iter().flat_map(|code| (0..cores).map(|_| Code::new(code))).collect(),
+            tlbs: spec.tlb.iter().flat_map(|tlb| (0..cores).map(|_| Level::new(tlb.entries, 1))).collect(),
         }
     }
 
@@ -119,6 +129,19 @@ impl Caches {
     /// second level.
     pub(super) fn fetch(&mut self, core: usize, group: Group, instructions: u64) -> u64 {
         self.code.get_mut(core).map_or(0, |code| code.fetch(group, instructions))
+    }
+
+    /// A thread on this core uses a page. Returns the number of misses in its TLB, which holds the page afterwards.
+    pub(super) fn translate(&mut self, core: usize, page: &Page) -> u64 {
+        let Some(tlb) = self.tlbs.get_mut(core) else { return 0 };
+        let mut last = page.last.borrow_mut();
+        if last.len() <= core {
+            last.resize(core + 1, None);
+        }
+        let missed = last[core].map_or(1, |then| tlb.gone(1, then));
+        tlb.filled += missed;
+        last[core] = Some(tlb.filled);
+        missed
     }
 
     /// A thread on this core touches data, and the core's caches hold it afterwards.
@@ -148,6 +171,7 @@ impl Caches {
 
 #[cfg(test)]
 mod tests {
+    use super::super::spec::TlbSpec;
     use super::*;
     use nicety_types::Duration;
     use proptest::prelude::*;
@@ -162,6 +186,7 @@ mod tests {
             memory_latency: Duration::ZERO,
             overlap: 1,
             code: Some(CodeSpec { first: 512, line: 32 }),
+            tlb: Some(TlbSpec { entries: 4, miss: Duration::ZERO }),
         }
     }
 
@@ -240,6 +265,23 @@ mod tests {
         // More code than fits.
         assert_eq!(caches.fetch(0, Group::Copy, 160), 20);
         assert_eq!(caches.fetch(0, Group::Stack, 64), 8);
+    }
+
+    #[test]
+    fn pages_stay_in_a_tlb_until_others_come() {
+        let (mut caches, pages) = (caches(), [(); 9].map(|()| Page::default()));
+        assert_eq!([caches.translate(0, &pages[0]), caches.translate(0, &pages[0])], [1, 0]);
+        // Two of four entries are new: every second use of the page misses.
+        assert_eq!([caches.translate(0, &pages[1]), caches.translate(0, &pages[2])], [1, 1]);
+        assert_eq!(caches.translate(0, &pages[0]), 0);
+        assert_eq!([caches.translate(0, &pages[3]), caches.translate(0, &pages[4])], [1, 1]);
+        assert_eq!(caches.translate(0, &pages[0]), 1);
+        // Another core has its own, and four new entries replace all.
+        assert_eq!([caches.translate(1, &pages[0]), caches.translate(0, &pages[0])], [1, 0]);
+        for page in &pages[5..] {
+            caches.translate(0, page);
+        }
+        assert_eq!([caches.translate(0, &pages[0]), caches.translate(1, &pages[0])], [1, 0]);
     }
 
     #[test]

@@ -26,6 +26,6 @@ mod tests;
 mod thread;
 
 pub use account::{Account, Group, GroupAccount};
-pub use caches::{Data, Misses};
-pub use spec::{CachesSpec, CodeSpec, ThreadsSpec};
+pub use caches::{Data, Misses, Page};
+pub use spec::{CachesSpec, CodeSpec, ThreadsSpec, TlbSpec};
 pub use thread::{Piece, Placement, Thread, Threads};

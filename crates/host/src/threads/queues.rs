@@ -1,8 +1,9 @@
 //! The assignment of threads to CPUs: a state machine without time.
 //!
 //! A ready thread continues on its last CPU if that is idle, else on an idle CPU of the core with the fewest threads.
-//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. An interrupt
-//! belongs to a CPU: it starts at the end of the current thread's piece, and the thread continues afterwards.
+//! Otherwise it waits in the queue of its last CPU. A CPU without a thread takes one that waits elsewhere. A bound thread
+//! waits for its own CPU only, before all threads that are not bound. An interrupt belongs to a CPU: it starts at the end
+//! of the current thread's piece, and the thread continues afterwards.
 
 use super::spec::ThreadsSpec;
 use std::collections::VecDeque;
@@ -12,7 +13,7 @@ use std::collections::VecDeque;
 pub enum Placement {
     /// On any CPU.
     Anywhere,
-    /// On this one.
+    /// On this one, as a thread of the kernel, before threads that may run anywhere.
     Bound(usize),
     /// On this CPU, as an interrupt handler, before all other threads.
     Interrupt(usize),
@@ -51,6 +52,8 @@ struct State {
     cpu: Option<usize>,
     /// Its way to start running, until it reads it.
     start: Option<Start>,
+    /// It looks for a thread to leave its CPU to, before it sleeps.
+    leaving: bool,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +62,14 @@ struct Cpu {
     /// The interrupted thread, which continues after the interrupts.
     held: Option<usize>,
     interrupts: VecDeque<usize>,
+    /// Bound threads come first.
     ready: VecDeque<usize>,
+    /// Called by another CPU to look at its queue. The call is taken at the end of a piece.
+    poked: bool,
+    /// Without a thread it halts, and takes a call to run one.
+    halted: bool,
+    /// The number of times that it was left idle.
+    era: u64,
 }
 
 /// The effect of a wake-up.
@@ -69,6 +79,8 @@ pub(super) enum Woken {
     Already,
     /// It waits for a CPU.
     Waits,
+    /// It waits for its CPU, and another CPU's thread calls that to look at its queue.
+    Pokes,
     /// It runs on an idle CPU. `called`: this is not the caller's CPU.
     Runs { called: bool },
 }
@@ -83,6 +95,10 @@ pub(super) struct Queues {
     idle: Vec<u64>,
     /// Threads in the queues of all CPUs.
     waiting: usize,
+    /// Whether a CPU that is left idle halts at once.
+    halts: bool,
+    /// The CPU that was left idle last, until it is taken.
+    gone_idle: Option<usize>,
 }
 
 const ALIVE: &str = "a thread has a CPU while it runs";
@@ -96,8 +112,9 @@ impl Queues {
         for cpu in 0..enabled {
             idle[spec.core(cpu)] |= 1 << (cpu % spec.strands);
         }
-        let cpus = (0..enabled).map(|_| Cpu::default()).collect();
-        Queues { strands: spec.strands, cpus, threads: Vec::new(), idle, waiting: 0 }
+        let cpus = (0..enabled).map(|_| Cpu { halted: true, ..Cpu::default() }).collect();
+        let (halts, gone_idle) = (spec.idle_walk == 0, None);
+        Queues { strands: spec.strands, cpus, threads: Vec::new(), idle, waiting: 0, halts, gone_idle }
     }
 
     /// Adds a thread without code, and returns its number.
@@ -105,7 +122,8 @@ impl Queues {
         if let Placement::Bound(cpu) | Placement::Interrupt(cpu) = placement {
             assert!(cpu < self.cpus.len(), "CPU {cpu} of {}", self.cpus.len());
         }
-        let state = State { placement, phase: Phase::Idle, token: false, cpu: None, start: None };
+        let (phase, token, leaving) = (Phase::Idle, false, false);
+        let state = State { placement, phase, token, cpu: None, start: None, leaving };
         self.threads.push(state);
         self.threads.len() - 1
     }
@@ -120,8 +138,34 @@ impl Queues {
         state.cpu.filter(|_| state.phase == Phase::Running)
     }
 
+    /// Whether it sleeps, or looks for a thread to leave its CPU to.
     pub(super) fn is_asleep(&self, thread: usize) -> bool {
-        self.threads[thread].phase == Phase::Asleep
+        let state = &self.threads[thread];
+        state.phase == Phase::Asleep || state.leaving && !state.token
+    }
+
+    /// Whether a running thread, no interrupt, leaves its CPU idle if it sleeps now. It is then leaving.
+    pub(super) fn leaves_idle(&mut self, thread: usize) -> bool {
+        let Some(cpu) = self.cpu(thread) else { return false };
+        let own = &self.cpus[cpu];
+        let state = &mut self.threads[thread];
+        state.leaving = !state.token
+            && !matches!(state.placement, Placement::Interrupt(_))
+            && self.waiting == 0
+            && own.interrupts.is_empty();
+        state.leaving
+    }
+
+    /// Takes the CPU that was left idle and does not halt yet, with its era.
+    pub(super) fn take_gone_idle(&mut self) -> Option<(usize, u64)> {
+        let cpu = self.gone_idle.take().filter(|&cpu| !self.halts && self.is_idle(cpu))?;
+        Some((cpu, self.cpus[cpu].era))
+    }
+
+    /// Halts a CPU that was left idle in this era, unless it runs a thread or did meanwhile.
+    pub(super) fn halt(&mut self, cpu: usize, era: u64) {
+        let own = &mut self.cpus[cpu];
+        own.halted |= own.era == era;
     }
 
     /// Starts code on a thread that has none: the thread gets a CPU, or waits for one.
@@ -138,6 +182,7 @@ impl Queues {
         let state = &mut self.threads[thread];
         let phase = std::mem::replace(&mut state.phase, Phase::Idle);
         state.token = false;
+        state.leaving = false;
         state.start = None;
         match phase {
             Phase::Idle | Phase::Asleep => None,
@@ -181,18 +226,54 @@ impl Queues {
     fn place(&mut self, thread: usize, from: Option<usize>) -> Woken {
         match self.idle_cpu(thread) {
             Some(cpu) => {
-                let called = from.is_some_and(|from| from != cpu);
+                let called = from.is_some_and(|from| from != cpu) && self.cpus[cpu].halted;
                 self.run(thread, cpu, called);
                 Woken::Runs { called }
             }
             None => {
                 let cpu = self.queue_of(thread);
                 self.threads[thread].phase = Phase::Ready;
-                self.cpus[cpu].ready.push_back(thread);
-                self.waiting += 1;
-                Woken::Waits
+                self.enqueue(thread, cpu);
+                match self.pokes(thread, cpu, from) {
+                    true => Woken::Pokes,
+                    false => Woken::Waits,
+                }
             }
         }
+    }
+
+    /// Adds a thread to a CPU's queue: a bound one behind the last bound one, another at the end.
+    fn enqueue(&mut self, thread: usize, cpu: usize) {
+        let bound = self.is_bound(thread);
+        let before = |&other: &usize| bound && !self.is_bound(other);
+        let ready = &self.cpus[cpu].ready;
+        let at = ready.iter().position(before).unwrap_or(ready.len());
+        self.cpus[cpu].ready.insert(at, thread);
+        self.waiting += 1;
+    }
+
+    /// Whether CPU `from` calls this CPU, because a bound thread waits for it while a thread runs there that gives it
+    /// up. A call that has not been noticed is not repeated.
+    fn pokes(&mut self, thread: usize, cpu: usize, from: Option<usize>) -> bool {
+        let gives_up = |running: usize| {
+            self.threads[running].placement == Placement::Anywhere && !self.threads[running].leaving
+        };
+        let own = &self.cpus[cpu];
+        let calls = self.is_bound(thread)
+            && from.is_some_and(|from| from != cpu)
+            && !own.poked
+            && own.running.is_some_and(gives_up);
+        self.cpus[cpu].poked |= calls;
+        calls
+    }
+
+    /// Whether the CPU of a running thread was called to look at its queue since the last look.
+    pub(super) fn take_poke(&mut self, thread: usize) -> bool {
+        self.cpu(thread).is_some_and(|cpu| std::mem::take(&mut self.cpus[cpu].poked))
+    }
+
+    fn is_bound(&self, thread: usize) -> bool {
+        matches!(self.threads[thread].placement, Placement::Bound(_))
     }
 
     fn interrupt(&mut self, thread: usize, cpu: usize) -> Woken {
@@ -209,6 +290,7 @@ impl Queues {
     /// CPU.
     pub(super) fn sleep(&mut self, thread: usize) -> (bool, Option<usize>) {
         let state = &mut self.threads[thread];
+        state.leaving = false;
         if std::mem::take(&mut state.token) {
             return (false, None);
         }
@@ -234,12 +316,28 @@ impl Queues {
             self.cpus[cpu].held = Some(thread);
             return self.next(cpu);
         }
-        if !long_enough || self.cpus[cpu].ready.is_empty() {
+        let &first = self.cpus[cpu].ready.front()?;
+        // A thread that is not bound waits until the bound ones sleep.
+        if !long_enough || self.is_bound(thread) && !self.is_bound(first) {
             return None;
         }
         let next = self.next(cpu);
         self.place(thread, None);
         next
+    }
+
+    /// Where a thread leaves the kernel, gives its CPU to a bound thread that waits for it. Returns that thread, and
+    /// whether the leaving one continues on another CPU, which is called.
+    pub(super) fn leave_kernel(&mut self, thread: usize) -> Option<(usize, bool)> {
+        let cpu = self.cpu(thread)?;
+        let &first = self.cpus[cpu].ready.front()?;
+        let anywhere = self.threads[thread].placement == Placement::Anywhere;
+        if !anywhere || !self.is_bound(first) || !self.cpus[cpu].interrupts.is_empty() {
+            return None;
+        }
+        let next = self.next(cpu)?;
+        let called = matches!(self.place(thread, Some(cpu)), Woken::Runs { called: true });
+        Some((next, called))
     }
 
     /// Returns the next thread of a CPU that its thread has left.
@@ -255,7 +353,12 @@ impl Queues {
             self.threads[held].start = Some(Start::Resumed);
             return Some(held);
         }
-        let ready = self.cpus[cpu].ready.pop_front().or_else(|| self.steal(cpu))?;
+        let Some(ready) = self.cpus[cpu].ready.pop_front().or_else(|| self.steal(cpu)) else {
+            self.cpus[cpu].halted = self.halts;
+            self.cpus[cpu].era += 1;
+            self.gone_idle = Some(cpu);
+            return None;
+        };
         self.waiting -= 1;
         self.run(ready, cpu, false);
         Some(ready)
@@ -285,6 +388,7 @@ impl Queues {
         state.phase = Phase::Running;
         state.cpu = Some(cpu);
         self.cpus[cpu].running = Some(thread);
+        self.cpus[cpu].era += 1;
         self.set_idle(cpu, false);
     }
 
@@ -382,7 +486,7 @@ mod tests {
         fn every_thread_is_in_one_place_and_no_cpu_idles_while_one_waits(
             cpus in 1usize..=4,
             placements in prop::collection::vec((0u8..3, 0usize..4), 1..12),
-            calls in prop::collection::vec((0u8..5, 0usize..12), 0..200),
+            calls in prop::collection::vec((0u8..6, 0usize..12), 0..200),
         ) {
             let mut queues = Queues::new(&SPEC, cpus);
             for (kind, cpu) in placements {
@@ -401,6 +505,7 @@ mod tests {
                     (1, Some(_)) => drop(queues.preempt(thread, true)),
                     (2, Some(_)) => drop(queues.preempt(thread, false)),
                     (3, Some(_)) | (4, _) => drop(queues.end(thread)),
+                    (5, Some(_)) => drop(queues.leave_kernel(thread)),
                     (0, None) => queues.begin(thread),
                     _ => drop(queues.wake(thread, Some(0).filter(|_| which % 2 == 0))),
                 }

@@ -19,6 +19,17 @@ pub struct CachesSpec {
     pub overlap: u64,
     /// Each core's first level for instructions. `None` if instruction fetches are not modelled.
     pub code: Option<CodeSpec>,
+    /// Each core's TLB for data. `None` if translations are not modelled.
+    pub tlb: Option<TlbSpec>,
+}
+
+/// A core's TLB for data, which its hardware threads share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlbSpec {
+    /// Entries, each for a page of any size.
+    pub entries: u64,
+    /// Time of a miss.
+    pub miss: Duration,
 }
 
 /// A core's first-level instruction cache. Its misses hit the shared second level.
@@ -49,6 +60,10 @@ pub struct ThreadsSpec {
     pub switch: u64,
     /// Lines of its own, stack and thread structure, that a thread touches when it continues.
     pub own_lines: u64,
+    /// Instructions for each other CPU with which a thread that leaves its CPU idle looks for a waiting thread.
+    pub walk: u64,
+    /// The same for the idle CPU, before it halts.
+    pub idle_walk: u64,
     /// Instructions that wake a thread.
     pub wake: u64,
     /// Instructions that send a cross-call to another CPU.

@@ -23,9 +23,12 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
         memory_latency: Duration::from_ns(100),
         overlap: 1,
         code: None,
+        tlb: None,
     },
     switch: 500,
     own_lines: 2,
+    walk: 0,
+    idle_walk: 0,
     wake: 50,
     cross_call: 30,
     cross_call_latency: Duration::from_ns(200),
@@ -120,6 +123,25 @@ fn a_piece_waits_for_its_code() {
     });
     assert_eq!(ends, [("a", 64 + 8 * 20 + 64 + 64 + 100)]);
     assert_eq!(account.group(Group::Application).l1_misses, 0);
+}
+
+#[test]
+fn a_piece_waits_for_the_translation_of_its_pages() {
+    let tlb = Some(TlbSpec { entries: 4, miss: Duration::from_ns(40) });
+    let spec = ThreadsSpec { switch: 0, own_lines: 0, caches: CachesSpec { tlb, ..SPEC.caches }, ..SPEC };
+    let (ends, _) = run(4, spec, |rig| {
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            let (one, two) = (Page::default(), Page::default());
+            let pages = [&one, &two];
+            for _ in 0..2 {
+                let both = piece(100).within(&pages);
+                thread.run(both, Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
+            }
+        });
+    });
+    // Two misses for the first piece. For the second, one of four entries is new since the first page's use: a quarter of
+    // a miss, which carries over.
+    assert_eq!(ends, [("a", 100 + 2 * 40 + 100)]);
 }
 
 #[test]
@@ -303,6 +325,84 @@ fn a_thread_that_waits_for_a_busy_cpu_goes_to_one_that_becomes_idle() {
     });
     assert_eq!(ends, [("short", COLD + 2000), ("third", 2 * COLD + 2100), ("long", COLD + 9000)]);
     assert_eq!(account.migrations, 0);
+}
+
+#[test]
+fn a_bound_thread_takes_its_cpu_when_the_thread_there_leaves_the_kernel() {
+    let (ends, account) = run(2, ThreadsSpec { cores: 2, strands: 1, ..SPEC }, |rig| {
+        let ring = rig.thread(Placement::Bound(0));
+        rig.on("ring", &ring, |thread| async move {
+            thread.sleep().await;
+            work(&thread, 100).await;
+            assert_eq!(thread.cpu(), Some(0));
+        });
+        rig.on("reader", &rig.thread(Placement::Anywhere), |thread| async move {
+            for _ in 0..4 {
+                thread.leave_kernel().await;
+                work(&thread, 1000).await;
+            }
+            assert_eq!(thread.cpu(), Some(0));
+        });
+        rig.on("waker", &rig.thread(Placement::Anywhere), |thread| async move {
+            work(&thread, 1500).await;
+            thread.wake(&ring, &mut Path::clock(Time::ZERO)).await;
+            work(&thread, 8000).await;
+        });
+    });
+    // The waker calls the ring's CPU, because a reader runs there. The reader takes the call at the end of its second
+    // piece, leaves the kernel, and waits for the ring's thread.
+    let ring = COLD + 2000 + 70 + COLD + 100;
+    let reader = ring + 500 + 2000;
+    assert_eq!(ends, [("ring", ring), ("reader", reader), ("waker", COLD + 1500 + 50 + 30 + 8000)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 1, 4));
+}
+
+#[test]
+fn a_bound_thread_keeps_its_cpu_beyond_a_quantum() {
+    let (ends, _) = run(1, SPEC, |rig| {
+        rig.on("ring", &rig.thread(Placement::Bound(0)), |thread| async move {
+            work(&thread, 12_000).await;
+            work(&thread, 1000).await;
+        });
+        rig.on("reader", &rig.thread(Placement::Anywhere), |thread| async move { work(&thread, 100).await });
+    });
+    assert_eq!(ends, [("ring", COLD + 13_000), ("reader", 2 * COLD + 13_100)]);
+}
+
+#[test]
+fn a_cpu_that_is_left_idle_looks_at_all_others_before_it_halts() {
+    let spec = ThreadsSpec { issue: 2, walk: 10, idle_walk: 20, ..SPEC };
+    let woken_after = |instructions: u64| {
+        run(4, spec, |rig| {
+            let sleeper = rig.thread(Placement::Anywhere);
+            rig.on("sleeper", &sleeper, |thread| async move {
+                work(&thread, 1000).await;
+                thread.sleep().await;
+                work(&thread, 100).await;
+            });
+            rig.on("waker", &rig.thread(Placement::Anywhere), move |thread| async move {
+                work(&thread, instructions).await;
+                thread.wake(&sleeper, &mut Path::clock(Time::ZERO)).await;
+            });
+        })
+    };
+    // The sleeper looks at three other CPUs, and has two lines of each of four from memory. The idle CPU looks from
+    // here on, and halts 60 ns later.
+    let idle = COLD + 1000 + 3 * 10 + 8 * 100;
+    // Woken while it looks: it keeps its CPU, and nobody calls.
+    let (ends, account) = woken_after(1500);
+    assert_eq!(ends, [("waker", COLD + 1550), ("sleeper", idle + 100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 0, 2));
+    // The CPU does not halt yet, and needs no call. Eight of sixteen lines have come since: one of the thread's two is in
+    // the second level.
+    let (ends, account) = woken_after(1800);
+    assert_eq!(ends, [("waker", COLD + 1850), ("sleeper", COLD + 1850 + 520 + 100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 0, 3));
+    let (ends, account) = woken_after(2000);
+    assert_eq!(ends, [("waker", COLD + 2050 + 30), ("sleeper", COLD + 2050 + 200 + 70 + 520 + 100)]);
+    assert_eq!((account.wakes, account.cross_calls, account.context_switches), (1, 1, 3));
+    // Three looks of threads that leave: both at their ends only exit. The looks of idle CPUs are nobody's time.
+    assert_eq!(account.group(Group::Kernel).instructions, 3 * 500 + 30 + 50 + 30 + 70);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! [`Thread`]: the thread on which code of the kernel or of a program runs.
 
 use super::account::{Account, Group};
-use super::caches::{Caches, Data, Misses};
+use super::caches::{Caches, Data, Misses, Page};
 use super::cores::Core;
 use super::queues::{Queues, Start, Woken};
 use super::spec::ThreadsSpec;
@@ -22,11 +22,16 @@ struct Shared {
     spec: ThreadsSpec,
     cores: Vec<Core>,
     caches: RefCell<Caches>,
+    /// The lines of all CPUs' structures, in the caches of each core.
+    walked: Vec<Data>,
     queues: RefCell<Queues>,
     account: RefCell<Account>,
     /// Notifies a thread that it runs.
     signals: RefCell<Vec<Signal>>,
 }
+
+/// Cache lines of a CPU's structure that a look at its queue touches.
+const WALKED_LINES: u64 = 2;
 
 /// Work of a thread that keeps its CPU.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +39,7 @@ pub struct Piece<'d> {
     group: Group,
     instructions: u64,
     touched: &'d [&'d Data],
+    pages: &'d [&'d Page],
     streamed: u64,
     stalled: Duration,
 }
@@ -41,12 +47,17 @@ pub struct Piece<'d> {
 impl<'d> Piece<'d> {
     /// Returns a piece of `instructions` instructions for this function group.
     pub const fn new(group: Group, instructions: u64) -> Piece<'d> {
-        Piece { group, instructions, touched: &[], streamed: 0, stalled: Duration::ZERO }
+        Piece { group, instructions, touched: &[], pages: &[], streamed: 0, stalled: Duration::ZERO }
     }
 
     /// On this data.
     pub const fn touching(self, touched: &'d [&'d Data]) -> Piece<'d> {
         Piece { touched, ..self }
+    }
+
+    /// In these pages of memory, besides data with pages that always are in the TLB.
+    pub const fn within(self, pages: &'d [&'d Page]) -> Piece<'d> {
+        Piece { pages, ..self }
     }
 
     /// Adds a pass through `lines` uncached lines.
@@ -71,6 +82,7 @@ impl Threads {
             spec,
             cores: (0..spec.cores).map(|_| Core::new(spec.issue)).collect(),
             caches: RefCell::new(Caches::new(spec.cores, &spec.caches)),
+            walked: (0..spec.cores).map(|_| Data::new(WALKED_LINES * cpus as u64)).collect(),
             queues: RefCell::new(Queues::new(&spec, cpus)),
             account: RefCell::default(),
             signals: RefCell::default(),
@@ -113,6 +125,31 @@ impl Threads {
     fn notify(&self, thread: usize) {
         self.0.signals.borrow()[thread].notify_one();
     }
+
+    /// Continues a CPU that its thread has left: with the next thread, or with a look at all other CPUs before it halts.
+    fn pass_on(&self, next: Option<usize>) {
+        if let Some(next) = next {
+            return self.notify(next);
+        }
+        let shared = &self.0;
+        let Some((cpu, era)) = shared.queues.borrow_mut().take_gone_idle() else { return };
+        let core = shared.spec.core(cpu);
+        let looks = Piece::new(Group::Kernel, shared.spec.idle_walk * self.others());
+        let threads = self.clone();
+        shared.sim.spawn(async move {
+            let shared = &*threads.0;
+            let (issuing, waiting, _) = shared.times(core, &looks.touching(&[&shared.walked[core]]));
+            let (issuing, time) = shared.cores[core].begin(issuing, waiting);
+            shared.sim.delay(Duration::from_ps(time)).await;
+            drop(issuing);
+            shared.queues.borrow_mut().halt(cpu, era);
+        });
+    }
+
+    /// Number of CPUs in use, apart from one.
+    fn others(&self) -> u64 {
+        self.cpus() as u64 - 1
+    }
 }
 
 impl fmt::Debug for Threads {
@@ -151,14 +188,27 @@ impl Thread {
         self.yield_to_others().await;
     }
 
-    /// Between two pieces: lets interrupts run and, after a quantum, a waiting thread.
+    /// Between two pieces: takes a call of another CPU, lets interrupts run and, after a quantum, a waiting thread.
     async fn yield_to_others(&self) {
+        let poked = self.threads.0.queues.borrow_mut().take_poke(self.own.number);
+        if poked {
+            self.work(Piece::new(Group::Kernel, self.threads.0.spec.cross_call_taken)).await;
+        }
         let long_enough = self.sim().now().since(self.own.since.get()) >= self.threads.0.spec.quantum;
         let next = self.threads.0.queues.borrow_mut().preempt(self.own.number, long_enough);
         if let Some(next) = next {
             self.threads.notify(next);
             self.resume().await;
         }
+    }
+
+    /// Leaves the kernel after a system call: a bound thread that waits for the CPU takes it.
+    pub async fn leave_kernel(&self) {
+        let left = self.threads.0.queues.borrow_mut().leave_kernel(self.own.number);
+        let Some((next, called)) = left else { return };
+        self.count(|account| account.cross_calls += u64::from(called));
+        self.threads.notify(next);
+        self.resume().await;
     }
 
     /// Holds the CPU during a wait for an external event, such as a card's register. Nothing else runs on the CPU
@@ -177,10 +227,15 @@ impl Thread {
     /// Gives up the CPU until another thread or an interrupt wakes this one. Returns at once if one did so since the
     /// last sleep, otherwise when the thread runs again. The caller must check its condition again.
     pub async fn sleep(&self) {
-        let (sleeps, next) = self.threads.0.queues.borrow_mut().sleep(self.own.number);
-        if let Some(next) = next {
-            self.threads.notify(next);
+        let shared = &self.threads.0;
+        if shared.spec.walk > 0 && shared.queues.borrow_mut().leaves_idle(self.own.number) {
+            let core = shared.spec.core(self.cpu().expect("it runs"));
+            let looks = Piece::new(Group::Kernel, shared.spec.walk * self.threads.others());
+            self.work(looks.touching(&[&shared.walked[core]])).await;
+            self.yield_to_others().await;
         }
+        let (sleeps, next) = shared.queues.borrow_mut().sleep(self.own.number);
+        self.threads.pass_on(next);
         if sleeps {
             self.resume().await;
         }
@@ -190,9 +245,7 @@ impl Thread {
     /// more. Other code may begin with a piece.
     pub fn exit(&self) {
         let next = self.threads.0.queues.borrow_mut().end(self.own.number);
-        if let Some(next) = next {
-            self.threads.notify(next);
-        }
+        self.threads.pass_on(next);
     }
 
     /// Wakes another thread. If that thread sleeps, this is work of the calling thread.
@@ -207,12 +260,12 @@ impl Thread {
             let from = queues.cpu(self.own.number);
             queues.wake(other.own.number, from)
         };
-        if let Woken::Runs { called } = woken {
+        if matches!(woken, Woken::Runs { .. }) {
             self.threads.notify(other.own.number);
-            if called {
-                self.count(|account| account.cross_calls += 1);
-                self.run(Piece::new(Group::Kernel, spec.cross_call), Stage::WAKE, path).await;
-            }
+        }
+        if matches!(woken, Woken::Runs { called: true } | Woken::Pokes) {
+            self.count(|account| account.cross_calls += 1);
+            self.run(Piece::new(Group::Kernel, spec.cross_call), Stage::WAKE, path).await;
         }
     }
 
@@ -290,16 +343,7 @@ impl Thread {
     async fn work(&self, piece: Piece<'_>) {
         let shared = &*self.threads.0;
         let core = shared.spec.core(self.cpu().expect("a thread works on a CPU"));
-        let (misses, code) = self.misses(core, &piece);
-        let caches = &shared.spec.caches;
-        let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
-        let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
-        let fetched = code.saturating_mul(caches.second_latency.ps());
-        let issuing = shared.spec.clock.cycles(piece.instructions).ps();
-        let between = issuing.saturating_mul(shared.spec.cycles_per_instruction - 1);
-        let waiting = [fetched, between, piece.stalled.ps()]
-            .into_iter()
-            .fold(loads / caches.overlap, u64::saturating_add);
+        let (issuing, waiting, misses) = shared.times(core, &piece);
         let (issuing, time) = shared.cores[core].begin(issuing, waiting);
         let time = Duration::from_ps(time);
         self.own.busy.set(self.own.busy.get() + time);
@@ -313,11 +357,30 @@ impl Thread {
         self.sim().delay(time).await;
         drop(issuing);
     }
+}
 
-    /// Returns the piece's misses of data and code lines. A piece that streams data is a loop of one or two lines of
+impl Shared {
+    /// Returns the times that a piece issues and waits, in picoseconds, on a core without others, with its misses of data
+    /// lines. The core's caches hold its lines afterwards.
+    fn times(&self, core: usize, piece: &Piece<'_>) -> (u64, u64, Misses) {
+        let (misses, code, walks) = self.misses(core, piece);
+        let caches = &self.spec.caches;
+        let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
+        let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
+        let fetched = code.saturating_mul(caches.second_latency.ps());
+        let issuing = self.spec.clock.cycles(piece.instructions).ps();
+        let between = issuing.saturating_mul(self.spec.cycles_per_instruction - 1);
+        let walked = caches.tlb.map_or(0, |tlb| walks.saturating_mul(tlb.miss.ps()));
+        let waiting = [fetched, walked, between, piece.stalled.ps()]
+            .into_iter()
+            .fold(loads / caches.overlap, u64::saturating_add);
+        (issuing, waiting, misses)
+    }
+
+    /// Returns the piece's misses of data lines, of code lines, and of the TLB. A piece that streams data is a loop of one or two lines of
     /// code.
-    fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64) {
-        let mut caches = self.threads.0.caches.borrow_mut();
+    fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64, u64) {
+        let mut caches = self.caches.borrow_mut();
         let mut all = caches.stream(core, piece.streamed);
         for data in piece.touched {
             let misses = caches.touch(core, data);
@@ -325,7 +388,8 @@ impl Thread {
             all.second += misses.second;
         }
         let code = if piece.streamed > 0 { 0 } else { caches.fetch(core, piece.group, piece.instructions) };
-        (all, code)
+        let walks = piece.pages.iter().map(|page| caches.translate(core, page)).sum();
+        (all, code, walks)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The section of threads: hardware threads, their caches, and the costs of the operating system's scheduler.
 
 use nicety_host::HostSpec;
-use nicety_host::threads::{CachesSpec, CodeSpec, ThreadsSpec};
+use nicety_host::threads::{CachesSpec, CodeSpec, ThreadsSpec, TlbSpec};
 use nicety_spec::Reader;
 
 /// Reads the section `threads`. The host's section has the cores, the clock, the memory latency, and the shared cache
@@ -25,6 +25,15 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
             .time("second_latency", "a load that misses the first level and hits the shared cache"),
         memory_latency: host.memory_latency,
         code: code.filter(|code| code.first > 0),
+        tlb: match s.count_or(
+            "data_tlb",
+            0..=1 << 20,
+            0,
+            "entries of a core's TLB for data; 0 if translating takes no time",
+        ) {
+            0 => None,
+            entries => Some(TlbSpec { entries, miss: s.time("tlb_miss", "a miss in it") }),
+        },
         overlap: s.count_or("overlap", 1..=64, 1, "misses that a hardware thread has in flight"),
     };
     ThreadsSpec {
@@ -41,6 +50,18 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
         caches,
         switch: instructions("switch", "instructions of a context switch"),
         own_lines: s.count("own_lines", 0..=1 << 12, "lines of a thread's stack and structure"),
+        walk: s.count_or(
+            "walk",
+            0..=10_000,
+            0,
+            "instructions for each other CPU in use, where a thread leaves its CPU idle and looks for one that waits",
+        ),
+        idle_walk: s.count_or(
+            "idle_walk",
+            0..=10_000,
+            0,
+            "the same where the idle CPU looks, before it halts; until then it takes no cross-call",
+        ),
         wake: instructions("wake", "instructions that wake a thread"),
         cross_call: instructions("cross_call", "instructions that send a cross-call to another CPU"),
         cross_call_latency: s.time("cross_call_latency", "from a cross-call's sending to its arrival"),

@@ -42,7 +42,7 @@ impl Datagram {
         let _waiting = self.state.writers.enter(thread);
         self.net.system_call(thread, path).await;
         self.net.socket_work(thread, path).await;
-        self.net.copy(thread, bytes.len(), path).await;
+        self.net.copy(thread, bytes.len(), &[], path).await;
         if let Some(rank) = wire::rank(to.ip()) {
             self.net.know(rank);
         }
@@ -80,7 +80,7 @@ impl Datagram {
                     bytes.truncate(taken);
                     self.state.join(path);
                     path.advance(Stage::WAKE, self.net.sim.now());
-                    self.net.copy(thread, taken, path).await;
+                    self.net.copy(thread, taken, &[], path).await;
                     return Ok((bytes, from));
                 }
             }

@@ -18,8 +18,9 @@ pub(super) use stream::Socket;
 
 use super::net::{Net, Waited};
 use super::stages;
-use nicety_host::threads::{Group, Piece, Thread};
+use nicety_host::threads::{Group, Page, Piece, Thread};
 use nicety_types::{Path, Stage};
+use std::rc::Rc;
 
 impl Waited {
     /// Joins a thread's path to that of the stack's work for the socket's last frame.
@@ -31,9 +32,10 @@ impl Waited {
 }
 
 impl Net {
-    /// Charges a system call without work.
+    /// Charges a system call without work. Before it, its thread was outside the kernel.
     pub(crate) async fn system_call(&self, thread: &Thread, path: &mut Path) {
         self.system_calls.set(self.system_calls.get() + 1);
+        thread.leave_kernel().await;
         thread.run(Piece::new(Group::Kernel, self.spec.sockets.call), Stage::SYSTEM_CALL, path).await;
     }
 
@@ -42,10 +44,12 @@ impl Net {
         thread.run(Piece::new(Group::Socket, self.spec.sockets.socket), stages::SOCKET, path).await;
     }
 
-    /// Charges a copy of bytes between kernel and user.
-    pub(crate) async fn copy(&self, thread: &Thread, bytes: usize, path: &mut Path) {
+    /// Charges a copy of bytes between kernel and user. The kernel's bytes are in these pages, or in others that are always
+    /// in the TLB.
+    pub(crate) async fn copy(&self, thread: &Thread, bytes: usize, pages: &[Rc<Page>], path: &mut Path) {
         let lines = self.lines(bytes);
-        let copy = Piece::new(Group::Copy, lines * self.spec.sockets.copy).streaming(lines);
+        let pages: Vec<&Page> = pages.iter().map(Rc::as_ref).collect();
+        let copy = Piece::new(Group::Copy, lines * self.spec.sockets.copy).streaming(lines).within(&pages);
         thread.run(copy, stages::COPY, path).await;
     }
 }

@@ -1,5 +1,6 @@
 //! Connection sockets: a thread's calls on them, and their costs.
 
+use crate::loans::Loan;
 use crate::net::{Connection, Net};
 use crate::{stages, wire};
 use nicety_host::threads::{Group, Piece, Thread};
@@ -158,7 +159,7 @@ impl Socket {
 
     async fn taken(&self, thread: &Thread, bytes: Vec<u8>, path: &mut Path) -> Result<Vec<u8>, Error> {
         let free = self.state.loans.read(bytes.len(), self.there());
-        self.copy(thread, bytes.len(), path).await;
+        self.net.copy(thread, bytes.len(), &Loan::pages(&free), path).await;
         self.net.free(thread, free, path).await;
         self.net.follow(thread, path).await;
         Ok(bytes)
@@ -234,6 +235,6 @@ impl Socket {
     }
 
     async fn copy(&self, thread: &Thread, bytes: usize, path: &mut Path) {
-        self.net.copy(thread, bytes, path).await;
+        self.net.copy(thread, bytes, &[], path).await;
     }
 }
