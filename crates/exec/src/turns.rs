@@ -373,17 +373,17 @@ impl Turns {
         with
     }
 
-    /// Waits for something that may arrive: returns when it has, or when no event is left.
+    /// Waits for something that may arrive: returns when it has, or when no event is left. The wait belongs to `part`.
     pub(crate) async fn polls(
         &self,
-        (rank, since): (u32, Time),
+        (rank, since, part): (u32, Time, Part),
         what: impl Fn() -> String,
         came: impl Fn() -> bool,
     ) {
         let signal = self.begin_to_poll(rank, since, State::Polls);
         let over = || came() || self.is_released(rank);
         describe(what, signal.wait_until(over)).await;
-        self.lap(rank, Part::Waits);
+        self.lap(rank, part);
         self.with(rank, |own| own.state.set(State::Taken));
     }
 
@@ -522,6 +522,7 @@ impl Turns {
     /// Ends the wait for the start of all: releases the processes that wait for it.
     fn complete(&self, held: &[u32]) -> bool {
         self.is_complete.set(true);
+        self.pages.begin();
         held.iter().for_each(|&rank| self.signal(rank).notify_all());
         !held.is_empty()
     }
