@@ -1,5 +1,6 @@
 //! The pages that processes and the simulator share.
 
+use crate::futex;
 use crate::offload;
 use crate::portals::{REASON, WORDS};
 use crate::protocol::{
@@ -48,6 +49,15 @@ pub(crate) struct Reply<'r> {
     pub(crate) result: i64,
     pub(crate) completions: &'r [Completion],
     pub(crate) quiet: Quiet,
+}
+
+/// The end of a wait for the bell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// The bell rang before the waiter fell asleep.
+    Spun,
+    Slept,
+    TimedOut,
 }
 
 /// A time before which nothing can arrive for a process, and the looks that it may count by itself until then.
@@ -279,7 +289,7 @@ impl Pages {
     pub(crate) fn watch(&self, rank: u32, pid: u32) {
         let watched = &self.slot(rank).watched;
         if watched.swap(pid, Ordering::Release) != pid {
-            wake(watched);
+            futex::wake(watched);
         }
     }
 
@@ -429,7 +439,7 @@ impl Pages {
             unsafe { cell.get().write(*completion) };
         }
         if slot.turn.swap(turn::RUN, Ordering::AcqRel) == turn::SLEEP {
-            wake(&slot.turn);
+            futex::wake(&slot.turn);
         }
     }
 
@@ -474,28 +484,20 @@ impl Pages {
         self.bell().load(Ordering::Acquire)
     }
 
-    /// Waits until a process rings again, or for a limited time. Returns whether it slept.
-    pub(crate) fn wait(&self, rung: u32, limit: Duration) -> bool {
+    /// Waits until a process rings again, or for a limited time.
+    pub(crate) fn wait(&self, rung: u32, limit: Duration) -> Waited {
         for _ in 0..self.spins.get() {
             if self.rung() != rung {
-                return false;
+                return Waited::Spun;
             }
             std::hint::spin_loop();
         }
         // Who rings later sees that the simulator sleeps.
         let asleep = &self.header().asleep;
         asleep.store(1, Ordering::SeqCst);
-        let limit = libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
-        };
-        // SAFETY: the word lives as long as the mapping, and the limit as long as the call.
-        unsafe {
-            let bell = self.bell().as_ptr();
-            libc::syscall(libc::SYS_futex, bell, libc::FUTEX_WAIT, rung, &raw const limit);
-        }
+        let is_over = futex::wait(self.bell(), rung, Some(limit));
         asleep.store(0, Ordering::Relaxed);
-        true
+        if is_over { Waited::TimedOut } else { Waited::Slept }
     }
 }
 
@@ -504,11 +506,6 @@ impl Drop for Pages {
         // SAFETY: nothing of the mapping is borrowed any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), size(self.ranks)) };
     }
-}
-
-fn wake(word: &AtomicU32) {
-    // SAFETY: the word is alive; waking reads nothing of it.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
 }
 
 /// Returns the bytes of a text that ends with a zero, or fills its place.
@@ -524,7 +521,6 @@ pub(crate) fn rank_or_any(number: u64) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     fn pages() -> Pages {
         let launcher = Launcher::None;
@@ -545,22 +541,12 @@ mod tests {
                     turn.store(turn::CALL, Ordering::Release);
                     bell.fetch_add(1, Ordering::SeqCst);
                     if asleep.load(Ordering::SeqCst) != 0 {
-                        wake(bell);
+                        futex::wake(bell);
                     }
                     let _ =
                         turn.compare_exchange(turn::CALL, turn::SLEEP, Ordering::AcqRel, Ordering::Acquire);
                     while turn.load(Ordering::Acquire) != turn::RUN {
-                        let limit = std::ptr::null::<libc::timespec>();
-                        // SAFETY: the word outlives the thread, and without a limit the call reads nothing else.
-                        unsafe {
-                            libc::syscall(
-                                libc::SYS_futex,
-                                turn.as_ptr(),
-                                libc::FUTEX_WAIT,
-                                turn::SLEEP,
-                                limit,
-                            )
-                        };
+                        futex::wait(turn, turn::SLEEP, None);
                     }
                 }
             });
@@ -572,11 +558,19 @@ mod tests {
                     replies += 1;
                     continue;
                 }
-                let since = Instant::now();
-                pages.wait(rung, LIMIT);
-                assert!(since.elapsed() < LIMIT, "nobody has woken the simulator");
+                assert_ne!(pages.wait(rung, LIMIT), Waited::TimedOut, "nobody has woken the simulator");
             }
         });
+    }
+
+    #[test]
+    fn a_wait_for_nobody_times_out() {
+        let pages = pages();
+        assert_eq!(pages.wait(pages.rung(), Duration::from_millis(1)), Waited::TimedOut);
+        assert_eq!(
+            pages.wait(pages.rung() + 1, Duration::from_secs(60)),
+            if pages.spins() { Waited::Spun } else { Waited::Slept }
+        );
     }
 
     #[test]
