@@ -86,6 +86,12 @@ bench: setup ## measure nicety itself: events, instructions and handlers a secon
 	$(BIN)/python crates/py-ext/benches/processes.py
 	$(BIN)/python crates/py-ext/benches/simgrid.py
 
+WORK ?=
+
+.PHONY: profile
+profile: setup ## a profile with call stacks of a named work, by perf: make profile WORK=exec-pingpong; without WORK the list of works
+	$(BIN)/python crates/py-ext/benches/profiles.py $(WORK) $(if $(COUNT),--count $(COUNT))
+
 .PHONY: soak
 soak: setup ## the randomised tests, for long
 	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked

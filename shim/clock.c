@@ -253,6 +253,7 @@ static int look_polled(const struct look *look, const struct timespec *limit) {
 static int poll_for(struct pollfd *files, nfds_t count, const struct timespec *limit, const sigset_t *mask) {
     REAL(ppoll);
     static const struct timespec now = {0, 0};
+    nicety_use_file();
     if (limit && !is_valid(limit))
         return real(files, count, limit, mask);
     int found = real(files, count, &now, mask);
@@ -292,6 +293,7 @@ static int look_selected(const struct look *look, const struct timespec *limit) 
 EXPORT int pselect(int count, fd_set *restrict in, fd_set *restrict out, fd_set *restrict other,
                    const struct timespec *restrict limit, const sigset_t *restrict mask) {
     REAL(pselect);
+    nicety_use_file();
     if ((limit && (!is_valid(limit) || (limit->tv_sec == 0 && limit->tv_nsec == 0))) || count < 0 || count > FD_SETSIZE)
         return real(count, in, out, other, limit, mask);
     static const struct timespec now = {0, 0};
@@ -342,6 +344,7 @@ static int look_at_events(const struct look *look, const struct timespec *limit)
 static int events_for(int file, struct epoll_event *events, int most, const struct timespec *limit,
                       const sigset_t *mask) {
     REAL(epoll_pwait);
+    nicety_use_file();
     int found = real(file, events, most, 0, mask);
     if (found || (limit && limit->tv_sec == 0 && limit->tv_nsec == 0))
         return found;
@@ -377,6 +380,7 @@ EXPORT int epoll_pwait2(int file, struct epoll_event *events, int most, const st
 
 /* Returns whether a read of this file may have to wait. Processes talk to a launcher by sockets and pipes. */
 static int may_wait(int file) {
+    nicety_use_file();
     if (!is_waiter() || nicety_slot->ended)
         return 0;
     REAL(ppoll);
@@ -415,12 +419,12 @@ EXPORT ssize_t readv(int file, const struct iovec *into, int count) {
 
 EXPORT ssize_t recv(int file, void *into, size_t bytes, int flags) {
     REAL(recv);
-    WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, into, bytes, flags));
+    WAITING(may_wait(file) && !(flags & MSG_DONTWAIT), real(file, into, bytes, flags));
 }
 
 EXPORT ssize_t recvmsg(int file, struct msghdr *message, int flags) {
     REAL(recvmsg);
-    WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, message, flags));
+    WAITING(may_wait(file) && !(flags & MSG_DONTWAIT), real(file, message, flags));
 }
 
 /* The C library has unions of pointers here. */
@@ -435,7 +439,7 @@ EXPORT ssize_t recvmsg(int file, struct msghdr *message, int flags) {
 EXPORT ssize_t recvfrom(int file, void *restrict into, size_t bytes, int flags, SOME_ADDRESS from,
                         socklen_t *restrict length) {
     REAL(recvfrom);
-    WAITING(!(flags & MSG_DONTWAIT) && may_wait(file), real(file, into, bytes, flags, from, length));
+    WAITING(may_wait(file) && !(flags & MSG_DONTWAIT), real(file, into, bytes, flags, from, length));
 }
 
 EXPORT int accept4(int file, SOME_ADDRESS from, socklen_t *restrict length, int flags) {

@@ -34,9 +34,13 @@ static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t cpu_ns;
 /* Calls and looks of all threads; concurrent ones may be missing. */
 static uint64_t calls;
+/* Reads of files, and waits for them, of all threads. */
+static _Atomic uint64_t uses_of_files;
 /* The clock before the process takes part, and then its last value then. That is a whole number of seconds, so runs are equal, however
  * often a clock was read before. */
 static _Atomic uint64_t early_ps;
+/* Whether the simulator waits for the process: it has replied, and the process has not been outside since. */
+static int has_turn;
 /* Memory to free when its post is taken, by the place of the post. */
 static void *to_free[NICETY_POSTS];
 
@@ -103,7 +107,13 @@ static int is_gone(uint32_t pid) {
 
 static void ring_bell(void) {
     atomic_fetch_add(bell, 1);
-    futex_wake(bell);
+    if (atomic_load(&nicety_shared->asleep))
+        futex_wake(bell);
+}
+
+/* Shows that the process goes on, without a wake-up: the simulator looks at the bell from time to time. */
+static void ring_softly(void) {
+    atomic_fetch_add(bell, 1);
 }
 
 /* The simulator watches the first process of a rank, which may end before it takes part. It may be a shell that starts the process that
@@ -228,7 +238,8 @@ int nicety_is_alone(void) {
 
 static void wait_for_turn(void) {
     _Atomic uint32_t *turn = &nicety_slot->turn;
-    uint32_t now = TURN_CALL;
+    uint32_t now = TURN_CALL, call = TURN_CALL;
+    has_turn = 1;
     uint32_t most = atomic_load_explicit(&nicety_shared->spins, memory_order_relaxed);
     for (uint32_t looks = 0; looks < most && now == TURN_CALL; looks++) {
         now = atomic_load_explicit(turn, memory_order_acquire);
@@ -238,6 +249,8 @@ static void wait_for_turn(void) {
         __builtin_ia32_pause();
 #endif
     }
+    /* The simulator wakes only who sleeps. */
+    atomic_compare_exchange_strong(turn, &call, TURN_SLEEP);
     while ((now = atomic_load_explicit(turn, memory_order_acquire)) != TURN_RUN)
         /* The simulator may have gone without a reply. */
         if (futex_wait(turn, now) && nicety_is_alone())
@@ -292,6 +305,14 @@ uint64_t nicety_calls(void) {
     return calls;
 }
 
+void nicety_use_file(void) {
+    atomic_fetch_add_explicit(&uses_of_files, 1, memory_order_relaxed);
+}
+
+uint64_t nicety_uses_of_files(void) {
+    return atomic_load_explicit(&uses_of_files, memory_order_relaxed);
+}
+
 static struct nicety_post *ring_of(void) {
     return (struct nicety_post *)((char *)nicety_slot + NICETY_PAGE);
 }
@@ -313,7 +334,22 @@ static int leave(uint32_t how) {
     /* Another thread may be in a call. */
     if (!atomic_compare_exchange_strong(&nicety_slot->turn, &run, how))
         return 0;
-    ring_bell();
+    if (has_turn)
+        ring_bell();
+    else
+        ring_softly();
+    has_turn = 0;
+    return 1;
+}
+
+/* Ends a wait outside before anybody communicates: no time passes yet, so the process needs no turn before its next call. Returns
+ * whether that is so. */
+static int goes_on_early(void) {
+    uint32_t outside = TURN_OUTSIDE;
+    if (atomic_load_explicit(&nicety_shared->begun, memory_order_acquire) ||
+        !atomic_compare_exchange_strong(&nicety_slot->turn, &outside, TURN_RUN))
+        return 0;
+    ring_softly();
     return 1;
 }
 
@@ -388,6 +424,7 @@ static int post(uint32_t call, uint32_t flags, const uint64_t *args, unsigned co
     if (copied) {
         memcpy(own->bytes, (const void *)(uintptr_t)args[0], copied);
         own->args[0] = (uintptr_t)own->bytes;
+        own->flags |= FLAG_INLINE;
     }
     if (call == CALL_RECV)
         nicety_slot->receiving++;
@@ -454,7 +491,8 @@ void nicety_end_together(void) {
 }
 
 void nicety_return(void) {
-    nicety_call(CALL_BACK, 0, NULL, 0);
+    if (!goes_on_early())
+        nicety_call(CALL_BACK, 0, NULL, 0);
 }
 
 /* Carries out posted calls, which may take time. A signal may have interrupted a call. */

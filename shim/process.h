@@ -62,6 +62,10 @@ int nicety_look(void);
 /* Returns the number of calls and looks of the process. */
 uint64_t nicety_calls(void);
 
+/* Records that the process uses a file, and returns the number of such uses. */
+void nicety_use_file(void);
+uint64_t nicety_uses_of_files(void);
+
 /* Returns whether several threads have used the network. */
 int nicety_is_shared(void);
 

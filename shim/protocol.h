@@ -4,7 +4,8 @@
  *
  * A process runs until it calls. It fills in its call, sets its turn to TURN_CALL, and rings the bell. Then it sleeps until the
  * simulator has written the reply and set the turn to TURN_RUN. So time stands still while a process runs. Before a wait outside the
- * simulated network, such as for its launcher, it sets TURN_OUTSIDE. After the wait it calls CALL_BACK.
+ * simulated network, such as for its launcher, it sets TURN_OUTSIDE. After the wait it calls CALL_BACK, or sets TURN_RUN while nobody
+ * communicates yet.
  *
  * Calls without a reply, such as CALL_SEND, CALL_CANCEL and CALL_WRITE, may be posted. The process writes them to place posted %
  * NICETY_POSTS of the ring, and increments posted. The simulator carries them out, in order and at their time, before the process's next
@@ -24,7 +25,7 @@
 #include <stdint.h>
 
 #define NICETY_MAGIC 0x5845795465634eULL
-#define NICETY_VERSION 6
+#define NICETY_VERSION 7
 #define NICETY_PAGE 4096
 /* Offsets of the bell and of the first rank's pages. */
 #define NICETY_BELL NICETY_PAGE
@@ -42,14 +43,14 @@
 /* In place of a rank: any. */
 #define NICETY_ANY UINT64_MAX
 
-/* TURN_ENDS is outside until all others end, too. If a call waits while others run, the simulator changes TURN_CALL to TURN_SLEEP, so
- * that the process sleeps instead of spinning for its reply. */
+/* TURN_ENDS is outside until all others end, too. TURN_SLEEP is a call, too: its process sleeps instead of spinning for its reply. The
+ * process sets it before it sleeps, and the simulator if others run meanwhile. A process that sleeps otherwise is not woken. */
 enum { TURN_RUN = 0, TURN_CALL = 1, TURN_OUTSIDE = 2, TURN_ENDS = 3, TURN_SLEEP = 4 };
 
 enum {
     CALL_SEND = 1, /* address, bytes, rank, tag, data, context. */
     CALL_RECV,     /* address, bytes, rank or any, tag, ignored bits, context. */
-    CALL_POLL,     /* most completions, whether the process looks until it finds something, and does nothing else. */
+    CALL_POLL,     /* most completions, and the looks that follow: 0, or one of those below. */
     CALL_WAIT,     /* most completions, ps or any. */
     CALL_PEEK,     /* address, bytes, rank or any, tag, ignored bits, context. */
     CALL_CANCEL,   /* context. */
@@ -64,6 +65,9 @@ enum {
     CALL_DEREGISTER, /* number. */
     CALL_COUNT, /* kinds, a sum of successes to reach, a sum of failures to exceed, ps or any: waits for either. */
 };
+
+/* The process looks until it finds something, and does nothing else: in a call that waits, or in the start or end of MPI. */
+enum { LOOKS_WAIT = 1, LOOKS_START = 2 };
 
 /* The operations that counters count, as bits of kinds. */
 enum { KIND_SEND, KIND_RECV, KIND_READ, KIND_WRITE, KIND_REMOTE_READ, KIND_REMOTE_WRITE, NICETY_KINDS };
@@ -94,6 +98,7 @@ enum {
     FLAG_COPY = 512,     /* an access with bytes that may be overwritten at once. */
     FLAG_PARTS = 1024,   /* a read into a list of places; address and bytes are those of the list, and the number of places. */
     FLAG_REPEATS = 2048, /* of a peek: if it finds nothing, another one follows. */
+    FLAG_INLINE = 4096,  /* of a post: its bytes are in its place of the ring. */
 };
 
 /* The end of a process, as it reports it; a signal is not reported. END_ERROR is MPI's own, after an error that the program does not
@@ -143,6 +148,8 @@ struct nicety_header {
     uint32_t card; /* its abilities. */
     uint32_t atomic_bytes, fetch_bytes; /* the most bytes of an atomic operation, and of one with a result. */
     uint32_t launcher; /* its MPI, or MPI_UNKNOWN. */
+    _Atomic uint32_t begun; /* whether processes communicate: all have started. */
+    _Atomic uint32_t asleep; /* whether the simulator sleeps until the bell rings. */
 };
 
 /* Numbers of ended operations, by kind. */

@@ -1,11 +1,12 @@
 /* MPI_Init and MPI_Finalize in front of MPI's own. Open MPI waits there for its launcher, by looks and sleeps that depend on the
- * machine's speed, so these do not count. Other MPIs wait in reads of sockets, which clock.c handles. With each MPI, the ranks end
- * together. */
+ * machine's speed, so these do not count. Other MPIs wait in reads of sockets, which clock.c handles, and by looks as in their other
+ * calls. With each MPI, the ranks end together. */
 
 #define _GNU_SOURCE
 
 #include "offload_base.h"
 #include "process.h"
+#include "waits.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -93,7 +94,10 @@ static void check_launcher(void *function, int is_open_mpi) {
     int waits = !counts && nicety_is_simulated();                                                                      \
     if (waits)                                                                                                         \
         nicety_enter(phase);                                                                                           \
+    const void *before = counts ? nicety_begin_wait(__builtin_frame_address(0), LOOKS_START) : NULL;                                \
     int code = own(__VA_ARGS__);                                                                                       \
+    if (counts)                                                                                                        \
+        nicety_end_wait(before);                                                                                       \
     if (waits)                                                                                                         \
         nicety_enter(NICETY_RUNS)
 

@@ -19,23 +19,37 @@
 
 /* The frame of this thread's outermost waiting call. */
 static _Thread_local const char *outermost;
+/* Its looks: LOOKS_WAIT or LOOKS_START. */
+static _Thread_local int kind;
 /* Its stack at a look that found nothing. */
 static _Thread_local struct {
     char *bytes;
     const char *first;
     size_t count;
-    /* The calls and clock reads of the process at that look; the looks so far, and the number of the next one to compare. */
-    uint64_t calls, clock_reads;
+    /* The calls, clock reads and uses of files of the process at that look. */
+    uint64_t calls, clock_reads, outside;
+    /* The looks so far, and the number of the next one to compare. */
     unsigned looks, next;
 } seen;
 
 /* Returns whether only a look has happened since the last look. */
 static int is_next_look(void) {
-    return seen.looks && seen.calls == nicety_calls() && seen.clock_reads == nicety_slot->clock_reads;
+    return seen.looks && seen.calls == nicety_calls() && seen.clock_reads == nicety_slot->clock_reads &&
+           seen.outside == nicety_uses_of_files();
+}
+
+/* Returns memory for a stack. One thread starts MPI, and takes no memory for that from the program's heap: cards with pages see the
+ * places of its buffers. */
+static char *room(void) {
+    static char of_start[MOST_BYTES];
+    static _Thread_local char *of_waits;
+    if (kind == LOOKS_START)
+        return of_start;
+    return of_waits ? of_waits : (of_waits = malloc(MOST_BYTES));
 }
 
 static int keep(const char *first, size_t count) {
-    if (!seen.bytes && !(seen.bytes = malloc(MOST_BYTES)))
+    if (!(seen.bytes = room()))
         return 0;
     memcpy(seen.bytes, first, count);
     seen.first = first;
@@ -59,7 +73,7 @@ int nicety_repeats(const void *stack) {
     if (seen.looks < seen.next)
         return 0;
     if (seen.first == first && seen.count == count && !memcmp(seen.bytes, first, count))
-        return 1;
+        return kind;
     /* It may repeat later, so looks are compared at increasing distances. */
     seen.next = seen.looks + 1;
     if (seen.looks & (seen.looks - 1))
@@ -72,6 +86,7 @@ void nicety_looked(int found) {
     seen.looks = found ? 0 : seen.looks + 1;
     seen.calls = nicety_calls();
     seen.clock_reads = nicety_slot ? nicety_slot->clock_reads : 0;
+    seen.outside = nicety_uses_of_files();
 }
 
 /* All arguments of MPI's functions are numbers and addresses, and each takes a register or a place of the stack. No function has more
@@ -86,14 +101,24 @@ int nicety_probes(void) {
     return probes && !nicety_is_shared();
 }
 
-static int waits(mpi_function *own, WORDS) {
+const void *nicety_begin_wait(const void *frame, int looks) {
     const char *before = outermost;
     if (!before) {
-        outermost = __builtin_frame_address(0);
+        outermost = frame;
+        kind = looks;
         seen.looks = 0;
     }
-    int code = own(a, b, c, d, e, f, g, h, i, j, k, l);
+    return before;
+}
+
+void nicety_end_wait(const void *before) {
     outermost = before;
+}
+
+static int waits(mpi_function *own, WORDS) {
+    const void *before = nicety_begin_wait(__builtin_frame_address(0), LOOKS_WAIT);
+    int code = own(a, b, c, d, e, f, g, h, i, j, k, l);
+    nicety_end_wait(before);
     return code;
 }
 

@@ -42,7 +42,7 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 	layout(header{}, "nicety_header", "magic", "version", "ranks", "ended", "spins", "simulator", "measured", "clock_cost_ps", "epoch_ns",
-		"scale", "look_cost_ps", "tag_bits", "card", "atomic_bytes", "fetch_bytes", "launcher")
+		"scale", "look_cost_ps", "tag_bits", "card", "atomic_bytes", "fetch_bytes", "launcher", "begun", "asleep")
 	layout(completion{}, "nicety_completion", "context", "flags", "error", "bytes", "address", "data", "tag", "source", "cut")
 	layout(slot{}, "nicety_slot", "turn", "pid", "now_ps", "spent_ps", "clock_reads", "call", "flags", "args", "result", "completions",
 		"ended", "completion", "posted", "taken", "quiet_ps",
@@ -59,6 +59,7 @@ func TestLayouts(t *testing.T) {
 	number("NICETY_MOST_COMPLETIONS", completions)
 	number("TURN_RUN", turnRun)
 	number("TURN_CALL", turnCall)
+	number("TURN_SLEEP", turnSleep)
 	number("NICETY_WORDS", words)
 	number("NICETY_REASON", reasonBytes)
 	number("CALL_CHANNELS", callChannels)

@@ -125,7 +125,9 @@ func (p *process) ask(op uint32, args *[words]uint64) {
 	*p.words = *args
 	atomic.StoreUint32(&p.slot.turn, turnCall)
 	atomic.AddUint32(p.bell, 1)
-	syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(p.bell)), futexWake, 1<<30, 0, 0, 0)
+	if atomic.LoadUint32(&p.header.asleep) != 0 {
+		syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(p.bell)), futexWake, 1<<30, 0, 0, 0)
+	}
 	p.waitForTurn()
 	p.cpuNs = p.cpuTimeNs()
 }
@@ -137,9 +139,11 @@ func (p *process) waitForTurn() {
 			return
 		}
 	}
+	// The simulator wakes only who sleeps.
+	atomic.CompareAndSwapUint32(turn, turnCall, turnSleep)
 	limit := syscall.NsecToTimespec(int64(time.Second))
 	for atomic.LoadUint32(turn) != turnRun {
-		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(turn)), futexWait, turnCall, uintptr(unsafe.Pointer(&limit)), 0, 0)
+		syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(turn)), futexWait, turnSleep, uintptr(unsafe.Pointer(&limit)), 0, 0)
 		// Without a simulator there is no reply.
 		if errors.Is(syscall.Kill(int(p.header.simulator), 0), syscall.ESRCH) {
 			os.Exit(1)

@@ -4,7 +4,7 @@ package nicety
 
 const (
 	magic       = 0x5845795465634e
-	version     = 6
+	version     = 7
 	page        = 4096
 	bellAt      = page
 	slotsAt     = 2 * page
@@ -12,6 +12,7 @@ const (
 	anyValue    = ^uint64(0)
 	turnRun     = 0
 	turnCall    = 1
+	turnSleep   = 4
 	completions = 24
 	kinds       = 6
 
@@ -65,6 +66,8 @@ type header struct {
 	atomicBytes uint32
 	fetchBytes  uint32
 	launcher    uint32
+	begun       uint32
+	asleep      uint32
 }
 
 type completion struct {

@@ -5,7 +5,7 @@
 //! clocks and waits in virtual time. It makes its calls over shared memory.
 //!
 //! - `requests.rs`, `run.rs`: input and output of a run, and the run;
-//! - `protocol.rs`, `pages.rs`: the memory that processes and the simulator share;
+//! - `protocol.rs`, `pages.rs`, `futex.rs`: the memory that processes and the simulator share, and waits for its words;
 //! - `memory.rs`: the memory of a process, which holds the bytes of messages;
 //! - `places.rs`: the host of each process, and the tags that separate messages of several processes of a host;
 //! - `launch.rs`: start and end of processes;
@@ -13,6 +13,7 @@
 //! - `installed.rs`: headers and library for programs with Portals;
 //! - `cpu.rs`: the CPUs of processes;
 //! - `spent.rs`: the shares of a process's time;
+//! - `states.rs`: the states of processes, with their numbers;
 //! - `turns.rs`: the process with the turn, and the progress of time;
 //! - `looks.rs`: looks that find nothing, and deadlocks of processes;
 //! - `ends.rs`: the reason why a run ended;
@@ -36,6 +37,8 @@ mod cpu;
 #[cfg(target_os = "linux")]
 mod ends;
 mod executable;
+#[cfg(target_os = "linux")]
+mod futex;
 #[cfg(target_os = "linux")]
 mod installed;
 #[cfg(target_os = "linux")]
@@ -64,6 +67,8 @@ mod run;
 mod schedule;
 #[cfg(target_os = "linux")]
 mod spent;
+#[cfg(target_os = "linux")]
+mod states;
 #[cfg(target_os = "linux")]
 mod turns;
 #[cfg(target_os = "linux")]

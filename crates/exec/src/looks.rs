@@ -6,7 +6,8 @@
 //! processes, with no event between, the processes wait until something arrives. A process that reads a clock may wait for a time.
 
 use crate::protocol::turn;
-use crate::turns::{State, Turns};
+use crate::states::State;
+use crate::turns::Turns;
 use nicety::Time;
 use nicety_kernel::{describe, race};
 
@@ -77,7 +78,7 @@ impl Turns {
 
     /// Returns whether a process is outside that may come back before the others end.
     fn is_any_outside(&self) -> bool {
-        self.in_state(State::Outside).into_iter().any(|rank| self.pages.turn(rank) != turn::ENDS)
+        self.states.all(State::Outside).into_iter().any(|rank| self.pages.turn(rank) != turn::ENDS)
     }
 
     /// Returns the looks that a process may count by itself if nothing is in flight, before the simulator has to act.
@@ -91,46 +92,35 @@ impl Turns {
 
     /// Records that a process begins to look. That is an event, unless it waits for a core.
     pub(crate) fn looks(&self, rank: u32) {
-        self.with(rank, |own| {
-            let is_event = own.host.has_noise() || own.host.has_free_cores(1);
-            own.state.set(if is_event { State::Looks } else { State::Taken });
-        });
+        let is_event = self.with(rank, |own| own.host.has_noise() || own.host.has_free_cores(1));
+        self.states.set(rank, if is_event { State::Looks } else { State::Taken });
     }
 
     /// Records that a process's card looks for a message.
     pub(crate) fn card_looks(&self, rank: u32) {
-        self.with(rank, |own| own.state.set(State::CardLooks));
+        self.states.set(rank, State::CardLooks);
     }
 
     /// Records that a process sleeps: as a part of its looks if it has done nothing else for long.
     pub(crate) fn sleeps(&self, rank: u32) {
-        self.with(rank, |own| {
-            if own.vain.get() >= SLEEPY {
-                own.state.set(State::Looks);
-            }
-        });
+        if self.with(rank, |own| own.vain.get() >= SLEEPY) {
+            self.states.set(rank, State::Looks);
+        }
     }
 
     /// Records that a process runs after its reply, and whether there is news for it.
     pub(crate) fn runs(&self, rank: u32, is_woken: bool) {
-        self.with(rank, |own| {
-            own.state.set(State::Taken);
-            own.woken.set(is_woken);
-        });
+        self.states.set(rank, State::Taken);
+        self.states.set_woken(rank, is_woken);
     }
 
     /// Returns whether only looks of other processes are in progress, and none finds anything; `None` if unknown. A look is one event, and
     /// a card's look a few.
     pub(crate) fn is_quiet(&self, rank: u32) -> Option<bool> {
-        let [others, by_card] = [State::Looks, State::CardLooks].map(|state| {
-            let mut all = self.in_state(state);
-            all.retain(|&other| other != rank);
-            all
-        });
-        let is_woken = |other: &u32| self.with(*other, |own| own.woken.get());
+        let by_card = self.states.others(rank, State::CardLooks);
+        let looks = self.states.others(rank, State::Looks) + by_card;
         let pending = self.with(rank, |own| own.host.pending_events());
-        let looks = others.len() + by_card.len();
-        if others.iter().chain(&by_card).any(is_woken) || pending > looks + OF_CARD * by_card.len() {
+        if self.states.are_others_woken_in_looks(rank) || pending > looks + OF_CARD * by_card {
             return Some(false);
         }
         (pending <= looks).then_some(true)
@@ -138,9 +128,7 @@ impl Turns {
 
     /// Returns whether all others look, wait or have ended, so that all events are the network's.
     fn do_others_look(&self, rank: u32) -> bool {
-        [State::Taken, State::Held]
-            .into_iter()
-            .all(|state| self.in_state(state).iter().all(|&other| other == rank))
+        [State::Taken, State::Held].into_iter().all(|state| self.states.others(rank, state) == 0)
             && !self.is_any_outside()
     }
 
@@ -171,7 +159,7 @@ impl Turns {
         all.streak += looks;
         self.failed_looks.set(all);
         // After this many looks, each looking process has looked since the last event.
-        let looking = [State::Looks, State::CardLooks].map(|state| self.in_state(state).len() as u64);
+        let looking = [State::Looks, State::CardLooks].map(|state| self.states.number(state) as u64);
         let each_has = all.streak > 4 * (looking.iter().sum::<u64>() + 1);
         let waits = match self.is_any_outside() {
             true => each_has && all.streak >= all.wait_at,
@@ -179,7 +167,7 @@ impl Turns {
         };
         if waits {
             let signal = self.begin_to_poll(rank, since, State::Parked);
-            let over = || self.with(rank, |own| own.released.get() || own.woken.get());
+            let over = || self.is_released(rank) || self.states.is_woken(rank);
             race(comes, describe(what, signal.wait_until(over))).await;
         }
     }

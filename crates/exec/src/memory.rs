@@ -2,6 +2,9 @@
 
 use std::io;
 
+/// The most bytes for which memory is allocated without a look at the last one.
+const UNCHECKED: u64 = 1 << 16;
+
 /// The most bytes of one system call.
 const AT_ONCE: usize = 1 << 30;
 
@@ -35,8 +38,8 @@ pub(crate) fn read(pid: u32, address: u64, into: &mut [u8]) -> io::Result<()> {
 
 /// Returns the bytes of a process from an address on, after `zeros` zero bytes.
 pub(crate) fn bytes(pid: u32, zeros: usize, address: u64, bytes: u64) -> io::Result<Vec<u8>> {
-    // An invalid length must not allocate memory.
-    if bytes > 0 {
+    // An invalid length must not allocate much memory.
+    if bytes > UNCHECKED {
         read(pid, address.saturating_add(bytes - 1), &mut [0])?;
     }
     let (mut all, mut done) = (vec![0; zeros], 0);

@@ -1,5 +1,6 @@
 //! The pages that processes and the simulator share.
 
+use crate::futex;
 use crate::offload;
 use crate::portals::{REASON, WORDS};
 use crate::protocol::{
@@ -48,6 +49,15 @@ pub(crate) struct Reply<'r> {
     pub(crate) result: i64,
     pub(crate) completions: &'r [Completion],
     pub(crate) quiet: Quiet,
+}
+
+/// The end of a wait for the bell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// The bell rang before the waiter fell asleep.
+    Spun,
+    Slept,
+    TimedOut,
 }
 
 /// A time before which nothing can arrive for a process, and the looks that it may count by itself until then.
@@ -149,6 +159,8 @@ impl Pages {
                 Launcher::Openmpi => mpi::OPENMPI,
                 Launcher::None => mpi::UNKNOWN,
             },
+            begun: AtomicU32::new(0),
+            asleep: AtomicU32::new(0),
         };
         // SAFETY: the first page has room for a header, is aligned, and nobody else has it yet. The slots are zeros, which are valid.
         unsafe { start.cast::<Header>().write(header) };
@@ -215,6 +227,11 @@ impl Pages {
         self.damaged.get()
     }
 
+    /// Shows that processes communicate.
+    pub(crate) fn begin(&self) {
+        self.header().begun.store(1, Ordering::Release);
+    }
+
     /// Counts a rank that has closed the network.
     pub(crate) fn ended(&self) {
         self.header().ended.fetch_add(1, Ordering::Release);
@@ -237,7 +254,10 @@ impl Pages {
     }
 
     pub(crate) fn turn(&self, rank: u32) -> u32 {
-        self.slot(rank).turn.load(Ordering::Acquire)
+        match self.slot(rank).turn.load(Ordering::Acquire) {
+            turn::SLEEP => turn::CALL,
+            turn => turn,
+        }
     }
 
     /// Returns the process of a rank, once it takes part.
@@ -269,7 +289,7 @@ impl Pages {
     pub(crate) fn watch(&self, rank: u32, pid: u32) {
         let watched = &self.slot(rank).watched;
         if watched.swap(pid, Ordering::Release) != pid {
-            wake(watched);
+            futex::wake(watched);
         }
     }
 
@@ -320,6 +340,14 @@ impl Pages {
         let args = std::array::from_fn(|at| post.args[at].load(Ordering::Relaxed));
         let call = Call::of(post.call.load(Ordering::Relaxed), post.flags.load(Ordering::Relaxed), args);
         Ok(Some((call, post.spent_ps.load(Ordering::Relaxed))))
+    }
+
+    /// Returns the bytes in the place of the oldest posted call, behind `zeros` zero bytes; `None` if there is no room for them.
+    pub(crate) fn posted_bytes(&self, rank: u32, zeros: usize, bytes: u64) -> Option<Vec<u8>> {
+        let taken = self.slot(rank).taken.load(Ordering::Relaxed);
+        let there = self.ring(rank)[(taken % POSTS) as usize].bytes.get(..usize::try_from(bytes).ok()?)?;
+        let bytes = there.iter().map(|byte| byte.load(Ordering::Relaxed));
+        Some(std::iter::repeat_n(0, zeros).chain(bytes).collect())
     }
 
     /// Marks the oldest posted call as carried out.
@@ -410,8 +438,9 @@ impl Pages {
             // SAFETY: the process waits for its turn, and does not read its page before.
             unsafe { cell.get().write(*completion) };
         }
-        slot.turn.store(turn::RUN, Ordering::Release);
-        wake(&slot.turn);
+        if slot.turn.swap(turn::RUN, Ordering::AcqRel) == turn::SLEEP {
+            futex::wake(&slot.turn);
+        }
     }
 
     /// Returns the words at the end of a rank's page, for calls of Portals and channels.
@@ -455,24 +484,20 @@ impl Pages {
         self.bell().load(Ordering::Acquire)
     }
 
-    /// Waits until a process rings again, or for a limited time. Returns whether it slept.
-    pub(crate) fn wait(&self, rung: u32, limit: Duration) -> bool {
+    /// Waits until a process rings again, or for a limited time.
+    pub(crate) fn wait(&self, rung: u32, limit: Duration) -> Waited {
         for _ in 0..self.spins.get() {
             if self.rung() != rung {
-                return false;
+                return Waited::Spun;
             }
             std::hint::spin_loop();
         }
-        let limit = libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(limit.subsec_nanos() as i32),
-        };
-        // SAFETY: the word lives as long as the mapping, and the limit as long as the call.
-        unsafe {
-            let bell = self.bell().as_ptr();
-            libc::syscall(libc::SYS_futex, bell, libc::FUTEX_WAIT, rung, &raw const limit);
-        }
-        true
+        // Who rings later sees that the simulator sleeps.
+        let asleep = &self.header().asleep;
+        asleep.store(1, Ordering::SeqCst);
+        let is_over = futex::wait(self.bell(), rung, Some(limit));
+        asleep.store(0, Ordering::Relaxed);
+        if is_over { Waited::TimedOut } else { Waited::Slept }
     }
 }
 
@@ -483,11 +508,6 @@ impl Drop for Pages {
     }
 }
 
-fn wake(word: &AtomicU32) {
-    // SAFETY: the word is alive; waking reads nothing of it.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
-}
-
 /// Returns the bytes of a text that ends with a zero, or fills its place.
 fn text(bytes: &[AtomicU8]) -> Vec<u8> {
     bytes.iter().map(|byte| byte.load(Ordering::Acquire)).take_while(|byte| *byte != 0).collect()
@@ -496,4 +516,73 @@ fn text(bytes: &[AtomicU8]) -> Vec<u8> {
 /// Returns a rank, or `None` for any.
 pub(crate) fn rank_or_any(number: u64) -> Option<u32> {
     (number != ANY).then_some(number as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages() -> Pages {
+        let launcher = Launcher::None;
+        let timing = Timing { measured: None, clock_cost_ps: 0, look_cost_ps: 1, tag_bits: 32, launcher };
+        Pages::new(1, &timing, Abilities::default()).unwrap()
+    }
+
+    #[test]
+    fn sleepers_are_woken_on_both_sides() {
+        const TURNS: u32 = 2000;
+        const LIMIT: Duration = Duration::from_secs(60);
+        let pages = pages();
+        pages.set_spins(false);
+        let (turn, bell, asleep) = (&pages.slot(0).turn, pages.bell(), &pages.header().asleep);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                for _ in 0..TURNS {
+                    turn.store(turn::CALL, Ordering::Release);
+                    bell.fetch_add(1, Ordering::SeqCst);
+                    if asleep.load(Ordering::SeqCst) != 0 {
+                        futex::wake(bell);
+                    }
+                    let _ =
+                        turn.compare_exchange(turn::CALL, turn::SLEEP, Ordering::AcqRel, Ordering::Acquire);
+                    while turn.load(Ordering::Acquire) != turn::RUN {
+                        futex::wait(turn, turn::SLEEP, None);
+                    }
+                }
+            });
+            let mut replies = 0;
+            while replies < TURNS {
+                let rung = pages.rung();
+                if pages.turn(0) == turn::CALL {
+                    pages.reply(0, &Reply::default());
+                    replies += 1;
+                    continue;
+                }
+                assert_ne!(pages.wait(rung, LIMIT), Waited::TimedOut, "nobody has woken the simulator");
+            }
+        });
+    }
+
+    #[test]
+    fn a_wait_for_nobody_times_out() {
+        let pages = pages();
+        assert_eq!(pages.wait(pages.rung(), Duration::from_millis(1)), Waited::TimedOut);
+        assert_eq!(
+            pages.wait(pages.rung() + 1, Duration::from_secs(60)),
+            if pages.spins() { Waited::Spun } else { Waited::Slept }
+        );
+    }
+
+    #[test]
+    fn bytes_of_a_post_are_in_its_place() {
+        let pages = pages();
+        for (at, byte) in [1, 2, 3].into_iter().enumerate() {
+            pages.ring(0)[0].bytes[at].store(byte, Ordering::Relaxed);
+        }
+        assert_eq!(pages.posted_bytes(0, 2, 3), Some(vec![0, 0, 1, 2, 3]));
+        assert_eq!(pages.posted_bytes(0, 0, 65), None);
+        assert_eq!(pages.posted_bytes(0, 0, u64::MAX), None);
+        pages.take(0);
+        assert_eq!(pages.posted_bytes(0, 0, 1), Some(vec![0]));
+    }
 }

@@ -4,7 +4,7 @@ use crate::portals;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 pub(crate) const PAGE: usize = 4096;
 /// Offsets of the bell and of the first rank's pages.
 pub(crate) const BELL: usize = PAGE;
@@ -48,6 +48,7 @@ pub(crate) mod flag {
     pub(crate) const COPY: u32 = 512;
     pub(crate) const PARTS: u32 = 1024;
     pub(crate) const REPEATS: u32 = 2048;
+    pub(crate) const INLINE: u32 = 4096;
 }
 
 pub(crate) mod done {
@@ -137,6 +138,8 @@ pub(crate) struct Header {
     pub(crate) atomic_bytes: u32,
     pub(crate) fetch_bytes: u32,
     pub(crate) launcher: u32,
+    pub(crate) begun: AtomicU32,
+    pub(crate) asleep: AtomicU32,
 }
 
 /// MPIs.
@@ -153,7 +156,7 @@ pub(crate) struct Post {
     pub(crate) flags: AtomicU32,
     pub(crate) spent_ps: AtomicU64,
     pub(crate) args: [AtomicU64; ARGS],
-    bytes: std::cell::UnsafeCell<[u8; POST_BYTES]>,
+    pub(crate) bytes: [AtomicU8; POST_BYTES],
 }
 
 #[repr(C)]
@@ -269,6 +272,27 @@ pub(crate) struct Count {
     pub(crate) ps: u64,
 }
 
+/// The looks that certainly follow a look that finds nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// The process decides.
+    Unknown,
+    /// Those of a call that waits.
+    Wait,
+    /// Those of the start or the end of MPI.
+    Start,
+}
+
+impl Follows {
+    const fn of(number: u64) -> Follows {
+        match number {
+            0 => Follows::Unknown,
+            2 => Follows::Start,
+            _ => Follows::Wait,
+        }
+    }
+}
+
 /// A call of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
@@ -276,8 +300,8 @@ pub(crate) enum Call {
     Receive(Receive),
     Poll {
         most: u64,
-        /// Whether the process looks again, and does nothing else, until it finds something.
-        repeats: bool,
+        /// The looks that follow: the process does nothing else until it finds something.
+        follows: Follows,
     },
     Wait {
         most: u64,
@@ -361,7 +385,7 @@ impl Call {
         match number {
             1 => Call::Send(Send { address: a, bytes: b, to: c, tag: d, data: e, context: f, flags }),
             2 => Call::Receive(receive),
-            3 => Call::Poll { most: a, repeats: b != 0 },
+            3 => Call::Poll { most: a, follows: Follows::of(b) },
             4 => Call::Wait { most: a, ps: b },
             5 => Call::Peek(receive),
             6 => Call::Cancel { context: a },

@@ -8,9 +8,10 @@ use crate::cpu::{Looking, SharedCpu};
 use crate::ends::{stopped, written_over};
 use crate::launch::Processes;
 use crate::looks::{FailedLooks, OF_WAITS};
-use crate::pages::{Pages, Reply};
+use crate::pages::{Pages, Reply, Waited};
 use crate::protocol::{Call, turn};
 use crate::spent::{Part, Spent};
+use crate::states::{State, States};
 use nicety::{Error, Host, Time};
 use nicety_kernel::{Signal, describe};
 use std::cell::{Cell, RefCell};
@@ -33,34 +34,9 @@ const LEFT_EVERY: u64 = 100;
 /// The time that processes have to take part.
 const START: Duration = Duration::from_secs(120);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It runs, or the simulation carries out its call.
-    Taken,
-    /// It is outside.
-    Outside,
-    /// It waits for the start of others before it communicates.
-    Held,
-    /// It looks at an empty queue before others have started.
-    LooksEarly,
-    /// It looks for something.
-    Looks,
-    /// Its card looks for a message.
-    CardLooks,
-    /// Its look failed, and others have to act first.
-    Parked,
-    /// It waits until something arrives.
-    Polls,
-    /// It has ended.
-    Ended,
-}
-
 pub(crate) struct Rank {
     pub(crate) host: Host,
     spent: Cell<Spent>,
-    pub(crate) state: Cell<State>,
-    /// There is news for it since its last reply.
-    pub(crate) woken: Cell<bool>,
     /// Its failed looks, with only sleeps between.
     pub(crate) vain: Cell<u64>,
     /// Notified at news for it.
@@ -97,6 +73,7 @@ pub(crate) struct Turns {
     pub(crate) pages: Pages,
     pub(crate) processes: Processes,
     ranks: RefCell<Vec<Rank>>,
+    pub(crate) states: States,
     shared_cpu: SharedCpu,
     looking: Looking,
     /// The process with the last call, which spins for its reply.
@@ -131,6 +108,7 @@ impl Turns {
             looking,
             processes,
             ranks: RefCell::default(),
+            states: States::default(),
             called: Cell::new(None),
             data: RefCell::default(),
             failed_looks: Cell::default(),
@@ -144,12 +122,11 @@ impl Turns {
 
     /// Adds the next rank, and returns its number.
     pub(crate) fn add(&self, host: &Host) -> u32 {
+        self.states.add();
         let mut ranks = self.ranks.borrow_mut();
         ranks.push(Rank {
             host: host.clone(),
             spent: Cell::default(),
-            state: Cell::new(State::Outside),
-            woken: Cell::new(false),
             vain: Cell::new(0),
             signal: host.signal(),
             released: Cell::new(false),
@@ -209,13 +186,12 @@ impl Turns {
                 turn::OUTSIDE => return Ok(Next::Outside { ends: false }),
                 turn::ENDS => return Ok(Next::Outside { ends: true }),
                 _ => {
-                    let since = Instant::now();
-                    let slept = self.pages.wait(rung, LOOK_EVERY);
-                    if let Some(looks) = self.looking.waited(slept) {
+                    let waited = self.pages.wait(rung, LOOK_EVERY);
+                    if let Some(looks) = self.looking.waited(waited != Waited::Spun) {
                         self.pages.set_spins(looks);
                         self.shared_cpu.want(!looks);
                     }
-                    if since.elapsed() >= LOOK_EVERY {
+                    if waited == Waited::TimedOut {
                         self.look_after(rank)?;
                     }
                 }
@@ -295,7 +271,7 @@ impl Turns {
         let (signal, what) = self.enter(rank, State::Outside, what);
         describe(|| what.to_owned(), signal.wait_until(|| self.has_come(rank))).await;
         self.lap(rank, Part::Outside);
-        self.with(rank, |own| own.state.set(State::Taken));
+        self.states.set(rank, State::Taken);
         if self.is_interrupted() {
             return Err(Error::Interrupted);
         }
@@ -347,7 +323,7 @@ impl Turns {
         let over = || self.is_complete.get() || (is_look && self.with(rank, |own| own.released.get()));
         describe(|| "the start of the others".to_owned(), signal.wait_until(over)).await;
         self.lap(rank, Part::Outside);
-        self.with(rank, |own| own.state.set(State::Taken));
+        self.states.set(rank, State::Taken);
     }
 
     /// Records a message with data.
@@ -373,18 +349,18 @@ impl Turns {
         with
     }
 
-    /// Waits for something that may arrive: returns when it has, or when no event is left.
+    /// Waits for something that may arrive: returns when it has, or when no event is left. The wait belongs to `part`.
     pub(crate) async fn polls(
         &self,
-        (rank, since): (u32, Time),
+        (rank, since, part): (u32, Time, Part),
         what: impl Fn() -> String,
         came: impl Fn() -> bool,
     ) {
         let signal = self.begin_to_poll(rank, since, State::Polls);
         let over = || came() || self.is_released(rank);
         describe(what, signal.wait_until(over)).await;
-        self.lap(rank, Part::Waits);
-        self.with(rank, |own| own.state.set(State::Taken));
+        self.lap(rank, part);
+        self.states.set(rank, State::Taken);
     }
 
     /// Returns whether a wait of a process was ended because no event was left.
@@ -402,18 +378,15 @@ impl Turns {
 
     /// Returns the time since which a process polls, if it does.
     pub(crate) fn polls_since(&self, rank: u32) -> Option<Time> {
-        let polls = |own: &Rank| matches!(own.state.get(), State::Polls | State::Parked);
-        self.with(rank, |own| polls(own).then(|| own.polls_since.get()))
+        let polls = matches!(self.states.of(rank), State::Polls | State::Parked);
+        polls.then(|| self.with(rank, |own| own.polls_since.get()))
     }
 
     /// Notifies a process of news.
     pub(crate) fn notify(&self, rank: u32) {
         self.stirs();
-        let signal = self.with(rank, |own| {
-            own.woken.set(true);
-            own.signal.clone()
-        });
-        signal.notify_all();
+        self.states.set_woken(rank, true);
+        self.signal(rank).notify_all();
     }
 
     pub(crate) fn signal(&self, rank: u32) -> Signal {
@@ -421,7 +394,7 @@ impl Turns {
     }
 
     pub(crate) fn ended(&self, rank: u32) {
-        self.with(rank, |own| own.state.set(State::Ended));
+        self.states.set(rank, State::Ended);
         self.pages.ended();
     }
 
@@ -444,15 +417,8 @@ impl Turns {
     }
 
     fn enter(&self, rank: u32, state: State, what: &'static str) -> (Signal, &'static str) {
-        self.with(rank, |own| {
-            own.state.set(state);
-            (own.signal.clone(), what)
-        })
-    }
-
-    pub(crate) fn in_state(&self, state: State) -> Vec<u32> {
-        let ranks = self.ranks.borrow();
-        (0..).zip(&*ranks).filter(|(_, own)| own.state.get() == state).map(|(rank, _)| rank).collect()
+        self.states.set(rank, state);
+        (self.signal(rank), what)
     }
 
     /// Called when no event is left: waits for outside processes, or releases polling ones. Returns whether there is anything to go on
@@ -463,8 +429,8 @@ impl Turns {
         self.started.set(Some(began));
         loop {
             let rung = self.pages.rung();
-            let (outside, early) = (self.in_state(State::Outside), self.in_state(State::LooksEarly));
-            let held = [self.in_state(State::Held), early.clone()].concat();
+            let (outside, early) = (self.states.all(State::Outside), self.states.all(State::LooksEarly));
+            let held = [self.states.all(State::Held), early.clone()].concat();
             if self.died.get().is_some() {
                 // Outside processes may wait for it.
                 return false;
@@ -490,7 +456,7 @@ impl Turns {
                 let back = if self.is_interrupted() { outside } else { come };
                 back.into_iter().for_each(|rank| self.signal(rank).notify_all());
                 self.met(true);
-                self.let_go(self.in_state(State::Parked));
+                self.let_go(self.states.all(State::Parked));
                 return true;
             }
             if come.is_empty() && late {
@@ -522,6 +488,7 @@ impl Turns {
     /// Ends the wait for the start of all: releases the processes that wait for it.
     fn complete(&self, held: &[u32]) -> bool {
         self.is_complete.set(true);
+        self.pages.begin();
         held.iter().for_each(|&rank| self.signal(rank).notify_all());
         !held.is_empty()
     }
@@ -538,7 +505,7 @@ impl Turns {
             self.has_time();
         }
         // The next steps of waiting calls are known.
-        let weight = if self.in_state(State::Parked).is_empty() { OF_WAITS } else { 1 };
+        let weight = if self.states.number(State::Parked) == 0 { OF_WAITS } else { 1 };
         let goes_on = !polling.is_empty() && self.is_patient(weight * polling.len() as u64);
         if goes_on {
             self.let_go(polling);
@@ -548,7 +515,7 @@ impl Turns {
 
     /// Returns the processes that wait for something that may arrive.
     fn polling(&self) -> Vec<u32> {
-        [State::Polls, State::Parked].into_iter().flat_map(|state| self.in_state(state)).collect()
+        [State::Polls, State::Parked].into_iter().flat_map(|state| self.states.all(state)).collect()
     }
 
     fn let_go(&self, ranks: Vec<u32>) {

@@ -27,11 +27,11 @@ static uint64_t dice(void) {
 static int64_t call(uint32_t op) {
     slot->call = CALL_CHANNELS;
     slot->flags = op;
-    atomic_store(&slot->turn, TURN_CALL);
+    atomic_store(&slot->turn, TURN_SLEEP);
     atomic_fetch_add(bell, 1);
     syscall(SYS_futex, bell, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
     while (atomic_load(&slot->turn) != TURN_RUN)
-        syscall(SYS_futex, &slot->turn, FUTEX_WAIT, TURN_CALL, NULL, NULL, 0);
+        syscall(SYS_futex, &slot->turn, FUTEX_WAIT, TURN_SLEEP, NULL, NULL, 0);
     return slot->result;
 }
 

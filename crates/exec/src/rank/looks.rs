@@ -2,7 +2,7 @@
 
 use super::receives::{tags, whose};
 use super::{Course, LIBRARY_CORES, Program};
-use crate::protocol::{Receive, flag};
+use crate::protocol::{Follows, Receive, flag};
 use crate::spent::Part;
 use nicety::{Duration, Time};
 
@@ -15,21 +15,22 @@ impl Program {
         self.host.compute(duration).await;
     }
 
-    /// A look, after `counted` looks that the process has counted itself. If it `repeats`, all of its looks until one finds something, or
-    /// no event is left.
+    /// A look, after `counted` looks that the process has counted itself. If further ones certainly follow, all looks until one finds
+    /// something, or no event is left.
     pub(super) async fn looks(
         &self,
         (course, counted): (&mut Course, u64),
         finds: impl Fn() -> bool,
-        repeats: bool,
+        follows: Follows,
     ) {
         let polls_since = *course.polls_since.get_or_insert_with(|| self.host.now());
         let since = course.peeks_since.unwrap_or(polls_since);
         self.computes_for_looks(self.poll, true).await;
         self.turns.lap(self.rank, Part::Looks);
         if !finds() {
-            if repeats {
-                self.looks_on(since, &finds).await;
+            if follows != Follows::Unknown {
+                let part = if follows == Follows::Start { Part::Looks } else { Part::Waits };
+                self.looks_on((since, part), &finds).await;
             } else {
                 let end = self.host.now();
                 let since = (self.rank, since);
@@ -49,8 +50,8 @@ impl Program {
     }
 
     /// The looks that follow a failed one, if they are known to follow. Each has its usual cost, and all but the last find nothing. If they
-    /// depend on other work of the host, they are made one by one.
-    async fn looks_on(&self, since: Time, finds: impl Fn() -> bool) {
+    /// depend on other work of the host, they are made one by one. The time until the last one belongs to `part`.
+    async fn looks_on(&self, (since, part): (Time, Part), finds: impl Fn() -> bool) {
         let cores = LIBRARY_CORES + self.places.on_host() as usize;
         loop {
             while !self.host.has_free_cores(cores) && !finds() && self.turns.is_quiet(self.rank) != Some(true)
@@ -63,7 +64,8 @@ impl Program {
                 return;
             }
             let end = self.host.now();
-            self.turns.polls((self.rank, since), || self.waiting(), || self.ended.is_woken()).await;
+            let came = || self.ended.is_woken();
+            self.turns.polls((self.rank, since, part), || self.waiting(), came).await;
             let waited = self.host.now().since(end).ps();
             self.counts.borrow_mut().calls += waited / self.poll.ps() + 1;
             self.rest_of_look(waited % self.poll.ps()).await;

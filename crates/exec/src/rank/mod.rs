@@ -11,7 +11,7 @@ use crate::memory;
 use crate::pages::{Quiet, Reply};
 use crate::places::{Places, TAG_BITS};
 use crate::portals::{self, Interface, op};
-use crate::protocol::{ANY, Access, Call, Completion, Count, Kind, Receive, Send, done, flag};
+use crate::protocol::{ANY, Access, Call, Completion, Count, Follows, Kind, Receive, Send, done, flag};
 use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::spent::{Part, Spent};
@@ -359,8 +359,8 @@ impl Program {
             Call::Send(send) => self.send(send)?,
             Call::Receive(receive) if receive.flags & flag::CLAIM != 0 => self.take_claimed(receive)?,
             Call::Receive(receive) => self.post_receive(receive).await?,
-            Call::Poll { most, repeats } => {
-                self.looks((course, counted), || self.ended.is_found(), repeats).await;
+            Call::Poll { most, follows } => {
+                self.looks((course, counted), || self.ended.is_found(), follows).await;
                 completions = self.ended.take_found(most);
                 0
             }
@@ -404,7 +404,7 @@ impl Program {
         let has = || self.ended.has_counted(sum);
         let finds = || self.ended.has_counted_before(sum) || self.ended.is_found();
         match ps {
-            0 => self.looks(looks, finds, false).await,
+            0 => self.looks(looks, finds, Follows::Unknown).await,
             // The process may be released when no event is left.
             ANY => {
                 while !has() {
@@ -439,7 +439,10 @@ impl Program {
     async fn wait(&self, ps: u64, finds: impl Fn() -> bool) {
         let signal = self.turns.signal(self.rank);
         if ps == ANY {
-            return self.turns.polls((self.rank, self.host.now()), || self.waiting(), finds).await;
+            return self
+                .turns
+                .polls((self.rank, self.host.now(), Part::Waits), || self.waiting(), finds)
+                .await;
         }
         let come = signal.wait_until(&finds);
         nicety_kernel::race(come, self.host.pause(Duration::from_ps(ps))).await;
@@ -488,8 +491,13 @@ impl Program {
         let has_data = send.flags & flag::DATA != 0;
         // In a word of the card's own, if it has one for a long message.
         let head = if has_data && !self.stand_ins.has_pages(send.bytes) { DATA_BYTES } else { 0 };
-        let mut bytes = memory::bytes(self.process()?, head as usize, send.address, send.bytes)
-            .map_err(|error| self.unreachable(", to be sent,", (send.address, send.bytes), &error))?;
+        let mut bytes = if send.flags & flag::INLINE == 0 {
+            memory::bytes(self.process()?, head as usize, send.address, send.bytes)
+                .map_err(|error| self.unreachable(", to be sent,", (send.address, send.bytes), &error))?
+        } else {
+            let bytes = self.turns.pages.posted_bytes(self.rank, head as usize, send.bytes);
+            bytes.ok_or_else(|| written_over(Call::Send(send)))?
+        };
         bytes[..head as usize].copy_from_slice(&(send.data as u32).to_le_bytes()[..head as usize]);
         let stand_in = self.stand_ins.of_send(send.address, &bytes)?;
         let to = send.to as u32;

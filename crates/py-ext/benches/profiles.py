@@ -1,0 +1,169 @@
+"""A profile of nicety with call stacks, of a named work: functions by their own time and with their callees.
+
+`python crates/py-ext/benches/profiles.py WORK`; without WORK it lists the works. It needs perf (Debian's linux-perf).
+The samples are those of the CPU's clock, in all processes of the work, and in the kernel where the system allows it.
+Inlined functions count for their callers. The folder target/profiles gets:
+
+- `WORK.data`: for `perf report -i`, `perf annotate -i`;
+- `WORK.folded`: one line for each stack with its samples, as flame graphs and speedscope.app read it;
+- `WORK.txt`: the tables, with all functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+BENCHES = Path(__file__).parent
+NICETY = f"{sys.executable} -m nicety"
+DROP = """#include <frame.h>
+__handler int frame_handler(const frame_t *frame, void *state) { return FRAME_DROP; }
+"""
+MPICC = "mpicc -O2 -o mpi {benches}/mpi.c"
+CALLS = f"{sys.executable} -c 'import sys; sys.path.insert(0, \"{BENCHES}\"); import calls; calls.{{}}'"
+
+
+@dataclass(frozen=True)
+class Work:
+    """Commands to prepare, and the profiled command; `{n}` is a count."""
+
+    command: str
+    count: int
+    prepare: str = ""
+
+
+WORKS = {
+    "exec-pingpong": Work(f"{NICETY} exec -n 2 --nic spin-discrete -- ./mpi ping-pong {{n}}", 20_000, MPICC),
+    "exec-alltoall": Work(f"{NICETY} exec -n 64 --nic spin-discrete -- ./mpi alltoall {{n}}", 10, MPICC),
+    "handlers-drop": Work(
+        f"{NICETY} bench handlers drop.c --nic spin-100g --traffic 'udp size=64 rate=wire packets={{n}}'", 1_000_000
+    ),
+    "frames-stream": Work(f"{NICETY} bench stream --nic ethernet-100g --duration {{n}}ms", 2),
+    "rdma-bandwidth": Work(
+        f"{NICETY} bench bandwidth --nic spin-discrete --mode rdma --sizes 1Mi --iterations {{n}}", 100
+    ),
+    "goal-ring": Work(
+        f"{NICETY} goal run ring.goal --nic spin-discrete",
+        256,
+        f"{NICETY} goal generate ring-allreduce --ranks 16 --size {{n}}Mi -o ring.goal",
+    ),
+    "goal-loggops": Work(
+        f"{NICETY} goal run all.goal --L 1us --o 200ns --g 100ns --G 0.04ns",
+        100,
+        f"{NICETY} goal generate linear-alltoall --ranks 128 --size 8 --iterations {{n}} -o all.goal",
+    ),
+    "python-pingpong": Work(CALLS.format("ping_pong({n})"), 100_000),
+    "python-alltoall": Work(CALLS.format("all_to_all({n})"), 256),
+}
+
+
+def record(work: Work, count: int, hertz: int, data: Path) -> None:
+    """Run a work under perf."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+        def run(text: str, *perf: str) -> None:
+            words = [*perf, "/bin/sh", "-c", text]
+            subprocess.run(words, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
+
+        Path(folder, "drop.c").write_text(DROP)
+        run(work.prepare.format(n=count, benches=BENCHES))
+        # Rust keeps no frame pointers: a sample takes a part of the stack along.
+        options = ["-e", "cpu-clock", "-F", str(hertz), "--call-graph", "dwarf,16384", "-o", str(data)]
+        run(work.command.format(n=count), "perf", "record", "-q", *options, "--")
+
+
+def frame(line: str) -> str:
+    """A function in a line of perf script: its name, or its library where the name is unknown."""
+    _, _, rest = line.strip().partition(" ")
+    name, _, library = rest.rpartition(" (")
+    name = re.sub(r"\+0x[0-9a-f]+$", "", name)
+    name = re.sub(r"::h[0-9a-f]{16}$", "", name)
+    return f"[{Path(library.rstrip(')')).name}]" if name == "[unknown]" else name.replace(";", ":")
+
+
+def stacks(data: Path) -> Iterator[tuple[str, ...]]:
+    """The stack of each sample, from the command on."""
+    words = ["perf", "script", "-i", str(data), "--no-inline", "-F", "comm,ip,sym,dso"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
+        command, frames = "", list[str]()
+        for line in chain(running.stdout or (), [""]):
+            if not line.strip():
+                if command:
+                    yield (command, *reversed(frames))
+                command, frames = "", []
+            elif line[0].isspace() and command:
+                frames.append(frame(line))
+            else:
+                command = line.strip()
+    if running.returncode:
+        raise SystemExit(f"perf script failed with status {running.returncode}")
+
+
+def table(title: str, found: Counter[tuple[str, str]], total: int) -> list[str]:
+    """Lines of a table of functions."""
+    lines = [title]
+    for (command, name), samples in found.most_common():
+        lines.append(f"{100 * samples / total:7.2f} %  {command:16} {name}")
+    return lines
+
+
+def summarise(name: str, data: Path, most: int) -> None:
+    """Write the folded stacks and the tables, and print the heads of the tables."""
+    folded, own, all_of = Counter[tuple[str, ...]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for stack in stacks(data):
+        folded[stack] += 1
+        own[stack[0], stack[-1]] += 1
+        for each in set(stack[1:]):
+            all_of[stack[0], each] += 1
+    total = folded.total()
+    if not total:
+        raise SystemExit(f"{name}: no samples; the work is too short")
+    lines = (f"{';'.join(stack)} {samples}\n" for stack, samples in sorted(folded.items()))
+    data.with_suffix(".folded").write_text("".join(lines))
+    tables = [
+        table("self     command          function", own, total),
+        table("total    command          function, with its callees", all_of, total),
+    ]
+    data.with_suffix(".txt").write_text("\n".join("\n".join(each) for each in tables) + "\n")
+    for rows in tables:
+        print("\n".join(rows[: most + 1]), end="\n\n")
+    print(f"{total} samples; {data}, and {data.with_suffix('.folded').name}, {data.with_suffix('.txt').name} beside it")
+
+
+def main() -> None:
+    """Profile."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("work", nargs="?", choices=WORKS, help="the works are listed if left out")
+    arguments.add_argument("--count", type=int, help="the size of the work")
+    arguments.add_argument("--hertz", type=int, default=499, help="samples a second of CPU time; 499 if left out")
+    arguments.add_argument("--into", type=Path, default=ROOT / "target" / "profiles", help="the folder of the results")
+    arguments.add_argument("--most", type=int, default=30, help="functions of a table that are printed")
+    given = arguments.parse_args()
+    if given.work is None:
+        for name, work in WORKS.items():
+            command = work.command.replace(NICETY, "nicety").replace(sys.executable, "python")
+            print(f"{name:16} {command.format(n=work.count)}")
+        return
+    if shutil.which("perf") is None:
+        raise SystemExit("profiles: there is no perf; on Debian: apt install linux-perf")
+    given.into.mkdir(parents=True, exist_ok=True)
+    data = given.into / f"{given.work}.data"
+    work = WORKS[given.work]
+    record(work, given.count or work.count, given.hertz, data)
+    summarise(given.work, data, given.most)
+
+
+if __name__ == "__main__":
+    main()
