@@ -102,9 +102,9 @@ def report_of(command: str) -> Mapping[str, Any]:
 
 def figure_of(row: Mapping[str, Any], figure: str) -> float:
     """A figure of a row."""
-    if figure != HOST_MEMORY:
-        return cast(float, row[figure])
-    return float(sum(each["read_bytes"] + each["written_bytes"] for each in row[HOST_MEMORY]))
+    if figure == HOST_MEMORY:
+        return float(row["host_memory_read_bytes"] + row["host_memory_written_bytes"])
+    return cast(float, row[figure])
 
 
 def tried(command: str, figure: str, scale: float = 1.0, unit: str = "", decimals: int = 2) -> Tried:
