@@ -18,7 +18,14 @@ from nicety.show.columns import fixed
 from nicety.studies.claims import Tried
 from nicety.usecases import Broadcast, Matching, Storage, UseCase, run_usecase
 
-_RENAMED = {"nic": "nics", "mode": "modes", "set": "overrides", "direction": "directions", "operation": "operations"}
+_RENAMED = {
+    "nic": "nics",
+    "mode": "modes",
+    "set": "overrides",
+    "direction": "directions",
+    "operation": "operations",
+    "arrival": "arrivals",
+}
 """Options of the command line with another name in Python."""
 _LISTS = {"nodes", "sizes", "operations", "arrivals"}
 """Parameters of use cases that are lists."""
