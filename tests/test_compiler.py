@@ -191,6 +191,39 @@ def test_another_compiler(tool: Callable[[str], str]) -> None:
     assert report["exit_code"] == 42
 
 
+PAPERS_FORM = """
+#include <nicety.h>
+typedef struct { ptl_process_t source; ptl_size_t length; bool stream; } info_t;
+__handler int header_handler(const ptl_header_t h, void *state) {
+    info_t *i = state;
+    i->source = h.source_id;
+    i->length = h.length;
+    i->stream = h.length <= PTL_MAX_SIZE;
+    return i->stream ? PROCESS_DATA : PROCEED;
+}
+__handler int payload_handler(const ptl_payload_t p, void *state) {
+    info_t *i = state;
+    PtlHandlerPutFromDevice(p.base, p.length, 1, 0, i->source, 10, 0, NULL, 0);
+    return SUCCESS;
+}
+__handler int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+    info_t *i = state;
+    if (!i->stream) PtlHandlerPutFromHost(0, i->length, 1, 0, i->source, 10, 0, NULL, 0);
+    return SUCCESS;
+}
+"""
+"""A ping-pong with the calls and the constant of the sPIN paper's."""
+
+
+def test_handlers_in_the_papers_form_compile(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "ping.c"
+    source.write_text(PAPERS_FORM, encoding="utf-8")
+    for defines in ([], ["PTL_MAX_SIZE=1024"]):
+        functions = read_symbols(compile_handlers([source], defines=defines).elf).functions
+        assert {"header_handler", "payload_handler", "completion_handler"} <= set(functions)
+    assert capfd.readouterr().err == ""
+
+
 def test_the_library_compiles_without_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
     for name in ("pingpong_store.c", "pingpong_stream.c"):
         functions = read_symbols(compile_handlers([library_source(name)]).elf).functions

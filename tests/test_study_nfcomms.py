@@ -34,7 +34,26 @@ def test_deviations_are_explained(claims: dict[str, dict]) -> None:
     # Nothing was fitted to these.
     assert {claims[name]["section"] for name in off} <= {"Bulk messages", "Cardinality"}
     assert all(name.startswith(("bulk", "pcsa")) for name in off)
-    assert all(claims[name]["explanation"] for name in off)
+    assert all(claims[name]["explanation"] and claims[name]["tried"] for name in off)
+
+
+def test_changes_of_context_and_wake_ups_do_not_explain_eight_contexts(
+    measured: tuple[StudyReport, list[Measured]],
+) -> None:
+    table = next(table for table in measured[0]["tables"] if "where one step takes less" in table["title"])
+    rows = {name: list(map(int, cells)) for name, *cells in table["rows"][1:-1]}
+    in_all, computing, changing = 4, 5, 7
+    nothing, free = rows["nothing"], rows["hpu.cycles.switch=0"]
+    assert free[changing] == 0
+    assert nothing[in_all] - free[in_all] == nothing[changing]
+    assert rows["hpu.cycles.signal=1"] == nothing
+    # The others' way is instructions: it stays without changes and signals.
+    assert free[computing] == nothing[computing]
+
+
+def test_noise_of_the_host_makes_runs_vary(claims: dict[str, dict]) -> None:
+    quiet, noisy = (each["value"] for each in claims["bulk-spread"]["tried"])
+    assert noisy > 10 * quiet
 
 
 def test_one_update_is_what_the_parts_make(claims: dict[str, dict]) -> None:

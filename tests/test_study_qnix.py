@@ -22,19 +22,34 @@ def claims(measured: tuple[StudyReport, list[Measured]]) -> dict[str, dict]:
 
 def test_calibrated_claims_come_out(claims: dict[str, dict]) -> None:
     calibrated = [finding for finding in claims.values() if finding["kind"] == "calibrated"]
-    assert len(calibrated) == 6
+    assert len(calibrated) == 5
     assert [finding["id"] for finding in calibrated if not finding["met"]] == []
 
 
 def test_deviations_are_explained(claims: dict[str, dict]) -> None:
-    off = {finding["id"] for finding in claims.values() if not finding["met"]}
-    assert off == {"copy-page", "translate-most", "crossover", "latency-parts", "latency", "bandwidth"}
-    assert all(claims[name]["explanation"] for name in off)
+    off = {finding["id"] for finding in claims.values() if finding["met"] is False}
+    assert off == {
+        *("pio-dma", "copy-page", "translate-most", "crossover"),
+        *("latency-parts", "latency", "bandwidth", "share"),
+    }
+    assert all(claims[name]["explanation"] and claims[name]["tried"] for name in off)
+
+
+def test_one_set_up_does_not_make_a_short_dma_slow_and_a_doorbell_quick(
+    measured: tuple[StudyReport, list[Measured]],
+) -> None:
+    """The chapter's doorbell leaves 745 ns for the set-up of a transfer; its limit of programmed I/O asks for 5 us."""
+    table = next(table for table in measured[0]["tables"] if table["title"].startswith("A transfer's set-up"))
+    rows = {name: (float(doorbell), int(limit.split()[0])) for name, doorbell, limit, *_ in table["rows"][1:]}
+    ours, five = rows["16 and 58.5 cycles, as it is"], rows["5 us by the channel"]
+    assert ours[0] == pytest.approx(1)
+    assert ours[1] < 1024 < five[1] < 1100
+    assert five[0] == pytest.approx(5.415, abs=0.01)
 
 
 def test_only_what_could_have_come_out_otherwise_is_predicted(claims: dict[str, dict]) -> None:
     predicted = {finding["id"] for finding in claims.values() if finding["kind"] == "predicted"}
-    assert predicted == {"bandwidth"}
+    assert predicted == {"bandwidth", "pio-dma"}
 
 
 def test_copying_and_translating_cross_where_their_numbers_do(claims: dict[str, dict]) -> None:

@@ -23,6 +23,12 @@
 
 #define __handler __attribute__((used, noinline))
 
+/* The most payload of a packet of the sPIN cards, in bytes: the header handler of a longer message decides whether
+ * payload handlers run. For a card with another packet.payload, compile with -D PTL_MAX_SIZE=N. */
+#ifndef PTL_MAX_SIZE
+#define PTL_MAX_SIZE 4096u
+#endif
+
 typedef uint32_t ptl_size_t;         /* bytes */
 typedef uint32_t ptl_process_t;      /* rank of a process */
 typedef uint64_t ptl_match_bits_t;

@@ -40,8 +40,9 @@ fn every_latency_has_its_stages() {
     assert_eq!(latencies(&report, "pio").len(), 3);
     assert_eq!(latencies(&report, "dma").len(), 5);
     let at = |mode: &str, size: u64| latencies(&report, mode).iter().find(|(own, _)| *own == size).unwrap().1;
-    // Up to the limit programmed I/O is faster, and a page is translated rather than copied.
-    assert!(at("pio", 1024) < at("dma", 1024));
+    // Programmed I/O is faster for a few bytes, and a page is translated rather than copied.
+    assert!(at("pio", 8) < at("dma", 8));
+    assert!(at("pio", 1024) > at("dma", 1024));
     assert!(at("translate", 4096) < at("copy", 4096));
     assert_eq!(at("auto", 4096), at("translate", 4096));
     // Post and bus 1 us, header and packet 0.86 us, doorbell 0.84 us, notice 0.15 us. The rest is the control program.

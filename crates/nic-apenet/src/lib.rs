@@ -21,21 +21,24 @@
 //!    their number to a register of the card.
 //! 2. The card fetches the descriptors, then the pages. Each packet takes a transmit engine: its set-up, then the read.
 //!    With two engines one is set up while the other waits for its bytes.
-//! 3. When all bytes have been read, the card writes an event to a queue in host memory.
+//! 3. When all bytes have been read, the engine is set up again, and writes an event to a queue in host memory.
 //! 4. Packets go over the link in order, and wait whole in the receiver's packet buffer for a receive engine.
 //! 5. The engine looks the page up in the TLB. On a miss the embedded processor translates it. Then the engine is set
 //!    up and writes the bytes.
-//! 6. The event of the receiver follows the last bytes of the message.
+//! 6. The engine is set up again, and writes a completion of the packet. That of a message's last bytes is its event.
 //! 7. The driver polls for events, or an interrupt calls it. It copies them to the queue of their process.
 //!
 //! # Timing decisions that the sources leave open
 //! - A packet is complete in the transmit FIFO before it goes to the link, and complete in the packet buffer before an
 //!   engine takes it.
-//! - Engines transfer in parallel; the bus serialises their bytes.
+//! - Transmit engines read in parallel; the bus serialises their bytes. Receive engines write one after another, each
+//!   set up while the other writes.
 //! - A TLB miss takes the lookup and the embedded processor's time.
 //! - Virtual and physical addresses are equal numbers: a host has one address space. A physical address skips the TLB.
 //!   It must be in registered memory of the process, and this check takes no time.
 //! - The choice of a streaming buffer takes no time besides its translation.
+//! - A completion takes the set-up of an engine like any transfer, and its bytes follow those of the packet.
+//! - A packet's completion before the message's last takes no entry of a queue, but time of the driver.
 //! - A thread that waits for events takes no CPU until there is one.
 
 mod design;
@@ -59,8 +62,8 @@ pub use error::{ApenetError, Refusal};
 pub use event::{Event, EventKind};
 pub use library::{Process, Transfer};
 pub use spec::{
-    ApenetSpec, DmaSpec, DriverSpec, EventsSpec, LimitsSpec, MessagesSpec, Notify, ProcessorSpec, RingSpec,
-    TlbSpec,
+    ApenetSpec, DmaSpec, DriverSpec, EventsSpec, LimitsSpec, MessagesSpec, Notify, Per, ProcessorSpec,
+    RingSpec, TlbSpec, Writer,
 };
 
 use nicety_nic_core::parts::{Dma, Loopback};
@@ -141,6 +144,8 @@ pub struct Statistics {
     pub refused_by_peer: u64,
     /// Events written.
     pub events: u64,
+    /// Completions written for packets before the last of their message.
+    pub packet_completions: u64,
     /// Events lost because a queue was full.
     pub events_lost: u64,
     /// Refused messages that were given up because one of their packets never arrived.

@@ -115,6 +115,26 @@ impl Notify {
     }
 }
 
+/// The bytes that one completion reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// Those of a packet. The driver reads each completion, and the last of a message is its event.
+    Packet,
+    /// Those of a message.
+    Message,
+}
+
+/// The engine that writes a completion to host memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The engine that moved the bytes, set up once more.
+    Own,
+    /// An engine of the receive side, also for completions of the transmit side.
+    Receive,
+    /// None: the card writes it beside its engines.
+    Bus,
+}
+
 /// The event queue in host memory, and those of the processes.
 #[derive(Clone, Copy, Debug)]
 pub struct EventsSpec {
@@ -126,6 +146,12 @@ pub struct EventsSpec {
     pub user: u64,
     /// The default notification of events.
     pub notify: Notify,
+    /// The completions of the receive side.
+    pub received: Per,
+    /// The completions of the transmit side.
+    pub sent: Per,
+    /// Who writes completions.
+    pub writer: Writer,
 }
 
 /// Limits of the card.
@@ -231,6 +257,20 @@ fn read_events(s: &Section<'_>) -> EventsSpec {
             "interrupt" => Notify::Interrupt,
             _ => Notify::Poll,
         },
+        received: read_per(s, "received", "completions that the receive side writes: one each"),
+        sent: read_per(s, "sent", "completions that the transmit side writes: one each"),
+        writer: match s.choice("writer", &["own", "receive", "bus"], "the engine that writes a completion") {
+            "own" => Writer::Own,
+            "receive" => Writer::Receive,
+            _ => Writer::Bus,
+        },
+    }
+}
+
+fn read_per(s: &Section<'_>, key: &str, about: &str) -> Per {
+    match s.choice(key, &["packet", "message"], about) {
+        "packet" => Per::Packet,
+        _ => Per::Message,
     }
 }
 

@@ -87,10 +87,12 @@ fn close(found: f64, expected: f64, within: f64) -> bool {
 
 #[test]
 fn the_peak_of_reads_is_what_the_set_up_was_calibrated_to() {
-    // CHEP16: 4.8 GB/s. The receive side keeps up with it.
+    // CHEP16: 4.8 GB/s. Each message has a completion, too.
     let rate = stream(Stream { flush: true, ..V5 });
-    assert!(close(rate.sent, 4.8, 0.005), "{}", rate.sent);
-    assert!(close(stream(V5).received, rate.sent, 0.005));
+    assert!(close(rate.sent, 4.8, 0.01), "{}", rate.sent);
+    // The receive side keeps up with it if the card writes completions beside its engines.
+    let beside = stream(Stream { overrides: &["events.writer=bus"], ..V5 });
+    assert!(close(beside.received, 4.8, 0.005), "{}", beside.received);
 }
 
 /// Returns the times of a page on an idle bus of the card: a read until its last byte has arrived, and a write.
@@ -119,15 +121,31 @@ fn page_on_the_bus() -> (Duration, Duration) {
 fn one_engine_is_slower_than_two() {
     let rate = |overrides: &[&str]| stream(Stream { overrides, ..V5 }).received;
     let (transmit, receive) = (rate(&["dma.transmit_engines=1"]), rate(&["dma.receive_engines=1"]));
-    // A page's set-up and read, or its lookup, set-up and write, one after the other.
+    // A page's set-up and read, or its lookup, set-up, write, and the set-up of its completion, one after the other.
     let (spec, (read, write)) = (spec_of("apenet-v5", &[]).unwrap(), page_on_the_bus());
     let expected = |time: Duration| PAGE as f64 / time.ns();
     let out = expected(spec.dma.setup + read);
-    let in_ = expected(spec.tlb.lookup + spec.dma.setup + write);
+    let in_ = expected(spec.tlb.lookup + spec.dma.setup + write + spec.dma.setup);
     assert!(close(transmit, out, 0.01) && close(receive, in_, 0.01), "{transmit} {out}, {receive} {in_}");
-    assert!(close(out, 2.41, 0.01) && close(in_, 3.16, 0.01), "{out} {in_}");
+    assert!(close(out, 2.41, 0.01) && close(in_, 2.17, 0.01), "{out} {in_}");
     let both = rate(&[]);
-    assert!(transmit < receive && receive < both, "{transmit} {receive} {both}");
+    assert!(receive < transmit && transmit < both, "{transmit} {receive} {both}");
+}
+
+#[test]
+fn a_completion_of_each_packet_makes_the_receive_side_the_limit() {
+    let of = |overrides: &[&str]| stream(Stream { overrides, ..V5 });
+    let (spec, (_, write)) = (spec_of("apenet-v5", &[]).unwrap(), page_on_the_bus());
+    let page = spec.tlb.lookup + spec.dma.setup + write + spec.dma.setup;
+    let found = of(&[]).received;
+    assert!(close(found, 2.0 * PAGE as f64 / page.ns(), 0.01), "{found}");
+    // One of each message does not, and neither do completions of packets that no engine writes.
+    for other in [["events.received=message"], ["events.writer=bus"]] {
+        assert!(of(&other).received > 1.1 * found, "{other:?}");
+    }
+    // The transmit side is the limit if its packets have completions, too.
+    let both = of(&["events.sent=packet"]);
+    assert!(both.received < 0.9 * found && close(both.sent, both.received, 0.01), "{}", both.received);
 }
 
 #[test]
@@ -152,7 +170,9 @@ fn bandwidth_falls_where_messages_have_more_pages_than_the_tlb() {
 fn reading_a_graphics_processors_memory_is_slower_than_reading_the_hosts() {
     let rate = |gpu| stream(Stream { gpu, ..V5 }).received;
     let host = rate((false, false));
-    assert!(close(rate((false, true)), host, 0.01));
+    // It takes bytes at 6.4 GB/s, which no other engine hides.
+    let into = rate((false, true));
+    assert!(into < host && close(into, host, 0.04), "{into} {host}");
     let (from, both) = (rate((true, false)), rate((true, true)));
-    assert!(from < 0.6 * host && close(both, from, 0.01), "{from} {both}");
+    assert!(from < 0.6 * into && close(both, from, 0.01), "{from} {both}");
 }

@@ -81,7 +81,8 @@ fn a_put_of_8_bytes_by_hand() {
     let [before, after] = around(1);
     let tlb = [(stages::TLB, 124_000), (stages::TRANSLATION, 1_900_000)];
     for warm in [true, false] {
-        let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 1016 + 150_000)];
+        // Set up to read, to write, and for the event.
+        let fetch = [(DMA_SETUP, 3 * 598_000), (Stage::FETCH, 150_000 + 1016 + 150_000)];
         // A word of payload.
         let link = [(Stage::LINK, (32 + 64) * 200 + 200_000)];
         let tlb = if warm { &tlb[..1] } else { &tlb };
@@ -129,20 +130,64 @@ fn a_physical_address_is_that_of_a_put_not_of_a_streaming_buffer() {
 #[test]
 fn a_put_of_a_page_by_hand() {
     let [before, after] = around(1);
-    let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 520_192 + 150_000)];
     let rest = [(Stage::LINK, (4096 + 64) * 200 + 200_000), (stages::TLB, 124_000)];
-    let expected = [&before[..], &fetch, &rest, &[(Stage::DEPOSIT, 520_192 + EVENT)], &after].concat();
-    assert_eq!(ps(&put(4096, true, &[], |_| ())), stages(&expected));
+    for (writer, set_ups) in [("own", 3), ("receive", 3), ("bus", 2)] {
+        let fetch = [(DMA_SETUP, set_ups * 598_000), (Stage::FETCH, 150_000 + 520_192 + 150_000)];
+        let expected = [&before[..], &fetch, &rest, &[(Stage::DEPOSIT, 520_192 + EVENT)], &after].concat();
+        let path = put(4096, true, &[&format!("events.writer={writer}")], |_| ());
+        assert_eq!(ps(&path), stages(&expected), "{writer}");
+    }
 }
 
 #[test]
 fn a_put_of_three_pages_by_hand() {
-    // The link is the slowest. The first page is set up and read, three cross the link, and the last one is written.
     let [before, after] = around(3);
-    let fetch = [(DMA_SETUP, 2 * 598_000), (Stage::FETCH, 150_000 + 520_192 + 150_000)];
+    let reading = 150_000 + 520_192 + 150_000;
+    // The receive engines are the slowest. The first page is set up and read, and crosses the link. The engine that
+    // has written it, and its completion, does the same with the third.
+    let fetch = [(DMA_SETUP, 5 * 598_000), (Stage::FETCH, reading)];
+    let rest = [(Stage::LINK, (4096 + 64) * 200 + 200_000), (stages::TLB, 2 * 124_000)];
+    let deposit = [(Stage::DEPOSIT, 2 * 520_192 + EVENT)];
+    let expected = [&before[..], &fetch, &rest, &deposit, &after].concat();
+    assert_eq!(ps(&put(3 * 4096, true, &[], |_| ())), stages(&expected));
+    // With one completion for all, the link is the slowest: three cross it, and the last one is written.
+    let fetch = [(DMA_SETUP, 3 * 598_000), (Stage::FETCH, reading)];
     let rest = [(Stage::LINK, 3 * (4096 + 64) * 200 + 200_000), (stages::TLB, 124_000)];
     let expected = [&before[..], &fetch, &rest, &[(Stage::DEPOSIT, 520_192 + EVENT)], &after].concat();
-    assert_eq!(ps(&put(3 * 4096, true, &[], |_| ())), stages(&expected));
+    assert_eq!(ps(&put(3 * 4096, true, &["events.received=message"], |_| ())), stages(&expected));
+}
+
+#[test]
+fn each_packet_has_a_completion_and_each_message_an_event() {
+    for (overrides, completions) in [
+        (&[][..], [0, 2]),
+        (&["events.sent=packet"], [2, 2]),
+        (&["events.received=message"], [0, 0]),
+        (&["events.sent=packet", "events.writer=receive"], [2, 2]),
+        (&["events.sent=packet", "events.writer=bus"], [2, 2]),
+    ] {
+        let mut rig = Rig::new(2, overrides);
+        let address = Rc::new(Cell::new(0));
+        let there = address.clone();
+        rig.process(0, 3, async move |user| {
+            let buffer = user.room(3 * 4096);
+            user.register(buffer).await.unwrap();
+            user.sim.until(START).await;
+            let put = user.put(user.to(1, buffer, there.get())).await.unwrap();
+            assert_eq!(user.wait(put).await.unwrap().kind, EventKind::Sent(put));
+        });
+        rig.process(1, 3, async move |user| {
+            let buffer = user.room(3 * 4096);
+            address.set(buffer.0);
+            user.register(buffer).await.unwrap();
+            let event = user.event().await.unwrap();
+            assert_eq!((event.kind, event.bytes), (EventKind::Received, 3 * 4096));
+        });
+        rig.run();
+        let counted = [0, 1].map(|card: usize| rig.cards[card].statistics());
+        assert_eq!(counted.map(|card| card.packet_completions), completions, "{overrides:?}");
+        assert_eq!(counted.map(|card| card.events), [1, 1], "{overrides:?}");
+    }
 }
 
 #[test]
@@ -170,7 +215,7 @@ fn long_puts_within_a_host_account_for_all_of_their_time() {
 #[test]
 fn one_engine_does_one_page_after_another() {
     let total = |overrides: &[&str]| {
-        let path = put(3 * 4096, true, overrides, |_| ());
+        let path = put(3 * 4096, true, &[&["events.writer=bus"], overrides].concat(), |_| ());
         path.at().since(path.origin()).ps()
     };
     let [before, after] = around(3);
@@ -182,6 +227,9 @@ fn one_engine_does_one_page_after_another() {
     assert_eq!(total(&["dma.fifo=1"]), around + 3 * (read + link) + 200_000 + write + EVENT);
     // The first page arrives after the link.
     assert_eq!(total(&["dma.receive_engines=1"]), around + read + link + 200_000 + 3 * write + EVENT);
+    // Completions take its time, too.
+    let own = total(&["dma.receive_engines=1", "events.writer=own"]);
+    assert_eq!(own, around + read + link + 200_000 + 3 * (write + 598_000) + EVENT);
 }
 
 #[test]

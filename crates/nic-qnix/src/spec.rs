@@ -97,10 +97,8 @@ pub struct ProgramSpec {
 pub struct DmaSpec {
     /// Number of channels. Each does one transfer at a time.
     pub channels: usize,
-    /// A channel's time before a transfer of data uses the bus.
+    /// A channel's time before a transfer uses the bus, of data or of a doorbell.
     pub setup: Duration,
-    /// A channel's time before it sets a doorbell.
-    pub doorbell: Duration,
     /// Bytes of a doorbell.
     pub doorbell_bytes: u64,
 }
@@ -209,8 +207,7 @@ fn read_program(s: &Section<'_>) -> ProgramSpec {
 fn read_dma(s: &Section<'_>) -> DmaSpec {
     DmaSpec {
         channels: s.count("channels", 1..=64, "channels of the DMA controller") as usize,
-        setup: s.time("setup", "a channel's time before a transfer of data uses the bus"),
-        doorbell: s.time("doorbell", "a channel's time before a doorbell uses the bus"),
+        setup: s.time("setup", "a channel's time before a transfer uses the bus"),
         doorbell_bytes: s.size("doorbell_bytes", 1..=4096, "a doorbell in host memory"),
     }
 }

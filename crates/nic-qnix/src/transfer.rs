@@ -153,7 +153,7 @@ impl Card {
     /// Sets a doorbell.
     async fn ring(self: Rc<Card>, mut doorbell: Doorbell, channel: Permit) {
         let message = doorbell.message;
-        let set_up = (self.spec.dma.doorbell, stages::DOORBELL);
+        let set_up = (self.spec.dma.setup, stages::DOORBELL);
         let moving = self.transfers.engine.set_up(channel, set_up, message, &mut doorbell.path).await;
         let bytes = self.spec.dma.doorbell_bytes;
         let handover = self.dma.bus().deposit(message, 0, bytes, doorbell.path).await;

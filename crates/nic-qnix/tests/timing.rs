@@ -77,19 +77,19 @@ fn without_looks(path: &Path) -> u64 {
 #[test]
 fn a_short_message_goes_by_programmed_io_and_is_deposited() {
     let (path, _) = message(1024, TransferMethod::Pio, &[], true);
-    // 1024 B are 2 + 32 x 18 clocks before the command. They are 1056 B on the link, and 5 us and 2 + 8 x 30 clocks
+    // 1024 B are 2 + 32 x 18 clocks before the command. They are 1056 B on the link, and 585 ns and 2 + 8 x 30 clocks
     // in a deposit.
-    let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 5000 + 242 * 15;
+    let expected = 520 + 578 * 15 + 480 + 200 + 500 + (1056 * 5 + 200) + 200 + 60 + 160 + 585 + 242 * 15;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
     assert_eq!(path.total(Stage::BUS), Duration::from_ns(578 * 15 + 480));
-    assert_eq!(path.total(parts::stages::DMA_SETUP), Duration::from_ns(5000));
+    assert_eq!(path.total(parts::stages::DMA_SETUP), Duration::from_ns(585));
 }
 
 #[test]
 fn a_long_message_is_fetched_by_the_card() {
     let (path, _) = message(4096, TransferMethod::Pool, &[], true);
-    // No copy, no kernel: post, fetch with 5 us and 2 + 960 clocks, the link, the same for the deposit.
-    let fetch = 160 + 5000 + 962 * 15;
+    // No copy, no kernel: post, fetch with 585 ns and 2 + 960 clocks, the link, the same for the deposit.
+    let fetch = 160 + 585 + 962 * 15;
     let expected = 1000 + 200 + fetch + 500 + (4128 * 5 + 200) + 200 + 60 + fetch;
     assert_eq!(without_looks(&path), expected + 160 + 585 + 255 + 150);
     assert_eq!(path.total(Stage::FETCH), Duration::from_ns(962 * 15));
@@ -130,12 +130,17 @@ fn the_control_program_does_not_wait_for_a_channel() {
     });
     rig.run();
     // The second message arrives less than 10 us after the first. It waits while the channel is programmed, prepares
-    // and writes 122 clocks. Its doorbell waits for the first one's.
-    let (held, doorbell) = (160 + 100_000 + 122 * 15, 160 + 585 + 255);
-    assert!((held - 10_000..held + doorbell).contains(&(waited.get().ps() / 1000)), "{:?}", waited.get());
+    // and writes 122 clocks. Its doorbell waits for the first one's, and for that of the empty message's send.
+    let (held, doorbell) = (160 + 100_000 + 122 * 15, 160 + 100_000 + 255);
+    let by_hand = held - 10_000 + 2 * doorbell..held + 2 * doorbell;
+    assert!(by_hand.contains(&(waited.get().ps() / 1000)), "{:?}", waited.get());
     // Post, bus, command, header, link, receive and one comparison, the channel, doorbell, bus, notice.
-    let expected = 520 + 480 + 200 + 500 + 360 + 260 + 160 + 585 + 255 + 150;
-    assert_eq!(without_looks(&path.take().unwrap()), expected);
+    let expected = 520 + 480 + 200 + 500 + 360 + 260 + 160 + 100_000 + 255 + 150;
+    // At its destination the doorbells of two sends go first, on the only channel.
+    let path = path.take().unwrap();
+    let queued = path.total(parts::stages::DMA_QUEUED);
+    assert!((100_000..2 * 100_415).contains(&(queued.ps() / 1000)), "{queued:?}");
+    assert_eq!(without_looks(&path), expected + queued.ps() / 1000);
 }
 
 #[test]
@@ -201,9 +206,9 @@ fn two_channels_hide_their_set_up_and_one_does_not() {
     let fast = ["link.gap=10 GB/s", "memory.staging=16"];
     let two = stream(65_536, 60, TransferMethod::Pool, &fast);
     assert!((270.0..284.5).contains(&two), "{two}");
-    // One channel: a further 5 us and 160 ns per packet, and some polls: 4096 B in 19.6 us.
+    // One channel: a further 585 and 160 ns per packet, some polls, and doorbells: 4096 B in 15.2 us.
     let one = stream(65_536, 60, TransferMethod::Pool, &[&fast[..], &["dma.channels=1"]].concat());
-    assert!((195.0..209.0).contains(&one), "{one}");
+    assert!((253.0..270.0).contains(&one), "{one}");
 }
 
 /// Returns the time of a packet of 4 KiB in the middle of a stream of long messages, in ns.
@@ -238,7 +243,7 @@ fn the_programs_work_for_a_packet_adds_to_its_time_on_the_link() {
 #[test]
 fn a_long_message_waits_for_its_own_packets_and_not_for_others() {
     let (path, _) = message(8192, TransferMethod::Pool, &[], true);
-    // The first packet is fetched in 5 us and 962 clocks, and the second while it leaves. The second leaves a poll
+    // The first packet is fetched in 585 ns and 962 clocks, and the second while it leaves. The second leaves a poll
     // and a header after the first. All of this is the message's own time.
     assert_eq!(path.total(Stage::LINK_QUEUED), Duration::ZERO);
     assert_eq!(path.total(Stage::LINK), Duration::from_ns(2 * 4128 * 5 + 200));
@@ -280,10 +285,10 @@ fn waiting_for_another_messages_packet_is_queued() {
     }
     rig.run();
     let path = path.take().unwrap();
-    // The first message's command takes 1000 + 200 and its fetch 160 + 5000 + 962 x 15. A header, 4128 x 5 on the
+    // The first message's command takes 1000 + 200 and its fetch 160 + 585 + 962 x 15. A header, 4128 x 5 on the
     // link, and some polls follow. The second message's command is taken 26 200 and some polls after the start.
     let waited = path.total(Stage::LINK_QUEUED).ps() / 1000;
-    let expected = 1200 + 160 + 5000 + 962 * 15 + 500 + 4128 * 5 - 26_200;
+    let expected = 1200 + 160 + 585 + 962 * 15 + 500 + 4128 * 5 - 26_200;
     assert!(waited.abs_diff(expected) < 500, "{waited}, by hand {expected}: {path:?}");
     assert_eq!(path.total(Stage::LINK), Duration::from_ns(32 * 5 + 200));
 }

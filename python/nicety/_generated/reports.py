@@ -458,6 +458,7 @@ class RdmaReport:
         refused: Messages that this card refused.
         refused_by_peer: Messages of this card that other cards refused.
         events: Events written.
+        packet_completions: Completions written for packets before the last of their message.
         events_lost: Events lost because a queue was full.
         abandoned: Refused messages that were given up because one of their packets never arrived.
         stale_replies: Packets of replies to failed gets.
@@ -487,6 +488,7 @@ class RdmaReport:
     refused: int
     refused_by_peer: int
     events: int
+    packet_completions: int
     events_lost: int
     abandoned: int
     stale_replies: int

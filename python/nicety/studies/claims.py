@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from nicety.show.columns import fixed
 
@@ -80,6 +80,23 @@ def read_paper(package: str, name: str = "paper.toml") -> Paper:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """An experiment for the reason of a deviation.
+
+    Attributes:
+        command: the command that was run.
+        result: its result, in a few words.
+        figure: the name of the figure in the last row of the command's report.
+        value: its value there.
+    """
+
+    command: str
+    result: str
+    figure: str
+    value: float
+
+
+@dataclass(frozen=True)
 class Ours:
     """The measurement for a claim.
 
@@ -87,11 +104,22 @@ class Ours:
         value: the number, or whether it holds; None if it is only shown.
         text: its display form, if that is not just the number.
         why: the reason for a difference from the paper's; a line.
+        tried: experiments that show the reason, or rule another one out.
     """
 
     value: float | bool | None
     text: str = ""
     why: str = ""
+    tried: tuple[Tried, ...] = ()
+
+
+class TriedRow(TypedDict):
+    """An experiment for the reason of a deviation, as in a report."""
+
+    command: str
+    result: str
+    figure: str
+    value: float
 
 
 class Finding(TypedDict):
@@ -99,7 +127,7 @@ class Finding(TypedDict):
 
     `deviation` is ours over the paper's less 1, or for percentages the difference in points over 100; None without a
     number to compare with. `met` is whether the number equals the paper's at its precision, is within the bound, or
-    holds; None if it is only shown. `explanation` is empty if there is nothing to explain.
+    holds; None if it is only shown. `explanation` is empty if there is nothing to explain, and so is `tried`.
     """
 
     id: str
@@ -116,6 +144,7 @@ class Finding(TypedDict):
     deviation: float | None
     met: bool | None
     explanation: str
+    tried: list[TriedRow]
 
 
 def judge(claim: Claim, ours: Ours) -> Finding:
@@ -155,6 +184,7 @@ def judge(claim: Claim, ours: Ours) -> Finding:
         deviation=0.0 if same and deviation is not None else deviation,
         met=met,
         explanation="" if same else ours.why,
+        tried=[] if same else [cast(TriedRow, asdict(each)) for each in ours.tried],
     )
 
 

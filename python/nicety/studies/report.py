@@ -38,6 +38,7 @@ def study_text(report: StudyReport) -> str:
             if finding["explanation"]:
                 text = f"{finding['title']}: {finding['explanation']}"
                 lines += textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="#   ")
+            lines += [f"#   {each['command']}: {each['result']}" for each in finding["tried"]]
         for table in report["tables"]:
             if table["section"] == section:
                 lines += _table_text(table)
@@ -148,6 +149,8 @@ def tables_html(report: StudyReport) -> str:
             cell = f"<td><b>{escape(title)}</b><br>{escape(finding['says'])}"
             if finding["explanation"]:
                 cell += f"<br><i>Ours: {escape(finding['explanation'])}</i>"
+            for each in finding["tried"]:
+                cell += f"<br><code>{escape(each['command'])}</code>: {escape(each['result'])}"
             body += f"<tr>{cell}</td>" + "".join(f"<td>{escape(each)}</td>" for each in cells) + "</tr>"
         text += f"<h2>{escape(section)}</h2><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         text += "".join(_table_html(table) for table in report["tables"] if table["section"] == section)

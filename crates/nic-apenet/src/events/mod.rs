@@ -10,12 +10,13 @@
 
 mod queues;
 
+use queues::Written;
 pub(crate) use queues::{Events, Wanted};
 
 use crate::error::ApenetError;
 use crate::event::Event;
 use crate::spec::Notify;
-use crate::{Card, Operation, stages};
+use crate::{Card, Operation, Statistics, stages};
 use nicety_kernel::describe;
 use nicety_types::{MessageId, Path};
 use queues::{Missing, Noted, Waiting};
@@ -40,18 +41,38 @@ impl Card {
             return self.lose(process, &event);
         }
         events.taken.set(events.taken.get() + 1);
-        let number = self.statistics.get().events;
         self.count(|counted| counted.events += 1);
+        self.write_completion(process, Noted { event, path, message }, false);
+    }
+
+    /// Writes the completion of a packet before the last of its message. It takes no entry of the queue, since the
+    /// process gets no event of it.
+    pub(crate) fn complete_packet(
+        self: &Rc<Card>,
+        process: u32,
+        event: Event,
+        message: MessageId,
+        path: Path,
+    ) {
+        if self.events.has_queue(process) {
+            self.count(|counted| counted.packet_completions += 1);
+            self.write_completion(process, Noted { event, path, message }, true);
+        }
+    }
+
+    fn write_completion(self: &Rc<Card>, process: u32, mut noted: Noted, part: bool) {
+        let Statistics { events, packet_completions, .. } = self.statistics.get();
         let bytes = self.spec.events.bytes;
-        let address = self.event_ring.address() + number % self.spec.events.entries * bytes;
-        let mut path = self.dma.notify(message, address, bytes, path);
-        if events.notify.get() == Notify::Interrupt {
-            path = self.dma.bus().post(nicety_host::Notice::Event, path);
+        let place = (events + packet_completions - 1) % self.spec.events.entries;
+        let address = self.event_ring.address() + place * bytes;
+        noted.path = self.dma.notify(noted.message, address, bytes, noted.path);
+        if self.events.notify.get() == Notify::Interrupt {
+            noted.path = self.dma.bus().post(nicety_host::Notice::Event, noted.path);
         }
         let card = self.clone();
         self.sim.spawn(async move {
-            card.sim.until(path.at()).await;
-            card.events.written.borrow_mut().push_back((process, Noted { event, path, message }));
+            card.sim.until(noted.path.at()).await;
+            card.events.written.borrow_mut().push_back(Written { process, noted, part });
             card.events.changed.notify_all();
         });
     }
@@ -68,7 +89,7 @@ impl Card {
     async fn copy_event(&self, caused: Option<&Path>) {
         let copying = self.events.copying.acquire().await;
         let first = self.events.written.borrow().front().cloned();
-        let Some((process, mut noted)) = first else { return };
+        let Some(Written { process, mut noted, part }) = first else { return };
         match caused {
             Some(caused) => noted.path.follow(caused),
             None => {
@@ -79,6 +100,9 @@ impl Card {
         noted.path.advance(stages::EVENT_QUEUED, self.sim.now());
         self.kernel.cpus().spend(self.spec.driver.event, stages::EVENT, &mut noted.path).await;
         self.events.written.borrow_mut().pop_front();
+        if part {
+            return self.events.changed.notify_all();
+        }
         self.events.taken.set(self.events.taken.get() - 1);
         drop(copying);
         let event = noted.event;
@@ -94,7 +118,7 @@ impl Card {
             let events = &self.events;
             let raised = || events.notify.get() == Notify::Interrupt && !events.written.borrow().is_empty();
             events.changed.wait_until(raised).await;
-            let first = events.written.borrow().front().map(|(_, noted)| noted.path.clone());
+            let first = events.written.borrow().front().map(|entry| entry.noted.path.clone());
             let Some(mut path) = first else { continue };
             self.kernel.interrupt(&events.vector, &mut path).await;
             self.write_register(&mut path, self.next_message()).await;

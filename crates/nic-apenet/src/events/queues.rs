@@ -19,6 +19,15 @@ pub(crate) struct Noted {
     pub(crate) message: MessageId,
 }
 
+/// A completion in the card's queue.
+#[derive(Clone)]
+pub(crate) struct Written {
+    pub(crate) process: u32,
+    pub(crate) noted: Noted,
+    /// Whether it is of a packet before the last of its message: no event of a process.
+    pub(crate) part: bool,
+}
+
 /// The events that a call takes.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted {
@@ -83,8 +92,8 @@ impl Queue {
 
 /// The queues of a host.
 pub(crate) struct Events {
-    /// Events in the card's queue, in order.
-    pub(crate) written: RefCell<VecDeque<(u32, Noted)>>,
+    /// Completions in the card's queue, in order.
+    pub(crate) written: RefCell<VecDeque<Written>>,
     /// Entries of the card's queue in use, or reserved for events on the bus.
     pub(crate) taken: Cell<u64>,
     /// By process. A process without a queue gets no events.
@@ -180,7 +189,8 @@ impl Events {
         }
         let Wanted::End(operation) = wanted else { return None };
         // The put's bytes have been read, and its refusal may have been written.
-        let written = |(owner, noted): &(u32, Noted)| *owner == process && wanted.takes(&noted.event);
+        let written =
+            |entry: &Written| !entry.part && entry.process == process && wanted.takes(&entry.noted.event);
         let ended = !queue.open.contains_key(&operation) && !self.written.borrow().iter().any(written);
         ended.then_some(Err(Missing::Ended(operation)))
     }
@@ -192,7 +202,7 @@ impl Events {
             return false;
         }
         let written = self.written.borrow();
-        let Some((owner, _)) = written.front() else { return false };
+        let Some(Written { process: owner, .. }) = written.front() else { return false };
         *owner == process || self.queues.borrow().get(owner).is_none_or(|queue| queue.waiting == 0)
     }
 
@@ -201,7 +211,7 @@ impl Events {
     pub(crate) fn unnoticed(&self) -> (BTreeMap<(Refusal, NodeId), u64>, BTreeMap<u32, u64>) {
         let (written, queues) = (self.written.borrow(), self.queues.borrow());
         let waiting =
-            queues.values().flat_map(|queue| &queue.events).chain(written.iter().map(|(_, noted)| noted));
+            queues.values().flat_map(|queue| &queue.events).chain(written.iter().map(|entry| &entry.noted));
         let mut refused = BTreeMap::new();
         for Noted { event, .. } in waiting {
             if let (EventKind::Refused(_, why), Some(by)) = (event.kind, event.refused_by) {

@@ -4,6 +4,7 @@
 
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
+use crate::spec::Per;
 use crate::wire::{Kind, Repr};
 use crate::{Card, Endpoint, Operation};
 use nicety_types::{NodeId, Path};
@@ -21,10 +22,12 @@ pub(crate) struct Incoming {
     /// Bytes that have arrived, in order.
     pub(crate) come: Cell<u64>,
     /// Bytes that have been handed to the bus.
+    handed: Cell<u64>,
+    /// Bytes with a completion that may be written, or dropped.
     written: Cell<u64>,
     /// Whether it was refused, or given up.
     pub(crate) refused: Cell<bool>,
-    /// Whether all of it has been handed to the bus.
+    /// Whether its event may be written: all of it has been handed to the bus, and an engine is set up.
     done: Cell<bool>,
     path: RefCell<Path>,
 }
@@ -37,9 +40,23 @@ impl Incoming {
         Repr { payload: like.payload, offset: offset as u32, address, ..first }
     }
 
+    /// Returns its event.
+    fn event(&self, kind: EventKind) -> Event {
+        let Incoming { header, address, streaming, .. } = *self;
+        let data = if header.kind == Kind::Reply { 0 } else { header.data };
+        let (peer, bytes) = (header.from, header.bytes.into());
+        Event { kind, peer, address, bytes, data, streaming, refused_by: None }
+    }
+
     /// Whether a packet is the next one.
     fn continues(&self, header: &Repr) -> bool {
         *header == self.part(self.come.get(), header)
+    }
+
+    /// Adds bytes that have been handed to the bus. Returns whether they are the last.
+    pub(crate) fn hand_over(&self, bytes: u64) -> bool {
+        self.handed.set(self.handed.get() + bytes);
+        self.handed.get() == u64::from(self.header.bytes)
     }
 
     /// Whether a packet comes after the next one.
@@ -118,6 +135,7 @@ impl Card {
             process,
             streaming,
             come: Cell::new(0),
+            handed: Cell::new(0),
             written: Cell::new(0),
             refused: Cell::new(false),
             done: Cell::new(false),
@@ -143,11 +161,20 @@ impl Card {
         Some(incoming)
     }
 
-    /// Records that `bytes` bytes of a message are on the bus, or dropped. The last ones complete the message.
+    /// Records that `bytes` bytes of a message are on the bus and their completion may follow, or that they are dropped.
+    /// The last ones complete the message.
     pub(crate) fn written(self: &Rc<Card>, incoming: &Incoming, bytes: u64, path: &Path) {
         incoming.path.borrow_mut().follow(path);
         incoming.written.set(incoming.written.get() + bytes);
         incoming.done.set(incoming.written.get() == u64::from(incoming.header.bytes));
+        if !incoming.done.get() && !incoming.refused.get() && self.spec.events.received == Per::Packet {
+            let kind = match incoming.header.kind {
+                Kind::Reply => EventKind::Fetched(Operation(incoming.header.data)),
+                _ => EventKind::Received,
+            };
+            let message = incoming.header.message();
+            self.complete_packet(incoming.process, incoming.event(kind), message, path.clone());
+        }
         if incoming.header.kind == Kind::Put {
             return self.tell_in_order(incoming.header.from.node);
         }
@@ -184,14 +211,9 @@ impl Card {
 
     /// Writes the event of a complete message.
     fn tell(self: &Rc<Card>, incoming: &Incoming, kind: EventKind, path: Path) {
-        let Incoming { header, address, process, streaming, .. } = *incoming;
-        let (outcome, data) = match header.kind {
-            Kind::Reply => ("reply", 0),
-            _ => ("received", header.data),
-        };
-        let (peer, bytes) = (header.from, header.bytes.into());
-        let event = Event { kind, peer, address, bytes, data, streaming, refused_by: None };
+        let Incoming { header, process, .. } = *incoming;
+        let outcome = if header.kind == Kind::Reply { "reply" } else { "received" };
         self.recorder.message_completed(header.message(), &path, outcome);
-        self.complete(process, event, header.message(), path);
+        self.complete(process, incoming.event(kind), header.message(), path);
     }
 }

@@ -89,6 +89,6 @@ impl Card {
         let Getting { peer, process, address, bytes, .. } = get;
         let refused_by = Some(self.node);
         let event = Event { kind, peer, address, bytes, data: 0, streaming: false, refused_by };
-        self.complete(process, event, reply, path.clone());
+        self.complete_apart(process, event, reply, path.clone());
     }
 }

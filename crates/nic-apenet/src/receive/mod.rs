@@ -20,13 +20,14 @@ pub(crate) use streaming::Unused;
 
 use crate::Card;
 use crate::error::Refusal;
-use crate::translation::Range;
+use crate::spec::{EventsSpec, Per, Writer};
+use crate::translation::{Hold, Range};
 use crate::wire::{Kind, Repr};
 use nicety_fabric::Packet;
 use nicety_kernel::{Permit, Signal, Sim};
 use nicety_nic_core::parts;
 use nicety_nic_core::parts::{Engine, Window};
-use nicety_types::{MessageId, NodeId, Path, Payload, Recorder, Resource, Stage};
+use nicety_types::{Handover, MessageId, NodeId, Path, Payload, Recorder, Resource, Stage};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -76,7 +77,7 @@ pub(crate) struct Receive {
 impl Receive {
     pub(crate) fn new(sim: &Sim, engines: usize, recorder: &Recorder) -> Receive {
         Receive {
-            engine: Engine::side_by_side(sim, engines, recorder),
+            engine: Engine::new(sim, engines, recorder),
             arrived: RefCell::default(),
             come: Signal::new(sim),
             open: RefCell::default(),
@@ -204,13 +205,19 @@ impl Card {
             };
             let (message, offset) = (header.message(), u64::from(header.offset));
             self.recorder.packet_matched(message, offset, self.sim.now());
-            if header.payload == 0 || incoming.refused.get() {
+            let unwritten = header.payload == 0 && self.spec.events.writer == Writer::Bus;
+            if unwritten || incoming.refused.get() {
                 self.free_slot(from);
                 self.written(&incoming, header.payload.into(), &path);
                 continue;
             }
             let turn = engine.channel(message, &mut path).await;
             path.advance(parts::stages::DMA_QUEUED, self.sim.now());
+            if header.payload == 0 {
+                self.free_slot(from);
+                self.sim.spawn(self.clone().finish_empty(incoming, turn, path));
+                continue;
+            }
             self.sim.spawn(self.clone().write(incoming, Arrived { header, payload, path, from }, turn));
         }
     }
@@ -238,15 +245,35 @@ impl Card {
             }
         };
         let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
-        let moving = self.receive.engine.set_up(engine, set_up, message, &mut path).await;
+        let mut moving = self.receive.engine.set_up(engine, set_up, message, &mut path).await;
         let start = self.sim.now();
         let handover = self.dma.deposit(message, address, bytes, payload, path).await;
         self.recorder.slice(Resource::DMA, start, self.sim.now(), Some(message), Stage::DEPOSIT.name());
-        self.receive.engine.release(moving, message, &handover.path);
         self.free_slot(from);
-        self.written(&incoming, bytes, &handover.path);
+        let mut path = handover.path.clone();
+        self.sim.spawn(self.clone().settle(message, offset, handover, region));
+        let last = incoming.hand_over(bytes);
+        let EventsSpec { received, writer, .. } = self.spec.events;
+        if writer != Writer::Bus && (last || received == Per::Packet) {
+            moving = self.receive.engine.set_up_again(moving, set_up, message, &mut path).await;
+        }
+        self.receive.engine.release(moving, message, &path);
+        self.written(&incoming, bytes, &path);
+    }
+
+    /// Waits until a packet's bytes are in memory. Its region is held until then.
+    async fn settle(self: Rc<Card>, message: MessageId, offset: u64, handover: Handover, region: Hold) {
         self.dma.landed(&handover).await;
         self.recorder.packet_settled(message, offset, handover.landed);
         drop(region);
+    }
+
+    /// Sets an engine up for the completion of a message without bytes.
+    async fn finish_empty(self: Rc<Card>, incoming: Rc<Incoming>, engine: Permit, mut path: Path) {
+        let message = incoming.header.message();
+        let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
+        let moving = self.receive.engine.set_up(engine, set_up, message, &mut path).await;
+        self.receive.engine.release(moving, message, &path);
+        self.written(&incoming, 0, &path);
     }
 }

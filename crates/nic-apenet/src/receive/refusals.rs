@@ -3,10 +3,12 @@
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
 use crate::receive::incoming::{Getting, Incoming};
+use crate::spec::Writer;
 use crate::transmit::{REFUSALS, Transmit};
 use crate::wire::{Kind, Repr};
 use crate::{Card, Operation};
 use nicety_fabric::{Channel as Flow, Label, Packet};
+use nicety_nic_core::parts;
 use nicety_types::{Flight, MessageId, Path, Payload, Stage};
 use std::rc::Rc;
 
@@ -37,7 +39,7 @@ impl Card {
         let (bytes, data) = (header.bytes.into(), header.data);
         let (kind, peer, refused_by) = (EventKind::Rejected(why), header.from, Some(self.node));
         let event = Event { kind, peer, address, bytes, data, streaming, refused_by };
-        self.complete(header.to.process, event, header.message(), path.clone());
+        self.complete_apart(header.to.process, event, header.message(), path.clone());
         self.send_refusal(header.refusal(why), path.clone());
     }
 
@@ -110,6 +112,29 @@ impl Card {
         let (peer, refused_by) = (header.from, Some(header.from.node));
         let event = Event { kind, peer, address, bytes, data, streaming: false, refused_by };
         let message = MessageId { source: self.node, sequence: header.number };
-        self.complete(header.to.process, event, message, path);
+        self.complete_apart(header.to.process, event, message, path);
+    }
+
+    /// Writes an event for which no engine has moved bytes: a receive engine is set up for it.
+    pub(crate) fn complete_apart(
+        self: &Rc<Card>,
+        process: u32,
+        event: Event,
+        message: MessageId,
+        mut path: Path,
+    ) {
+        if self.spec.events.writer == Writer::Bus || !self.events.has_queue(process) {
+            return self.complete(process, event, message, path);
+        }
+        let card = self.clone();
+        self.sim.spawn(async move {
+            let engine = &card.receive.engine;
+            let channel = engine.channel(message, &mut path).await;
+            path.advance(parts::stages::DMA_QUEUED, card.sim.now());
+            let set_up = (card.spec.dma.setup, parts::stages::DMA_SETUP);
+            let moving = engine.set_up(channel, set_up, message, &mut path).await;
+            engine.release(moving, message, &path);
+            card.complete(process, event, message, path);
+        });
     }
 }

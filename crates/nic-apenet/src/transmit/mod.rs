@@ -13,6 +13,7 @@ mod ring;
 pub(crate) use ring::Ring;
 
 use crate::event::{Event, EventKind};
+use crate::spec::{EventsSpec, Per, Writer};
 use crate::translation::{Hold, Range};
 use crate::wire::{Kind, Repr};
 use crate::{ApenetSpec, Card, Endpoint, Operation, stages};
@@ -241,7 +242,9 @@ impl Card {
             if bytes == 0 {
                 packet.ready.replace(Some((Payload::empty(), path.clone())));
                 self.transmit.outgoing.borrow_mut().push_back(packet);
-                self.read(&leaving, message, 0, &path);
+                if leaving.told.is_some() {
+                    self.sim.spawn(self.clone().finish(leaving, true, message, path));
+                }
                 self.transmit.read.notify_one();
                 return;
             }
@@ -267,25 +270,50 @@ impl Card {
     ) {
         let (message, bytes) = (packet.header.message(), packet.header.payload.into());
         let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
-        let moving = self.transmit.engine.set_up(engine, set_up, message, &mut path).await;
+        let mut moving = self.transmit.engine.set_up(engine, set_up, message, &mut path).await;
         let start = self.sim.now();
         let (payload, flight) = self.dma.read(message, address, bytes, path).await;
-        let path = flight.landed();
+        let mut path = flight.landed();
         self.sim.until(path.at()).await;
         self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
-        self.transmit.engine.release(moving, message, &path);
         packet.ready.replace(Some((payload, path.clone())));
         self.transmit.read.notify_one();
-        self.read(&leaving, message, bytes, &path);
+        leaving.left.set(leaving.left.get() - bytes);
+        let last = leaving.left.get() == 0;
+        let EventsSpec { sent, writer, .. } = self.spec.events;
+        let due = leaving.told.is_some() && (last || sent == Per::Packet);
+        if due && writer == Writer::Own {
+            moving = self.transmit.engine.set_up_again(moving, set_up, message, &mut path).await;
+        }
+        self.transmit.engine.release(moving, message, &path);
+        if due && writer == Writer::Own {
+            self.tell_read(&leaving, last, message, path);
+        } else if due {
+            self.finish(leaving, last, message, path).await;
+        }
     }
 
-    /// Records that `bytes` bytes of a message have been read. The last ones complete it for its process.
-    fn read(self: &Rc<Card>, leaving: &Leaving, message: MessageId, bytes: u64, path: &Path) {
-        leaving.left.set(leaving.left.get() - bytes);
-        if let Some((process, event)) = leaving.told
-            && leaving.left.get() == 0
-        {
-            self.complete(process, event, message, path.clone());
+    /// Takes an engine for the completion of bytes that have been read, if engines write it.
+    async fn finish(self: Rc<Card>, leaving: Rc<Leaving>, last: bool, message: MessageId, mut path: Path) {
+        let engine = match self.spec.events.writer {
+            Writer::Own => &self.transmit.engine,
+            Writer::Receive => &self.receive.engine,
+            Writer::Bus => return self.tell_read(&leaving, last, message, path),
+        };
+        let channel = engine.channel(message, &mut path).await;
+        path.advance(parts::stages::DMA_QUEUED, self.sim.now());
+        let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
+        let moving = engine.set_up(channel, set_up, message, &mut path).await;
+        engine.release(moving, message, &path);
+        self.tell_read(&leaving, last, message, path);
+    }
+
+    /// Writes the completion of bytes that have been read. The last ones complete the message for its process.
+    fn tell_read(self: &Rc<Card>, leaving: &Leaving, last: bool, message: MessageId, path: Path) {
+        match leaving.told {
+            Some((process, event)) if last => self.complete(process, event, message, path),
+            Some((process, event)) => self.complete_packet(process, event, message, path),
+            None => {}
         }
     }
 

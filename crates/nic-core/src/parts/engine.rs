@@ -47,7 +47,8 @@ pub struct Engine {
 #[must_use = "a channel is given back by Engine::release"]
 pub struct Moving {
     channel: Permit,
-    mover: Permit,
+    /// None once its bytes have moved, and a completion follows.
+    mover: Option<Permit>,
     since: Time,
 }
 
@@ -112,14 +113,35 @@ impl Engine {
         let mover = self.movers.acquire().await;
         self.moved.waited(stages::DMA_QUEUED, message, path);
         path.advance(stages::DMA_QUEUED, self.sim.now());
-        Moving { channel, mover, since: start }
+        Moving { channel, mover: Some(mover), since: start }
+    }
+
+    /// Sets a channel up again for `time`, charged as `stage`: for a completion, which follows the bytes that it has
+    /// moved. Another channel may move bytes meanwhile.
+    pub async fn set_up_again(
+        &self,
+        moving: Moving,
+        (time, stage): (Duration, Stage),
+        message: MessageId,
+        path: &mut Path,
+    ) -> Moving {
+        let Moving { channel, mover, since } = moving;
+        self.moved.released(message, path);
+        drop(mover);
+        let start = self.sim.now();
+        self.sim.delay(time).await;
+        path.advance(stage, self.sim.now());
+        self.recorder.slice(Resource::DMA, start, self.sim.now(), Some(message), stage.name());
+        Moving { channel, mover: None, since }
     }
 
     /// Frees a channel that has moved its last byte at the end of `path`.
     pub fn release(&self, moving: Moving, message: MessageId, path: &Path) {
         let Moving { channel, mover, since } = moving;
         self.busy.set(self.busy.get() + self.sim.now().since(since));
-        self.moved.released(message, path);
+        if mover.is_some() {
+            self.moved.released(message, path);
+        }
         drop(mover);
         if !self.is_free() {
             self.freed.released(message, path);
@@ -182,6 +204,36 @@ mod tests {
         assert_eq!(stages, [300, 2000, 1000]);
         // Short moves do not hide a long set-up: two at a time.
         assert_eq!(times(&run(2, 300, &[100, 100, 100])), [(300, 400), (400, 500), (700, 800)]);
+    }
+
+    #[test]
+    fn a_completion_keeps_its_channel_and_lets_others_move() {
+        // A page of 100 ns and its completion, set up for 300 ns each: 700 ns a transfer of a channel. The second
+        // channel moves its bytes behind the first one's, not behind its completion.
+        let mut world: World<()> = World::new(Config { seed: 1, ..Config::default() });
+        let node = world.add_node();
+        let sim = world.sim(node);
+        let engine = Rc::new(Engine::new(&sim, 2, &Recorder::off()));
+        let ends = Rc::new(RefCell::new(Vec::new()));
+        for sequence in 0..4 {
+            let (engine, ends, own) = (engine.clone(), ends.clone(), sim.clone());
+            sim.spawn_program("transfer", async move {
+                let message = MessageId { source: NodeId(0), sequence };
+                let mut path = Path::from(Time::ZERO);
+                let set_up = (Duration::from_ns(300), stages::DMA_SETUP);
+                let channel = engine.channel(message, &mut path).await;
+                let moving = engine.set_up(channel, set_up, message, &mut path).await;
+                own.delay(Duration::from_ns(100)).await;
+                path.advance(Stage::FETCH, own.now());
+                let moving = engine.set_up_again(moving, set_up, message, &mut path).await;
+                engine.release(moving, message, &path);
+                assert_eq!(path.at(), own.now());
+                ends.borrow_mut().push(own.now().ps() / 1000);
+            });
+        }
+        world.run().unwrap();
+        assert_eq!(ends.take(), [700, 800, 1400, 1500]);
+        assert_eq!(engine.busy(), Duration::from_ns(700 + 800 + 700 + 700));
     }
 
     #[test]

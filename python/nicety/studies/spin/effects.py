@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.bench.messages import run_benchmark
 from nicety.show.columns import fixed
-from nicety.studies.claims import Ours
+from nicety.studies.claims import Ours, Tried
 from nicety.studies.spin.broadcast import reports as broadcast_reports
 from nicety.studies.spin.pingpong import DISCRETE, LARGE, MODES, SMALL, latency_report, rows_of, sizes_of
 from nicety.studies.spin.usecases import (
@@ -22,6 +22,7 @@ from nicety.studies.spin.usecases import (
     storage_reports,
 )
 from nicety.studies.study import Measured, Options, Table
+from nicety.studies.tried import HOST_MEMORY, tried
 from nicety.usecases import Accumulate, Broadcast, Datatype, KeyValue, Matching, Storage, UseCase, run_usecase
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ def host_memory(options: Options) -> Measured:
                 saves and all(share < 1 for share in less.values()),
                 f"less by: {saved}",
                 "a rendezvous and a read take the same bytes from memory to memory in every mode",
+                _rendezvous(),
             ),
         },
         tables=[
@@ -238,6 +240,12 @@ def host_memory(options: Options) -> Measured:
             "host-memory": ("Traffic of use cases in the memories of all hosts", figure),
         },
     )
+
+
+def _rendezvous() -> tuple[Tried, ...]:
+    """The memories' traffic of a rendezvous, by the host and by the card."""
+    command = f"nicety bench matching --nic {DISCRETE} --sizes 64Ki --arrival expected --mode"
+    return tuple(tried(f"{command} {mode}", HOST_MEMORY, 1 / LARGE, "B a byte") for mode in ("host", "spin"))
 
 
 def _moved(options: Options) -> dict[str, dict[str, float]]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from nicety.shared.ranges import format_size
 from nicety.show.columns import fixed
-from nicety.studies.claims import Ours
+from nicety.studies.claims import Ours, Tried
+from nicety.studies.spin.application import application
 from nicety.studies.study import Measured, Options, Table
+from nicety.studies.tried import tried
 from nicety.usecases import (
     Accumulate,
     Datatype,
@@ -186,6 +188,7 @@ def matching(options: Options) -> Measured:
         return float(at(nic, mode, size, overlap)["overlap_ratio"])
 
     spin, host = (at(DISCRETE, mode, LARGE)["latency_ns"] for mode in ("spin", "host"))
+    applications, table = application(options, CARDS)
     least = min(hidden(nic, "spin", size) for nic in CARDS for size in long)
     most = max(hidden(nic, "host", size) for nic in CARDS for size in long)
     return Measured(
@@ -195,8 +198,9 @@ def matching(options: Options) -> Measured:
                 f"64 KiB, discrete: {fixed(spin, 0)} ns, host {fixed(host, 0)}; computing hides "
                 f"{fixed(100 * least, 0)} % and more, of the host's {fixed(100 * most, 0)} at most",
             ),
-            "applications": Ours(None, "not measured", "no trace of an application is replayed here"),
+            "applications": applications,
         },
+        tables=[table],
         figures={
             "matching": ("Messages with a receive posted before", lambda: _figure(report)),
             "overlap": (f"Share of a message that computing hides, up to {_size(last)}", lambda: _figure(overlap)),
@@ -232,6 +236,15 @@ def datatypes(options: Options) -> Measured:
         figures={"datatype": ("A strided receive, by the length of a block", lambda: _figure(report))},
         data={"datatype": report},
     )
+
+
+def _short_writes(options: Options) -> tuple[Tried, ...]:
+    """Writes of a packet: on the host, and by handler processors of several kinds."""
+    seed = "" if options.seed == 1 else f" --seed {options.seed}"
+    command = f"nicety bench storage --nic {DISCRETE} --sizes 4Ki --operation write{seed} --mode"
+    many = "--set hpu.cores=32"
+    ways = ("host", "spin", f"spin {many}", "spin " + " ".join(f"--set {each}" for each in OVERLAPPING))
+    return tuple(tried(f"{command} {way}", "latency_ns", 1e-3, "us") for way in ways)
 
 
 def storage(options: Options) -> Measured:
@@ -285,9 +298,10 @@ def storage(options: Options) -> Measured:
                 f"come, and each packet stays with one; out of order (hpu.pipeline) a write of {_size(PACKET)} takes "
                 f"{out_of_order} us on a discrete card, in order {in_order}, on the host {host}: {now}; 32 in order "
                 f"take {slow} us for {_size(last)}",
+                _short_writes(options),
             ),
             "storage-figure": Ours(None, f"{shown('write')}; reads: {shown('read')}"),
-            "storage-traces": Ours(None, "not measured", "no trace is replayed here"),
+            "storage-traces": Ours(None, "not measured: the traces are not at hand, and no trace is replayed here"),
         },
         tables=[
             Table(

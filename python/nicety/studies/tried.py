@@ -1,0 +1,128 @@
+"""Experiments for the reasons of deviations: commands, with their results.
+
+A study names the command of an experiment, and runs it here. So the command on a study's page is the one that was run.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+from nicety.bench.channels import bench_channels
+from nicety.bench.contexts import bench_pcsa
+from nicety.bench.interfaces import bench_registration
+from nicety.bench.messages import run_benchmark
+from nicety.show.columns import fixed
+from nicety.studies.claims import Tried
+from nicety.usecases import Broadcast, Matching, Storage, UseCase, run_usecase
+
+_RENAMED = {
+    "nic": "nics",
+    "mode": "modes",
+    "set": "overrides",
+    "direction": "directions",
+    "operation": "operations",
+    "arrival": "arrivals",
+}
+"""Options of the command line with another name in Python."""
+_LISTS = {"nodes", "sizes", "operations", "arrivals"}
+"""Parameters of use cases that are lists."""
+_OWN = {*_LISTS, "servers", "requests"}
+"""All of them."""
+HOST_MEMORY = "host_memory"
+"""The figure of the bytes that the hosts' memories read and write."""
+
+
+def _messages(name: str) -> Callable[..., Mapping[str, Any]]:
+    return lambda **given: cast(Mapping[str, Any], run_benchmark(cast(Any, name), **given))
+
+
+def _channels(name: str) -> Callable[..., Mapping[str, Any]]:
+    return lambda **given: cast(Mapping[str, Any], bench_channels(cast(Any, name), **given))
+
+
+def _usecase(case: Callable[..., UseCase]) -> Callable[..., Mapping[str, Any]]:
+    def run(**given: Any) -> Mapping[str, Any]:
+        of_case: dict[str, Any] = {
+            name: [value] if name in _LISTS else value for name, value in given.items() if name in _OWN
+        }
+        rest = {name: value for name, value in given.items() if name not in _OWN}
+        return cast(Mapping[str, Any], run_usecase(case(**of_case), **rest))
+
+    return run
+
+
+_BENCHMARKS: dict[str, Callable[..., Any]] = {
+    "latency": _messages("latency"),
+    "bandwidth": _messages("bandwidth"),
+    "channel-bandwidth": _channels("channel-bandwidth"),
+    "channel-latency": _channels("channel-latency"),
+    "pcsa": bench_pcsa,
+    "registration": bench_registration,
+    "broadcast": _usecase(Broadcast),
+    "matching": _usecase(Matching),
+    "storage": _usecase(Storage),
+}
+
+
+def _number(value: str) -> int | str:
+    """A whole number, with a suffix for powers of 1024; other values as they are."""
+    for power, suffix in enumerate(("", "Ki", "Mi", "Gi")):
+        digits = value.removesuffix(suffix)
+        if digits.isdecimal():
+            return int(digits) << 10 * power
+    return value
+
+
+def options_of(command: str) -> tuple[str, dict[str, Any]]:
+    """The benchmark of a command, and its options as those of the function.
+
+    Raises:
+        ValueError: this is no benchmark of a study.
+    """
+    program, group, name, *words = shlex.split(command)
+    if (program, group) != ("nicety", "bench") or name not in _BENCHMARKS:
+        raise ValueError(f"{command}: no benchmark of a study")
+    given: dict[str, Any] = {}
+    while words:
+        word = words.pop(0).removeprefix("--")
+        key = _RENAMED.get(word, word).replace("-", "_")
+        if not words or words[0].startswith("--"):
+            given[key] = True
+            continue
+        value: Any = words.pop(0)
+        if key == "overrides":
+            given[key] = [*given.get(key, []), value]
+        else:
+            given[key] = _number(value)
+    return name, given
+
+
+@lru_cache(maxsize=256)
+def report_of(command: str) -> Mapping[str, Any]:
+    """The report of a benchmark's command."""
+    name, given = options_of(command)
+    return cast(Mapping[str, Any], _BENCHMARKS[name](**given))
+
+
+def figure_of(row: Mapping[str, Any], figure: str) -> float:
+    """A figure of a row."""
+    if figure == HOST_MEMORY:
+        return float(row["host_memory_read_bytes"] + row["host_memory_written_bytes"])
+    return cast(float, row[figure])
+
+
+def tried(command: str, figure: str, scale: float = 1.0, unit: str = "", decimals: int = 2) -> Tried:
+    """Run an experiment.
+
+    Args:
+        command: a command of `nicety bench`, with one row as its result; of several rows, the last.
+        figure: the name of the figure in the row.
+        scale: the factor from the figure to `unit`.
+        unit: the unit of the result.
+        decimals: printed digits behind the point.
+    """
+    value = figure_of(report_of(command)["rows"][-1], figure)
+    return Tried(command, f"{fixed(value * scale, decimals)} {unit}".strip(), figure, value)

@@ -1,0 +1,30 @@
+"""The table of all studies' claims is that of their pages."""
+
+from __future__ import annotations
+
+from nicety.studies import load_study
+from studies import NAMES, PAGE, report, rows, written
+
+TRIED = ("apenet", "qnix", "nfcomms", "spin")
+"""Studies with an experiment for each reason."""
+
+
+def test_the_table_of_claims_is_that_of_the_pages() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert written(page) == page, "write it by tests/studies.py"
+
+
+def test_the_table_has_every_claim_of_five_studies() -> None:
+    for name in NAMES:
+        titles = [claim.title for claim in load_study(name).paper.claims]
+        assert sorted(row.claim for row in rows(report(name))) == sorted(titles), name
+
+
+def test_each_miss_names_an_experiment_and_its_result() -> None:
+    for name in TRIED:
+        missed = [row for row in rows(report(name)) if row.met == "no"]
+        assert missed
+        assert [row.claim for row in missed if "`nicety " not in row.reason] == [], name
+        assert [
+            row.claim for row in rows(report(name)) if row.shown_kind() == "not measured" and len(row.ours) < 16
+        ] == []
