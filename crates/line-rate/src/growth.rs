@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(steady(4, &mut |number| number), Some(2.5));
         // The first half is faster, and the last packet is not part of a sum.
         assert_eq!(steady(1_000, &mut |number| if number < 496 { 100 } else { 200 }), Some(200.0));
-        // One packet in fifty takes 50 times as long: the mean of all is that of the traffic, 198, to the packets that no sum has.
+        // One packet in fifty takes 50 times as long. Only packets after the last sum are missing from the mean.
         for seed in 0..50 {
             let mut rng = Rng::named(seed, NodeId(0), "steady");
             let mut all = 0;
