@@ -183,8 +183,37 @@ impl Net {
         thread.hold(Group::Driver, store).await;
     }
 
+    /// Sends a frame, or leaves it to the owner of its ring.
+    pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
+        let number = self.card.transmit_ring(frame);
+        let Some(serialiser) = self.serialisers.get(number) else {
+            return self.send_by(number, thread, frame, finish, path).await;
+        };
+        let Some(owner) = serialiser.enter() else { return serialiser.leave(frame, finish, path) };
+        self.send_by(number, thread, frame, finish, path).await;
+        for _ in 1..self.spec.driver.serial {
+            let Some(mut next) = serialiser.next() else { break };
+            self.send_by(number, thread, &next.frame, next.finish, &mut next.path).await;
+        }
+        if let Some(worker) = owner.successor() {
+            thread.wake(worker, &mut path.clone()).await;
+        }
+    }
+
+    /// The kernel's thread of a serialiser: sends all waiting frames.
+    pub(super) async fn serve_serialiser(self: Rc<Net>, number: usize) {
+        let serialiser = &self.serialisers[number];
+        loop {
+            serialiser.worker().sleep().await;
+            while let Some(mut next) = serialiser.next() {
+                self.send_by(number, serialiser.worker(), &next.frame, next.finish, &mut next.path).await;
+            }
+            serialiser.release();
+        }
+    }
+
     /// Sends a frame: a descriptor in a ring, and the doorbell. Waits for a free descriptor.
-    pub(super) async fn send_by(
+    async fn send_by(
         self: &Rc<Net>,
         number: usize,
         thread: &Thread,

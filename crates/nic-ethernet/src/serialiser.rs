@@ -1,13 +1,11 @@
 //! Serialisers of transmit rings: one thread at a time sends by a ring. It is the owner of the ring, and sends frames of
 //! others. It hands the rest to a thread of the kernel.
 
-use super::net::Net;
 use super::transmit::Finish;
 use nicety_host::threads::{Placement, Thread, Threads};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 /// The serialiser of a transmit ring.
 pub(super) struct Serialiser {
@@ -17,14 +15,21 @@ pub(super) struct Serialiser {
 }
 
 /// A frame that waits for the ring's owner.
-struct Waiting {
-    frame: Vec<u8>,
-    finish: Finish,
-    path: Path,
+pub(super) struct Waiting {
+    pub(super) frame: Vec<u8>,
+    pub(super) finish: Finish,
+    pub(super) path: Path,
 }
 
 /// The ownership of a ring. An owner that goes with frames left makes the kernel's thread send them.
-struct Owner<'s>(&'s Serialiser);
+pub(super) struct Owner<'s>(&'s Serialiser);
+
+impl Owner<'_> {
+    /// The kernel's thread, if it has frames to send once the owner goes.
+    pub(super) fn successor(&self) -> Option<&Thread> {
+        (!self.0.waiting.borrow().is_empty()).then_some(&self.0.worker)
+    }
+}
 
 impl Drop for Owner<'_> {
     fn drop(&mut self) {
@@ -40,46 +45,29 @@ impl Serialiser {
         let worker = threads.thread(Placement::Anywhere);
         Serialiser { owned: Cell::new(false), waiting: RefCell::default(), worker }
     }
-}
 
-impl Net {
-    /// Sends a frame, or leaves it to the owner of its ring.
-    pub(super) async fn send(self: &Rc<Net>, thread: &Thread, frame: &[u8], finish: Finish, path: &mut Path) {
-        let number = self.card.transmit_ring(frame);
-        let Some(serialiser) = self.serialisers.get(number) else {
-            return self.send_by(number, thread, frame, finish, path).await;
-        };
-        if serialiser.owned.replace(true) {
-            let waiting = Waiting { frame: frame.to_vec(), finish, path: path.clone() };
-            serialiser.waiting.borrow_mut().push_back(waiting);
-            return;
-        }
-        let owner = Owner(serialiser);
-        self.send_by(number, thread, frame, finish, path).await;
-        for _ in 1..self.spec.driver.serial {
-            let Some(mut next) = owner.0.next() else { break };
-            self.send_by(number, thread, &next.frame, next.finish, &mut next.path).await;
-        }
-        if !owner.0.waiting.borrow().is_empty() {
-            thread.wake(&owner.0.worker, &mut path.clone()).await;
-        }
+    /// The kernel's thread.
+    pub(super) fn worker(&self) -> &Thread {
+        &self.worker
     }
 
-    /// The kernel's thread of a serialiser: sends all waiting frames.
-    pub(super) async fn serve_serialiser(self: Rc<Net>, number: usize) {
-        let serialiser = &self.serialisers[number];
-        loop {
-            serialiser.worker.sleep().await;
-            while let Some(mut next) = serialiser.next() {
-                self.send_by(number, &serialiser.worker, &next.frame, next.finish, &mut next.path).await;
-            }
-            serialiser.owned.set(false);
-        }
+    /// Makes the caller the owner, if the ring has none.
+    pub(super) fn enter(&self) -> Option<Owner<'_>> {
+        (!self.owned.replace(true)).then_some(Owner(self))
     }
-}
 
-impl Serialiser {
-    fn next(&self) -> Option<Waiting> {
+    /// Leaves a frame to the owner.
+    pub(super) fn leave(&self, frame: &[u8], finish: Finish, path: &Path) {
+        self.waiting.borrow_mut().push_back(Waiting { frame: frame.to_vec(), finish, path: path.clone() });
+    }
+
+    /// Ends the ownership of the kernel's thread.
+    pub(super) fn release(&self) {
+        self.owned.set(false);
+    }
+
+    /// The next frame for the owner.
+    pub(super) fn next(&self) -> Option<Waiting> {
         self.waiting.borrow_mut().pop_front()
     }
 }
