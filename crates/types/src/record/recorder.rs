@@ -2,8 +2,8 @@
 
 use super::{HandlerRun, Level, NodeRecords, PacketArrived, PacketSent, Resource, Slice, Starter};
 use crate::{Duration, MessageId, NodeId, Path, Stage, Time};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -12,11 +12,11 @@ struct Tables {
     rows: usize,
     records: NodeRecords,
     /// The position of a message's row among those that arrived.
-    arriving: HashMap<MessageId, usize>,
+    arriving: FxHashMap<MessageId, usize>,
     /// The positions of the rows of packets in the packet buffer.
-    buffered: HashMap<(MessageId, u64), usize>,
+    buffered: FxHashMap<(MessageId, u64), usize>,
     /// The position of a message's row among those sent, until its first byte leaves.
-    leaving: HashMap<MessageId, usize>,
+    leaving: FxHashMap<MessageId, usize>,
 }
 
 impl Tables {
