@@ -16,8 +16,9 @@ pub use nicety_types::{HandlerRun, LeftOut, Level, Recorder, Resource, Stage, St
 use nicety_types::{
     Arrived, Duration, MessageId, MessageRows, NodeId, NodeRecords, PacketArrived, Path, Sent, Slice, Time,
 };
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +113,7 @@ impl Recording {
     /// Joins the records of the nodes, in the order of their numbers. `stages` are those of the cards.
     pub(crate) fn of(level: Level, stages: Vec<Stage>, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
         let mut recording = Recording { level, stages, ..Recording::default() };
-        let mut packets: HashMap<(MessageId, u64), PacketArrived> = HashMap::new();
+        let mut packets: FxHashMap<(MessageId, u64), PacketArrived> = FxHashMap::default();
         for (_, records) in &nodes {
             recording.left_out.add(&records.left_out);
             packets.extend(records.packets_arrived.iter().map(|row| ((row.message, row.offset), *row)));
