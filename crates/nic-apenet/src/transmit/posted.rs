@@ -14,7 +14,7 @@ struct Posted {
     header: Repr,
     /// First address of the bytes on this host.
     local: u64,
-    /// Descriptors written up to and including its last one.
+    /// Descriptors of all operations written to the ring, up to and including this operation's last one.
     written: u64,
     refused: bool,
 }

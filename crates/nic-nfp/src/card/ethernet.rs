@@ -282,7 +282,7 @@ impl Card {
         Served::Now(0)
     }
 
-    /// Sends `head` bytes of local memory, followed by `body` bytes of a memory, in one frame.
+    /// Sends a frame: `head_len` bytes at `head` in local memory, then `body_len` bytes at `body` in CTM, IMEM or EMEM.
     fn send_frame(
         self: &Rc<Card>,
         place: Place,
