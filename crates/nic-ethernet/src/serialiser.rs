@@ -53,7 +53,7 @@ impl Serialiser {
 
     /// Makes the caller the owner, if the ring has none.
     pub(super) fn enter(&self) -> Option<Owner<'_>> {
-        (!self.owned.replace(true)).then_some(Owner(self))
+        (!self.owned.replace(true)).then(|| Owner(self))
     }
 
     /// Leaves a frame to the owner.
