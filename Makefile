@@ -79,12 +79,17 @@ test: setup ## all tests
 	$(PYTEST)
 
 .PHONY: bench
-bench: setup ## measure nicety itself: events, instructions and handlers a second, calls from Python and of real programs, packets of traffic; and SimGrid beside it
+bench: setup ## measure nicety itself: events, instructions and handlers a second, calls from Python and of real programs, packets of traffic; other simulators and the build BEFORE beside it
 	$(CARGO) bench --workspace --locked
 	$(BIN)/python crates/py-ext/benches/calls.py
 	$(BIN)/python crates/py-ext/benches/handlers.py
 	$(BIN)/python crates/py-ext/benches/processes.py
 	$(BIN)/python crates/py-ext/benches/simgrid.py
+	$(BIN)/python crates/py-ext/benches/rows.py $(if $(BEFORE),--before $(BEFORE)) $(if $(PEERS),--peers $(PEERS))
+
+.PHONY: bench-compare
+bench-compare: setup ## the figures of two runs of make bench: make bench-compare OLD=COMMIT NEW=COMMIT, or files
+	$(BIN)/python crates/py-ext/benches/compare.py $(OLD) $(NEW)
 
 WORK ?=
 

@@ -61,7 +61,7 @@ def test_stacks_of_samples_are_folded_and_counted(tmp_path: Path) -> None:
     done = run("goal-ring", "--count=1", f"--into={into}", PATH=path, WORDS=str(tmp_path / "words"))
     assert done.returncode == 0, done.stderr
     recorded = (tmp_path / "words").read_text()
-    assert "goal run ring.goal" in recorded
+    assert "goal run ring-1.goal" in recorded
     assert "--call-graph\n" in recorded
     assert (into / "goal-ring.folded").read_text() == (
         "mpi;wait_for_turn;futex_wait 1\npython;[libpython3.11.so.1.0];nicety_exec::run::run 2\n"

@@ -67,6 +67,15 @@ def all_to_all(count: int) -> nicety.Run:
     return nicety.Cluster(count, "spin-discrete", topology="fat-tree", recording="summary").run(main)
 
 
+def idle(count: int) -> nicety.Run:
+    """Hosts that do nothing."""
+
+    async def main(host: nicety.Host) -> None:
+        del host
+
+    return nicety.Cluster(count, "spin-discrete", topology="fat-tree", recording="summary").run(main)
+
+
 def in_python(program: Callable[[int], nicety.Run], count: int) -> tuple[float, int]:
     """CPU seconds, and the run's end in picoseconds."""
     begun = time.process_time()

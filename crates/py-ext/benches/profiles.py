@@ -20,68 +20,34 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from measure import filled
+from works import NICETY, SOURCES, WORKS, Work
+
 ROOT = Path(__file__).parents[3]
-BENCHES = Path(__file__).parent
-NICETY = f"{sys.executable} -m nicety"
-DROP = """#include <frame.h>
-__handler int frame_handler(const frame_t *frame, void *state) { return FRAME_DROP; }
-"""
-MPICC = "mpicc -O2 -o mpi {benches}/mpi.c"
-CALLS = f"{sys.executable} -c 'import sys; sys.path.insert(0, \"{BENCHES}\"); import calls; calls.{{}}'"
-
-
-@dataclass(frozen=True)
-class Work:
-    """Commands to prepare, and the profiled command; `{n}` is a count."""
-
-    command: str
-    count: int
-    prepare: str = ""
-
-
-WORKS = {
-    "exec-pingpong": Work(f"{NICETY} exec -n 2 --nic spin-discrete -- ./mpi ping-pong {{n}}", 20_000, MPICC),
-    "exec-alltoall": Work(f"{NICETY} exec -n 64 --nic spin-discrete -- ./mpi alltoall {{n}}", 10, MPICC),
-    "handlers-drop": Work(
-        f"{NICETY} bench handlers drop.c --nic spin-100g --traffic 'udp size=64 rate=wire packets={{n}}'", 1_000_000
-    ),
-    "frames-stream": Work(f"{NICETY} bench stream --nic ethernet-100g --duration {{n}}ms", 2),
-    "rdma-bandwidth": Work(
-        f"{NICETY} bench bandwidth --nic spin-discrete --mode rdma --sizes 1Mi --iterations {{n}}", 100
-    ),
-    "goal-ring": Work(
-        f"{NICETY} goal run ring.goal --nic spin-discrete",
-        256,
-        f"{NICETY} goal generate ring-allreduce --ranks 16 --size {{n}}Mi -o ring.goal",
-    ),
-    "goal-loggops": Work(
-        f"{NICETY} goal run all.goal --L 1us --o 200ns --g 100ns --G 0.04ns",
-        100,
-        f"{NICETY} goal generate linear-alltoall --ranks 128 --size 8 --iterations {{n}} -o all.goal",
-    ),
-    "python-pingpong": Work(CALLS.format("ping_pong({n})"), 100_000),
-    "python-alltoall": Work(CALLS.format("all_to_all({n})"), 256),
-}
+# Benchmarks in Rust are profiled by perf itself.
+PROFILED = {name: work for name, work in WORKS.items() if "{python}" in work.command}
 
 
 def record(work: Work, count: int, hertz: int, data: Path) -> None:
     """Run a work under perf."""
     with tempfile.TemporaryDirectory() as folder:
+        names = {"python": sys.executable}
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
         def run(text: str, *perf: str) -> None:
             words = [*perf, "/bin/sh", "-c", text]
             subprocess.run(words, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
 
-        Path(folder, "drop.c").write_text(DROP)
-        run(work.prepare.format(n=count, benches=BENCHES))
+        for source, text in SOURCES.items():
+            Path(folder, source).write_text(text)
+        if work.prepare:
+            run(filled(work.prepare, names, count))
         # Rust keeps no frame pointers: a sample takes a part of the stack along.
         options = ["-e", "cpu-clock", "-F", str(hertz), "--call-graph", "dwarf,16384", "-o", str(data)]
-        run(work.command.format(n=count), "perf", "record", "-q", *options, "--")
+        run(filled(work.command, names, count), "perf", "record", "-q", *options, "--")
 
 
 def frame(line: str) -> str:
@@ -145,22 +111,22 @@ def summarise(name: str, data: Path, most: int) -> None:
 def main() -> None:
     """Profile."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("work", nargs="?", choices=WORKS, help="the works are listed if left out")
+    arguments.add_argument("work", nargs="?", choices=PROFILED, help="the works are listed if left out")
     arguments.add_argument("--count", type=int, help="the size of the work")
     arguments.add_argument("--hertz", type=int, default=499, help="samples a second of CPU time; 499 if left out")
     arguments.add_argument("--into", type=Path, default=ROOT / "target" / "profiles", help="the folder of the results")
     arguments.add_argument("--most", type=int, default=30, help="functions of a table that are printed")
     given = arguments.parse_args()
     if given.work is None:
-        for name, work in WORKS.items():
-            command = work.command.replace(NICETY, "nicety").replace(sys.executable, "python")
-            print(f"{name:16} {command.format(n=work.count)}")
+        for name, work in PROFILED.items():
+            command = filled(work.command.replace(NICETY, "nicety"), {"python": "python"}, work.count)
+            print(f"{name:20} {command}")
         return
     if shutil.which("perf") is None:
         raise SystemExit("profiles: there is no perf; on Debian: apt install linux-perf")
     given.into.mkdir(parents=True, exist_ok=True)
     data = given.into / f"{given.work}.data"
-    work = WORKS[given.work]
+    work = PROFILED[given.work]
     record(work, given.count or work.count, given.hertz, data)
     summarise(given.work, data, given.most)
 

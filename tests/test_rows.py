@@ -1,0 +1,98 @@
+"""The table of works beside other programs: its figures, its file, and the comparison of two files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+BENCHES = Path(__file__).parents[1] / "crates/py-ext/benches"
+
+
+def run(script: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, BENCHES / script, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | environment,
+        timeout=120,
+    )
+
+
+def test_a_work_is_measured_beside_the_build_of_before(tmp_path: Path) -> None:
+    file = tmp_path / "now.json"
+    done = run("rows.py", "help", "--tries=1", f"--before={sys.executable}", f"--json={file}")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(file.read_text())
+    (row,) = document["rows"]
+    assert (row["work"], row["unit"]) == ("help", "command")
+    assert [each["program"] for each in row["programs"]] == ["nicety", "before"]
+    assert all(each["cpu_s"] > 0 and each["wall_s"] > 0 for each in row["programs"])
+    assert len(document["probes"]) == 2
+    assert any(line.split()[:3] == ["help", "command", "nicety"] for line in done.stdout.splitlines())
+
+
+def test_an_absent_peer_is_named_and_the_others_are_measured(tmp_path: Path) -> None:
+    done = run("rows.py", "goal-loggops", "--tries=1", f"--peers={tmp_path}", f"--json={tmp_path / 'now.json'}")
+    assert done.returncode == 0, done.stderr
+    assert f"# goal-loggops: no LogGOPSim: no LogGOPSim in PATH, and none in {tmp_path}" in done.stdout
+    (row,) = json.loads((tmp_path / "now.json").read_text())["rows"]
+    # Less than the work as a whole, and more than nothing: its unit is a message.
+    (nicety,) = row["programs"]
+    assert row["unit"] == "message"
+    assert 0 < nicety["cpu_s"] < 1e-3
+
+
+def test_a_peer_in_the_users_folder_takes_turns(tmp_path: Path) -> None:
+    # It prints the output that the work reads, and takes no time.
+    booksim = tmp_path / "booksim2" / "src" / "booksim"
+    booksim.parent.mkdir(parents=True)
+    booksim.write_text("#!/bin/sh\ngrep -q 'k = 4; n = 3' $1 && echo Accepted packet rate average = 0.25\n")
+    booksim.chmod(0o755)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import peers, measure\n"
+        "work = peers.work_of(peers.PEERS['booksim-64'], Path(sys.argv[2])); folder = Path(sys.argv[2])\n"
+        "names = {'python': sys.executable}; measure.prepare(work, folder, names)\n"
+        "print(measure.used(work, work.small, folder, names).units)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, BENCHES, tmp_path], capture_output=True, text=True, check=False, timeout=60
+    )
+    # 64 nodes, 2000 cycles, 3 links and so 4 routers for a mean packet.
+    assert done.stdout.strip() == str(64 * 2000 * 0.25 * 4), done.stderr
+
+
+def document(cpu: float, wall: float) -> str:
+    programs = [{"program": "nicety", "cpu_s": cpu, "wall_s": wall}]
+    return json.dumps({"commit": f"c{cpu}", "rows": [{"work": "help", "unit": "command", "programs": programs}]})
+
+
+def test_two_files_are_compared_by_ratios(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text(document(0.4, 0.5))
+    new.write_text(document(0.1, 0.25))
+    done = run("compare.py", old, new)
+    assert done.stdout.splitlines()[1].split() == [
+        "help",
+        "command",
+        "nicety",
+        "400.000",
+        "ms",
+        "100.000",
+        "ms",
+        "0.25",
+        "0.50",
+    ]
+
+
+def test_wrong_input_is_named(tmp_path: Path) -> None:
+    unknown = run("rows.py", "hepl")
+    assert unknown.returncode == 2
+    assert "no work is called hepl; there are exec-pingpong" in unknown.stderr
+    other = tmp_path / "other.json"
+    other.write_text("[]")
+    assert "no file of rows.py" in run("compare.py", other, other).stderr
+    assert "is no file, and of target/bench" in run("compare.py", "no-such-commit", other).stderr
