@@ -105,7 +105,7 @@ WORKS = {
     ),
     "rdma-bandwidth": Work(
         f"{NICETY} bench bandwidth --nic spin-discrete --mode rdma --sizes 1Mi --iterations {{n}}",
-        100, 10, "MiB", float,
+        100, 10, "iteration", float,
     ),
     "python-pingpong": Work(
         CALLS % "ping_pong({n})", 40_000, 2000, "message", lambda n: 2 * n, "", ("simgrid-pingpong",),

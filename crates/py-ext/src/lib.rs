@@ -24,6 +24,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+/// A loaded module has no static thread-local storage, hence `disable_initial_exec_tls`. Elsewhere the system's allocator serves.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Replaces nicety's extension module by the calling one, so that `nicety` has the designs that it registered. Import it before
 /// `nicety`.
 ///
