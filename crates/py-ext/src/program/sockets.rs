@@ -47,7 +47,7 @@ impl SocketCalls {
 
     fn open(&self, datagrams: bool) -> PyResult<u64> {
         let kind = if datagrams { SocketKind::Datagram } else { SocketKind::Stream };
-        self.0.number(Setup::Sockets(SocketSetup::Open(kind)))
+        self.0.number(Setup::Sockets(SocketSetup::Open { kind }))
     }
 
     /// Returns a socket's own end and its peer's.
@@ -75,7 +75,7 @@ impl SocketCalls {
                 )));
             }
         };
-        Ok(self.call(value.py(), "socket.setsockopt", socket, SocketCall::Set(setting), None))
+        Ok(self.call(value.py(), "socket.setsockopt", socket, SocketCall::Set { setting }, None))
     }
 
     fn connect(&self, socket: u32, to: &Bound<'_, PyAny>, port: &Bound<'_, PyAny>) -> PyResult<Call> {
