@@ -6,13 +6,14 @@
 
 use crate::NodeSpec;
 use crate::counters::CardReport;
+use crate::error::CardError;
 use crate::library::Messages;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::Early;
 use crate::parts::transport::{TransportSpec, Undelivered, Wire};
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use nicety_fabric::{Packet, Port};
-use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory, MemoryError};
+use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory};
 use nicety_hpu::Core;
 use nicety_kernel::Sim;
 use nicety_spec::{Listing, Reader, Spec, SpecErrors};
@@ -457,40 +458,6 @@ impl fmt::Display for WrongDesign {
 }
 
 impl std::error::Error for WrongDesign {}
-
-/// The failure of a host's call on its card.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CardError {
-    /// The arguments are invalid at any time.
-    Input(String),
-    /// It is impossible now, or failed.
-    Failed(String),
-    /// A program on the card trapped, and the call waited for its result.
-    Trapped(String),
-}
-
-impl CardError {
-    /// The error for a rank that does not exist.
-    pub fn no_rank(rank: u32, ranks: u32) -> CardError {
-        CardError::Input(format!("there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1))
-    }
-}
-
-impl fmt::Display for CardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CardError::Input(text) | CardError::Failed(text) | CardError::Trapped(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for CardError {}
-
-impl From<MemoryError> for CardError {
-    fn from(error: MemoryError) -> CardError {
-        CardError::Failed(error.to_string())
-    }
-}
 
 /// Returns the stages of messages with cards of these designs, in their usual order.
 pub fn stages(designs: impl IntoIterator<Item = &'static Design>) -> Vec<Stage> {

@@ -13,6 +13,7 @@
 mod board;
 mod counters;
 mod design;
+mod error;
 pub mod library;
 mod messages;
 pub mod parts;
@@ -23,9 +24,10 @@ mod text;
 pub use board::{Board, BoardSpec, read_board};
 pub use counters::{CardReport, Counters};
 pub use design::{
-    Card, CardError, CardSpec, Design, LinkLayer, NodeContext, OfDesign, RankedCards, WrongDesign, cards_of,
-    read, stages,
+    Card, CardSpec, Design, LinkLayer, NodeContext, OfDesign, RankedCards, WrongDesign, cards_of, read,
+    stages,
 };
+pub use error::CardError;
 pub use messages::{
     Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
 };
