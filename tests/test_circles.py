@@ -22,7 +22,6 @@ KNOTS = {
     "portals": [
         "atomic counter diagnosis event header initiator interface late list portal queue request target unexpected",
     ],
-    "py-ext": ["program/call program/handle program/memory program/outcome program/running"],
 }
 
 

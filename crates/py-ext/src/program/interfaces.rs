@@ -2,7 +2,8 @@
 
 use super::arguments::{named, optional, text_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::memory::HostMemory;
 use nicety::commands::{self, InterfaceCall, InterfaceSetup, Setup, names};
 use pyo3::prelude::*;
