@@ -18,30 +18,10 @@ Module = tuple[str, ...]
 
 # Modules that still import one another in a circle.
 KNOTS = {
-    "exec": [
-        (
-            "channels completions ends launch looks notes offload pages portals rank rank/receives requests rma turns "
-            "window"
-        ),
-    ],
-    "fabric": [
-        "packet packet_box transit",
-        "ethernet ethernet/station fat_tree link meter port protocol ring switch topology torus",
-    ],
-    "goal": [
-        "cards/offload cards/rank",
-        "loggops/engine loggops/stuck",
-        "requests/compare requests/mode requests/network requests/run",
-    ],
-    "hpu": ["block core overlap", "context elf image memory"],
-    "nic-core": ["design library/calls messages", "library/receiving library/state library/transport"],
     "nic-ethernet": ["card disposition handling joining receive transmit", "holding loans net softrings"],
     "portals": [
         "atomic counter diagnosis event header initiator interface late list portal queue request target unexpected",
     ],
-    "py-ext": ["program/call program/handle program/memory program/outcome program/running"],
-    "spec": ["reader spec unknown"],
-    "traffic": ["expression form template"],
 }
 
 

@@ -48,14 +48,14 @@ impl Mode {
     ];
 
     /// Returns the modes of a design's cards, beside [`Mode::Auto`], which all cards have.
-    pub fn of(design: &dyn Design) -> Vec<Mode> {
-        let names = design.modes();
+    pub fn of(design: &Design) -> Vec<Mode> {
+        let names = design.modes;
         Mode::ALL.into_iter().filter(|mode| names.contains(&mode.name())).collect()
     }
 
     /// Returns the mode itself, or the natural mode of a design's cards.
-    pub(super) fn on(self, design: &dyn Design) -> Mode {
-        let natural = || Mode::ALL.into_iter().find(|mode| design.natural_mode() == Some(mode.name()));
+    pub(super) fn on(self, design: &Design) -> Mode {
+        let natural = || Mode::ALL.into_iter().find(|mode| design.natural_mode == Some(mode.name()));
         if self == Mode::Auto { natural().unwrap_or(self) } else { self }
     }
 

@@ -330,7 +330,7 @@ impl Request {
             if !mixed && pattern == Pattern::Pair && card.spec.of::<ApenetSpec>().is_ok() {
                 return Ok(vec![Mode::Put]);
             }
-            let natural = mixed || design.natural_mode().is_none();
+            let natural = mixed || design.natural_mode.is_none();
             let all = Mode::of(design).into_iter().filter(runs);
             return Ok(if natural { vec![Mode::Auto] } else { all.collect() });
         };
@@ -342,7 +342,7 @@ impl Request {
             return wrong(format!(
                 "{nic} has no mode {}; a card of design {} has {}",
                 mode.name(),
-                design.name(),
+                design.name,
                 [&others[..], &[Mode::Auto.name()]].concat().join(", ")
             ));
         }

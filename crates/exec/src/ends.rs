@@ -1,8 +1,8 @@
 //! The reason why a run ended: the process and its failure.
 
+use crate::launcher::Launcher;
 use crate::pages::End;
-use crate::requests::Launcher;
-use crate::turns::Turns;
+use crate::turns::{Turns, written_over};
 use nicety::Error;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -193,22 +193,6 @@ impl Turns {
              processes as -n says"
         ))
     }
-}
-
-/// Returns the error of a process that has overwritten memory shared with the simulator.
-pub(crate) fn written_over(rank: u32) -> Error {
-    Error::Program(format!(
-        "the process of rank {rank} has written over memory that it shares with the simulation: it stores through a stray pointer, or \
-         beyond the end of an array; AddressSanitizer may say where (cc -g -fsanitize=address)"
-    ))
-}
-
-pub(crate) fn stopped(rank: u32) -> Error {
-    Error::Program(format!(
-        "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the others wait for it; continue it \
-         within that time (kill -CONT)",
-        crate::turns::STOPPED.as_secs()
-    ))
 }
 
 /// Returns the name of a signal that ends programs, in brackets.

@@ -1,9 +1,9 @@
 //! Programs as processes: their start, their state, and their end.
 
+use crate::launcher::Launcher;
 use crate::offload::Offload;
 use crate::pages::Pages;
 use crate::protocol::LAUNCHER_FILE;
-use crate::requests::Launcher;
 use crate::words::Words;
 use nicety::Error;
 use std::cell::RefCell;

@@ -8,6 +8,7 @@
 //! - `protocol.rs`, `pages.rs`, `futex.rs`: the memory that processes and the simulator share, and waits for its words;
 //! - `memory.rs`: the memory of a process, which holds the bytes of messages;
 //! - `places.rs`: the host of each process, and the tags that separate messages of several processes of a host;
+//! - `launcher.rs`: kinds of launchers;
 //! - `launch.rs`: start and end of processes;
 //! - `words.rs`: their output;
 //! - `installed.rs`: headers and library for programs with Portals;
@@ -19,7 +20,6 @@
 //! - `ends.rs`: the reason why a run ended;
 //! - `rank`: the calls of a process, carried out by a host and its card;
 //! - `notes.rs`: messages in the cards' notes, in terms of the program;
-//! - `window.rs`: the limit of messages in flight;
 //! - `completions.rs`: completions of a process;
 //! - `rma`: its registered memory, and its accesses to that of others;
 //! - `portals`: calls of Portals 4;
@@ -72,14 +72,13 @@ mod states;
 #[cfg(target_os = "linux")]
 mod turns;
 #[cfg(target_os = "linux")]
-mod window;
-#[cfg(target_os = "linux")]
 mod words;
 
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod trial;
 
 // Every system has the schema of its reports; only Linux can fill them in.
+mod launcher;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod offload;
 mod requests;
@@ -89,8 +88,9 @@ pub use executable::check_executable;
 pub use installed::install_for_programs;
 #[cfg(target_os = "linux")]
 pub use launch::build;
-pub use offload::{Fallback, Offloaded, Plan, Planned, RankOffload, plan};
-pub use requests::{Launcher, Rank, Report, Request, schemas};
+pub use launcher::Launcher;
+pub use offload::{Plan, Planned, plan};
+pub use requests::{Fallback, Offloaded, Rank, RankOffload, Report, Request, schemas};
 #[cfg(target_os = "linux")]
 pub use run::run;
 

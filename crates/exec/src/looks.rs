@@ -5,8 +5,9 @@
 //! waits for them at that instant. Otherwise, and if all processes look, each look counts. After more than `patience` looks of all
 //! processes, with no event between, the processes wait until something arrives. A process that reads a clock may wait for a time.
 
-use crate::protocol::turn;
-use crate::states::State;
+use crate::portals;
+use crate::protocol::{Call, turn};
+use crate::states::{FailedLooks, State};
 use crate::turns::Turns;
 use nicety::Time;
 use nicety_kernel::{describe, race};
@@ -15,30 +16,28 @@ use nicety_kernel::{describe, race};
 const OF_CARD: usize = 3;
 /// Looks of a process, with only sleeps between, after which a sleep counts as a part of its looks.
 const SLEEPY: u64 = 1000;
-/// Looks that one look of a waiting call counts as, if only such calls are left.
-pub(crate) const OF_WAITS: u64 = 100;
 /// Failed waits for outside processes, after which looks wait less often.
 const WAITS: u32 = 20;
 /// The most looks between two of these waits, as a power of two.
 const MOST_BETWEEN: u32 = 12;
-
-/// Failed looks of all processes in sequence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FailedLooks {
-    /// Looks since another event or a read of a clock, without any process outside.
-    looks: u64,
-    /// Looks since another event.
-    streak: u64,
-    /// The number of looks at which a look waits for outside processes, and the number of failed waits so far.
-    wait_at: u64,
-    waits: u32,
-}
 
 /// Returns the looks between two waits for outside processes, after `waits` failed waits.
 fn between(waits: u32) -> u64 {
     match waits.saturating_sub(WAITS) {
         0 => 0,
         further => 1 << further.min(MOST_BETWEEN),
+    }
+}
+
+impl Call {
+    /// Returns whether it looks for something that may not be there.
+    pub(crate) const fn is_look(&self) -> bool {
+        match self {
+            Call::Poll { .. } | Call::Peek(_) => true,
+            Call::Count(count) => count.ps == 0,
+            Call::Portals(op) => portals::is_look(*op),
+            _ => false,
+        }
     }
 }
 

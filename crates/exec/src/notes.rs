@@ -1,7 +1,6 @@
 //! Messages in the notes of cards, in terms of the program: a card's tags have more bits than a program's, and its messages more bytes.
 
-use crate::places::{MOST_ON_HOST, Places};
-use crate::rank::{DATA_BYTES, HAS_DATA, UNTAGGED, tags};
+use crate::places::{DATA_BYTES, HAS_DATA, MOST_ON_HOST, Places, UNTAGGED, tags};
 use nicety::Error;
 
 const BYTES: &str = " bytes from rank ";

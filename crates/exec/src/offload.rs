@@ -3,12 +3,12 @@
 //! A library in front of MPI (`shim/offload*.c`) decides for each call, and counts in the page that its process shares with the
 //! simulator.
 
-use crate::requests::{Launcher, Request};
+use crate::launcher::Launcher;
+use crate::requests::{Fallback, Offloaded, RankOffload, Request};
 use nicety::cards::{self, Card};
 use nicety::spin::SpinSpec;
 use nicety::{Environment, Error};
 use nicety_goal::requests::Ns;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Names of operations, in the order of `shim/offload_base.h`.
@@ -45,18 +45,6 @@ impl Counts {
             fallback_calls: self.fallback_calls.iter().flatten().sum(),
         }
     }
-}
-
-/// The offload counts of one process.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "ExecRankOffload")]
-pub struct RankOffload {
-    /// The part of MPI_Init that put handlers and match entries on the card, and agreed with all ranks.
-    pub set_up_ns: Ns,
-    /// Collective calls that the cards executed.
-    pub offloaded_calls: u64,
-    /// Collective calls that were left to MPI.
-    pub fallback_calls: u64,
 }
 
 /// The offloaded operations of a run.
@@ -150,34 +138,6 @@ fn limits(
     config.faults = nicety::Faults::default();
     config.breakdown = false;
     crate::trial::limits(config, program, spec.packet_payload, request.launcher == Launcher::Mpich)
-}
-
-/// The disposition of the calls of a collective operation, over all processes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "ExecOffloaded")]
-pub struct Offloaded {
-    /// The operation.
-    pub name: &'static str,
-    /// Calls that the cards executed.
-    pub offloaded_calls: u64,
-    /// Bytes of their buffers.
-    pub offloaded_bytes: u64,
-    /// Calls that were left to MPI.
-    pub fallback_calls: u64,
-    /// The reasons.
-    pub fallbacks: Vec<Fallback>,
-}
-
-/// Calls that were left to MPI for one reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "ExecFallback")]
-pub struct Fallback {
-    /// communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length: longer than the card's
-    /// memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the card had no room, or MPI was not started by
-    /// MPI_Init. cost: MPI is faster, by a trial before the run.
-    pub reason: &'static str,
-    /// The calls.
-    pub calls: u64,
 }
 
 /// The handlers to compile for a run.

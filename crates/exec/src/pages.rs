@@ -1,13 +1,12 @@
 //! The pages that processes and the simulator share.
 
 use crate::futex;
+use crate::launcher::Launcher;
 use crate::offload;
-use crate::portals::{REASON, WORDS};
 use crate::protocol::{
-    ANY, ARGS, BELL, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post,
-    SLOT_BYTES, SLOTS, Slot, VERSION, end, mpi, turn,
+    ANY, ARGS, BELL, Call, Completion, Counts, Header, MAGIC, MOST_COMPLETIONS, PAGE, POSTS, Post, REASON,
+    SLOT_BYTES, SLOTS, Slot, VERSION, WORDS, end, mpi, turn,
 };
-use crate::requests::Launcher;
 use nicety::Error;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;

@@ -111,6 +111,29 @@ impl Places {
     }
 }
 
+/// Bits of a message's tag, apart from those of its program and its processes. The first bytes are data for the receiver's completion.
+pub(crate) const HAS_DATA: u64 = 1 << TAG_BITS;
+pub(crate) const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
+/// Bytes of that data.
+pub(crate) const DATA_BYTES: u64 = 4;
+
+/// Returns tags in words. In the tags of both MPIs the low 31 bits are the program's. The higher bits have the communicator, and ignored
+/// bits of the protocol.
+pub(crate) fn tags(tag: u64, ignore: u64) -> String {
+    const LOW: u64 = (1 << 31) - 1;
+    let high = tag & !ignore & !LOW;
+    let low = match ignore & LOW {
+        0 => format!("tag {}", tag & LOW),
+        LOW => "any tag".to_owned(),
+        _ => return Tags { bits: tag, ignore }.what(),
+    };
+    if high == 0 {
+        low
+    } else {
+        format!("{low} with the bits {high:#x} (for MPI, a communicator or its protocol)")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

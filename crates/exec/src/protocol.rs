@@ -1,10 +1,13 @@
 //! The memory that a process and the simulator share: the layout of `shim/protocol.h`, which explains it.
 
-use crate::portals;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 pub(crate) const MAGIC: u64 = 0x0058_4579_5465_634e;
 pub(crate) const VERSION: u32 = 7;
+/// Words of arguments and results.
+pub(crate) const WORDS: usize = 32;
+/// Bytes of the reason of a refusal.
+pub(crate) const REASON: usize = 512;
 pub(crate) const PAGE: usize = 4096;
 /// Offsets of the bell and of the first rank's pages.
 pub(crate) const BELL: usize = PAGE;
@@ -335,16 +338,6 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// Returns whether it looks for something that may not be there.
-    pub(crate) const fn is_look(&self) -> bool {
-        match self {
-            Call::Poll { .. } | Call::Peek(_) => true,
-            Call::Count(count) => count.ps == 0,
-            Call::Portals(op) => portals::is_look(*op),
-            _ => false,
-        }
-    }
-
     /// Returns whether it has no reply, so that it may be posted.
     pub(crate) const fn is_post(&self) -> bool {
         matches!(

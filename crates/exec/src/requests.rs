@@ -1,23 +1,11 @@
 //! Requests and reports, as JSON.
 
-use crate::offload::{Offloaded, RankOffload};
+use crate::launcher::Launcher;
 use nicety::Error;
 use nicety::options::NetworkOptions;
 use nicety_goal::requests::{Manifest, Ns, OnCards};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// The launcher of a program's processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Launcher {
-    /// By the mpiexec of MPICH.
-    Mpich,
-    /// By the mpiexec of Open MPI.
-    Openmpi,
-    /// One by one, without MPI.
-    None,
-}
 
 /// Run a program on simulated hosts, with one host for each process.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -186,6 +174,46 @@ pub struct Rank {
     /// Its offload counts, if operations were offloaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offload: Option<RankOffload>,
+}
+
+/// The offload counts of one process.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecRankOffload")]
+pub struct RankOffload {
+    /// The part of MPI_Init that put handlers and match entries on the card, and agreed with all ranks.
+    pub set_up_ns: Ns,
+    /// Collective calls that the cards executed.
+    pub offloaded_calls: u64,
+    /// Collective calls that were left to MPI.
+    pub fallback_calls: u64,
+}
+
+/// The disposition of the calls of a collective operation, over all processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecOffloaded")]
+pub struct Offloaded {
+    /// The operation.
+    pub name: &'static str,
+    /// Calls that the cards executed.
+    pub offloaded_calls: u64,
+    /// Bytes of their buffers.
+    pub offloaded_bytes: u64,
+    /// Calls that were left to MPI.
+    pub fallback_calls: u64,
+    /// The reasons.
+    pub fallbacks: Vec<Fallback>,
+}
+
+/// Calls that were left to MPI for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ExecFallback")]
+pub struct Fallback {
+    /// communicator: not of all ranks in their order. datatype, operator: not one that handlers reduce. length: longer than the card's
+    /// memory for it. empty: no bytes. arguments: invalid. alone: one process. set-up: the card had no room, or MPI was not started by
+    /// MPI_Init. cost: MPI is faster, by a trial before the run.
+    pub reason: &'static str,
+    /// The calls.
+    pub calls: u64,
 }
 
 impl Request {

@@ -117,6 +117,21 @@ impl States {
     }
 }
 
+/// Looks that one look of a waiting call counts as, if only such calls are left.
+pub(crate) const OF_WAITS: u64 = 100;
+
+/// Failed looks of all processes in sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FailedLooks {
+    /// Looks since another event or a read of a clock, without any process outside.
+    pub(crate) looks: u64,
+    /// Looks since another event.
+    pub(crate) streak: u64,
+    /// The number of looks at which a look waits for outside processes, and the number of failed waits so far.
+    pub(crate) wait_at: u64,
+    pub(crate) waits: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

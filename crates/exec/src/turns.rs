@@ -5,13 +5,11 @@
 //! an instant without further events, so runs of one seed are equal.
 
 use crate::cpu::{Looking, SharedCpu};
-use crate::ends::{stopped, written_over};
 use crate::launch::Processes;
-use crate::looks::{FailedLooks, OF_WAITS};
 use crate::pages::{Pages, Reply, Waited};
 use crate::protocol::{Call, turn};
 use crate::spent::{Part, Spent};
-use crate::states::{State, States};
+use crate::states::{FailedLooks, OF_WAITS, State, States};
 use nicety::{Error, Host, Time};
 use nicety_kernel::{Signal, describe};
 use std::cell::{Cell, RefCell};
@@ -524,4 +522,21 @@ impl Turns {
             self.signal(rank).notify_all();
         }
     }
+}
+
+/// Returns the error of a process that has overwritten memory shared with the simulator.
+pub(crate) fn written_over(rank: u32) -> Error {
+    Error::Program(format!(
+        "the process of rank {rank} has written over memory that it shares with the simulation: it stores through a stray pointer, or \
+         beyond the end of an array; AddressSanitizer may say where (cc -g -fsanitize=address)"
+    ))
+}
+
+/// Returns the error of a process that has been stopped for too long.
+fn stopped(rank: u32) -> Error {
+    Error::Program(format!(
+        "the process of rank {rank} has been stopped for {} s, by SIGSTOP or another signal, and the others wait for it; continue it \
+         within that time (kill -CONT)",
+        STOPPED.as_secs()
+    ))
 }

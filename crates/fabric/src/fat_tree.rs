@@ -15,8 +15,7 @@
 //! waiting can form, so a fat tree cannot deadlock, however small its buffers.
 
 use crate::ethernet::Plan;
-use crate::link::planned_link;
-use crate::topology::{beside, card};
+use crate::link::{beside, card, planned_link};
 use crate::{
     Delivery, LinkEnd, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
     TopologyError, Transit,

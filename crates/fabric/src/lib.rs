@@ -15,6 +15,7 @@
 //! - [`Launcher`] is the job launcher's out-of-band network, for barriers outside the measurement.
 
 mod capture;
+mod error;
 mod ethernet;
 mod fat_tree;
 mod faults;
@@ -28,12 +29,16 @@ mod port;
 mod protocol;
 mod ring;
 mod routing;
+mod spec;
 mod switch;
+mod symbol;
 mod topology;
 mod torus;
 mod transit;
+mod transmit;
 
 pub use capture::{Captured, CapturedLink, CardPort, Disposition};
+pub use error::TopologyError;
 pub use ethernet::{
     Alpha, Buffering, Drops, FlowControl, LEAST, Pause, PauseSpec, PausedRing, Per, QueueStatistics,
 };
@@ -45,13 +50,14 @@ pub use faults::{
 pub use launcher::{Barrier, Launcher};
 pub use link::{Delivery, LinkEnd, Terminal, link, link_between};
 pub use meter::{NetworkStatistics, PortStatistics, SwitchStatistics};
-pub use packet::{Channel, HeaderBytes, Label, Packet, Symbol};
+pub use packet::{Channel, HeaderBytes, Label, Packet};
 pub use packet_box::PacketBox;
-pub use port::{LinkSpec, Port, Turn, pair};
-pub use protocol::{BitErrorRate, LinkProtocol, Resend};
+pub use port::{Port, Turn, pair};
 pub use ring::Ring;
 pub use routing::{Route, Routing, RoutingTable};
-pub use switch::{Switch, SwitchSpec};
-pub use topology::{Network, NetworkSpec, Topology, TopologyError};
-pub use torus::{Cycle, Hop, RouterSpec, Torus, TorusChannel, TorusShape, most_cubic};
+pub use spec::{BitErrorRate, LinkProtocol, LinkSpec, NetworkSpec, Resend, RouterSpec, SwitchSpec};
+pub use switch::Switch;
+pub use symbol::Symbol;
+pub use topology::{Network, Topology};
+pub use torus::{Cycle, Hop, Torus, TorusChannel, TorusShape, most_cubic};
 pub use transit::Transit;

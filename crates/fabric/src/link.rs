@@ -393,3 +393,13 @@ pub(crate) fn loopback(world: &mut World<Symbol>, at: Terminal, spec: LinkSpec) 
         plan: None,
     }
 }
+
+/// Adds `count` nodes to the world, spread evenly over the shards of these hosts, in their order.
+pub(crate) fn beside(world: &mut World<Symbol>, hosts: &[(NodeId, LinkSpec)], count: usize) -> Vec<NodeId> {
+    (0..count).map(|number| world.add_node_beside(hosts[number * hosts.len() / count].0)).collect()
+}
+
+/// Returns a card, as an end of its link.
+pub(crate) fn card((node, link): &(NodeId, LinkSpec)) -> Terminal {
+    Terminal { node: *node, buffer: link.buffer, delivery: Delivery::Whole }
+}

@@ -1,7 +1,6 @@
 //! Packets and the other symbols of a link.
 
-use crate::{PacketBox, Pause, Transit};
-use nicety_types::{MessageId, NodeId, Path, Payload, Stage, Time};
+use nicety_types::{MessageId, NodeId, Path, Payload, View};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -33,6 +32,27 @@ impl HeaderBytes {
         let mut bytes = [0; HEADER_CAPACITY];
         emit(&mut bytes[..len]);
         HeaderBytes { len: len as u8, bytes }
+    }
+
+    /// A header of these words, in little-endian order.
+    ///
+    /// # Panics
+    /// When there are more than 12.
+    pub fn of_words(words: &[u64]) -> HeaderBytes {
+        HeaderBytes::emitted(8 * words.len(), |bytes| {
+            words
+                .iter()
+                .zip(bytes.chunks_exact_mut(8))
+                .for_each(|(word, to)| to.copy_from_slice(&word.to_le_bytes()));
+        })
+    }
+
+    /// Its first words.
+    ///
+    /// # Panics
+    /// When it is shorter.
+    pub fn words<const N: usize>(&self) -> [u64; N] {
+        std::array::from_fn(|word| View(self.as_slice()).u64(8 * word))
     }
 
     /// Returns the header with `more` appended.
@@ -150,26 +170,4 @@ impl Packet {
     pub fn is_control(&self) -> bool {
         self.channel == Channel::Control
     }
-}
-
-/// The symbols on a wire. Units on a wire are credits: a slot of the packet buffer is free again at their sender.
-#[derive(Debug, Serialize, Deserialize)]
-pub enum Symbol {
-    /// A packet, whole.
-    Packet(PacketBox),
-    /// The first byte of a packet, entering a switch.
-    Head {
-        /// The packet, with its time accounted for until its first byte has arrived.
-        packet: Transit,
-        /// When its last byte arrives.
-        tail: Time,
-        /// The stage of the time from first to last byte.
-        slowest: Stage,
-    },
-    /// A lost packet of this virtual channel. It takes no slot.
-    Lost(u8),
-    /// A pause frame, whole.
-    Pause(Pause),
-    /// From or to the launcher: a program has reached a barrier, or may leave it.
-    Barrier,
 }

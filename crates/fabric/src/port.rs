@@ -1,41 +1,18 @@
 //! A node's end of a link.
 
 use crate::capture::Tap;
-use crate::ethernet::{LEAST, Pause, Station};
+use crate::ethernet::{LEAST, Station};
 use crate::faults::{Faults, Injector, Place};
 use crate::link::{Held, Incoming, Line, Use};
 use crate::meter::{Meter, PortStatistics};
 use crate::protocol::Framing;
 use crate::transit::{Span, Transit};
-use crate::{Channel, Delivery, LinkEnd, LinkProtocol, PacketBox, Symbol, Terminal, link};
+use crate::transmit::Transmit;
+use crate::{Channel, Delivery, LinkEnd, LinkSpec, PacketBox, Symbol, Terminal, link};
 use nicety_kernel::{Arrived, Credits, Permit, Sim, SortedQueue, WireRx, World, prefetch};
-use nicety_types::{Duration, Flight, Gap, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
+use nicety_types::{Duration, Flight, NodeId, Path, Recorder, Resource, Stage, Stream, Time};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-
-/// The specification of a link.
-#[derive(Clone, Copy, Debug)]
-pub struct LinkSpec {
-    /// Propagation delay; at least a picosecond, since it is the lookahead between nodes.
-    pub latency: Duration,
-    /// Time per byte on the wire.
-    pub gap: Gap,
-    /// Bytes of header and framing on the wire for each packet.
-    pub header: u64,
-    /// Capacity in packets of the receiving end's buffer, for each virtual channel.
-    pub buffer: u32,
-    /// Number of virtual channels, at least one.
-    pub channels: u8,
-    /// Word stuffing, checksum and resending.
-    pub protocol: LinkProtocol,
-}
-
-impl LinkSpec {
-    /// Serialisation time of a packet with this payload, including its header and the stuffed words.
-    pub fn serialisation(&self, payload: u64) -> Duration {
-        self.gap.cover(Framing::of(self).bytes(payload))
-    }
-}
 
 /// A packet's turn on a link. Dropping it without a launch releases its credit.
 pub struct Turn {
@@ -88,57 +65,6 @@ enum Incomings {
     Wire(WireRx<Symbol>),
     /// Of a network without credits.
     Station(Rc<Station>),
-}
-
-/// The transmit path of a port.
-pub(crate) struct Transmit {
-    spec: LinkSpec,
-    /// Framing of sent and of received packets.
-    framing: [Framing; 2],
-    /// The minimum size of a packet on the wire, in bytes.
-    least: u64,
-    link: RefCell<Stream>,
-    outgoing: RefCell<Line>,
-    meter: Meter,
-}
-
-impl Transmit {
-    /// When the link's serialiser is free again.
-    pub(crate) fn free(&self) -> Time {
-        self.link.borrow().free()
-    }
-
-    /// Time per byte on the wire.
-    pub(crate) fn gap(&self) -> Gap {
-        self.spec.gap
-    }
-
-    /// The node at the far end.
-    pub(crate) fn to(&self) -> NodeId {
-        self.outgoing.borrow().to()
-    }
-
-    /// Bytes on the wire of a sent packet with this payload.
-    fn bytes(&self, payload: u64) -> u64 {
-        self.framing[0].bytes(payload).max(self.least)
-    }
-
-    /// Bytes on the wire of a received packet with this payload.
-    pub(crate) fn received(&self, payload: u64) -> u64 {
-        self.framing[1].bytes(payload).max(self.least)
-    }
-
-    /// Counts a received packet of `bytes` bytes, and the buffer's occupancy with it.
-    pub(crate) fn meter(&self, bytes: u64, in_buffer: u32) {
-        self.meter.received(bytes, in_buffer);
-    }
-
-    /// Sends a pause frame behind the packet in transmission.
-    pub(crate) fn pause(&self, pause: Pause, now: Time) {
-        let took = self.spec.gap.cover(LEAST);
-        let start = self.link.borrow_mut().occupy(now, took);
-        self.outgoing.borrow().pause(pause, start, took);
-    }
 }
 
 /// A virtual channel other than the first, with separate wires for its credits.

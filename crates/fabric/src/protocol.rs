@@ -6,84 +6,18 @@
 //! faulty one has therefore held the wire from its first transmission to the end of the last. The model computes this
 //! in one step. A duplicate is recognised by its number and discarded, and a late packet delays those behind it.
 
-use crate::LinkSpec;
 use crate::capture::{Disposition, Tap};
 use crate::faults::{Cause, Injector};
+use crate::spec::{LinkProtocol, LinkSpec, Resend};
 use crate::transit::Transit;
 use nicety_kernel::{Rng, Sim};
 use nicety_types::{Duration, LinkId, Time};
 use std::cell::RefCell;
 
-/// The protocol of a link, apart from its header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkProtocol {
-    /// Bytes of control words stuffed into the stream after every [`LinkProtocol::stuffing_every`] bytes.
-    pub stuffing: u64,
-    /// Bytes of packets between control words, at least one.
-    pub stuffing_every: u64,
-    /// Checksum and resending; none on a link that accepts damaged packets.
-    pub resend: Option<Resend>,
-}
-
-impl LinkProtocol {
-    /// No protocol.
-    pub const NONE: LinkProtocol = LinkProtocol { stuffing: 0, stuffing_every: 1, resend: None };
-
-    /// Whether bit errors can occur on the link.
-    pub(crate) fn has_bit_errors(&self) -> bool {
-        self.resend.is_some_and(|resend| !resend.bit_errors.is_zero())
-    }
-}
-
-/// A checksum of each packet, and resending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resend {
-    /// Number of resends before a packet counts as lost.
-    pub retries: u32,
-    /// Time from a packet's last byte to its resend without an answer.
-    pub timeout: Duration,
-    /// The bit error rate.
-    pub bit_errors: BitErrorRate,
-}
-
-/// The probability of an error per bit, in units of 2^-63.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BitErrorRate(u64);
-
-/// Probability 1.
-const ONE: u64 = 1 << 63;
-
-impl BitErrorRate {
-    /// No bit errors.
-    pub const ZERO: BitErrorRate = BitErrorRate(0);
-
-    /// The fraction `numerator / denominator`, rounded to 2^-63.
-    ///
-    /// # Panics
-    /// When it is more than 1 or its denominator is zero.
-    pub fn new(numerator: u64, denominator: u64) -> BitErrorRate {
-        assert!(numerator <= denominator && denominator > 0, "a probability of {numerator}/{denominator}");
-        let doubled = (u128::from(numerator) << 64) / u128::from(denominator);
-        BitErrorRate(doubled.div_ceil(2) as u64)
-    }
-
-    const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The probability of an error in `bytes` bytes, in units of 2^-63: 1 - (1 - rate)^bits.
-    fn of_bytes(self, bytes: u64) -> u64 {
-        // In whole numbers, so that the result is the same on every machine.
-        let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 63) as u64;
-        let (mut intact, mut power, mut bits) = (ONE, ONE - self.0, u128::from(bytes) * 8);
-        while bits > 0 {
-            if bits & 1 == 1 {
-                intact = times(intact, power);
-            }
-            power = times(power, power);
-            bits >>= 1;
-        }
-        ONE - intact
+impl LinkSpec {
+    /// Serialisation time of a packet with this payload, including its header and the stuffed words.
+    pub fn serialisation(&self, payload: u64) -> Duration {
+        self.gap.cover(Framing::of(self).bytes(payload))
     }
 }
 
@@ -228,6 +162,7 @@ impl Resending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::{BitErrorRate, ONE};
 
     #[test]
     fn the_probability_of_a_packet_follows_from_that_of_a_bit() {

@@ -4,8 +4,7 @@
 //! for each other for ever, both with credits and with pauses. The topology exists to show this.
 
 use crate::ethernet::Plan;
-use crate::link::planned_link;
-use crate::topology::{beside, card};
+use crate::link::{beside, card, planned_link};
 use crate::{
     Delivery, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol, Terminal,
     TopologyError, Transit,

@@ -27,23 +27,12 @@ use crate::link::{Held, Incoming, Line, Sent, Use};
 use crate::meter::SwitchStatistics;
 use crate::protocol::Framing;
 use crate::transit::{Span, Trace, Transit};
-use crate::{Channel, LinkEnd, PortStatistics, Route, Routing, Symbol};
+use crate::{Channel, LinkEnd, PortStatistics, Route, Routing, SwitchSpec, Symbol};
 use nicety_kernel::{Handler, Preparation, Sim, Units, WireRx, prefetch};
 use nicety_types::{Account, Duration, Gap, NodeId, Occupancy, Recorder, Resource, Stage, Time};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// The specification of a switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SwitchSpec {
-    /// From the arrival of a packet's head at an input to the routed head at an output.
-    pub latency: Duration,
-    /// Number of ports.
-    pub ports: u32,
-    /// Capacity in packets of the input buffer of each port.
-    pub buffer: u32,
-}
 
 /// A switch of the network. It works by itself, and this handle reads its state.
 pub struct Switch {

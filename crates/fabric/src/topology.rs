@@ -4,17 +4,16 @@ use crate::capture::{CapturedLink, CardPorts, Tap};
 use crate::ethernet;
 use crate::ethernet::{FlowControl, PausedRing, Plan, QueueStatistics, Station, Wait, ring};
 use crate::faults::{Cause, Faults, FaultsError, Injector, IsData, Losses, LostData, LostPacket, Place};
-use crate::link::{link_between, loopback, planned_link};
+use crate::link::{card, link_between, loopback, planned_link};
 use crate::meter::{Meter, NetworkStatistics};
 use crate::{
-    Delivery, FatTree, LinkSpec, Packet, Port, Ring, RouterSpec, RoutingTable, Switch, SwitchSpec, Symbol,
-    Terminal, Torus,
+    Delivery, FatTree, LinkSpec, NetworkSpec, Packet, Port, Ring, RoutingTable, Switch, SwitchSpec, Symbol,
+    Terminal, TopologyError, Torus,
 };
 use nicety_kernel::World;
 use nicety_types::{NodeId, Recorder};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::fmt;
 use std::rc::Rc;
 use std::str::FromStr;
@@ -36,93 +35,6 @@ pub enum Topology {
     /// Hosts around switches in a ring.
     Ring(Ring),
 }
-
-/// The specifications of a network's parts.
-#[derive(Clone, Copy, Debug)]
-pub struct NetworkSpec {
-    /// Every link, except the links of hosts in [`Topology::build_for`]. Its buffer is that of a card; a switch uses
-    /// its own instead.
-    pub link: LinkSpec,
-    /// Every switch.
-    pub switch: SwitchSpec,
-    /// The router of every host on a torus; like a switch if none.
-    pub router: Option<RouterSpec>,
-}
-
-impl NetworkSpec {
-    /// The router of every host on a torus.
-    pub fn torus_router(&self) -> RouterSpec {
-        self.router.unwrap_or(RouterSpec::like(&self.switch))
-    }
-}
-
-/// An impossible topology. The text has the reason and a correction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopologyError {
-    why: String,
-    instead: Vec<Correction>,
-}
-
-/// The correction, without the name of the key or option.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Correction {
-    Nodes(String),
-    Topology(String),
-    /// Override of the card's spec.
-    Set(String),
-}
-
-impl TopologyError {
-    pub(crate) fn new(why: String) -> TopologyError {
-        TopologyError { why, instead: Vec::new() }
-    }
-
-    pub(crate) fn nodes(mut self, nodes: impl Into<String>) -> TopologyError {
-        self.instead.push(Correction::Nodes(nodes.into()));
-        self
-    }
-
-    pub(crate) fn topology(mut self, topology: impl Into<String>) -> TopologyError {
-        self.instead.push(Correction::Topology(topology.into()));
-        self
-    }
-
-    pub(crate) fn set(mut self, entry: String) -> TopologyError {
-        self.instead.push(Correction::Set(entry));
-        self
-    }
-
-    /// The correction for a command line with or without an option for the number of nodes.
-    pub fn of_options(&self, has_nodes: bool) -> String {
-        self.text(|instead| match instead {
-            Correction::Nodes(nodes) => has_nodes.then(|| format!("--nodes {nodes}")),
-            Correction::Topology(topology) => Some(format!("--topology {topology}")),
-            Correction::Set(entry) => Some(format!("--set {entry}")),
-        })
-    }
-
-    fn text(&self, write: impl Fn(&Correction) -> Option<String>) -> String {
-        let instead: Vec<String> = self.instead.iter().filter_map(write).collect();
-        match instead.is_empty() {
-            true => self.why.clone(),
-            false => format!("{}; write {}", self.why, instead.join(", or ")),
-        }
-    }
-}
-
-impl fmt::Display for TopologyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text(|instead| {
-            Some(match instead {
-                Correction::Nodes(nodes) => format!("nodes = {nodes}"),
-                Correction::Topology(topology) => format!("topology {topology}"),
-                Correction::Set(entry) => format!("set {entry}"),
-            })
-        }))
-    }
-}
-
-impl Error for TopologyError {}
 
 impl Topology {
     /// The names of all topologies.
@@ -322,16 +234,6 @@ impl Topology {
             Topology::Ring(ring) => Some(ring.links(hosts) as u64),
         })
     }
-}
-
-/// Adds `count` nodes to the world, spread evenly over the shards of these hosts, in their order.
-pub(crate) fn beside(world: &mut World<Symbol>, hosts: &[(NodeId, LinkSpec)], count: usize) -> Vec<NodeId> {
-    (0..count).map(|number| world.add_node_beside(hosts[number * hosts.len() / count].0)).collect()
-}
-
-/// Returns a card, as an end of its link.
-pub(crate) fn card((node, link): &(NodeId, LinkSpec)) -> Terminal {
-    Terminal { node: *node, buffer: link.buffer, delivery: Delivery::Whole }
 }
 
 impl fmt::Display for Topology {

@@ -5,7 +5,8 @@
 //! function can be run.
 
 use crate::context::{Context, Exit};
-use crate::image::{Image, LoadError, Segment};
+use crate::image::Image;
+use crate::load::{LoadError, Segment};
 use crate::memory::{AddressSpace, MAX_REGIONS};
 use crate::region::Region;
 use crate::reservations::Reservations;

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::decode::{Class, Inst, Kind, decode};
+use crate::op::Op;
 use crate::overlap::Step;
 
 /// Maximum length of a block, so that resuming inside code does not decode much of it twice.
@@ -9,28 +10,6 @@ const MAX_OPS: usize = 32;
 
 /// The stack pointer's register number.
 const SP: u8 = 2;
-
-/// One operation of a block: 16 bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Op {
-    pub kind: Kind,
-    pub rd: u8,
-    pub rs1: u8,
-    pub rs2: u8,
-    /// The immediate or target. Unused for an illegal instruction.
-    pub imm: u32,
-    /// Cycles from the start of the block to the start of this operation, without memory latencies. A load-use penalty
-    /// is counted before the operation that pays it.
-    pub before: u32,
-    /// Bytes from the start of the block.
-    pub offset: u8,
-    /// Number of instructions before it.
-    pub index: u8,
-    /// Its length in bytes.
-    pub len: u8,
-    /// Number of instructions before it that access memory.
-    pub accesses: u8,
-}
 
 /// Instructions of a slice, and the memory accesses among them, packed into one number: counting both costs a block one
 /// addition. A slice has fewer than 2^32 instructions, since it has at most 2^31 cycles.

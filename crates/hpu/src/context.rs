@@ -1,6 +1,7 @@
 //! A thread of execution on a core: registers, pc, cycles, and its pending event.
 
 use crate::image::Image;
+use crate::memory::OrderPoint;
 use crate::overlap::Window;
 use crate::trap::Trap;
 
@@ -38,29 +39,6 @@ pub enum Exit {
     Limit,
     /// The handler trapped, which ends its call.
     Trap(Box<Trap>),
-}
-
-/// An instruction for which the order among the cores matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderPoint {
-    /// LR, SC or an AMO.
-    Atomic {
-        /// The address of the word.
-        address: u32,
-        /// Whether it may change the word. LR does not.
-        write: bool,
-    },
-    /// `fence` or `fence.i`.
-    Fence,
-    /// A load from or store to an ordered region.
-    Memory {
-        /// The first address.
-        address: u32,
-        /// 1, 2 or 4 bytes.
-        size: u32,
-        /// Whether it stores.
-        write: bool,
-    },
 }
 
 /// A load from or store to a device region.

@@ -1,7 +1,7 @@
 //! Reads ELF files: segments and symbols.
 
-use crate::image::{LoadError, Segment, Symbol};
 use crate::isa::{Extension, Isa};
+use crate::load::{LoadError, Segment, Symbol};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader as _, Sym};
 use std::collections::{BTreeMap, BTreeSet};

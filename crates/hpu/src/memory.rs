@@ -1,8 +1,6 @@
 //! The memory that a core may access. An [`AddressSpace`] is a short list of [`Region`]s, built for one slice.
 
 use crate::cache::Cache;
-use crate::context::OrderPoint;
-use crate::image::{Image, LoadError};
 use crate::region::{Bytes, Region};
 use crate::trap::{Access, Nearest, TrapKind};
 use arrayvec::ArrayVec;
@@ -26,7 +24,7 @@ const BESIDE_DMA: u8 = 0x80;
 /// first one pushed counts.
 #[derive(Debug)]
 pub struct AddressSpace<'a> {
-    regions: ArrayVec<Region<'a>, MAX_REGIONS>,
+    pub(crate) regions: ArrayVec<Region<'a>, MAX_REGIONS>,
     /// The region that the last load through each base register hit, if it needs no further check.
     hot_load: [u8; 64],
     /// The same for stores.
@@ -46,6 +44,29 @@ pub struct AddressSpace<'a> {
 pub trait Dma {
     /// Returns the cycles for which an access that begins at `cycle` waits for its bank.
     fn wait(&self, cycle: u64, address: u32) -> u32;
+}
+
+/// An instruction for which the order among the cores matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderPoint {
+    /// LR, SC or an AMO.
+    Atomic {
+        /// The address of the word.
+        address: u32,
+        /// Whether it may change the word. LR does not.
+        write: bool,
+    },
+    /// `fence` or `fence.i`.
+    Fence,
+    /// A load from or store to an ordered region.
+    Memory {
+        /// The first address.
+        address: u32,
+        /// 1, 2 or 4 bytes.
+        size: u32,
+        /// Whether it stores.
+        write: bool,
+    },
 }
 
 /// Grants accesses their turns inside a slice, if it knows that no other access comes before.
@@ -263,28 +284,6 @@ impl<'a> AddressSpace<'a> {
         Ok((index, offset))
     }
 
-    /// Copies the segments of an image into their regions, regardless of the core's permissions, and zeroes the rest of
-    /// each segment. A segment that is only read may be in a region of shared bytes, which must have its contents
-    /// already.
-    ///
-    /// # Errors
-    /// [`LoadError::NoRoom`] names the first segment that fits into no region.
-    pub fn place(&mut self, image: &Image) -> Result<(), LoadError> {
-        for segment in image.segments() {
-            let size = u64::from(segment.size());
-            let nearest = self.nearest(segment.address(), segment.size());
-            let mut memories = self.regions.iter_mut().filter(|r| !r.device);
-            let room = memories.find_map(|r| Some((r.offset_of(segment.address(), size)?, r)));
-            let Some((offset, region)) = room else { return Err(LoadError::no_room(segment, nearest)) };
-            match region.bytes_mut() {
-                Some(bytes) => segment.write_to(&mut bytes[offset..offset + size as usize]),
-                None if segment.writable() => return Err(LoadError::no_room(segment, nearest)),
-                None => {}
-            }
-        }
-        Ok(())
-    }
-
     #[inline]
     fn find(&self, address: u32, len: u32) -> Option<(usize, usize)> {
         for (index, region) in self.regions.iter().enumerate() {
@@ -295,7 +294,7 @@ impl<'a> AddressSpace<'a> {
         None
     }
 
-    fn nearest(&self, address: u32, size: u32) -> Option<Nearest> {
+    pub(crate) fn nearest(&self, address: u32, size: u32) -> Option<Nearest> {
         self.regions.iter().map(Region::nearest).min_by_key(|n| n.distance(address, size))
     }
 

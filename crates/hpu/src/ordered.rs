@@ -1,10 +1,10 @@
 //! Instructions that are performed in their order among the cores: atomics, fences, and accesses to ordered memories.
 
-use crate::block::Op;
 use crate::context::{Context, Pending};
 use crate::decode::{Class, Kind};
 use crate::image::Image;
 use crate::memory::{AddressSpace, Reference, Stop};
+use crate::op::Op;
 use crate::reservations::Reservations;
 use crate::run::{misaligned_extra, shape};
 use crate::trap::{Access, Trap, TrapKind};

@@ -3,9 +3,9 @@
 //! Instructions are executed one after another, as on any core. Only their cycles are computed here, so results of
 //! handlers do not depend on the overlap.
 
-use crate::block::Op;
-use crate::core::CycleCosts;
+use crate::costs::CycleCosts;
 use crate::decode::{Class, Inst, Kind};
+use crate::op::Op;
 use std::collections::VecDeque;
 
 /// The degree of overlap of a core. [`CycleCosts`] are then the latencies of results.

@@ -4,12 +4,14 @@
 //! the limit. Only memory latencies are added during execution. Then the part of the block that may still begin before
 //! the limit is looked up anew: limits are exact to the instruction.
 
-use crate::block::{Block, Count, Op};
+use crate::block::{Block, Count};
 use crate::context::{Context, Exit, Pending};
-use crate::core::{CycleCosts, Misaligned};
+use crate::core::Misaligned;
+use crate::costs::CycleCosts;
 use crate::decode::{Kind, csr};
 use crate::image::Image;
 use crate::memory::{AccessCost, AddressSpace, Reference};
+use crate::op::Op;
 use crate::overlap::{Overlap, Touched, Window};
 use crate::reservations::Reservations;
 use crate::trap::Access;

@@ -8,19 +8,24 @@ use nicety_host::{Allocation, GpuSpec, Kernel, KernelCounters};
 use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{self, Early};
 use nicety_nic_core::{
-    CardError, CardReport, CardSpec, Counters, Design, NodeContext, NodeSpec, OfDesign, Pairs, RefusedCommand,
+    CardError, CardReport, CardSpec, Counters, Design, NodeContext, NodeSpec, OfDesign, Pairs,
+    RefusedCommand, cards_of,
 };
-use nicety_spec::Reader;
-use nicety_types::Stage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// RDMA between registered memories.
-pub const DESIGN: &dyn Design = &Rdma;
-
-struct Rdma;
+pub const DESIGN: &Design = &Design {
+    modes: &["put"],
+    stages: &[stages::STAGES, parts::stages::ENGINE, parts::stages::GPU_MEMORY],
+    hints: |cards| {
+        let own = cards_of::<Node>(cards);
+        hints(&own.map(|(rank, node)| (rank, node.card.clone(), node.messenger.clone())).collect::<Vec<_>>())
+    },
+    ..Design::new("apenet", "apenet-v5", "RDMA", |reader| Arc::new(read_apenet(reader)))
+};
 
 /// A card with RDMA: its counters, and the busy times of its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -70,46 +75,12 @@ impl Node {
     }
 }
 
-impl Design for Rdma {
-    fn name(&self) -> &'static str {
-        "apenet"
-    }
-
-    fn example(&self) -> &'static str {
-        "apenet-v5"
-    }
-
-    fn interface(&self) -> &'static str {
-        "RDMA"
-    }
-
-    fn modes(&self) -> &'static [&'static str] {
-        &["put"]
-    }
-
-    fn stages(&self) -> Vec<Stage> {
-        [stages::STAGES, parts::stages::ENGINE, parts::stages::GPU_MEMORY].concat()
-    }
-
-    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
-        Arc::new(read_apenet(reader))
-    }
-
-    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
-        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
-            let node = card.of::<Node>().ok()?;
-            Some((*rank, node.card.clone(), node.messenger.clone()))
-        };
-        hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
-    }
-}
-
 impl OfDesign for ApenetSpec {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl CardSpec for ApenetSpec {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 
@@ -162,11 +133,11 @@ impl CardSpec for ApenetSpec {
 }
 
 impl OfDesign for Node {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl nicety_nic_core::Card for Node {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 

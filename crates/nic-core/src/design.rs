@@ -6,13 +6,14 @@
 
 use crate::NodeSpec;
 use crate::counters::CardReport;
+use crate::error::CardError;
 use crate::library::Messages;
 use crate::messages::{Arrival, Caller, Calling, Outgoing, Pairs, PostedReceive, Tags, Wanted};
 use crate::parts::Early;
-use crate::parts::transport::Undelivered;
+use crate::parts::transport::{TransportSpec, Undelivered, Wire};
 use crate::programs::{Log, ProgramFailure, RefusedCommand};
 use nicety_fabric::{Packet, Port};
-use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory, MemoryError};
+use nicety_host::{Allocation, Cpus, Gpu, GpuSpec, Memory};
 use nicety_hpu::Core;
 use nicety_kernel::Sim;
 use nicety_spec::{Listing, Reader, Spec, SpecErrors};
@@ -23,72 +24,83 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A design of cards.
-pub trait Design: Sync {
+/// Cards with their ranks.
+pub type RankedCards = [(u32, Rc<dyn Card>)];
+
+/// A design of cards. [`Design::new`] has the defaults.
+pub struct Design {
     /// Its name in specs.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// The name of a card of this design, for error texts.
-    fn example(&self) -> &'static str;
-
+    pub example: &'static str,
     /// The interface of its cards to a host, with an article if English needs one.
-    fn interface(&self) -> &'static str;
-
-    /// The modes in which a benchmark may send between hosts, besides the card's natural mode.
-    fn modes(&self) -> &'static [&'static str] {
-        &[]
-    }
-
+    pub interface: &'static str,
+    /// The modes in which a benchmark may send between hosts, besides the card's natural mode. By default none.
+    pub modes: &'static [&'static str],
     /// The mode that the card uses by default; none if it chooses for each message, or has no modes.
-    fn natural_mode(&self) -> Option<&'static str> {
-        None
-    }
-
+    pub natural_mode: Option<&'static str>,
     /// Whether messages need real bytes, because something on their path reads them. Phantoms are then refused.
-    fn needs_bytes(&self) -> bool {
-        false
-    }
-
-    /// The stages that its cards declare, besides those of [every node](Stage::COMMON).
-    fn stages(&self) -> Vec<Stage> {
-        Vec::new()
-    }
-
+    pub needs_bytes: bool,
+    /// The stages that its cards declare, in groups, besides those of [every node](Stage::COMMON).
+    pub stages: &'static [&'static [Stage]],
     /// Reads the card's sections. The reader reports all errors at once.
-    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec>;
-
+    pub read: fn(&Reader<'_>) -> Arc<dyn CardSpec>,
     /// Deadlock hints from all cards of this design, with their ranks: notes on possible reasons. Each begins with a
     /// line break.
-    fn hints(&self, _cards: &[(u32, Rc<dyn Card>)]) -> String {
-        String::new()
-    }
+    pub hints: fn(&RankedCards) -> String,
 }
 
-impl dyn Design {
+impl Design {
+    /// A design of this name, with an example of its cards, their interface to a host and the reader of their specs. It
+    /// has neither modes nor stages nor hints.
+    pub const fn new(
+        name: &'static str,
+        example: &'static str,
+        interface: &'static str,
+        read: fn(&Reader<'_>) -> Arc<dyn CardSpec>,
+    ) -> Design {
+        Design {
+            name,
+            example,
+            interface,
+            modes: &[],
+            natural_mode: None,
+            needs_bytes: false,
+            stages: &[],
+            read,
+            hints: |_| String::new(),
+        }
+    }
+
+    /// The interface of its cards, without an article.
+    pub fn bare_interface(&self) -> &'static str {
+        self.interface.trim_start_matches("a ").trim_start_matches("an ")
+    }
+
     /// The error for a command that its cards do not have.
     pub fn lacks(&self, what: &str) -> CardError {
-        CardError::Input(format!("a card of design {} has no command that {what}", self.name()))
+        CardError::Input(format!("a card of design {} has no command that {what}", self.name))
     }
 }
 
-impl fmt::Debug for dyn Design {
+impl fmt::Debug for Design {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 
-impl PartialEq for dyn Design {
-    fn eq(&self, other: &dyn Design) -> bool {
-        self.name() == other.name()
+impl PartialEq for Design {
+    fn eq(&self, other: &Design) -> bool {
+        self.name == other.name
     }
 }
 
-impl Eq for dyn Design {}
+impl Eq for Design {}
 
 /// The spec of a card, immutable and shared by all nodes.
 pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     /// Its design.
-    fn design(&self) -> &'static dyn Design;
+    fn design(&self) -> &'static Design;
 
     /// The surroundings of the card: host and network.
     fn node(&self) -> NodeSpec;
@@ -118,9 +130,24 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Its reliable transport, if the design has one.
+    fn transport(&self) -> Option<&TransportSpec> {
+        None
+    }
+
+    /// Whether the card resends packets that the network lost.
+    fn is_reliable(&self) -> bool {
+        self.transport().is_some_and(|transport| transport.reliable)
+    }
+
+    /// Its packets, as the object of 'sends'.
+    fn packets(&self) -> String {
+        format!("packets of design {}", self.design().name)
+    }
+
     /// Its protocol on the link, as the object of 'sends'. All cards of a network must have the same.
     fn protocol(&self) -> String {
-        format!("packets of design {}", self.design().name())
+        self.packets() + if self.is_reliable() { " with reliable transport" } else { "" }
     }
 
     /// The format of its packets in a capture.
@@ -131,7 +158,7 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     /// Whether a packet lost or damaged by the network is sent again, or carries no program data. A run that loses
     /// another packet and completes has [lost](crate::FailureKind::Lost) data that perhaps no program has missed.
     fn makes_up_for(&self, _packet: &Packet) -> bool {
-        false
+        self.is_reliable()
     }
 
     /// The most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
@@ -173,7 +200,7 @@ pub enum LinkLayer {
 /// A type that belongs to one design.
 pub trait OfDesign: Any {
     /// The design.
-    const DESIGN: &'static dyn Design;
+    const DESIGN: &'static Design;
 }
 
 impl dyn CardSpec {
@@ -219,7 +246,7 @@ pub struct NodeContext<'s> {
 /// A card on a node.
 pub trait Card: Any {
     /// Its design.
-    fn design(&self) -> &'static dyn Design;
+    fn design(&self) -> &'static Design;
 
     /// Its counters.
     fn report(&self) -> CardReport {
@@ -231,14 +258,19 @@ pub trait Card: Any {
         Vec::new()
     }
 
+    /// Its end of the link, if its design has reliable transport.
+    fn wire(&self) -> Option<&Wire> {
+        None
+    }
+
     /// Messages that it failed to deliver.
     fn undelivered(&self) -> Vec<Undelivered> {
-        Vec::new()
+        self.wire().map(Wire::undelivered).unwrap_or_default()
     }
 
     /// Whether it resends packets that the network lost; none if its design never does.
     fn is_reliable(&self) -> Option<bool> {
-        None
+        self.wire().map(Wire::is_reliable)
     }
 
     /// Number of unusable packets received.
@@ -381,8 +413,13 @@ pub trait Card: Any {
 }
 
 /// The outcome of a call that cards of a design do not have.
-fn lacking<'c, V: 'c>(design: &'static dyn Design, what: &str) -> Calling<'c, Result<V, CardError>> {
+fn lacking<'c, V: 'c>(design: &'static Design, what: &str) -> Calling<'c, Result<V, CardError>> {
     Box::pin(ready(Err(design.lacks(what))))
+}
+
+/// The cards of one type, with their ranks.
+pub fn cards_of<C: Card + OfDesign>(cards: &RankedCards) -> impl Iterator<Item = (u32, Rc<C>)> {
+    cards.iter().filter_map(|(rank, card)| Some((*rank, card.of().ok()?)))
 }
 
 impl dyn Card {
@@ -400,67 +437,32 @@ impl dyn Card {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongDesign {
     /// The card's design.
-    pub found: &'static dyn Design,
+    pub found: &'static Design,
     /// The needed design.
-    pub wanted: &'static dyn Design,
+    pub wanted: &'static Design,
 }
 
 impl fmt::Display for WrongDesign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let WrongDesign { found, wanted } = self;
-        let bare = |interface: &'static str| interface.trim_start_matches("a ").trim_start_matches("an ");
         write!(
             f,
             "a card of design {} has no {}, but {}; name one of design {}, for example {}",
-            found.name(),
-            bare(wanted.interface()),
-            found.interface(),
-            wanted.name(),
-            wanted.example()
+            found.name,
+            wanted.bare_interface(),
+            found.interface,
+            wanted.name,
+            wanted.example
         )
     }
 }
 
 impl std::error::Error for WrongDesign {}
 
-/// The failure of a host's call on its card.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CardError {
-    /// The arguments are invalid at any time.
-    Input(String),
-    /// It is impossible now, or failed.
-    Failed(String),
-    /// A program on the card trapped, and the call waited for its result.
-    Trapped(String),
-}
-
-impl CardError {
-    /// The error for a rank that does not exist.
-    pub fn no_rank(rank: u32, ranks: u32) -> CardError {
-        CardError::Input(format!("there is no rank {rank}; the cluster has ranks 0 to {}", ranks - 1))
-    }
-}
-
-impl fmt::Display for CardError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CardError::Input(text) | CardError::Failed(text) | CardError::Trapped(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for CardError {}
-
-impl From<MemoryError> for CardError {
-    fn from(error: MemoryError) -> CardError {
-        CardError::Failed(error.to_string())
-    }
-}
-
 /// Returns the stages of messages with cards of these designs, in their usual order.
-pub fn stages(designs: impl IntoIterator<Item = &'static dyn Design>) -> Vec<Stage> {
+pub fn stages(designs: impl IntoIterator<Item = &'static Design>) -> Vec<Stage> {
     let mut stages = Stage::COMMON.to_vec();
-    stages.extend(designs.into_iter().flat_map(|design| design.stages()));
+    stages.extend(designs.into_iter().flat_map(|design| design.stages.concat()));
     stages.sort();
     stages.dedup();
     stages
@@ -470,11 +472,11 @@ pub fn stages(designs: impl IntoIterator<Item = &'static dyn Design>) -> Vec<Sta
 ///
 /// # Errors
 /// All errors in it, each with its place and a correction.
-pub fn read(spec: &Spec, known: &[&'static dyn Design]) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
-    let names: Vec<&'static str> = known.iter().map(|design| design.name()).collect();
+pub fn read(spec: &Spec, known: &[&'static Design]) -> Result<(Arc<dyn CardSpec>, Listing), SpecErrors> {
+    let names: Vec<&'static str> = known.iter().map(|design| design.name).collect();
     let name = spec.design_among(&names)?;
     let reader = spec.reader();
-    let card = known.iter().find(|design| design.name() == name).map(|design| design.read(&reader));
+    let card = known.iter().find(|design| design.name == name).map(|design| (design.read)(&reader));
     let listing = reader.finish()?;
     Ok((card.expect("one of those that were named"), listing))
 }

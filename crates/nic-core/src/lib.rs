@@ -6,11 +6,14 @@
 //! - [`library`]: `send` and `recv` in software, over the transport of a design.
 //! - [`parts`]: parts that several cards share.
 //! - `sections.rs`: keys of specs that several cards have.
+//! - `board.rs`: the parts between host memory and the link in one.
 //! - `messages.rs`: messages between ranks.
 //! - `programs.rs`, `text.rs`: output and failures of programs, and texts of notes.
 
+mod board;
 mod counters;
 mod design;
+mod error;
 pub mod library;
 mod messages;
 pub mod parts;
@@ -18,16 +21,19 @@ mod programs;
 mod sections;
 mod text;
 
+pub use board::{Board, BoardSpec, read_board};
 pub use counters::{CardReport, Counters};
 pub use design::{
-    Card, CardError, CardSpec, Design, LinkLayer, NodeContext, OfDesign, WrongDesign, read, stages,
+    Card, CardSpec, Design, LinkLayer, NodeContext, OfDesign, RankedCards, WrongDesign, cards_of, read,
+    stages,
 };
+pub use error::CardError;
 pub use messages::{
     Arrival, Caller, Calling, LARGEST_TAG, Outgoing, Pairs, PostedReceive, TAG_BITS, Tags, Wanted, check_tag,
 };
 pub use programs::{FailureKind, LINES_KEPT, Log, LogLine, Logged, ProgramFailure, RefusedCommand, lines};
 pub use sections::{
-    NodeSpec, read_bus, read_costs, read_isa, read_kernel, read_misaligned, read_node, read_ports,
-    read_threads, read_transport,
+    NodeSpec, read_bus, read_costs, read_engine, read_isa, read_kernel, read_misaligned, read_node,
+    read_ports, read_threads, read_transport,
 };
 pub use text::{BlockedSends, LISTED, at_ranks, counted};

@@ -17,11 +17,10 @@ use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::{DueTime, Early, Offered};
 use nicety_nic_core::{
     Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, LinkLayer, NodeContext, NodeSpec,
-    OfDesign, ProgramFailure, RefusedCommand, at_ranks,
+    OfDesign, ProgramFailure, RefusedCommand, at_ranks, cards_of,
 };
 use nicety_nic_processors::{Busy, stages as handlers};
-use nicety_spec::Reader;
-use nicety_types::{Duration, NodeId, Stage};
+use nicety_types::{Duration, NodeId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cell::Cell;
@@ -29,9 +28,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Ethernet cards below TCP.
-pub const DESIGN: &dyn Design = &Ethernet;
-
-struct Ethernet;
+pub const DESIGN: &Design = &Design {
+    // TCP computes checksums and resends.
+    needs_bytes: true,
+    // The stages of handlers belong to the design that had them first.
+    stages: &[
+        stages::STAGES,
+        &[handlers::MATCH, handlers::MATCH_QUEUED, handlers::HANDLER, handlers::HANDLER_QUEUED],
+    ],
+    hints: |cards| {
+        let facts = cards_of::<Node>(cards)
+            .flat_map(|(rank, node)| node.messenger.unreceived().into_iter().map(move |fact| (rank, fact)));
+        at_ranks(&facts.collect::<Vec<_>>())
+    },
+    ..Design::new("ethernet", "niagara2-niu", "sockets", |reader| Arc::new(read_ethernet(reader)))
+};
 
 /// The cost of a function group of the kernel or of programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -208,54 +219,12 @@ impl Node {
     }
 }
 
-impl Design for Ethernet {
-    fn name(&self) -> &'static str {
-        "ethernet"
-    }
-
-    fn example(&self) -> &'static str {
-        "niagara2-niu"
-    }
-
-    fn interface(&self) -> &'static str {
-        "sockets"
-    }
-
-    /// TCP computes checksums and resends.
-    fn needs_bytes(&self) -> bool {
-        true
-    }
-
-    fn stages(&self) -> Vec<Stage> {
-        // The stages of handlers belong to the design that had them first.
-        let of_handlers =
-            [handlers::MATCH, handlers::MATCH_QUEUED, handlers::HANDLER, handlers::HANDLER_QUEUED];
-        [stages::STAGES, &of_handlers].concat()
-    }
-
-    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
-        Arc::new(read_ethernet(reader))
-    }
-
-    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
-        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
-            card.of::<Node>().ok().map(|node| (*rank, node))
-        };
-        let facts: Vec<(u32, String)> = cards
-            .iter()
-            .filter_map(own)
-            .flat_map(|(rank, node)| node.messenger.unreceived().into_iter().map(move |fact| (rank, fact)))
-            .collect();
-        at_ranks(&facts)
-    }
-}
-
 impl OfDesign for EthernetSpec {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl CardSpec for EthernetSpec {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 
@@ -302,11 +271,11 @@ impl CardSpec for EthernetSpec {
 }
 
 impl OfDesign for Node {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl nicety_nic_core::Card for Node {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 

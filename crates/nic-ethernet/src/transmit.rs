@@ -178,11 +178,9 @@ impl Card {
 
     /// Reads a frame from host memory, and does the work that the host left to the card.
     async fn read(self: Rc<Card>, job: Job, leaving: Rc<Leaving>) {
-        let Job { address, bytes, message, finish, path } = job;
+        let Job { address, bytes, message, finish, mut path } = job;
         let start = self.sim.now();
-        let (payload, flight) = self.dma.read(message, address, bytes, path).await;
-        let path = flight.landed();
-        self.sim.until(path.at()).await;
+        let payload = self.dma.fetch(message, address, bytes, &mut path).await;
         self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
         let mut frame = payload.into_buffer().expect("frames are real bytes").to_vec();
         let mut frames = Vec::with_capacity(1);

@@ -12,19 +12,21 @@ use nicety_nic_core::library::Messages;
 use nicety_nic_core::parts::Early;
 use nicety_nic_core::{
     CardError, CardReport, CardSpec, Counters, Design, LISTED, LinkLayer, NodeContext, NodeSpec, OfDesign,
-    Pairs, ProgramFailure, counted,
+    Pairs, ProgramFailure, RankedCards, cards_of, counted,
 };
-use nicety_spec::Reader;
-use nicety_types::Stage;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Long-running processes on microengines, and channels to them.
-pub const DESIGN: &dyn Design = &Processor;
-
-struct Processor;
+pub const DESIGN: &Design = &Design {
+    modes: &["channels"],
+    natural_mode: Some("channels"),
+    stages: &[stages::STAGES],
+    hints,
+    ..Design::new("nfp", "nfp-4000", "processes and channels", |reader| Arc::new(read_processor(reader)))
+};
 
 /// A card with microengines: its channels, its port, and its microengines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -48,58 +50,26 @@ impl Counters for Report {
     }
 }
 
-impl Design for Processor {
-    fn name(&self) -> &'static str {
-        "nfp"
+/// Deadlock hints: the doings of processes and frames at ports, and calls that wait.
+fn hints(cards: &RankedCards) -> String {
+    let of_card = |(rank, table): (u32, Rc<ProcessTable>)| {
+        let doings = [table.doings(), frames(&table.port())].concat();
+        doings.into_iter().map(move |doing| (rank, doing))
+    };
+    let found: Vec<(u32, String)> = cards_of(cards).flat_map(of_card).collect();
+    let mut text: String = found
+        .iter()
+        .take(LISTED)
+        .map(|(rank, doing)| format!("\n  note: on the card of rank {rank}, {doing}"))
+        .collect();
+    if let others @ 1.. = found.len().saturating_sub(LISTED) {
+        let processes = if others == 1 { "process" } else { "processes" };
+        text += &format!("\n  note: and there are {others} more {processes} on the cards");
     }
-
-    fn example(&self) -> &'static str {
-        "nfp-4000"
-    }
-
-    fn interface(&self) -> &'static str {
-        "processes and channels"
-    }
-
-    fn modes(&self) -> &'static [&'static str] {
-        &["channels"]
-    }
-
-    fn natural_mode(&self) -> Option<&'static str> {
-        Some("channels")
-    }
-
-    fn stages(&self) -> Vec<Stage> {
-        stages::STAGES.to_vec()
-    }
-
-    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
-        Arc::new(read_processor(reader))
-    }
-
-    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
-        let of_card = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
-            let table = card.of::<ProcessTable>().ok();
-            let doings = table.map(|table| [table.doings(), frames(&table.port())].concat());
-            let rank = *rank;
-            doings.unwrap_or_default().into_iter().map(move |doing| (rank, doing))
-        };
-        let found: Vec<(u32, String)> = cards.iter().flat_map(of_card).collect();
-        let mut text: String = found
-            .iter()
-            .take(LISTED)
-            .map(|(rank, doing)| format!("\n  note: on the card of rank {rank}, {doing}"))
-            .collect();
-        if let others @ 1.. = found.len().saturating_sub(LISTED) {
-            let processes = if others == 1 { "process" } else { "processes" };
-            text += &format!("\n  note: and there are {others} more {processes} on the cards");
-        }
-        let tables = cards.iter().filter_map(|(rank, card)| Some((*rank, card.of::<ProcessTable>().ok()?)));
-        let held_up =
-            tables.flat_map(|(rank, table)| table.held_up().into_iter().map(move |fact| (rank, fact)));
-        held_up.take(LISTED).for_each(|(rank, fact)| text += &format!("\n  note: at rank {rank}, {fact}"));
-        text
-    }
+    let held_up = cards_of::<ProcessTable>(cards)
+        .flat_map(|(rank, table)| table.held_up().into_iter().map(move |fact| (rank, fact)));
+    held_up.take(LISTED).for_each(|(rank, fact)| text += &format!("\n  note: at rank {rank}, {fact}"));
+    text
 }
 
 /// Frames that a card's port still holds or has dropped.
@@ -116,11 +86,11 @@ fn frames(port: &PortReport) -> Vec<String> {
 }
 
 impl OfDesign for NfpSpec {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl CardSpec for NfpSpec {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 
@@ -167,11 +137,11 @@ impl CardSpec for NfpSpec {
 }
 
 impl OfDesign for ProcessTable {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl nicety_nic_core::Card for ProcessTable {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 

@@ -15,8 +15,7 @@ use nicety_nic_core::{
     Arrival, Caller, Calling, CardError, CardReport, CardSpec, Counters, Design, NodeContext, NodeSpec,
     OfDesign, Outgoing, Pairs, PostedReceive, Wanted,
 };
-use nicety_spec::Reader;
-use nicety_types::{NodeId, Stage};
+use nicety_types::NodeId;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -24,9 +23,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Virtual network interfaces for processes.
-pub const DESIGN: &dyn Design = &Interfaces;
-
-struct Interfaces;
+pub const DESIGN: &Design = &Design {
+    modes: &["pio", "dma", "copy", "translate"],
+    stages: &[stages::STAGES, parts::stages::ENGINE],
+    ..Design::new("qnix", "qnix", "virtual network interfaces", |reader| Arc::new(read_qnix(reader)))
+};
 
 /// The number of the process that owns the host's `send` and `recv`.
 pub const OWN_PROCESS: u32 = 0;
@@ -148,38 +149,12 @@ struct Posted {
     wanted: Wanted,
 }
 
-impl Design for Interfaces {
-    fn name(&self) -> &'static str {
-        "qnix"
-    }
-
-    fn example(&self) -> &'static str {
-        "qnix"
-    }
-
-    fn interface(&self) -> &'static str {
-        "virtual network interfaces"
-    }
-
-    fn modes(&self) -> &'static [&'static str] {
-        &["pio", "dma", "copy", "translate"]
-    }
-
-    fn stages(&self) -> Vec<Stage> {
-        [stages::STAGES, parts::stages::ENGINE].concat()
-    }
-
-    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
-        Arc::new(read_qnix(reader))
-    }
-}
-
 impl OfDesign for QnixSpec {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl CardSpec for QnixSpec {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 
@@ -215,11 +190,11 @@ impl CardSpec for QnixSpec {
 }
 
 impl OfDesign for Node {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl nicety_nic_core::Card for Node {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 

@@ -126,9 +126,7 @@ impl Card {
         let Fetch { vni, number, message, address, bytes, mut path } = fetch;
         let moving = self.prepare(channel, message, &mut path).await;
         let start = self.sim.now();
-        let (payload, flight) = self.dma.read(message, address, bytes, path).await;
-        let path = flight.landed();
-        self.sim.until(path.at()).await;
+        let payload = self.dma.fetch(message, address, bytes, &mut path).await;
         self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
         self.fetched(vni, number, payload, path.clone());
         self.release(moving, message, &path);

@@ -55,7 +55,7 @@ use nicety_host::Memory;
 use nicety_kernel::{Signal, Sim};
 use nicety_nic_core::Log;
 use nicety_nic_core::parts::Dma;
-use nicety_nic_core::parts::transport::{TransportStatistics, Undelivered, Wire};
+use nicety_nic_core::parts::transport::{TransportStatistics, Wire};
 use nicety_nic_processors::{Busy, Processors};
 use nicety_portals::{Interface, Statistics, WaitingTriggered};
 use nicety_types::{NodeId, Recorder};
@@ -164,9 +164,9 @@ impl Card {
         self.transmit.link().statistics()
     }
 
-    /// Returns the first hundred messages that this card failed to deliver.
-    pub fn undelivered(&self) -> Vec<Undelivered> {
-        self.transmit.link().undelivered()
+    /// Returns the card's end of its link.
+    pub fn wire(&self) -> &Wire {
+        self.transmit.link()
     }
 
     /// Returns the counters of unusable packets.

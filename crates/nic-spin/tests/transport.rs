@@ -165,7 +165,7 @@ fn an_undeliverable_message_fails_at_its_initiator() {
         assert_eq!(event.fail, FailType::Undeliverable);
     });
     rig.run();
-    let undelivered = rig.nodes[0].card.undelivered();
+    let undelivered = rig.nodes[0].card.wire().undelivered();
     assert_eq!(undelivered.iter().map(|message| message.bytes).collect::<Vec<_>>(), [10_000, 10_000]);
     assert_eq!(undelivered[0].destination, NodeId(1));
     assert_eq!(rig.nodes[0].card.transport_statistics().timeouts, 3);
@@ -195,7 +195,7 @@ fn failed_get(lost: &[u64], len: u64) -> (Time, [TransportStatistics; 2]) {
         b.start().await;
     });
     rig.run();
-    let lost = rig.nodes[1].card.undelivered();
+    let lost = rig.nodes[1].card.wire().undelivered();
     assert_eq!(lost.len(), 1, "the reply");
     (noted.get(), [0, 1].map(|rank| rig.nodes[rank].card.transport_statistics()))
 }

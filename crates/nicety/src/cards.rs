@@ -139,14 +139,14 @@ mod tests {
             let cluster = Cluster::new(ClusterConfig::new(1, card)).unwrap();
             let host = cluster.host(0);
             let (portals, channels) = (host.portals(), host.channels());
-            assert_eq!(channels.is_ok(), design.name() == "nfp", "{name}");
-            assert_eq!(host.vni().is_ok(), design.name() == "qnix", "{name}");
-            assert_eq!(host.rdma().is_ok(), design.name() == "apenet", "{name}");
-            assert_eq!(host.gpu().is_ok(), design.name() == "apenet", "{name}");
-            assert_eq!(portals.is_ok(), design.name() == "portals", "{name}");
+            assert_eq!(channels.is_ok(), design.name == "nfp", "{name}");
+            assert_eq!(host.vni().is_ok(), design.name == "qnix", "{name}");
+            assert_eq!(host.rdma().is_ok(), design.name == "apenet", "{name}");
+            assert_eq!(host.gpu().is_ok(), design.name == "apenet", "{name}");
+            assert_eq!(portals.is_ok(), design.name == "portals", "{name}");
             let errors = [portals.err(), channels.err()];
             let errors = errors.iter().flatten().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-            let expected = match design.name() {
+            let expected = match design.name {
                 "portals" => {
                     "of design portals has no processes and channels, but a Portals interface; name one of design nfp"
                 }

@@ -12,23 +12,23 @@ use {
 };
 
 /// The designs of nicety.
-static OWN: [&dyn Design; 5] = [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN];
+static OWN: [&Design; 5] = [spin::DESIGN, nfp::DESIGN, qnix::DESIGN, apenet::DESIGN, ethernet::DESIGN];
 /// The registered designs.
-static REGISTERED: RwLock<Vec<&'static dyn Design>> = RwLock::new(Vec::new());
+static REGISTERED: RwLock<Vec<&'static Design>> = RwLock::new(Vec::new());
 
 /// Registers a design for all readers of specs from now on. It replaces a registered design of the same name.
 ///
 /// # Panics
 /// When a design of nicety has the name.
-pub fn register(design: &'static dyn Design) {
-    assert!(!OWN.contains(&design), "design {} is a design of nicety's", design.name());
+pub fn register(design: &'static Design) {
+    assert!(!OWN.contains(&design), "design {} is a design of nicety's", design.name);
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     registered.retain(|known| *known != design);
     registered.push(design);
 }
 
 /// All designs: those of nicety, then the registered ones.
-pub fn designs() -> Vec<&'static dyn Design> {
+pub fn designs() -> Vec<&'static Design> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     OWN.iter().chain(&*registered).copied().collect()
 }

@@ -48,7 +48,7 @@ fn main() {
     let (header, mut threshold) = (Header::put(NodeId(1), NodeId(0), 0, 0, 8), 0);
     time("the same, setting off a triggered put", 1_000_000, || {
         threshold += 1;
-        ni.triggered_put(&put, ct, threshold, &mut effects).expect("room");
+        ni.trigger(&put.into(), ct, threshold, &mut effects).expect("room");
         let Arrival::Matched(delivery) = ni.arrive(black_box(&header), &mut effects) else { unreachable!() };
         ni.complete(black_box(&delivery), FailType::Ok, &mut effects).expect("once");
         let started = effects.drain().find_map(|e| if let Effect::Start(out) = e { Some(out) } else { None });

@@ -232,7 +232,7 @@ impl Interface {
         while let Some(action) = self.due.pop_front() {
             self.triggered -= 1;
             match action {
-                Action::Start(operation) => self.start(operation, effects),
+                Action::Start(operation) => self.start_due(operation, effects),
                 Action::Inc(target, by) => {
                     self.add(target, by, effects);
                     self.unuse(Some(target));

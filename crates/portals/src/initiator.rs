@@ -8,9 +8,8 @@ use crate::diagnosis::FailedOperation;
 use crate::interface::release;
 use crate::request::Draft;
 use crate::{
-    AckRequest, AtomicRequest, CtEvent, CtHandle, Effect, Effects, EqHandle, Error, Event, EventKind,
-    FailType, Features, FetchRequest, GetRequest, Header, HeaderKind, Interface, MdHandle, MdOptions,
-    Operand, OperationHandle, PutRequest, Request,
+    AckRequest, CtEvent, CtHandle, Effect, Effects, EqHandle, Error, Event, EventKind, FailType, Features,
+    Header, HeaderKind, Interface, MdHandle, MdOptions, Operand, OperationHandle, Request,
 };
 use nicety_types::NodeId;
 
@@ -148,23 +147,6 @@ impl Interface {
         Ok(())
     }
 
-    /// Starts a put (`PtlPut`): the card sends the returned message and then calls [`Interface::sent`].
-    ///
-    /// # Errors
-    /// [`Error::Stale`] for the descriptor; [`Error::NoSpace`]; [`Error::ArgInvalid`] for a message beyond its memory or the limit, or for
-    /// an acknowledgement without an event queue or counter.
-    pub fn put(&mut self, request: &PutRequest) -> Result<Outgoing, Error> {
-        self.start_now(&Draft::from(request))
-    }
-
-    /// Starts a get (`PtlGet`). It ends with the REPLY event; there is no SEND event.
-    ///
-    /// # Errors
-    /// As [`Interface::put`]; [`Error::ArgInvalid`] if the card lacks gets.
-    pub fn get(&mut self, request: &GetRequest) -> Result<Outgoing, Error> {
-        self.start_now(&Draft::from(request))
-    }
-
     /// Starts a get of the card's own, such as a handler's, into checked memory at the host address `start`. It leaves no event. At its
     /// end, successful or not, `ct` counts one, if given.
     ///
@@ -181,149 +163,46 @@ impl Interface {
         Ok(self.begin(operation))
     }
 
-    /// Starts an operation of any kind.
+    /// Starts an operation: the card sends the returned message and then calls [`Interface::sent`]. A get ends with the REPLY event;
+    /// there is no SEND event. For a fetch-and-atomic or a swap, SEND goes to the descriptor of the data, and REPLY to that of the
+    /// fetched bytes; both may be the same.
     ///
     /// # Errors
-    /// As [`Interface::put`] and its siblings.
-    pub fn start_request(&mut self, request: &Request) -> Result<Outgoing, Error> {
-        self.start_now(&Draft::from(request))
+    /// [`Error::Stale`] for a descriptor; [`Error::NoSpace`]; [`Error::ArgInvalid`] for
+    ///
+    /// - a message beyond its memory or the limit, and an acknowledgement without an event queue or counter;
+    /// - a get or an atomic that the card lacks;
+    /// - a length that is not whole items or exceeds [`crate::Limits::atomic_bytes`] or [`crate::Limits::fetch_atomic_bytes`];
+    /// - an operator of another operation;
+    /// - a swap with an operand that is missing, superfluous or not one item, and several items if the operator takes one;
+    /// - a fetch-and-atomic or a swap that asks for an acknowledgement.
+    pub fn start(&mut self, request: &Request) -> Result<Outgoing, Error> {
+        let operation = self.prepare(&Draft::from(request))?;
+        Ok(self.begin(operation))
     }
 
     /// Checks the arguments of an operation, as when it starts.
     ///
     /// # Errors
-    /// As [`Interface::start_request`], except for a lack of room.
+    /// As [`Interface::start`], except for a lack of room.
     pub fn check_request(&self, request: &Request) -> Result<(), Error> {
         self.check_draft(&Draft::from(request))
     }
 
-    /// Prepares an operation of any kind that starts when `ct` has reached `threshold`.
+    /// Prepares an operation that starts when `ct` has counted `threshold` successes and failures, or now if it already has. An
+    /// [`Effect::Start`] hands it to the card. The operand of a swap is read now.
     ///
     /// # Errors
-    /// As [`Interface::triggered_put`] and its siblings.
-    pub fn trigger_request(
+    /// As [`Interface::start`], or [`Error::Stale`] for the counter.
+    pub fn trigger(
         &mut self,
         request: &Request,
         ct: CtHandle,
         threshold: u64,
         effects: &mut Effects,
     ) -> Result<(), Error> {
-        self.start_later(&Draft::from(request), ct, threshold, effects)
-    }
-
-    /// Starts an atomic (`PtlAtomic`). It ends as a put does.
-    ///
-    /// # Errors
-    /// As [`Interface::put`]; [`Error::ArgInvalid`] if the card lacks atomics, for a swap, and for a length that is not whole items or
-    /// exceeds [`crate::Limits::atomic_bytes`].
-    pub fn atomic(&mut self, request: &AtomicRequest) -> Result<Outgoing, Error> {
-        self.start_now(&Draft::from(request))
-    }
-
-    /// Starts a fetch-and-atomic (`PtlFetchAtomic`). SEND goes to the descriptor of the data, and REPLY to that of the fetched bytes; both
-    /// may be the same.
-    ///
-    /// # Errors
-    /// As [`Interface::atomic`], with [`crate::Limits::fetch_atomic_bytes`]; [`Error::ArgInvalid`] if the request asks for an
-    /// acknowledgement.
-    pub fn fetch_atomic(&mut self, request: &FetchRequest) -> Result<Outgoing, Error> {
-        self.start_now(&Draft::fetch(request, HeaderKind::FetchAtomic))
-    }
-
-    /// Starts a swap (`PtlSwap`), which is a fetch-and-atomic with other operators.
-    ///
-    /// # Errors
-    /// As [`Interface::fetch_atomic`]; [`Error::ArgInvalid`] for an operand that is missing, superfluous or not one item, and for several
-    /// items if the operator takes one.
-    pub fn swap(&mut self, request: &FetchRequest) -> Result<Outgoing, Error> {
-        self.start_now(&Draft::fetch(request, HeaderKind::Swap))
-    }
-
-    /// Prepares a put that starts when `ct` has counted `threshold` successes and failures (`PtlTriggeredPut`), or now if it already has.
-    /// An [`Effect::Start`] hands it to the card.
-    ///
-    /// # Errors
-    /// As [`Interface::put`], or [`Error::Stale`] for the counter.
-    pub fn triggered_put(
-        &mut self,
-        request: &PutRequest,
-        ct: CtHandle,
-        threshold: u64,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        self.start_later(&Draft::from(request), ct, threshold, effects)
-    }
-
-    /// Prepares a get in the same way (`PtlTriggeredGet`).
-    ///
-    /// # Errors
-    /// As [`Interface::get`], or [`Error::Stale`] for the counter.
-    pub fn triggered_get(
-        &mut self,
-        request: &GetRequest,
-        ct: CtHandle,
-        threshold: u64,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        self.start_later(&Draft::from(request), ct, threshold, effects)
-    }
-
-    /// Prepares an atomic in the same way (`PtlTriggeredAtomic`).
-    ///
-    /// # Errors
-    /// As [`Interface::atomic`], or [`Error::Stale`] for the counter.
-    pub fn triggered_atomic(
-        &mut self,
-        request: &AtomicRequest,
-        ct: CtHandle,
-        threshold: u64,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        self.start_later(&Draft::from(request), ct, threshold, effects)
-    }
-
-    /// Prepares a fetch-and-atomic in the same way (`PtlTriggeredFetchAtomic`).
-    ///
-    /// # Errors
-    /// As [`Interface::fetch_atomic`], or [`Error::Stale`] for the counter.
-    pub fn triggered_fetch_atomic(
-        &mut self,
-        request: &FetchRequest,
-        ct: CtHandle,
-        threshold: u64,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        self.start_later(&Draft::fetch(request, HeaderKind::FetchAtomic), ct, threshold, effects)
-    }
-
-    /// Prepares a swap in the same way (`PtlTriggeredSwap`). The operand is read now.
-    ///
-    /// # Errors
-    /// As [`Interface::swap`], or [`Error::Stale`] for the counter.
-    pub fn triggered_swap(
-        &mut self,
-        request: &FetchRequest,
-        ct: CtHandle,
-        threshold: u64,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
-        self.start_later(&Draft::fetch(request, HeaderKind::Swap), ct, threshold, effects)
-    }
-
-    fn start_now(&mut self, draft: &Draft) -> Result<Outgoing, Error> {
-        let operation = self.prepare(draft)?;
-        Ok(self.begin(operation))
-    }
-
-    fn start_later(
-        &mut self,
-        draft: &Draft,
-        ct: CtHandle,
-        threshold: u64,
-        effects: &mut Effects,
-    ) -> Result<(), Error> {
         self.can_wait(ct)?;
-        let operation = self.prepare(draft)?;
+        let operation = self.prepare(&Draft::from(request))?;
         self.wait(Action::Start(operation), ct, threshold, effects);
         Ok(())
     }
@@ -429,7 +308,7 @@ impl Interface {
     }
 
     /// Starts a triggered operation that is due.
-    pub(crate) fn start(&mut self, operation: OperationHandle, effects: &mut Effects) {
+    pub(crate) fn start_due(&mut self, operation: OperationHandle, effects: &mut Effects) {
         let outgoing = self.begin(operation);
         effects.push(Effect::Start(outgoing));
     }

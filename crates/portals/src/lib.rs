@@ -12,15 +12,14 @@
 //! - [`Header`]: the header of a message, and its bytes on the wire.
 //! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations are stored with their counter, and start in the call that
 //!   changes the counter.
-//! - The initiator (`request.rs`, `initiator.rs`, `ending.rs`): memory descriptors; [`Interface::put`], [`Interface::get`],
-//!   [`Interface::atomic`], [`Interface::fetch_atomic`], [`Interface::swap`], each also triggered; and the SEND, ACK and REPLY that end an
-//!   operation.
+//! - The initiator (`request.rs`, `initiator.rs`, `ending.rs`): memory descriptors; operations, now ([`Interface::start`]) or
+//!   triggered ([`Interface::trigger`]); and the SEND, ACK and REPLY that end an operation.
 //! - The target (`list.rs`, `portal.rs`, `unexpected.rs`, `target.rs`): portal table with flow control; match entries on priority and
 //!   overflow lists; unexpected headers and their search. [`Interface::arrive`] handles a message's header, and [`Interface::complete`] its
 //!   last byte.
 //!
 //! # One message
-//! `put` at the initiator returns an [`Outgoing`]: a header and a range of host memory. At the target, `arrive` searches the lists and
+//! `start` at the initiator returns an [`Outgoing`]: a header and a range of host memory. At the target, `arrive` searches the lists and
 //! returns a [`Delivery`]: an address, and the number of bytes to keep. The match takes effect at once: a use-once entry is gone, and a
 //! local offset has moved. So messages match in the order of their headers' arrival, independently of their payloads. `complete` then
 //! returns the events, the acknowledgement, the counts, and the triggered operations that become due, in that order.
@@ -42,7 +41,7 @@
 //!
 //! // Alice sends 64 bytes from her address 0x8000.
 //! let md = alice.md_bind(Md { start: 0x8000, length: 64, ..Md::default() })?;
-//! let outgoing = alice.put(&PutRequest::new(md, 64, bob.node(), pt, 7))?;
+//! let outgoing = alice.start(&PutRequest::new(md, 64, bob.node(), pt, 7).into())?;
 //! let wire = outgoing.header.encode();
 //! alice.sent(outgoing.operation, FailType::Ok, &mut effects)?;
 //!

@@ -93,8 +93,7 @@ pub struct FetchRequest {
     pub local_get_offset: u64,
     /// Source and destination of the data: whole items. `ack` is `None`, since the reply is the only answer.
     pub put: PutRequest,
-    /// The operator and the type: a swap for [`crate::Interface::swap`], any other for
-    /// [`crate::Interface::fetch_atomic`].
+    /// The operator and the type: a swap for [`Request::Swap`], any other for [`Request::FetchAtomic`].
     pub atomic: Atomic,
     /// The operand of a conditional or masked swap.
     pub operand: Operand,
@@ -207,33 +206,30 @@ impl From<&GetRequest> for Draft {
     }
 }
 
-impl From<&AtomicRequest> for Draft {
-    fn from(request: &AtomicRequest) -> Draft {
-        let mut draft = Draft::from(&request.put);
-        draft.header.kind = HeaderKind::Atomic;
-        draft.header.atomic = Some(request.atomic);
-        draft
-    }
-}
-
 impl From<&Request> for Draft {
     fn from(request: &Request) -> Draft {
         match request {
             Request::Put(put) => put.into(),
             Request::Get(get) => get.into(),
-            Request::Atomic(atomic) => atomic.into(),
-            Request::FetchAtomic(fetch) => Draft::fetch(fetch, HeaderKind::FetchAtomic),
-            Request::Swap(fetch) => Draft::fetch(fetch, HeaderKind::Swap),
+            Request::Atomic(AtomicRequest { put, atomic }) => Draft::atomic(HeaderKind::Atomic, put, *atomic),
+            Request::FetchAtomic(fetch) => Draft::fetch(HeaderKind::FetchAtomic, fetch),
+            Request::Swap(fetch) => Draft::fetch(HeaderKind::Swap, fetch),
         }
     }
 }
 
 impl Draft {
+    fn atomic(kind: HeaderKind, put: &PutRequest, atomic: Atomic) -> Draft {
+        let draft = Draft::from(put);
+        Draft { header: Header { kind, atomic: Some(atomic), ..draft.header }, ..draft }
+    }
+
     /// Returns the draft of a fetch-and-atomic or a swap.
-    pub fn fetch(request: &FetchRequest, kind: HeaderKind) -> Draft {
-        let mut draft = Draft::from(&request.put);
-        draft.header.kind = kind;
-        draft.header.atomic = Some(request.atomic);
-        Draft { to: Some((request.get_md, request.local_get_offset)), operand: request.operand, ..draft }
+    fn fetch(kind: HeaderKind, request: &FetchRequest) -> Draft {
+        Draft {
+            to: Some((request.get_md, request.local_get_offset)),
+            operand: request.operand,
+            ..Draft::atomic(kind, &request.put, request.atomic)
+        }
     }
 }

@@ -35,7 +35,7 @@ fn message(b: &mut Bench, md: MdHandle, threshold: u64) {
     let options = MeOptions::USE_ONCE | MeOptions::EVENT_CT_COMM;
     b.append(Me { ct: Some(b.ct), ..me(1, options) });
     let request = PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, 8, PEER, 0, 1) };
-    b.ni.triggered_put(&request, b.ct, threshold, &mut b.effects).unwrap();
+    b.ni.trigger(&request.into(), b.ct, threshold, &mut b.effects).unwrap();
     let header = Header { ack: AckRequest::Full, ..put(1, 8) };
     let delivery = b.arrive(&header).unwrap();
     b.complete(&delivery);
@@ -58,8 +58,8 @@ fn replies(b: &mut Bench, md: MdHandle, pt: u32, eq: EqHandle) {
     let atomic = Atomic::new(AtomicOp::Mswap, Datatype::Int64).unwrap();
     let put = PutRequest::new(md, 8, PEER, pt, 1);
     let swap = FetchRequest { get_md: md, local_get_offset: 0, put, atomic, operand };
-    b.ni.triggered_get(&get, b.ct, 0, &mut b.effects).unwrap();
-    b.ni.triggered_swap(&swap, b.ct, 0, &mut b.effects).unwrap();
+    b.ni.trigger(&get.into(), b.ct, 0, &mut b.effects).unwrap();
+    b.ni.trigger(&Request::Swap(swap), b.ct, 0, &mut b.effects).unwrap();
     for _ in 0..2 {
         let Some(&Effect::Start(out)) = b.effects.as_slice().first() else { panic!("it is due") };
         let reply = b.receive(&request(&out.header)).reply().unwrap();

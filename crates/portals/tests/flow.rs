@@ -174,7 +174,7 @@ fn flow_control_needs_a_queue_with_room_for_its_notices() {
     // Both entries may post their notice in a full queue: it holds three events of an initiator here.
     let md = b.ni.md_bind(Md { length: 8, eq: Some(five), ..Md::default() }).unwrap();
     for _ in 0..4 {
-        let out = b.ni.put(&PutRequest::new(md, 8, PEER, 0, 0)).unwrap();
+        let out = b.ni.start(&PutRequest::new(md, 8, PEER, 0, 0).into()).unwrap();
         b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
     }
     assert_eq!(b.take()[3], Effect::EventDropped { eq: five });

@@ -24,7 +24,7 @@ fn a_put_is_a_header_and_a_range_of_host_memory() {
     let mut b = bench();
     let md = bind(&mut b, MdOptions::empty());
     let request = PutRequest { remote_offset: 3, hdr_data: 4, ..request(md, AckRequest::Full) };
-    let out = b.ni.put(&request).unwrap();
+    let out = b.ni.start(&request.into()).unwrap();
     assert_eq!(out.start, 0x4000 + 10);
     let expected = Header {
         kind: HeaderKind::Put,
@@ -51,7 +51,7 @@ fn send_and_ack_end_an_operation_in_either_order() {
     for early in [false, true] {
         let mut b = bench();
         let md = bind(&mut b, ALL | MdOptions::EVENT_CT_BYTES);
-        let out = b.ni.put(&request(md, AckRequest::Full)).unwrap();
+        let out = b.ni.start(&request(md, AckRequest::Full).into()).unwrap();
         let ack = answer(&out.header, FailType::Ok, 60);
         if early {
             assert_eq!(b.ni.arrive(&ack, &mut b.effects), Arrival::Acknowledged);
@@ -84,7 +84,7 @@ fn send_and_ack_end_an_operation_in_either_order() {
 fn without_an_acknowledgement_the_send_is_the_end() {
     let mut b = bench();
     let md = bind(&mut b, ALL);
-    let out = b.ni.put(&request(md, AckRequest::None)).unwrap();
+    let out = b.ni.start(&request(md, AckRequest::None).into()).unwrap();
     let ack = answer(&out.header, FailType::Ok, 60);
     assert_eq!(b.ni.arrive(&ack, &mut b.effects), Arrival::Dropped(DropReason::StrayAnswer));
     b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
@@ -98,7 +98,7 @@ fn counting_acknowledgements_only_count() {
     for (ack, bytes) in [(AckRequest::Counting, 60), (AckRequest::OperationCompleted, 64)] {
         let mut b = bench();
         let md = bind(&mut b, MdOptions::EVENT_CT_ACK | MdOptions::EVENT_CT_BYTES);
-        let out = b.ni.put(&request(md, ack)).unwrap();
+        let out = b.ni.start(&request(md, ack).into()).unwrap();
         b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
         b.take();
         b.ni.arrive(&answer(&out.header, FailType::Ok, 60), &mut b.effects);
@@ -110,7 +110,7 @@ fn counting_acknowledgements_only_count() {
 fn a_refused_put_is_a_failure_at_the_initiator() {
     let mut b = bench();
     let md = bind(&mut b, ALL | MdOptions::EVENT_SUCCESS_DISABLE);
-    let out = b.ni.put(&request(md, AckRequest::Full)).unwrap();
+    let out = b.ni.start(&request(md, AckRequest::Full).into()).unwrap();
     b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
     assert_eq!(b.kinds(), []);
     b.ni.arrive(&answer(&out.header, FailType::OpViolation, 0), &mut b.effects);
@@ -125,7 +125,7 @@ fn an_entry_without_acknowledgements_still_ends_the_operation() {
     let mut b = bench();
     b.append(me(1, MeOptions::ACK_DISABLE | MeOptions::EVENT_COMM_DISABLE));
     let md = bind(&mut b, ALL | MdOptions::EVENT_SEND_DISABLE);
-    let out = b.ni.put(&PutRequest { target: NODE, ..request(md, AckRequest::Full) }).unwrap();
+    let out = b.ni.start(&PutRequest { target: NODE, ..request(md, AckRequest::Full) }.into()).unwrap();
     b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
     b.take();
     b.receive(&out.header);
@@ -139,7 +139,7 @@ fn an_entry_without_acknowledgements_still_ends_the_operation() {
 fn a_message_that_cannot_be_sent_ends_at_once() {
     let mut b = bench();
     let md = bind(&mut b, ALL);
-    let out = b.ni.put(&request(md, AckRequest::Full)).unwrap();
+    let out = b.ni.start(&request(md, AckRequest::Full).into()).unwrap();
     b.ni.sent(out.operation, FailType::Undeliverable, &mut b.effects).unwrap();
     assert_eq!(b.ni.ct_get(b.ct), Ok(CtEvent::failure(1)));
     assert_eq!(b.ni.pending_operations(), 0);
@@ -149,7 +149,7 @@ fn a_message_that_cannot_be_sent_ends_at_once() {
 fn an_operation_without_an_answer_can_fail() {
     let mut b = bench();
     let md = bind(&mut b, ALL);
-    let out = b.ni.put(&request(md, AckRequest::Full)).unwrap();
+    let out = b.ni.start(&request(md, AckRequest::Full).into()).unwrap();
     let early = b.ni.failed(out.operation, FailType::Undeliverable, &mut b.effects);
     assert_eq!(early.unwrap_err().code(), "PTL_ARG_INVALID");
     b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
@@ -167,7 +167,7 @@ fn an_operation_without_an_answer_can_fail() {
 fn only_the_target_answers_and_only_what_was_asked() {
     let mut b = bench();
     let md = bind(&mut b, ALL);
-    let out = b.ni.put(&request(md, AckRequest::Full)).unwrap();
+    let out = b.ni.start(&request(md, AckRequest::Full).into()).unwrap();
     let ack = answer(&out.header, FailType::Ok, 64);
     for wrong in
         [Header { source: NODE, ..ack }, Header { operation: 0, ..ack }, Header { operation: !0, ..ack }]
@@ -194,10 +194,10 @@ fn invalid_puts_are_refused() {
         (PutRequest { md: MdHandle::from_bits(9), ..put }, "no memory descriptor"),
     ];
     for (request, text) in wrong {
-        let error = b.ni.put(&request).unwrap_err();
+        let error = b.ni.start(&request.into()).unwrap_err();
         assert_eq!(error.code(), "PTL_ARG_INVALID");
         assert!(error.to_string().contains(text), "{error}");
     }
     assert_eq!(b.ni.pending_operations(), 0);
-    assert!(b.ni.put(&PutRequest { local_offset: 20, ..put }).is_ok());
+    assert!(b.ni.start(&PutRequest { local_offset: 20, ..put }.into()).is_ok());
 }

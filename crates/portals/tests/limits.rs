@@ -87,9 +87,9 @@ fn one_too_many_is_refused_with_the_name_of_the_limit() {
         "PTL_PT_FULL: all 2 portal table entries are in use; free one, or raise limits.portal_table"
     );
     let put = PutRequest::new(md, 8, PEER, 0, 0);
-    b.ni.triggered_put(&put, b.ct, 1, &mut b.effects).unwrap();
-    full(b.ni.put(&put).unwrap_err(), "operations");
-    full(b.ni.triggered_put(&put, b.ct, 1, &mut b.effects).unwrap_err(), "triggered");
+    b.ni.trigger(&put.into(), b.ct, 1, &mut b.effects).unwrap();
+    full(b.ni.start(&put.into()).unwrap_err(), "operations");
+    full(b.ni.trigger(&put.into(), b.ct, 1, &mut b.effects).unwrap_err(), "triggered");
     assert_eq!(b.ni.limits(), &SMALL);
     assert_eq!(b.ni.node(), NODE);
 }

@@ -158,7 +158,7 @@ fn an_acknowledgement_names_the_list_that_the_message_matched() {
         let md = Md { start: 0x4000, length: 100, eq: Some(b.eq), ..Md::default() };
         let md = b.ni.md_bind(md).unwrap();
         let request = PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, 20, PEER, 0, 1) };
-        let out = b.ni.put(&request).unwrap();
+        let out = b.ni.start(&request.into()).unwrap();
         b.receive(&Header { ack: AckRequest::Full, operation: out.operation.to_bits(), ..put(1, 20) });
         let [Effect::Ack(ack)] = b.take()[..] else { panic!("an acknowledgement alone") };
         assert_eq!((ack.list, ack.length), (list, mlength));

@@ -59,7 +59,7 @@ fn a_get_reads_at_the_target_and_ends_with_its_reply() {
         remote_offset: 90,
         ..GetRequest::new(md, 24, NODE, 0, 1)
     };
-    let out = b.ni.get(&get).unwrap();
+    let out = b.ni.start(&get.into()).unwrap();
     assert_eq!((out.header.kind, out.header.length, out.header.payload_bytes()), (HeaderKind::Get, 24, 0));
     assert_eq!((out.header.ack, out.header.remote_offset, out.start), (AckRequest::None, 90, 0x4000 + 10));
     // Sending a request gives no event.
@@ -112,7 +112,7 @@ fn a_fetch_atomic_has_a_send_and_a_reply() {
         let sum = atomic(AtomicOp::Sum, Datatype::Int64);
         let fetch =
             FetchRequest { get_md: to, local_get_offset: 4, put, atomic: sum, operand: Operand::NONE };
-        let out = b.ni.fetch_atomic(&fetch).unwrap();
+        let out = b.ni.start(&Request::FetchAtomic(fetch)).unwrap();
         assert_eq!(
             (out.start, out.operand, out.header.kind),
             (0x4000, Operand::NONE, HeaderKind::FetchAtomic)
@@ -151,9 +151,9 @@ fn a_fetch_atomic_has_a_send_and_a_reply() {
 fn replies_without_an_operation_are_strays() {
     let mut b = able();
     let md = bind(&mut b, 0x4000, MdOptions::empty());
-    let get = b.ni.get(&GetRequest::new(md, 8, PEER, 0, 1)).unwrap();
+    let get = b.ni.start(&GetRequest::new(md, 8, PEER, 0, 1).into()).unwrap();
     let plain = PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, 8, PEER, 0, 1) };
-    let put = b.ni.put(&plain).unwrap();
+    let put = b.ni.start(&plain.into()).unwrap();
     let reply = answer(&get.header, FailType::Ok, 8);
     for stray in [
         Header { length: 9, ..reply },
@@ -180,7 +180,7 @@ fn a_get_that_fails_ends_with_a_failed_reply() {
     let start = |sent: bool| {
         let mut b = able();
         let md = bind(&mut b, 0x4000, MdOptions::EVENT_SUCCESS_DISABLE | MdOptions::EVENT_CT_BYTES);
-        let out = b.ni.get(&GetRequest::new(md, 8, PEER, 0, 1)).unwrap();
+        let out = b.ni.start(&GetRequest::new(md, 8, PEER, 0, 1).into()).unwrap();
         if sent {
             b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
         }
@@ -261,7 +261,7 @@ fn an_atomic_is_a_put_that_computes() {
         b.ni.md_bind(Md { start: 0x4000, length: 100, options, eq: Some(b.eq), ct: Some(b.ct) }).unwrap();
     let put = PutRequest { ack: AckRequest::Full, remote_offset: 94, ..PutRequest::new(md, 12, NODE, 0, 1) };
     let max = atomic(AtomicOp::Max, Datatype::Uint32);
-    let out = b.ni.atomic(&AtomicRequest { put, atomic: max }).unwrap();
+    let out = b.ni.start(&AtomicRequest { put, atomic: max }.into()).unwrap();
     b.ni.sent(out.operation, FailType::Ok, &mut b.effects).unwrap();
     b.append(me(1, MeOptions::empty()));
     b.take();
@@ -287,7 +287,7 @@ fn a_conditional_swap_carries_its_operand() {
     let operand = Operand::new(&7u32.to_le_bytes()).unwrap();
     let cswap = atomic(AtomicOp::Cswap, Datatype::Uint32);
     let request = FetchRequest { get_md: md, local_get_offset: 8, put, atomic: cswap, operand };
-    let out = b.ni.swap(&request).unwrap();
+    let out = b.ni.start(&Request::Swap(request)).unwrap();
     assert_eq!((out.operand, out.header.length, out.header.payload_bytes()), (operand, 4, 8));
     // The target's card applies it.
     b.append(me(1, GETS));
@@ -315,26 +315,32 @@ fn invalid_requests_are_refused() {
     let acked = PutRequest { ack: AckRequest::Full, ..put };
     let get = GetRequest::new(md, 8, PEER, 0, 0);
     let results = [
-        (b.ni.get(&GetRequest { local_offset: 93, ..get }), "inside the descriptor's memory"),
-        (b.ni.atomic(&AtomicRequest { put: long(36), atomic: sum }), "`atomic_bytes`"),
-        (b.ni.atomic(&AtomicRequest { put: long(6), atomic: sum }), "whole items"),
-        (b.ni.atomic(&AtomicRequest { put, atomic: swap }), "for `swap`"),
-        (b.ni.fetch_atomic(&FetchRequest { put: long(20), ..fetch }), "`fetch_atomic_bytes`"),
-        (b.ni.fetch_atomic(&FetchRequest { put: acked, ..fetch }), "`ack` must be `None`"),
+        (b.ni.start(&GetRequest { local_offset: 93, ..get }.into()), "inside the descriptor's memory"),
+        (b.ni.start(&AtomicRequest { put: long(36), atomic: sum }.into()), "`atomic_bytes`"),
+        (b.ni.start(&AtomicRequest { put: long(6), atomic: sum }.into()), "whole items"),
+        (b.ni.start(&AtomicRequest { put, atomic: swap }.into()), "for `swap`"),
+        (b.ni.start(&Request::FetchAtomic(FetchRequest { put: long(20), ..fetch })), "`fetch_atomic_bytes`"),
+        (b.ni.start(&Request::FetchAtomic(FetchRequest { put: acked, ..fetch })), "`ack` must be `None`"),
         (
-            b.ni.fetch_atomic(&FetchRequest { local_get_offset: 97, ..fetch }),
+            b.ni.start(&Request::FetchAtomic(FetchRequest { local_get_offset: 97, ..fetch })),
             "inside the descriptor's memory",
         ),
         (
-            b.ni.fetch_atomic(&FetchRequest { get_md: MdHandle::from_bits(1), ..fetch }),
+            b.ni.start(&Request::FetchAtomic(FetchRequest { get_md: MdHandle::from_bits(1), ..fetch })),
             "no memory descriptor",
         ),
-        (b.ni.fetch_atomic(&FetchRequest { operand, ..fetch }), "operand"),
-        (b.ni.fetch_atomic(&FetchRequest { atomic: swap, ..fetch }), "for `swap`"),
-        (b.ni.swap(&fetch), "for `swap`"),
-        (b.ni.swap(&FetchRequest { atomic: cswap, ..fetch }), "operand"),
-        (b.ni.swap(&FetchRequest { put: long(8), atomic: cswap, operand, ..fetch }), "exactly one"),
-        (b.ni.swap(&FetchRequest { put: long(20), atomic: swap, ..fetch }), "`fetch_atomic_bytes`"),
+        (b.ni.start(&Request::FetchAtomic(FetchRequest { operand, ..fetch })), "operand"),
+        (b.ni.start(&Request::FetchAtomic(FetchRequest { atomic: swap, ..fetch })), "for `swap`"),
+        (b.ni.start(&Request::Swap(fetch)), "for `swap`"),
+        (b.ni.start(&Request::Swap(FetchRequest { atomic: cswap, ..fetch })), "operand"),
+        (
+            b.ni.start(&Request::Swap(FetchRequest { put: long(8), atomic: cswap, operand, ..fetch })),
+            "exactly one",
+        ),
+        (
+            b.ni.start(&Request::Swap(FetchRequest { put: long(20), atomic: swap, ..fetch })),
+            "`fetch_atomic_bytes`",
+        ),
     ];
     for (result, text) in results {
         let error = result.unwrap_err();
@@ -342,18 +348,18 @@ fn invalid_requests_are_refused() {
         assert!(error.to_string().contains(text), "{error}, and not {text}");
     }
     assert_eq!(b.ni.pending_operations(), 0);
-    b.ni.atomic(&AtomicRequest { put: long(32), atomic: sum }).unwrap();
-    b.ni.fetch_atomic(&FetchRequest { put: long(16), ..fetch }).unwrap();
-    b.ni.swap(&FetchRequest { put: long(16), atomic: swap, ..fetch }).unwrap();
+    b.ni.start(&AtomicRequest { put: long(32), atomic: sum }.into()).unwrap();
+    b.ni.start(&Request::FetchAtomic(FetchRequest { put: long(16), ..fetch })).unwrap();
+    b.ni.start(&Request::Swap(FetchRequest { put: long(16), atomic: swap, ..fetch })).unwrap();
     // A card that supports only puts.
     let mut b = bench();
     let md = bind(&mut b, 0, MdOptions::empty());
     let put = PutRequest::new(md, 4, PEER, 0, 1);
-    let error = b.ni.get(&GetRequest::new(md, 4, PEER, 0, 1)).unwrap_err();
+    let error = b.ni.start(&GetRequest::new(md, 4, PEER, 0, 1).into()).unwrap_err();
     assert!(error.to_string().contains("no gets"), "{error}");
-    let error = b.ni.atomic(&AtomicRequest { put, atomic: sum }).unwrap_err();
+    let error = b.ni.start(&AtomicRequest { put, atomic: sum }.into()).unwrap_err();
     assert!(error.to_string().contains("no atomics"), "{error}");
-    assert_eq!(b.ni.triggered_get(&GetRequest::new(md, 4, PEER, 0, 1), b.ct, 1, &mut b.effects), {
+    assert_eq!(b.ni.trigger(&GetRequest::new(md, 4, PEER, 0, 1).into(), b.ct, 1, &mut b.effects), {
         Err(Error::ArgInvalid("this card does no gets: its limits lack the feature `GET`"))
     });
     assert_eq!(b.ni.pending_triggered(), 0);
@@ -389,7 +395,7 @@ fn the_user_goes_with_every_operation() {
     let mut ni = Interface::new(NODE, Limits::default()).of_user(42);
     assert_eq!(ni.uid(), 42);
     let md = ni.md_bind(Md { length: 8, ..Md::default() }).unwrap();
-    assert_eq!(ni.put(&PutRequest::new(md, 8, PEER, 0, 0)).unwrap().header.uid, 42);
+    assert_eq!(ni.start(&PutRequest::new(md, 8, PEER, 0, 0).into()).unwrap().header.uid, 42);
     let mut b = bench();
     b.append(Me { user: User::Id(42), ..me(1, MeOptions::empty()) });
     assert_eq!(b.arrive(&put(1, 8)), Err(DropReason::PermViolation));

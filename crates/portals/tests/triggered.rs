@@ -11,7 +11,7 @@ fn with_md() -> (Bench, MdHandle) {
 
 fn wait_put(b: &mut Bench, md: MdHandle, data: u64, threshold: u64) {
     let request = PutRequest { hdr_data: data, ..PutRequest::new(md, 8, PEER, 0, 1) };
-    b.ni.triggered_put(&request, b.ct, threshold, &mut b.effects).unwrap();
+    b.ni.trigger(&request.into(), b.ct, threshold, &mut b.effects).unwrap();
 }
 
 /// Returns the header data of the puts started so far.
@@ -47,7 +47,7 @@ fn a_request_is_checked_as_when_it_is_posted() {
     let request = |md, length| Request::Put(PutRequest::new(md, length, PEER, 0, 1));
     b.ni.check_request(&request(md, 100)).unwrap();
     let refused = b.ni.check_request(&request(md, 101)).unwrap_err();
-    assert_eq!(Err(refused), b.ni.trigger_request(&request(md, 101), b.ct, 1, &mut b.effects));
+    assert_eq!(Err(refused), b.ni.trigger(&request(md, 101), b.ct, 1, &mut b.effects));
     b.ni.md_release(md).unwrap();
     assert!(matches!(b.ni.check_request(&request(md, 1)), Err(Error::Stale(_))));
     assert_eq!(b.ni.pending_triggered(), 0);
@@ -148,7 +148,7 @@ fn a_triggered_put_that_waits_is_neither_sent_nor_acknowledged() {
     let mut b = bench();
     let md = b.ni.md_bind(Md { length: 100, eq: Some(b.eq), ..Md::default() }).unwrap();
     let request = PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, 8, PEER, 0, 1) };
-    b.ni.triggered_put(&request, b.ct, 1, &mut b.effects).unwrap();
+    b.ni.trigger(&request.into(), b.ct, 1, &mut b.effects).unwrap();
     let guess = OperationHandle::from_bits(1 << 32);
     assert_eq!(b.ni.sent(guess, FailType::Ok, &mut b.effects).unwrap_err().code(), "PTL_ARG_INVALID");
     let ack = Header { kind: HeaderKind::Ack, operation: guess.to_bits(), ..put(1, 8) };

@@ -310,3 +310,13 @@ fn raw(value: &DeValue<'_>) -> Raw {
         DeValue::Table(_) => Raw::Other("a table"),
     }
 }
+
+/// Points an error at a value.
+pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
+    match &entry.origin {
+        Origin::File { value, .. } => error = error.at(value),
+        Origin::Option(option) => error.option = Some(option.clone()),
+        Origin::Default => {}
+    }
+    error
+}

@@ -1,6 +1,6 @@
 //! The reader of a spec: each part of a card reads its own section, without an error to handle at every value.
 
-use crate::document::{Entry, Origin, Raw};
+use crate::document::{Entry, Origin, Raw, locate};
 use crate::error::{SpecError, SpecErrors};
 use crate::listing::{Kind, Listing, Parameter, hash};
 use crate::ratio::Ratio;
@@ -67,11 +67,14 @@ pub struct Remedy<'r> {
 /// A parsed value, and its text in base units and lowest terms.
 type Parsed<T> = Result<(T, String), UnitError>;
 
-impl<'s> Reader<'s> {
-    pub(crate) fn new(spec: &'s Spec) -> Reader<'s> {
-        Reader { spec, state: RefCell::default() }
+impl Spec {
+    /// Begins to read the values.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader { spec: self, state: RefCell::default() }
     }
+}
 
+impl<'s> Reader<'s> {
     /// The section `[path]`; nested ones are dotted, `hpu.cycles`.
     pub fn section(&self, path: &str) -> Section<'_> {
         let mut state = self.state.borrow_mut();
@@ -473,16 +476,6 @@ fn flag(raw: &Raw) -> Parsed<bool> {
 /// Formats a value as an option. Without blanks it needs no quotes in a shell.
 fn option_example(path: &str, value: &str) -> String {
     format!("e.g. --set {path}={}", value.replace(' ', ""))
-}
-
-/// Points an error at a value.
-pub(crate) fn locate(mut error: SpecError, entry: &Entry) -> SpecError {
-    match &entry.origin {
-        Origin::File { value, .. } => error = error.at(value),
-        Origin::Option(option) => error.option = Some(option.clone()),
-        Origin::Default => {}
-    }
-    error
 }
 
 /// Makes the error for a wrong value.

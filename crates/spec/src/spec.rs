@@ -4,7 +4,6 @@ use crate::document::{Document, Entry, META, Origin, Raw};
 use crate::error::{Span, SpecError, SpecErrors};
 use crate::library::Library;
 use crate::listing::Kind;
-use crate::reader::Reader;
 use crate::suggest::{any_of, nearest};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -25,7 +24,7 @@ pub struct Spec {
     pub(crate) values: BTreeMap<String, Entry>,
     /// The last header of each section.
     pub(crate) sections: BTreeMap<String, Span>,
-    /// Errors that did not stop the parser. [`Reader::finish`] reports them with the others.
+    /// Errors that did not stop the parser. [`Reader::finish`](crate::Reader::finish) reports them with the others.
     pub(crate) errors: Vec<SpecError>,
     /// The name of the user's file in messages.
     pub(crate) file: String,
@@ -59,7 +58,7 @@ impl Spec {
     ///
     /// # Errors
     /// No such spec, an unreadable file, a syntax error, a base that does not exist or leads back, or no design.
-    /// [`Reader::finish`] reports all errors of single values at once.
+    /// [`Reader::finish`](crate::Reader::finish) reports all errors of single values at once.
     pub fn load(name: &str, overrides: &[(String, String)], library: Library) -> Result<Spec, SpecErrors> {
         let target = if is_path(name) { Some(Target::File(name.into())) } else { shipped(name, library) };
         let Some(target) = target else {
@@ -170,11 +169,6 @@ impl Spec {
         };
         let error = SpecError::new(format!("there is no design \"{}\"", self.design)).at(&self.design_span);
         Err(error.about("design").help(help).into())
-    }
-
-    /// Begins to read the values.
-    pub fn reader(&self) -> Reader<'_> {
-        Reader::new(self)
     }
 
     /// Returns the value of a key in the base of this spec, or else in a shipped spec, and the name of that spec.

@@ -1,8 +1,7 @@
 //! Unknown keys and sections of a spec: typing errors, with the probable name.
 
-use crate::document::{Entry, META, Origin};
+use crate::document::{Entry, META, Origin, locate};
 use crate::error::SpecError;
-use crate::reader::locate;
 use crate::spec::Spec;
 use crate::suggest::{any_of, nearest};
 use crate::units::Quantity;

@@ -1,6 +1,6 @@
 //! The form of a packet: an Ethernet frame, or its IP packet in PsPIN's byte order.
 
-use crate::template::{checksum, sum_of};
+use crate::checksum::{checksum, sum_of};
 
 /// The bytes at the start of a packet, as handlers find them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -37,6 +37,7 @@
 mod ahead;
 mod arrivals;
 pub mod capture;
+mod checksum;
 mod error;
 mod expression;
 mod form;

@@ -1,5 +1,6 @@
 //! Frames made by a template: headers by flow, sizes by distribution, and random payload.
 
+use crate::checksum::{checksum, sum_of};
 use crate::expression::{Popularity, Protocol, Sizes, Template};
 use crate::zipf::Zipf;
 use nicety_kernel::Rng;
@@ -198,20 +199,6 @@ fn divisor(mut a: u128, mut b: u128) -> u128 {
         (a, b) = (b, a % b);
     }
     a
-}
-
-/// Returns the sum of the 16-bit words of bytes (RFC 1071).
-pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(2);
-    let last = words.remainder().first().map_or(0, |&byte| u64::from(byte) << 8);
-    words.map(|word| u64::from(word[0]) << 8 | u64::from(word[1])).sum::<u64>() + last
-}
-
-pub(crate) fn checksum(mut sum: u64) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ mod calls;
 mod codes;
 
 use crate::pages;
-use crate::portals::WORDS;
 use crate::protocol::Call;
+use crate::protocol::WORDS;
 use crate::turns::{Next, Turns};
 use codes::{code, op};
 use nicety::commands::{Api, Loaded, Program, Setup};

@@ -15,6 +15,7 @@ mod setup;
 mod wire;
 
 use crate::memory;
+use crate::protocol::WORDS;
 use crate::spent::Part;
 use crate::turns::Turns;
 use codes::{Stop, number};
@@ -24,13 +25,8 @@ pub(crate) use process::{Notes, Process};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-pub(crate) use wire::op;
 use wire::{Call, Compute, Copied, Limits, Nothing, Number};
-
-/// Words of arguments and results.
-pub(crate) const WORDS: usize = 32;
-/// Bytes of the reason of a refusal.
-pub(crate) const REASON: usize = 512;
+pub(crate) use wire::{is_look, op};
 
 /// The most bytes of process memory per call: no card has that much HPU memory.
 const MOST_BYTES: u64 = 64 << 20;
@@ -85,11 +81,6 @@ pub(crate) struct Interface {
 }
 
 type Words = [u64; WORDS];
-
-/// Returns whether a call looks for something that may not be there.
-pub(crate) const fn is_look(number: u32) -> bool {
-    matches!(number, op::CT_GET | op::EQ_GET | op::CT_POLL | op::EQ_POLL)
-}
 
 /// Returns the result of a wait that was given up.
 pub(crate) fn not_reached() -> i64 {

@@ -62,3 +62,8 @@ macro_rules! wire {
 }
 
 nicety::portals_calls!(wire);
+
+/// Returns whether a call looks for something that may not be there.
+pub(crate) const fn is_look(number: u32) -> bool {
+    matches!(number, op::CT_GET | op::EQ_GET | op::CT_POLL | op::EQ_POLL)
+}

@@ -1,7 +1,8 @@
 //! Looks of a process that find nothing, and the text of its waits.
 
-use super::receives::{tags, whose};
+use super::receives::whose;
 use super::{Course, LIBRARY_CORES, Program};
+use crate::places::tags;
 use crate::protocol::{Follows, Receive, flag};
 use crate::spent::Part;
 use nicety::{Duration, Time};

@@ -4,33 +4,28 @@ mod looks;
 mod receives;
 mod stand_ins;
 mod untagged;
+mod window;
 
 use crate::channels::Goroutines;
 use crate::completions::Completions;
 use crate::memory;
 use crate::pages::{Quiet, Reply};
-use crate::places::{Places, TAG_BITS};
+use crate::places::{DATA_BYTES, HAS_DATA, Places, UNTAGGED};
 use crate::portals::{self, Interface, op};
 use crate::protocol::{ANY, Access, Call, Completion, Count, Follows, Kind, Receive, Send, done, flag};
 use crate::rma::Rma;
 use crate::schedule::Log;
 use crate::spent::{Part, Spent};
 use crate::turns::{CompletionData, Next, Turns};
-use crate::window::Window;
 use nicety::{Buffer, Duration, Error, Host, PendingRecv, Received, Tasks, Time};
 use nicety_kernel::Either;
-pub(crate) use receives::tags;
 use stand_ins::{StandIn, StandIns};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use untagged::Untagged;
+use window::Window;
 
-/// Bits of a message's tag, apart from those of its program and its processes. The first bytes are data for the receiver's completion.
-pub(crate) const HAS_DATA: u64 = 1 << TAG_BITS;
-pub(crate) const UNTAGGED: u64 = 1 << (TAG_BITS + 1);
-/// Bytes of that data.
-pub(crate) const DATA_BYTES: u64 = 4;
 /// Cores that the library of a process may take at a time. With fewer free, a process that looks may keep a core from it.
 const LIBRARY_CORES: usize = 4;
 

@@ -1,8 +1,9 @@
 //! Receives of a process, its probes for messages, and cancelled receives.
 
-use super::{ArrivedMessage, Course, DATA_BYTES, HAS_DATA, Posted, Probing, Program, StandIn, UNTAGGED};
+use super::{ArrivedMessage, Course, Posted, Probing, Program, StandIn};
 use crate::memory;
 use crate::pages::rank_or_any;
+use crate::places::{DATA_BYTES, HAS_DATA, UNTAGGED, tags};
 use crate::protocol::{ANY, Completion, Kind, Receive, done, flag};
 use crate::spent::Part;
 use nicety::{Duration, Error, Host, PendingRecv, Received, Tags, Time};
@@ -297,22 +298,5 @@ pub(super) fn whose(receive: &Receive) -> String {
     match receive.flags & flag::UNTAGGED {
         0 => format!("{from}, {}", tags(receive.tag, receive.ignore)),
         _ => from,
-    }
-}
-
-/// Returns tags in words. In the tags of both MPIs the low 31 bits are the program's. The higher bits have the communicator, and ignored
-/// bits of the protocol.
-pub(crate) fn tags(tag: u64, ignore: u64) -> String {
-    const LOW: u64 = (1 << 31) - 1;
-    let high = tag & !ignore & !LOW;
-    let low = match ignore & LOW {
-        0 => format!("tag {}", tag & LOW),
-        LOW => "any tag".to_owned(),
-        _ => return Tags { bits: tag, ignore }.what(),
-    };
-    if high == 0 {
-        low
-    } else {
-        format!("{low} with the bits {high:#x} (for MPI, a communicator or its protocol)")
     }
 }

@@ -4,8 +4,9 @@
 //! A message goes to the first of the process's receives that takes it, in order. A buffer for many is used until less room is left than
 //! the program's minimum (FI_OPT_MIN_MULTI_RECV), and then returned to the program.
 
-use super::{ArrivedMessage, DATA_BYTES, Held, Program, StandIn};
+use super::{ArrivedMessage, Held, Program, StandIn};
 use crate::pages::rank_or_any;
+use crate::places::DATA_BYTES;
 use crate::protocol::{ANY, Completion, Receive, done, flag};
 use nicety::{Error, Host, PendingRecv, Received};
 use std::cell::{Cell, RefCell};

@@ -8,7 +8,7 @@ use super::pause::{Paused, Pauser};
 use super::{Counts, Dropped, Drops, Plan, QueueStatistics, Wait};
 use crate::capture::DropTap;
 use crate::faults::{Cause, IsData, Losses, LostPacket, Place};
-use crate::port::Transmit;
+use crate::transmit::Transmit;
 use crate::{Packet, PacketBox, Symbol};
 use nicety_kernel::{Handler, Signal, Sim, race};
 use nicety_types::{Stage, Time};

@@ -13,14 +13,14 @@ mod shape;
 pub use dependencies::{Cycle, TorusChannel};
 pub use shape::{Hop, TorusShape, most_cubic};
 
-use crate::link::{inner_link, link_between};
-use crate::topology::card;
+use crate::link::{card, inner_link, link_between};
+use crate::spec::RouterSpec;
 use crate::{
     Delivery, LinkEnd, LinkProtocol, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol,
     Terminal, TopologyError, Transit,
 };
 use nicety_kernel::World;
-use nicety_types::{Duration, Gap, NodeId};
+use nicety_types::{Duration, NodeId};
 use shape::{Coordinates, DIMENSIONS, Way};
 use std::fmt;
 use std::rc::Rc;
@@ -33,19 +33,11 @@ const INNER_LATENCY: Duration = Duration::from_ps(1);
 /// The names of a router's ports after `local`: two for each dimension.
 const NAMES: [[&str; 2]; DIMENSIONS] = [["x+", "x-"], ["y+", "y-"], ["z+", "z-"]];
 
-/// The specification of a router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RouterSpec {
-    /// From the arrival of a packet's head at an input to the routed head at an output.
-    pub latency: Duration,
-    /// Capacity in packets of the input buffer of each port, for each virtual channel.
-    pub buffer: u32,
-    /// Capacity for packets of its own card. An output serves packets in the order of arrival. The card and the transit
-    /// traffic thus share a link in proportion to their packets in the router. With equal shares, a card takes half of
-    /// the link, the next one half of the rest, and the network congests.
-    pub entry: u32,
-    /// Time per byte between card and router, if it is not that of the card's link.
-    pub gap: Option<Gap>,
+impl NetworkSpec {
+    /// The router of every host on a torus.
+    pub fn torus_router(&self) -> RouterSpec {
+        self.router.unwrap_or(RouterSpec::like(&self.switch))
+    }
 }
 
 impl RouterSpec {

@@ -20,7 +20,7 @@ use crate::schedule::{Kind, Schedule};
 use crate::spans::Spans;
 use nicety::{Cluster, ClusterConfig, Error, Handlers, Pairs, Spread, in_parts};
 use nicety_types::Stage;
-use offload::{CardMessages, LONGEST};
+use offload::{LONGEST, OnCard};
 use rank::{Running, State};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -140,7 +140,7 @@ fn run_part(
         }
         let running = Running::new(schedule.clone(), cluster.host(rank), ended.clone())?;
         if let Some(handlers) = handlers {
-            let messages = CardMessages::set_up(cluster.host(rank), handlers, &running.out);
+            let messages = OnCard::set_up(cluster.host(rank), handlers, &running.out);
             let messages = messages.map_err(|error| error.inside(&format!("rank {rank}")))?;
             assert!(running.card.set(messages).is_ok(), "a rank is set up once");
         }

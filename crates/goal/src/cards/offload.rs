@@ -9,7 +9,7 @@
 //!
 //! One task of a rank reads its events, and ends when no message is in flight.
 
-use super::rank::Running;
+use super::rank::{CardMessages, Posting, Running};
 use crate::check::named;
 use crate::schedule::{ANY, Kind, Op};
 use nicety::portals::{
@@ -32,7 +32,7 @@ const TAGS: u64 = u32::MAX as u64;
 pub(super) const LONGEST: u64 = u32::MAX as u64;
 
 /// A rank's messages on its card.
-pub(super) struct CardMessages {
+pub(super) struct OnCard {
     portals: Portals,
     events: EqHandle,
     handlers: u32,
@@ -66,12 +66,59 @@ struct Expected {
     got: Option<CtHandle>,
 }
 
-impl CardMessages {
+impl CardMessages for OnCard {
+    /// Posts a send or a receive. Its dependents continue after its event.
+    fn post(self: Rc<OnCard>, rank: Rc<Running>, host: Host, number: u32, op: Op) -> Posting {
+        Box::pin(async move {
+            let begun = Begun { rank, host, number, op };
+            let posted = match op.kind {
+                Kind::Recv => self.receive(&begun).await,
+                _ => self.send(&begun).await,
+            };
+            posted.map_err(|error| error.inside(&named(number, &op)))?;
+            if op.kind == Kind::Recv {
+                begun.rank.posted(&begun.host);
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the reason if the card has dropped an unexpected message: the run has failed then.
+    fn dropped(&self) -> Option<String> {
+        let card = self.portals.card();
+        let (statistics, spec) = (card.statistics(), card.spec());
+        let first = statistics.first_dropped()?;
+        let why = match first.reason {
+            DropReason::NoUnexpectedHeader => format!(
+                "the card has no room for one more unexpected header; receive earlier, or raise limits.unexpected_headers \
+                 ({})",
+                spec.limits.unexpected_headers
+            ),
+            DropReason::NoMatch => format!(
+                "it found the buffers for such messages full; receive earlier, or raise messages.buffers ({}) or \
+                 messages.buffer ({} bytes each), or lower messages.eager ({} bytes), above which messages wait at their \
+                 senders",
+                spec.messages.buffers, spec.messages.buffer, spec.messages.eager
+            ),
+            DropReason::NoContext => format!(
+                "the card has no context for one more message's handlers; raise hpu.contexts ({})",
+                spec.hpu.contexts
+            ),
+            _ => return None,
+        };
+        Some(format!(
+            "a message from rank {}, tag {}, came before its receive and is lost: {why}",
+            first.source.0, first.match_bits as u32
+        ))
+    }
+}
+
+impl OnCard {
     /// Sets up a rank's card, as a library does before a measured program.
     ///
     /// # Errors
     /// The card has no handlers, or lacks resources.
-    pub(super) fn set_up(host: &Host, handlers: &Handlers, out: &Buffer) -> Result<Rc<CardMessages>, Error> {
+    pub(super) fn set_up(host: &Host, handlers: &Handlers, out: &Buffer) -> Result<Rc<OnCard>, Error> {
         let portals = host.portals()?;
         let (limits, spec) = (portals.ni_limits(), portals.card().spec().messages);
         let events = portals.eq_alloc(limits.event_queue_depth)?;
@@ -85,7 +132,7 @@ impl CardMessages {
                 ..Md::default()
             })
         };
-        let card = CardMessages {
+        let card = OnCard {
             events,
             handlers: portals.attach(handlers, &[], None)?,
             out: md(MdOptions::empty())?,
@@ -133,28 +180,8 @@ impl CardMessages {
         }
     }
 
-    /// Posts a send or a receive. Its dependents continue after its event.
-    pub(super) async fn post(
-        self: Rc<CardMessages>,
-        rank: Rc<Running>,
-        host: Host,
-        number: u32,
-        op: Op,
-    ) -> Result<(), Error> {
-        let begun = Begun { rank, host, number, op };
-        let posted = match op.kind {
-            Kind::Recv => self.receive(&begun).await,
-            _ => self.send(&begun).await,
-        };
-        posted.map_err(|error| error.inside(&named(number, &op)))?;
-        if op.kind == Kind::Recv {
-            begun.rank.posted(&begun.host);
-        }
-        Ok(())
-    }
-
     /// Sends a short message directly, and for a long one a request with its number and its length.
-    async fn send(self: &Rc<CardMessages>, begun: &Begun) -> Result<(), Error> {
+    async fn send(self: &Rc<OnCard>, begun: &Begun) -> Result<(), Error> {
         let Begun { number, op, .. } = *begun;
         let is_long = op.size > self.spec.eager;
         let (md, length) = if is_long { (self.silent, 0) } else { (self.out, op.size) };
@@ -168,7 +195,7 @@ impl CardMessages {
         begun.host.portals()?.put(&put).await
     }
 
-    async fn receive(self: &Rc<CardMessages>, begun: &Begun) -> Result<(), Error> {
+    async fn receive(self: &Rc<OnCard>, begun: &Begun) -> Result<(), Error> {
         let Begun { number, op, .. } = *begun;
         let portals = begun.host.portals()?;
         if self.receives.get() >= self.most {
@@ -202,7 +229,7 @@ impl CardMessages {
     }
 
     /// Records an operation that waits for an event.
-    fn expect(self: &Rc<CardMessages>, begun: &Begun, got: Option<CtHandle>) {
+    fn expect(self: &Rc<OnCard>, begun: &Begun, got: Option<CtHandle>) {
         let Begun { rank, host, number, op } = begun;
         self.expected.borrow_mut().insert(*number, Expected { op: *op, got });
         if !self.is_reading.replace(true) {
@@ -212,7 +239,7 @@ impl CardMessages {
     }
 
     /// Reads events while operations wait for them.
-    async fn read(self: Rc<CardMessages>, rank: Rc<Running>, host: Host) -> Result<Option<Later>, Error> {
+    async fn read(self: Rc<OnCard>, rank: Rc<Running>, host: Host) -> Result<Option<Later>, Error> {
         let portals = host.portals()?;
         let what = || format!("the events of {} messages", self.expected.borrow().len());
         while !self.expected.borrow().is_empty() {
@@ -260,35 +287,6 @@ impl CardMessages {
             begun.rank.taken.borrow_mut().insert(number, (event.initiator.0, event.match_bits as u32));
         }
         Ok(())
-    }
-
-    /// Returns the reason if the card has dropped an unexpected message: the run has failed then.
-    pub(super) fn dropped(&self) -> Option<String> {
-        let card = self.portals.card();
-        let (statistics, spec) = (card.statistics(), card.spec());
-        let first = statistics.first_dropped()?;
-        let why = match first.reason {
-            DropReason::NoUnexpectedHeader => format!(
-                "the card has no room for one more unexpected header; receive earlier, or raise limits.unexpected_headers \
-                 ({})",
-                spec.limits.unexpected_headers
-            ),
-            DropReason::NoMatch => format!(
-                "it found the buffers for such messages full; receive earlier, or raise messages.buffers ({}) or \
-                 messages.buffer ({} bytes each), or lower messages.eager ({} bytes), above which messages wait at their \
-                 senders",
-                spec.messages.buffers, spec.messages.buffer, spec.messages.eager
-            ),
-            DropReason::NoContext => format!(
-                "the card has no context for one more message's handlers; raise hpu.contexts ({})",
-                spec.hpu.contexts
-            ),
-            _ => return None,
-        };
-        Some(format!(
-            "a message from rank {}, tag {}, came before its receive and is lost: {why}",
-            first.source.0, first.match_bits as u32
-        ))
     }
 }
 

@@ -1,6 +1,5 @@
 //! A rank: its operations become free, begin and end on its host.
 
-use super::offload::CardMessages;
 use crate::check::named;
 use crate::schedule::{ANY, Kind, Op, Rank, Schedule};
 use crate::spans::Spans;
@@ -10,8 +9,21 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// A message that is being posted.
+pub(super) type Posting = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// Messages that a card executes by itself.
+pub(super) trait CardMessages {
+    /// Posts a send or a receive of a rank. Its dependents continue after its event.
+    fn post(self: Rc<Self>, rank: Rc<Running>, host: Host, number: u32, op: Op) -> Posting;
+
+    /// The first message that the card has dropped, in words.
+    fn dropped(&self) -> Option<String>;
+}
 
 /// A rank on its host.
 pub(super) struct Running {
@@ -27,7 +39,7 @@ pub(super) struct Running {
     /// By their numbers.
     cpus: RefCell<Vec<Cpu>>,
     /// The card's messages, if cards execute them.
-    pub(super) card: OnceCell<Rc<CardMessages>>,
+    pub(super) card: OnceCell<Rc<dyn CardMessages>>,
     /// A rank posts one receive at a time: receives of one source and tag take messages in the order of posting.
     is_posting: Cell<bool>,
     /// Receives to be posted, with the paths to the times at which they became free.

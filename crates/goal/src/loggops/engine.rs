@@ -1,19 +1,17 @@
 //! The rules of LogGOPS: the actions of events, for all hosts of a shard.
 
 use super::costs::Costs;
+use super::counts::Counts;
 use super::event::{Event, EventKind, Key, Slab};
 use super::host::Host;
 use super::matching::{Matching, Message, Receive, Wildcards};
 use super::noise::{Noise, Noises};
 use super::radix::Radix;
-use super::stuck::Stuck;
 use crate::schedule::{Kind, Op, Schedule};
 use crate::spans::Spans;
 use nicety_kernel::prefetch;
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::iter::Sum;
 
 /// The queue of future events.
 #[derive(Debug)]
@@ -22,27 +20,6 @@ pub(super) enum Agenda {
     Windows(Radix, u64),
     /// One heap of all events.
     Global(BinaryHeap<Reverse<Event>>),
-}
-
-/// Counts of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Operations that were executed.
-    pub operations: u64,
-    /// Messages that have arrived.
-    pub messages: u64,
-    /// Events taken from a queue, and queue entries searched for messages.
-    pub steps: u64,
-}
-
-impl Sum for Counts {
-    fn sum<I: Iterator<Item = Counts>>(counts: I) -> Counts {
-        counts.fold(Counts::default(), |sum, counts| Counts {
-            operations: sum.operations + counts.operations,
-            messages: sum.messages + counts.messages,
-            steps: sum.steps + counts.steps,
-        })
-    }
 }
 
 /// The state that all shards of a run share.
@@ -157,9 +134,15 @@ impl<'s, const COMPAT: bool> Shard<'s, COMPAT> {
 
     /// Returns whether all operations of its hosts are executed, and no message and no receive is left.
     pub(super) fn is_over(&self) -> bool {
-        self.endless.is_none()
-            && self.counts.operations == self.remaining.len() as u64
-            && Stuck::find(std::slice::from_ref(self), self.counts).is_none()
+        self.endless.is_none() && self.counts.operations == self.remaining.len() as u64 && !self.has_left()
+    }
+
+    /// Returns whether a message or a receive is left.
+    fn has_left(&self) -> bool {
+        self.hosts.iter().any(|host| {
+            let (posted, unexpected) = self.matching.left(&host.lines);
+            !posted.is_empty() || !unexpected.is_empty()
+        })
     }
 
     /// Returns the counts of the run so far.

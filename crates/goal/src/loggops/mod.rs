@@ -17,6 +17,7 @@
 //! heap orders the events of all hosts.
 
 mod costs;
+mod counts;
 mod engine;
 mod event;
 mod host;
@@ -30,7 +31,7 @@ mod tests;
 mod windows;
 
 pub use costs::{NotWhole, Parameters, Rules};
-pub use engine::Counts;
+pub use counts::Counts;
 pub use noise::Noise;
 pub use stuck::Stuck;
 

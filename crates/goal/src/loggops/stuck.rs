@@ -1,6 +1,7 @@
 //! Messages without a receive, and receives without a message.
 
-use super::engine::{Counts, Shard};
+use super::counts::Counts;
+use super::engine::Shard;
 use crate::check::named;
 use crate::schedule::Schedule;
 

@@ -4,7 +4,8 @@
 //! others' hosts in mailboxes. These are due in a later window, since a window is no longer than a message takes. Nothing is shared within
 //! a window.
 
-use super::engine::{Agenda, Counts, Shard, World};
+use super::counts::Counts;
+use super::engine::{Agenda, Shard, World};
 use super::event::Event;
 use super::host::Host;
 use super::radix::Radix;

@@ -1,10 +1,11 @@
 //! The ends of slices: traps, limits, and operations that are not done inside a slice.
 
-use crate::block::Op;
-use crate::context::{Context, DeviceAccess, Exit, OrderPoint, Pending, RETURN_ADDRESS};
+use crate::context::{Context, DeviceAccess, Exit, Pending, RETURN_ADDRESS};
 use crate::decode::Kind;
 use crate::image::Image;
+use crate::memory::OrderPoint;
 use crate::memory::{AddressSpace, Stop};
+use crate::op::Op;
 use crate::reservations::Reservations;
 use crate::run::Place;
 use crate::trap::{Access, Illegal, TrapKind};

@@ -1,9 +1,9 @@
 //! Executes extension F: arithmetic on float registers, and the control and status register of floats.
 
-use crate::block::Op;
 use crate::context::Context;
 use crate::decode::{DYNAMIC, Kind, Operands, csr};
 use crate::float::{self, Rounding};
+use crate::op::Op;
 
 const SIGN: u32 = 1 << 31;
 

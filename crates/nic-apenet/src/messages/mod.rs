@@ -38,7 +38,7 @@ use crate::library::{Process, Transfer};
 use crate::{ApenetError, Card, Endpoint, LIBRARY, stages};
 use leases::{Lease, Leases};
 use nicety_kernel::{Credits, Either, describe, race};
-use nicety_nic_core::library::{self, Announcements, Library, Transport, Windows, count, to_its_end};
+use nicety_nic_core::library::{self, Announcements, Library, Transport, Types, Windows, count, to_its_end};
 use nicety_nic_core::{Arrival, CardError, LARGEST_TAG, Outgoing, Pairs, RefusedCommand, check_tag};
 use nicety_types::{NodeId, Path, Stage};
 use std::cell::{Cell, RefCell};
@@ -296,18 +296,20 @@ impl Messenger {
     }
 }
 
-impl Transport for Messenger {
+impl Types for Messenger {
     type Body = How;
     type Progress = ();
     type Failure = ApenetError;
     type Error = CardError;
 
-    fn library(&self) -> &Library<Messenger> {
-        &self.library
-    }
-
     fn failed(failure: &ApenetError) -> CardError {
         CardError::Failed(format!("messages of send and recv: {failure}"))
+    }
+}
+
+impl Transport for Messenger {
+    fn library(&self) -> &Library<Messenger> {
+        &self.library
     }
 
     /// Sends a message. Once it has a credit, it continues even if its program stops waiting.

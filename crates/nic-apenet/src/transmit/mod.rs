@@ -272,9 +272,7 @@ impl Card {
         let set_up = (self.spec.dma.setup, parts::stages::DMA_SETUP);
         let mut moving = self.transmit.engine.set_up(engine, set_up, message, &mut path).await;
         let start = self.sim.now();
-        let (payload, flight) = self.dma.read(message, address, bytes, path).await;
-        let mut path = flight.landed();
-        self.sim.until(path.at()).await;
+        let payload = self.dma.fetch(message, address, bytes, &mut path).await;
         self.recorder.slice(Resource::DMA, start, path.at(), Some(message), Stage::FETCH.name());
         packet.ready.replace(Some((payload, path.clone())));
         self.transmit.read.notify_one();

@@ -9,6 +9,7 @@
 //! | `announced.rs` | long messages at their sender, between RTS and CTS |
 //! | `window.rs` | messages to a peer that no receive has taken, and their limit |
 //! | `state.rs` | the state of a host's library |
+//! | `types.rs` | the types of the design |
 //! | `transport.rs` | the design's part, and the operations over it |
 //! | `calls.rs` | the calls of a host's program |
 
@@ -17,6 +18,7 @@ mod calls;
 mod receiving;
 mod state;
 mod transport;
+mod types;
 mod window;
 
 pub use announced::{Announced, Announcements};
@@ -24,4 +26,5 @@ pub use calls::Messages;
 pub use receiving::{Came, Receiving};
 pub use state::{Library, to_its_end};
 pub use transport::Transport;
+pub use types::Types;
 pub use window::{Peer, Windows, count};

@@ -1,6 +1,6 @@
 //! Posted receives, and messages that have arrived.
 
-use super::Transport;
+use super::Types;
 use crate::{Arrival, Wanted};
 use nicety_kernel::{Signal, Sim};
 use nicety_types::Path;
@@ -35,7 +35,7 @@ impl<B> Came<B> {
 type Outcome<E> = (Result<Arrival, E>, Path);
 
 /// A posted receive.
-pub struct Receiving<T: Transport> {
+pub struct Receiving<T: Types> {
     /// The messages that it takes, and its buffer.
     pub wanted: Wanted,
     /// The part that belongs to the design.
@@ -46,7 +46,7 @@ pub struct Receiving<T: Transport> {
     pub done: Signal,
 }
 
-impl<T: Transport> Receiving<T> {
+impl<T: Types> Receiving<T> {
     pub(super) fn new(sim: &Sim, wanted: Wanted) -> Receiving<T> {
         let (outcome, ended, done) = (RefCell::new(None), Cell::new(false), Signal::new(sim));
         Receiving { wanted, progress: T::Progress::default(), outcome, ended, done }

@@ -1,6 +1,6 @@
 //! The state of a host's library.
 
-use super::{Announcements, Came, Receiving, Transport};
+use super::{Announcements, Came, Receiving, Types};
 use crate::parts::{Early, Matching};
 use crate::{Arrival, Wanted, counted};
 use nicety_kernel::{Signal, Sim};
@@ -9,10 +9,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Posted receives, and messages without one.
-type Lists<T> = Matching<Rc<Receiving<T>>, Came<<T as Transport>::Body>>;
+type Lists<T> = Matching<Rc<Receiving<T>>, Came<<T as Types>::Body>>;
 
 /// The state of a host's library.
-pub struct Library<T: Transport> {
+pub struct Library<T: Types> {
     sim: Sim,
     matching: RefCell<Lists<T>>,
     early: Rc<Early>,
@@ -23,7 +23,7 @@ pub struct Library<T: Transport> {
     told: Cell<bool>,
 }
 
-impl<T: Transport> Library<T> {
+impl<T: Types> Library<T> {
     /// A library without messages.
     pub fn new(sim: &Sim) -> Library<T> {
         Library::signalling(sim, Rc::new(Early::new(sim)))

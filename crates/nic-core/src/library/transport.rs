@@ -1,6 +1,6 @@
 //! The part of a card's design in the library, and the operations over it.
 
-use super::{Came, Library, Receiving};
+use super::{Came, Library, Receiving, Types};
 use crate::{Arrival, CardError, Outgoing, Wanted};
 use nicety_kernel::{describe, race};
 use nicety_types::Path;
@@ -8,16 +8,7 @@ use std::rc::Rc;
 
 /// The part of a card's design in the library of a host: it moves messages, and takes the time of the host's calls.
 #[expect(async_fn_in_trait, reason = "all tasks of a node run on one thread")]
-pub trait Transport: Sized + 'static {
-    /// The design's part of a message that has arrived, such as the place of its bytes.
-    type Body;
-    /// The design's part of a posted receive.
-    type Progress: Default;
-    /// The reason why the library has failed. A failure ends all later calls.
-    type Failure: Clone;
-    /// The error of a call.
-    type Error: Into<CardError>;
-
+pub trait Transport: Types {
     /// Whether a recording shows waits for receives.
     const SHOWS_WAITS: bool = false;
     /// Whether a recording shows probes and cancellations.
@@ -25,9 +16,6 @@ pub trait Transport: Sized + 'static {
 
     /// The state of the library.
     fn library(&self) -> &Library<Self>;
-
-    /// The error of a call that finds the library failed.
-    fn failed(failure: &Self::Failure) -> Self::Error;
 
     /// Checks a message before its send, in no time.
     ///

@@ -151,6 +151,20 @@ impl Dma {
         }
     }
 
+    /// As [`Dma::read`], but returns when the bytes have arrived at the card.
+    pub async fn fetch(&self, message: MessageId, address: u64, bytes: u64, path: &mut Path) -> Payload {
+        let (payload, flight) = self.read(message, address, bytes, path.clone()).await;
+        *path = flight.landed();
+        self.sim.until(path.at()).await;
+        payload
+    }
+
+    /// Rings a doorbell of the card: an empty write of a CPU crosses the bus.
+    pub async fn ring(&self, message: MessageId, path: &mut Path) {
+        *path = self.bus.push(message, 0, 1, path.clone()).packet(0).await.landed();
+        self.sim.until(path.at()).await;
+    }
+
     /// Returns the bytes of host memory for a read request that reaches the host now.
     pub fn bytes(&self, address: u64, bytes: u64) -> Payload {
         self.land_due();

@@ -31,6 +31,15 @@ impl LastUse {
     }
 }
 
+/// The channels of a DMA engine in a card's spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineSpec {
+    /// Number of channels.
+    pub channels: usize,
+    /// Set-up time of a channel, before its transfer uses the bus.
+    pub setup: Duration,
+}
+
 /// The channels of a DMA engine.
 pub struct Engine {
     sim: Sim,
@@ -96,6 +105,12 @@ impl Engine {
         let channel = self.channels.acquire().await;
         self.freed.waited(stages::DMA_QUEUED, message, path);
         channel
+    }
+
+    /// Waits for a free channel, and [sets it up](Engine::set_up).
+    pub async fn start(&self, set_up: (Duration, Stage), message: MessageId, path: &mut Path) -> Moving {
+        let channel = self.channel(message, path).await;
+        self.set_up(channel, set_up, message, path).await
     }
 
     /// Sets up a channel for `time`, charged as `stage`. Then waits until the earlier channels have moved their bytes.
@@ -171,9 +186,8 @@ mod tests {
             sim.spawn_program("transfer", async move {
                 let message = MessageId { source: NodeId(0), sequence: sequence as u64 };
                 let mut path = Path::from(Time::ZERO);
-                let channel = engine.channel(message, &mut path).await;
                 let set_up = (Duration::from_ns(set_up), stages::DMA_SETUP);
-                let moving = engine.set_up(channel, set_up, message, &mut path).await;
+                let moving = engine.start(set_up, message, &mut path).await;
                 let start = own.now().ps() / 1000;
                 own.delay(Duration::from_ns(time)).await;
                 path.advance(Stage::FETCH, own.now());

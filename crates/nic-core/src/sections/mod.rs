@@ -2,11 +2,13 @@
 //! here.
 
 mod bus;
+mod dma;
 mod node;
 mod threads;
 mod transport;
 
 pub use bus::read as read_bus;
+pub use dma::read as read_engine;
 pub use node::{NodeSpec, read_node, read_ports};
 pub use threads::read_threads;
 pub use transport::read as read_transport;

@@ -22,7 +22,7 @@ use header::Header;
 use nicety_host::Memory;
 use nicety_host::threads::{Group, Piece, Thread};
 use nicety_kernel::{Server, Signal, describe};
-use nicety_nic_core::library::{self, Library, Transport};
+use nicety_nic_core::library::{self, Library, Transport, Types};
 use nicety_nic_core::{Arrival, CardError, Outgoing, Wanted};
 use nicety_stack::{Error, Options};
 use nicety_types::{Path, Payload, Stage};
@@ -183,21 +183,23 @@ impl Messenger {
     }
 }
 
-impl Transport for Messenger {
+impl Types for Messenger {
     type Body = Rc<Unexpected>;
     type Progress = RefCell<Option<Rc<Unexpected>>>;
     /// Only single messages fail.
     type Failure = Infallible;
     type Error = CardError;
 
+    fn failed(failure: &Infallible) -> CardError {
+        match *failure {}
+    }
+}
+
+impl Transport for Messenger {
     const SHOWS_WAITS: bool = true;
 
     fn library(&self) -> &Library<Messenger> {
         &self.library
-    }
-
-    fn failed(failure: &Infallible) -> CardError {
-        match *failure {}
     }
 
     async fn send(self: &Rc<Self>, thread: u32, message: Outgoing, path: &mut Path) -> Result<(), CardError> {

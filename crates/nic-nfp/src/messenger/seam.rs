@@ -5,7 +5,7 @@ use crate::messenger::Messenger;
 use crate::messenger::envelope::Envelope;
 use crate::messenger::error::MessageError;
 use crate::messenger::progress::{Posted, Progress, Receiving};
-use nicety_nic_core::library::{Came, Library, Transport};
+use nicety_nic_core::library::{Came, Library, Transport, Types};
 use nicety_nic_core::{Arrival, CardError, Outgoing, Wanted};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
@@ -20,19 +20,21 @@ impl Messenger {
     }
 }
 
-impl Transport for Messenger {
+impl Types for Messenger {
     /// The envelope, and the path up to its arrival.
     type Body = (Envelope, Path);
     type Progress = Progress;
     type Failure = ChannelError;
     type Error = MessageError;
 
-    fn library(&self) -> &Library<Messenger> {
-        &self.library
-    }
-
     fn failed(failure: &ChannelError) -> MessageError {
         MessageError::Channel(*failure)
+    }
+}
+
+impl Transport for Messenger {
+    fn library(&self) -> &Library<Messenger> {
+        &self.library
     }
 
     fn check_send(&self, message: &Outgoing) -> Result<(), CardError> {

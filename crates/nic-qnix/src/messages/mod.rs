@@ -30,7 +30,7 @@ use crate::process::Process;
 use crate::{Endpoint, QnixError};
 use header::{HEADER, Header, Kind};
 use nicety_kernel::{Credits, Pool};
-use nicety_nic_core::library::{self, Announcements, Library, Transport};
+use nicety_nic_core::library::{self, Announcements, Library, Transport, Types};
 use nicety_nic_core::{CardError, Outgoing, Wanted};
 use nicety_types::{NodeId, Path};
 use std::cell::{Cell, RefCell};
@@ -136,21 +136,23 @@ impl Messenger {
     }
 }
 
-impl Transport for Messenger {
+impl Types for Messenger {
     type Body = Body;
     type Progress = ();
     type Failure = CardError;
     type Error = CardError;
 
+    fn failed(failure: &CardError) -> CardError {
+        failure.clone()
+    }
+}
+
+impl Transport for Messenger {
     const SHOWS_WAITS: bool = true;
     const SHOWS_LOOKS: bool = false;
 
     fn library(&self) -> &Library<Messenger> {
         &self.library
-    }
-
-    fn failed(failure: &CardError) -> CardError {
-        failure.clone()
     }
 
     fn check_send(&self, message: &Outgoing) -> Result<(), CardError> {

@@ -10,63 +10,29 @@ use crate::design::hints::hints;
 use crate::spec::read_spin;
 use crate::stages;
 use crate::{Card, Node, SpinSpec};
-use nicety_fabric::Packet;
 use nicety_hpu::Core;
-use nicety_nic_core::parts::transport;
-use nicety_nic_core::{CardError, CardSpec, Design, NodeContext, NodeSpec, OfDesign};
-use nicety_spec::Reader;
-use nicety_types::Stage;
+use nicety_nic_core::parts::transport::{self, TransportSpec};
+use nicety_nic_core::{CardError, CardSpec, Design, NodeContext, NodeSpec, OfDesign, cards_of};
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// Portals 4 with packet handlers.
-pub const DESIGN: &dyn Design = &Portals;
-
-struct Portals;
-
-impl Design for Portals {
-    fn name(&self) -> &'static str {
-        "portals"
-    }
-
-    fn example(&self) -> &'static str {
-        "spin-discrete"
-    }
-
-    fn interface(&self) -> &'static str {
-        "a Portals interface"
-    }
-
-    fn modes(&self) -> &'static [&'static str] {
-        &["rdma", "portals4", "spin-store", "spin-stream"]
-    }
-
-    fn natural_mode(&self) -> Option<&'static str> {
-        Some("rdma")
-    }
-
-    fn stages(&self) -> Vec<Stage> {
-        [nicety_nic_processors::stages::STAGES, stages::STAGES, transport::stages::STAGES].concat()
-    }
-
-    fn read(&self, reader: &Reader<'_>) -> Arc<dyn CardSpec> {
-        Arc::new(read_spin(reader))
-    }
-
-    fn hints(&self, cards: &[(u32, Rc<dyn nicety_nic_core::Card>)]) -> String {
-        let own = |(rank, card): &(u32, Rc<dyn nicety_nic_core::Card>)| {
-            Some((*rank, card.of::<Node>().ok()?.card().clone()))
-        };
-        hints(&cards.iter().filter_map(own).collect::<Vec<_>>())
-    }
-}
+pub const DESIGN: &Design = &Design {
+    modes: &["rdma", "portals4", "spin-store", "spin-stream"],
+    natural_mode: Some("rdma"),
+    stages: &[nicety_nic_processors::stages::STAGES, stages::STAGES, transport::stages::STAGES],
+    hints: |cards| {
+        hints(&cards_of::<Node>(cards).map(|(rank, node)| (rank, node.card().clone())).collect::<Vec<_>>())
+    },
+    ..Design::new("portals", "spin-discrete", "a Portals interface", |reader| Arc::new(read_spin(reader)))
+};
 
 impl OfDesign for SpinSpec {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl CardSpec for SpinSpec {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 
@@ -93,13 +59,12 @@ impl CardSpec for SpinSpec {
         self.hpu.pspin.map_or("nicety", |commands| commands.interface())
     }
 
-    fn protocol(&self) -> String {
-        let reliable = if self.transport.reliable { " with reliable transport" } else { "" };
-        format!("Portals 4 packets{reliable}")
+    fn transport(&self) -> Option<&TransportSpec> {
+        Some(&self.transport)
     }
 
-    fn makes_up_for(&self, _packet: &Packet) -> bool {
-        self.transport.reliable
+    fn packets(&self) -> String {
+        "Portals 4 packets".to_owned()
     }
 
     fn packet_payload(&self) -> Option<u64> {

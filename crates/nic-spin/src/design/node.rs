@@ -4,7 +4,7 @@ use crate::design::{DESIGN, Report};
 use crate::{CallError, Card};
 use nicety_host::Cpus;
 use nicety_nic_core::parts::Early;
-use nicety_nic_core::parts::transport::Undelivered;
+use nicety_nic_core::parts::transport::Wire;
 use nicety_nic_core::{
     Arrival, Caller, Calling, CardError, CardReport, Design, OfDesign, Outgoing, PostedReceive,
     ProgramFailure, RefusedCommand, Tags, Wanted,
@@ -30,11 +30,11 @@ impl Node {
 }
 
 impl OfDesign for Node {
-    const DESIGN: &'static dyn Design = DESIGN;
+    const DESIGN: &'static Design = DESIGN;
 }
 
 impl nicety_nic_core::Card for Node {
-    fn design(&self) -> &'static dyn Design {
+    fn design(&self) -> &'static Design {
         DESIGN
     }
 
@@ -54,12 +54,8 @@ impl nicety_nic_core::Card for Node {
         self.card.processors().failures()
     }
 
-    fn undelivered(&self) -> Vec<Undelivered> {
-        self.card.undelivered()
-    }
-
-    fn is_reliable(&self) -> Option<bool> {
-        Some(self.card.spec().transport.reliable)
+    fn wire(&self) -> Option<&Wire> {
+        Some(self.card.wire())
     }
 
     fn unusable(&self) -> u64 {

@@ -58,8 +58,7 @@ impl Card {
         let (piece, at, _) = self.part(memory, offset, bytes)?;
         let message = self.next_message();
         cpus.post(path, message).await;
-        *path = self.dma.bus().push(message, 0, 1, path.clone()).packet(0).await.landed();
-        self.sim.until(path.at()).await;
+        self.dma.ring(message, path).await;
         let found = piece.bytes.borrow()[at..at + bytes as usize].to_vec();
         let handover = self.dma.bus().deposit(message, 0, bytes, path.clone()).await;
         *path = handover.path;

@@ -61,7 +61,7 @@ impl Card {
         posting: Option<&Posting<'_>>,
     ) -> Result<(), CallError> {
         self.check_rank(request.target().0)?;
-        let out = self.interface.borrow_mut().start_request(request)?;
+        let out = self.interface.borrow_mut().start(request)?;
         let message = self.next_message();
         self.record_sent(message, &out.header, Starter::Host, path);
         cpus.post(path, message).await;
@@ -115,7 +115,7 @@ impl Card {
     ) -> Result<(), CallError> {
         self.check_rank(request.target().0)?;
         let act = move |interface: &mut Interface, effects: &mut Effects| {
-            interface.trigger_request(&request, ct, threshold, effects)
+            interface.trigger(&request, ct, threshold, effects)
         };
         self.tell(cpus, path, request.triggered_name(), act).await;
         Ok(())

@@ -166,15 +166,15 @@ fn node_report((card, memory): (&Rc<dyn Card>, &Rc<Memory>), nic: Arc<str>) -> N
 
 /// Returns deadlock hints from the cards of each design.
 fn hints(cards: &[Rc<dyn Card>]) -> String {
-    let mut designs: Vec<&'static dyn Design> = Vec::new();
+    let mut designs: Vec<&'static Design> = Vec::new();
     for card in cards {
         if !designs.contains(&card.design()) {
             designs.push(card.design());
         }
     }
-    let of_design = |design: &&'static dyn Design| {
+    let of_design = |design: &&'static Design| {
         let same = (0..).zip(cards).filter(|(_, card)| card.design() == *design);
-        design.hints(&same.map(|(rank, card)| (rank, card.clone())).collect::<Vec<_>>())
+        (design.hints)(&same.map(|(rank, card)| (rank, card.clone())).collect::<Vec<_>>())
     };
     designs.iter().map(of_design).collect()
 }

@@ -133,7 +133,7 @@ pub(super) fn aim(traffic: Vec<String>, mix: &Mix, hosts: u32, seed: u64) -> Res
                 "it is frames of Ethernet, and {}, the card of rank {rank}, has {}; name a card for frames, as spin-100g, or \
                  niagara2-niu, which has no handlers; 'nicety bench handlers --traffic' sends packets to the handlers of others",
                 mix.name(rank),
-                spec.design().interface().trim_start_matches("a ").trim_start_matches("an "),
+                spec.design().bare_interface(),
             ));
         }
         let (start, rate) = (Duration::from_ps(traffic.start_ps.unwrap_or(0)), traffic.rate);

@@ -1,20 +1,35 @@
 //! Commands on channels to processes.
 
-use super::{Outcome, Part, Program, nothing, numbered};
-use crate::{Alternative, Buffer, Channel, Error, Host};
+use super::calls::calls;
+use super::{Outcome, Part, Program, numbered};
+use crate::{Alternative, Buffer, Channel, Error};
 use nicety_types::Duration;
 
-/// The calls of [`crate::Device`], under the same names. A channel has the number in the outcome of `Subscribe`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the calls and arguments of `Device`, under the same names")]
-pub enum ChannelCall {
-    Subscribe { target: u32 },
-    Close { channel: u64 },
-    Send { channel: u64, contents: Vec<u8>, timeout: Option<Duration> },
-    Receive { channel: u64, bytes: u32, timeout: Option<Duration> },
-    SendInd { channel: u64, part: Part, timeout: Option<Duration> },
-    ReceiveInd { channel: u64, part: Part, timeout: Option<Duration> },
-    Select { alternatives: Vec<Wanted>, timeout: Option<Duration> },
+calls! {
+    /// The calls of [`crate::Device`], under the same names. A channel has the number in the outcome of `Subscribe`.
+    enum ChannelCall by channels(program, host) device = host.channels()?.open();
+
+    Subscribe { target: u32 } => numbered(&program.0.channels, device.subscribe(target).await?);
+    Close { channel: u64 } => device.close(program.channel(channel)?).await?;
+    Send { channel: u64, contents: Vec<u8>, timeout: Option<Duration> } => {
+        device.send(program.channel(channel)?, &contents, timeout).await?;
+    };
+    Receive { channel: u64, bytes: u32, timeout: Option<Duration> } => {
+        device.receive(program.channel(channel)?, bytes, timeout).await?.to_vec()
+    };
+    SendInd { channel: u64, part: Part, timeout: Option<Duration> } => {
+        device.send_ind(program.channel(channel)?, &program.part(part)?, timeout).await?;
+    };
+    ReceiveInd { channel: u64, part: Part, timeout: Option<Duration> } => {
+        device.receive_ind(program.channel(channel)?, &program.part(part)?, timeout).await?;
+    };
+    Select { alternatives: Vec<Wanted>, timeout: Option<Duration> } => {
+        let wanted = alternatives.iter().map(|wanted| program.wanted(*wanted));
+        let wanted = wanted.collect::<Result<Vec<_>, Error>>()?;
+        let alternatives: Vec<_> = wanted.iter().map(Found::alternative).collect();
+        let (index, bytes) = device.select(&alternatives, timeout).await?;
+        Outcome::Selected(index as u32, bytes.to_vec())
+    };
 }
 
 /// A message that a selection waits for.
@@ -37,39 +52,6 @@ pub enum Wanted {
 }
 
 impl Program {
-    pub(super) async fn channels(&self, host: &Host, call: ChannelCall) -> Result<Outcome, Error> {
-        let device = host.channels()?.open();
-        match call {
-            ChannelCall::Subscribe { target } => {
-                let channel = device.subscribe(target).await?;
-                Ok(numbered(&self.0.channels, channel))
-            }
-            ChannelCall::Close { channel } => device.close(self.channel(channel)?).await.map(nothing),
-            ChannelCall::Send { channel, contents, timeout } => {
-                device.send(self.channel(channel)?, &contents, timeout).await.map(nothing)
-            }
-            ChannelCall::Receive { channel, bytes, timeout } => {
-                let received = device.receive(self.channel(channel)?, bytes, timeout).await?;
-                Ok(Outcome::Bytes(received.to_vec()))
-            }
-            ChannelCall::SendInd { channel, part, timeout } => {
-                let (channel, buffer) = (self.channel(channel)?, self.part(part)?);
-                device.send_ind(channel, &buffer, timeout).await.map(nothing)
-            }
-            ChannelCall::ReceiveInd { channel, part, timeout } => {
-                let (channel, buffer) = (self.channel(channel)?, self.part(part)?);
-                device.receive_ind(channel, &buffer, timeout).await.map(nothing)
-            }
-            ChannelCall::Select { alternatives, timeout } => {
-                let wanted = alternatives.iter().map(|wanted| self.wanted(*wanted));
-                let wanted = wanted.collect::<Result<Vec<_>, Error>>()?;
-                let alternatives: Vec<_> = wanted.iter().map(Found::alternative).collect();
-                let (index, bytes) = device.select(&alternatives, timeout).await?;
-                Ok(Outcome::Selected(index as u32, bytes.to_vec()))
-            }
-        }
-    }
-
     fn wanted(&self, wanted: Wanted) -> Result<Found, Error> {
         Ok(match wanted {
             Wanted::Direct { channel, bytes } => Found::Direct(self.channel(channel)?, bytes),

@@ -1,102 +1,35 @@
 //! Commands of processes with virtual network interfaces.
 
-use super::{Carried, Outcome, Part, Program, nothing};
-use crate::{Error, Host};
+use super::Part;
+use super::calls::{calls, setups};
 use nicety_nic_qnix::{Operation, TransferMethod};
 
-/// Commands that take no virtual time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InterfaceSetup {
+setups! {
+    /// Commands that take no virtual time.
+    enum InterfaceSetup by set_up_interfaces(program) vni = program.0.host.vni()?;
+
     /// Allocates memory of a process.
-    Alloc {
-        /// The process.
-        process: u32,
-        /// Bytes.
-        bytes: u64,
-    },
+    Alloc { process: u32, bytes: u64 } => program.add_buffer(vni.process(process).alloc(bytes)?);
 }
 
-/// The calls of [`crate::VniProcess`], under the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the calls and arguments of `VniProcess`, under the same names")]
-pub enum InterfaceCall {
-    Open {
-        process: u32,
-    },
-    Close {
-        process: u32,
-        vni: u32,
-    },
-    Pool {
-        process: u32,
-        vni: u32,
-        bytes: u64,
-    },
+calls! {
+    /// The calls of [`crate::VniProcess`], under the same names.
+    enum InterfaceCall by interfaces(program, host, process: u32) owner = host.vni()?.process(process);
+
+    Open => owner.open().await?;
+    Close { vni: u32 } => owner.close(vni).await?;
+    Pool { vni: u32, bytes: u64 } => program.add_buffer(owner.register_pool(vni, bytes).await?);
     Send {
-        process: u32,
         vni: u32,
         part: Part,
         /// A rank and an interface of its card.
         to: (u32, u32),
         tag: u64,
         how: TransferMethod,
-    },
-    Receive {
-        process: u32,
-        vni: u32,
-        part: Part,
-        from: Option<(u32, u32)>,
-        tag: Option<u64>,
-        how: TransferMethod,
-    },
-    Test {
-        process: u32,
-        vni: u32,
-        operation: u64,
-    },
-    Wait {
-        process: u32,
-        vni: u32,
-        operation: u64,
-    },
-}
-
-impl Program {
-    pub(super) fn set_up_interfaces(&self, setup: InterfaceSetup) -> Result<Outcome, Error> {
-        let InterfaceSetup::Alloc { process, bytes } = setup;
-        Ok(self.add_buffer(self.0.host.vni()?.process(process).alloc(bytes)?))
-    }
-
-    pub(super) fn interfaces<'c>(&'c self, host: &'c Host, call: InterfaceCall) -> Carried<'c> {
-        match call {
-            InterfaceCall::Open { process } => {
-                Box::pin(async move { Ok(Outcome::Word(host.vni()?.process(process).open().await?.into())) })
-            }
-            InterfaceCall::Close { process, vni } => {
-                Box::pin(async move { host.vni()?.process(process).close(vni).await.map(nothing) })
-            }
-            InterfaceCall::Pool { process, vni, bytes } => Box::pin(async move {
-                let pool = host.vni()?.process(process).register_pool(vni, bytes).await?;
-                Ok(self.add_buffer(pool))
-            }),
-            InterfaceCall::Send { process, vni, part, to, tag, how } => Box::pin(async move {
-                let buffer = self.part(part)?;
-                let operation = host.vni()?.process(process).send(vni, &buffer, to, tag, how).await?;
-                Ok(Outcome::Word(operation.number()))
-            }),
-            InterfaceCall::Receive { process, vni, part, from, tag, how } => Box::pin(async move {
-                let buffer = self.part(part)?;
-                let operation = host.vni()?.process(process).receive(vni, &buffer, from, tag, how).await?;
-                Ok(Outcome::Word(operation.number()))
-            }),
-            InterfaceCall::Test { process, vni, operation } => Box::pin(async move {
-                let done = host.vni()?.process(process).test(vni, Operation::numbered(operation)).await?;
-                Ok(Outcome::Completed(done))
-            }),
-            InterfaceCall::Wait { process, vni, operation } => Box::pin(async move {
-                let done = host.vni()?.process(process).wait(vni, Operation::numbered(operation)).await?;
-                Ok(Outcome::Completed(Some(done)))
-            }),
-        }
-    }
+    } => owner.send(vni, &program.part(part)?, to, tag, how).await?.number();
+    Receive { vni: u32, part: Part, from: Option<(u32, u32)>, tag: Option<u64>, how: TransferMethod } => {
+        owner.receive(vni, &program.part(part)?, from, tag, how).await?.number()
+    };
+    Test { vni: u32, operation: u64 } => owner.test(vni, Operation::numbered(operation)).await?;
+    Wait { vni: u32, operation: u64 } => owner.wait(vni, Operation::numbered(operation)).await?;
 }

@@ -1,49 +1,42 @@
 //! Commands for messages between hosts, and for work on a host's own CPUs.
 
-use super::{Carried, Outcome, Part, Program, nothing};
-use crate::{Error, Host};
+use super::calls::calls;
+use super::{Part, Program};
+use crate::Error;
 use nicety_host::Work;
 use nicety_nic_core::Tags;
 use nicety_types::Duration;
 use std::ops::Range;
 
-/// [`Host`]'s calls on any card, under the same names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the calls and arguments of `Host`, under the same names")]
-pub enum MessageCall {
-    Send {
-        part: Part,
-        to: u32,
-        tag: u64,
-    },
-    Recv {
-        part: Part,
-        source: Option<u32>,
-        tags: Tags,
-    },
-    PostRecv {
-        part: Part,
-        source: Option<u32>,
-        tags: Tags,
-    },
+calls! {
+    /// [`Host`](crate::Host)'s calls on any card, under the same names.
+    enum MessageCall by message(program, host) host = host;
+
+    Send { part: Part, to: u32, tag: u64 } => host.send(&program.part(part)?, to, tag).await?;
+    Recv { part: Part, source: Option<u32>, tags: Tags } => {
+        host.recv_matching(&program.part(part)?, source, tags).await?
+    };
+    PostRecv { part: Part, source: Option<u32>, tags: Tags } => {
+        let pending = host.post_recv_matching(&program.part(part)?, source, tags).await?;
+        let mut receives = program.0.receives.borrow_mut();
+        receives.posted += 1;
+        let number = receives.posted;
+        receives.waiting.insert(number, pending);
+        number
+    };
     /// Waits for a receive, by the number in the outcome of `PostRecv`.
-    Received {
-        posted: u64,
-    },
-    Compute {
-        duration: Duration,
-    },
-    Work {
-        duration: Duration,
-        cycles: u64,
-        reads: Vec<Extent>,
-        writes: Vec<Extent>,
-    },
-    Copy {
-        part: Part,
-        into: Part,
-    },
-    Barrier,
+    Received { posted: u64 } => {
+        let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
+        let pending = program.0.receives.borrow_mut().waiting.remove(&posted);
+        host.received(pending.ok_or_else(unknown)?).await?
+    };
+    Compute { duration: Duration } => host.compute(host.duration(duration, 0)?).await;
+    Work { duration: Duration, cycles: u64, reads: Vec<Extent>, writes: Vec<Extent> } => {
+        let compute = host.duration(duration, cycles)?;
+        host.work(&Work { compute, reads: program.addresses(reads)?, writes: program.addresses(writes)? }).await?;
+    };
+    Copy { part: Part, into: Part } => host.copy(&program.part(part)?, &program.part(into)?).await?;
+    Barrier => host.barrier().await;
 }
 
 /// Memory that a program touches: a part of a buffer, or blocks of it.
@@ -56,46 +49,6 @@ pub struct Extent {
 }
 
 impl Program {
-    pub(super) fn message<'c>(&'c self, host: &'c Host, call: MessageCall) -> Carried<'c> {
-        match call {
-            MessageCall::Send { part, to, tag } => {
-                Box::pin(async move { host.send(&self.part(part)?, to, tag).await.map(nothing) })
-            }
-            MessageCall::Recv { part, source, tags } => Box::pin(async move {
-                host.recv_matching(&self.part(part)?, source, tags).await.map(Outcome::Received)
-            }),
-            MessageCall::PostRecv { part, source, tags } => Box::pin(async move {
-                let pending = host.post_recv_matching(&self.part(part)?, source, tags).await?;
-                let mut receives = self.0.receives.borrow_mut();
-                receives.posted += 1;
-                let number = receives.posted;
-                receives.waiting.insert(number, pending);
-                Ok(Outcome::Word(number))
-            }),
-            MessageCall::Received { posted } => Box::pin(async move {
-                let unknown = || Error::Program(format!("no receive {posted} of this host waits"));
-                let pending = self.0.receives.borrow_mut().waiting.remove(&posted);
-                host.received(pending.ok_or_else(unknown)?).await.map(Outcome::Received)
-            }),
-            MessageCall::Compute { duration } => Box::pin(async move {
-                host.compute(host.duration(duration, 0)?).await;
-                Ok(Outcome::Nothing)
-            }),
-            MessageCall::Work { duration, cycles, reads, writes } => Box::pin(async move {
-                let compute = host.duration(duration, cycles)?;
-                let work = Work { compute, reads: self.addresses(reads)?, writes: self.addresses(writes)? };
-                host.work(&work).await.map(nothing)
-            }),
-            MessageCall::Copy { part, into } => {
-                Box::pin(async move { host.copy(&self.part(part)?, &self.part(into)?).await.map(nothing) })
-            }
-            MessageCall::Barrier => Box::pin(async move {
-                host.barrier().await;
-                Ok(Outcome::Nothing)
-            }),
-        }
-    }
-
     fn addresses(&self, extents: Vec<Extent>) -> Result<Vec<Range<u64>>, Error> {
         let mut found = Vec::new();
         for Extent { part, blocks } in extents {

@@ -6,9 +6,10 @@
 //! outcomes.
 //!
 //! Each file has the commands of one subject, and executes them on a [`Host`]: `messages.rs`, `portals.rs`, `handlers.rs`,
-//! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `names.rs` parses the names of
+//! `frames.rs`, `processes.rs`, `channels.rs`, `interfaces.rs`, `rdma.rs` and `sockets.rs`. `calls.rs` declares them. `names.rs` parses the names of
 //! options and operators. `table.rs` has the calls of Portals from processes, in C.
 
+mod calls;
 mod channels;
 mod frames;
 mod handlers;
@@ -99,8 +100,13 @@ pub enum Call {
     Processes(ProcessCall),
     /// Channels to processes of the card.
     Channels(ChannelCall),
-    /// Processes of the host with their own interfaces.
-    Interfaces(InterfaceCall),
+    /// The interfaces of a process of the host.
+    Interfaces {
+        /// The process.
+        process: u32,
+        /// The call.
+        call: InterfaceCall,
+    },
     /// RDMA of a process of the host.
     Rdma {
         /// The process.
@@ -295,13 +301,20 @@ impl Program {
             Setup::Rdma(setup) => self.set_up_rdma(setup),
             Setup::Sockets(setup) => self.set_up_sockets(setup),
             Setup::Frames(setup) => self.set_up_frames(setup),
-            Setup::Has(Api::Portals) => self.0.host.portals().map(|_| Outcome::Nothing),
-            Setup::Has(Api::Channels) => self.0.host.channels().map(|_| Outcome::Nothing),
-            Setup::Has(Api::Vni) => self.0.host.vni().map(|_| Outcome::Nothing),
-            Setup::Has(Api::Rdma) => self.0.host.rdma().map(|_| Outcome::Nothing),
-            Setup::Has(Api::Socket) => self.0.host.socket().map(|_| Outcome::Nothing),
-            Setup::Has(Api::Frames) => self.0.host.frames().map(|_| Outcome::Nothing),
-            Setup::Has(Api::Gpu) => self.0.host.gpu().map(|_| Outcome::Nothing),
+            Setup::Has(api) => self.check(api).map(Outcome::from),
+        }
+    }
+
+    fn check(&self, api: Api) -> Result<(), Error> {
+        let host = &self.0.host;
+        match api {
+            Api::Portals => host.portals().map(drop),
+            Api::Channels => host.channels().map(drop),
+            Api::Vni => host.vni().map(drop),
+            Api::Rdma => host.rdma().map(drop),
+            Api::Socket => host.socket().map(drop),
+            Api::Frames => host.frames().map(drop),
+            Api::Gpu => host.gpu().map(drop),
         }
     }
 
@@ -342,9 +355,9 @@ impl Program {
             Call::Messages(call) => self.message(host, call),
             Call::Portals(call) => self.portals(host, call),
             Call::Handlers(call) => self.handlers(host, call),
-            Call::Processes(call) => Box::pin(self.processes(host, call)),
-            Call::Channels(call) => Box::pin(self.channels(host, call)),
-            Call::Interfaces(call) => self.interfaces(host, call),
+            Call::Processes(call) => self.processes(host, call),
+            Call::Channels(call) => self.channels(host, call),
+            Call::Interfaces { process, call } => self.interfaces(host, process, call),
             Call::Rdma { process, call } => self.rdma(host, process, call),
             Call::Sockets { socket, call } => self.sockets(host, socket, call),
         }
@@ -378,11 +391,6 @@ impl Program {
     fn part(&self, part: Part) -> Result<Buffer, Error> {
         self.with_buffer(part.buffer, |buffer| buffer.slice(part.offset, part.bytes))?
     }
-}
-
-/// Returns the outcome without a value.
-fn nothing((): ()) -> Outcome {
-    Outcome::Nothing
 }
 
 /// Adds an object to a list, and returns its number as an outcome.

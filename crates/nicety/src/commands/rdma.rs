@@ -1,95 +1,37 @@
 //! Commands of processes with RDMA on their card, and of hosts with a graphics processor.
 
-use super::{Carried, Outcome, Part, Program, nothing};
-use crate::{Error, Host, Rdma};
+use super::Part;
+use super::calls::{calls, setups};
 use nicety_nic_apenet::{Notify, Operation, Region};
 
-/// Commands that take no virtual time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RdmaSetup {
+setups! {
+    /// [`Rdma`](crate::Rdma)'s functions, under the same names, and memory of the graphics processor.
+    enum RdmaSetup by set_up_rdma(program) host = &program.0.host;
+
     /// Allocates memory of the graphics processor.
-    AllocGpu {
-        /// Bytes.
-        bytes: u64,
-    },
-    /// [`Rdma::set_notify`].
-    SetNotify(Notify),
-    /// [`Rdma::set_physical`].
-    SetPhysical(bool),
-    /// [`Rdma::set_flushed`].
-    SetFlushed(bool),
-    /// [`Rdma::streaming`].
-    Streaming {
-        /// The process.
-        process: u32,
-    },
+    AllocGpu { bytes: u64 } => program.add_buffer(host.gpu()?.alloc(bytes)?);
+    SetNotify { notify: Notify } => host.rdma()?.set_notify(notify);
+    SetPhysical { physical: bool } => host.rdma()?.set_physical(physical);
+    SetFlushed { flushed: bool } => host.rdma()?.set_flushed(flushed);
+    Streaming { process: u32 } => host.rdma()?.process(process)?.streaming();
 }
 
-/// The calls of [`Rdma`], under the same names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the calls and arguments of `Rdma`, under the same names")]
-pub enum RdmaCall {
-    Register { part: Part },
-    Deregister { region: u64 },
-    Put { part: Part, to: u32, address: u64, data: u64 },
-    Send { part: Part, to: u32, data: u64 },
-    Get { part: Part, from: u32, address: u64 },
-    PostStreaming { part: Part },
-    Event,
-    Poll,
-    Wait { operation: u64 },
-    Received,
-}
+calls! {
+    /// The calls of [`Rdma`](crate::Rdma), under the same names.
+    enum RdmaCall by rdma(program, host, process: u32) rdma = host.rdma()?.process(process)?;
 
-impl Program {
-    pub(super) fn set_up_rdma(&self, setup: RdmaSetup) -> Result<Outcome, Error> {
-        let host = &self.0.host;
-        match setup {
-            RdmaSetup::AllocGpu { bytes } => return Ok(self.add_buffer(host.gpu()?.alloc(bytes)?)),
-            RdmaSetup::SetNotify(notify) => host.rdma()?.set_notify(notify),
-            RdmaSetup::SetPhysical(physical) => host.rdma()?.set_physical(physical),
-            RdmaSetup::SetFlushed(flushed) => host.rdma()?.set_flushed(flushed),
-            RdmaSetup::Streaming { process } => {
-                return Ok(Outcome::Word(host.rdma()?.process(process)?.streaming()));
-            }
-        }
-        Ok(Outcome::Nothing)
-    }
-
-    pub(super) fn rdma<'c>(&'c self, host: &'c Host, process: u32, call: RdmaCall) -> Carried<'c> {
-        let rdma = move || -> Result<Rdma, Error> { host.rdma()?.process(process) };
-        let posted = |operation: Operation| Outcome::Word(operation.0);
-        match call {
-            RdmaCall::Register { part } => {
-                Box::pin(async move { rdma()?.register(&self.part(part)?).await.map(Outcome::Region) })
-            }
-            RdmaCall::Deregister { region } => Box::pin(async move {
-                let region = Region { number: region, process, address: 0, bytes: 0 };
-                rdma()?.deregister(region).await.map(nothing)
-            }),
-            RdmaCall::Put { part, to, address, data } => {
-                Box::pin(async move { rdma()?.put(&self.part(part)?, to, address, data).await.map(posted) })
-            }
-            RdmaCall::Send { part, to, data } => {
-                Box::pin(async move { rdma()?.send(&self.part(part)?, to, data).await.map(posted) })
-            }
-            RdmaCall::Get { part, from, address } => {
-                Box::pin(async move { rdma()?.get(&self.part(part)?, from, address).await.map(posted) })
-            }
-            RdmaCall::PostStreaming { part } => {
-                Box::pin(async move { rdma()?.post_streaming(&self.part(part)?).await.map(nothing) })
-            }
-            RdmaCall::Event => {
-                Box::pin(async move { rdma()?.event().await.map(|event| Outcome::RdmaEvent(Some(event))) })
-            }
-            RdmaCall::Poll => Box::pin(async move { rdma()?.poll().await.map(Outcome::RdmaEvent) }),
-            RdmaCall::Wait { operation } => Box::pin(async move {
-                let event = rdma()?.wait(Operation(operation)).await?;
-                Ok(Outcome::RdmaEvent(Some(event)))
-            }),
-            RdmaCall::Received => {
-                Box::pin(async move { rdma()?.received().await.map(|event| Outcome::RdmaEvent(Some(event))) })
-            }
-        }
-    }
+    Register { part: Part } => rdma.register(&program.part(part)?).await?;
+    Deregister { region: u64 } => {
+        rdma.deregister(Region { number: region, process, address: 0, bytes: 0 }).await?;
+    };
+    Put { part: Part, to: u32, address: u64, data: u64 } => {
+        rdma.put(&program.part(part)?, to, address, data).await?.0
+    };
+    Send { part: Part, to: u32, data: u64 } => rdma.send(&program.part(part)?, to, data).await?.0;
+    Get { part: Part, from: u32, address: u64 } => rdma.get(&program.part(part)?, from, address).await?.0;
+    PostStreaming { part: Part } => rdma.post_streaming(&program.part(part)?).await?;
+    Event => rdma.event().await?;
+    Poll => rdma.poll().await?;
+    Wait { operation: u64 } => rdma.wait(Operation(operation)).await?;
+    Received => rdma.received().await?;
 }

@@ -17,7 +17,7 @@ impl Host {
     /// When its card reaches none. The error names a card that does.
     pub fn gpu(&self) -> Result<Gpu, Error> {
         let gpu = self.inner.gpu.clone().ok_or_else(|| {
-            let design = self.inner.card.design().name();
+            let design = self.inner.card.design().name;
             Error::Input(format!(
                 "the card of rank {}, of design {design}, reaches no memory of a graphics processor; name one with \
                  a section [gpu] in its spec, for example apenet-v5",

@@ -167,7 +167,7 @@ impl Host {
     /// # Errors
     /// When the host has no more memory.
     pub fn alloc_phantom(&self, len: u64) -> Result<Buffer, Error> {
-        if self.inner.card.design().needs_bytes() {
+        if self.inner.card.design().needs_bytes {
             return self.alloc(len);
         }
         let buffer = Buffer { allocation: self.inner.memory.allocate_phantom(len)?, start: 0, len };

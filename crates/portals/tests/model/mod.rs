@@ -124,20 +124,20 @@ fn trigger(
     let atomic = |op| Atomic::new(op, Datatype::Double).unwrap();
     let fetch = |atomic, operand| FetchRequest { get_md: md, local_get_offset: 8, put, atomic, operand };
     match kind {
-        0 => real.triggered_get(&GetRequest::new(md, 8, NODE, 0, name), ct, threshold, effects),
+        0 => real.trigger(&GetRequest::new(md, 8, NODE, 0, name).into(), ct, threshold, effects),
         1 => {
             let request = AtomicRequest { put, atomic: atomic(AtomicOp::Prod) };
-            real.triggered_atomic(&request, ct, threshold, effects)
+            real.trigger(&request.into(), ct, threshold, effects)
         }
         2 => {
             let request = fetch(atomic(AtomicOp::Min), Operand::NONE);
-            real.triggered_fetch_atomic(&request, ct, threshold, effects)
+            real.trigger(&Request::FetchAtomic(request), ct, threshold, effects)
         }
         3 => {
             let operand = Operand::new(&1.0f64.to_le_bytes()).unwrap();
-            real.triggered_swap(&fetch(atomic(AtomicOp::CswapGt), operand), ct, threshold, effects)
+            real.trigger(&Request::Swap(fetch(atomic(AtomicOp::CswapGt), operand)), ct, threshold, effects)
         }
-        _ => real.triggered_put(&put, ct, threshold, effects),
+        _ => real.trigger(&put.into(), ct, threshold, effects),
     }
 }
 

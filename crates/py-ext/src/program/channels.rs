@@ -2,7 +2,8 @@
 
 use super::arguments::{timeout_of, u32_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::memory::HostMemory;
 use nicety::commands::{self, ChannelCall, Wanted};
 use pyo3::prelude::*;

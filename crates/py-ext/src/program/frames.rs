@@ -1,6 +1,7 @@
 //! Handlers on frames of a host's card.
 
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::outcome::python;
 use nicety::commands::{FrameSetup, Setup};
 use pyo3::prelude::*;

@@ -2,7 +2,8 @@
 
 use super::arguments::{u32_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use nicety::commands::{self, HandlerCall, HandlerSetup, Setup};
 use nicety::{ApplicationConfig, ApplicationId, HandlerNames, HpuMemoryId};
 use pyo3::prelude::*;

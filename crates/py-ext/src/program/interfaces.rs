@@ -2,7 +2,8 @@
 
 use super::arguments::{named, optional, text_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::memory::HostMemory;
 use nicety::commands::{self, InterfaceCall, InterfaceSetup, Setup, names};
 use pyo3::prelude::*;
@@ -17,8 +18,15 @@ pub struct InterfaceCalls(Arc<Handle>);
 type Vni = (u32, u32);
 
 impl InterfaceCalls {
-    fn call(&self, py: Python<'_>, name: &'static str, call: InterfaceCall, then: Option<Py<PyAny>>) -> Call {
-        self.0.call(py, name, commands::Call::Interfaces(call), then)
+    fn call(
+        &self,
+        py: Python<'_>,
+        name: &'static str,
+        process: u32,
+        call: InterfaceCall,
+        then: Option<Py<PyAny>>,
+    ) -> Call {
+        self.0.call(py, name, commands::Call::Interfaces { process, call }, then)
     }
 }
 
@@ -35,17 +43,16 @@ impl InterfaceCalls {
     }
 
     fn open(&self, py: Python<'_>, process: u32, interface: Py<PyAny>) -> Call {
-        self.call(py, "process.open", InterfaceCall::Open { process }, Some(interface))
+        self.call(py, "process.open", process, InterfaceCall::Open, Some(interface))
     }
 
     fn close(&self, py: Python<'_>, vni: Vni) -> Call {
-        self.call(py, "interface.close", InterfaceCall::Close { process: vni.0, vni: vni.1 }, None)
+        self.call(py, "interface.close", vni.0, InterfaceCall::Close { vni: vni.1 }, None)
     }
 
     fn register_pool(&self, vni: Vni, length_bytes: &Bound<'_, PyAny>, buffer: Py<PyAny>) -> PyResult<Call> {
-        let call =
-            InterfaceCall::Pool { process: vni.0, vni: vni.1, bytes: u64_of(length_bytes, "length_bytes")? };
-        Ok(self.call(length_bytes.py(), "interface.register_pool", call, Some(buffer)))
+        let call = InterfaceCall::Pool { vni: vni.1, bytes: u64_of(length_bytes, "length_bytes")? };
+        Ok(self.call(length_bytes.py(), "interface.register_pool", vni.0, call, Some(buffer)))
     }
 
     fn send(
@@ -59,8 +66,8 @@ impl InterfaceCalls {
     ) -> PyResult<Call> {
         let (part, tag) = (self.0.part(buffer)?, u64_of(tag, "tag")?);
         let how = named(names::how(&text_of(how, "how", "auto")?))?;
-        let call = InterfaceCall::Send { process: vni.0, vni: vni.1, part, to, tag, how };
-        Ok(self.call(buffer.py(), "interface.send", call, Some(operation)))
+        let call = InterfaceCall::Send { vni: vni.1, part, to, tag, how };
+        Ok(self.call(buffer.py(), "interface.send", vni.0, call, Some(operation)))
     }
 
     fn receive(
@@ -74,25 +81,15 @@ impl InterfaceCalls {
     ) -> PyResult<Call> {
         let (part, tag) = (self.0.part(buffer)?, optional(tag, "tag", u64_of)?);
         let how = named(names::how(&text_of(how, "how", "auto")?))?;
-        let call = InterfaceCall::Receive { process: vni.0, vni: vni.1, part, from: source, tag, how };
-        Ok(self.call(buffer.py(), "interface.receive", call, Some(operation)))
+        let call = InterfaceCall::Receive { vni: vni.1, part, from: source, tag, how };
+        Ok(self.call(buffer.py(), "interface.receive", vni.0, call, Some(operation)))
     }
 
     fn test(&self, py: Python<'_>, vni: Vni, operation: u64, completed: Py<PyAny>) -> Call {
-        self.call(
-            py,
-            "interface.test",
-            InterfaceCall::Test { process: vni.0, vni: vni.1, operation },
-            Some(completed),
-        )
+        self.call(py, "interface.test", vni.0, InterfaceCall::Test { vni: vni.1, operation }, Some(completed))
     }
 
     fn wait(&self, py: Python<'_>, vni: Vni, operation: u64, completed: Py<PyAny>) -> Call {
-        self.call(
-            py,
-            "interface.wait",
-            InterfaceCall::Wait { process: vni.0, vni: vni.1, operation },
-            Some(completed),
-        )
+        self.call(py, "interface.wait", vni.0, InterfaceCall::Wait { vni: vni.1, operation }, Some(completed))
     }
 }

@@ -2,7 +2,8 @@
 
 use super::arguments::{duration_of, optional, tag_of, u32_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::memory::HostMemory;
 use crate::errors::InputError;
 use nicety::Tags;

@@ -12,6 +12,7 @@
 
 mod arguments;
 mod call;
+mod calls;
 mod channels;
 mod frames;
 mod handle;
@@ -30,9 +31,9 @@ mod sockets;
 mod thread;
 
 pub use call::Call;
+pub use calls::Calls;
 pub use channels::ChannelCalls;
 pub use frames::FrameCalls;
-pub use handle::Calls;
 pub use handlers::HandlerCalls;
 pub use interfaces::InterfaceCalls;
 pub use memory::HostMemory;

@@ -2,7 +2,8 @@
 
 use super::arguments::{ack_of, named, optional, text_of, timeout_of, u32_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::order::{self, argument};
 use super::outcome::python;
 use nicety::NodeId;

@@ -2,7 +2,8 @@
 
 use super::arguments::{named, text_of, u32_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::outcome::python;
 use nicety::CardMemory;
 use nicety::commands::{self, Outcome, ProcessCall, ProcessSetup, Setup, names};

@@ -2,7 +2,8 @@
 
 use super::arguments::{u32_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use super::memory::HostMemory;
 use crate::errors::InputError;
 use nicety::apenet::Notify;
@@ -45,15 +46,15 @@ impl RdmaCalls {
             "interrupt" => Notify::Interrupt,
             _ => return Err(InputError::new_err(format!("notify is 'poll' or 'interrupt', not '{notify}'"))),
         };
-        self.0.set_up(Setup::Rdma(RdmaSetup::SetNotify(notify))).map(drop)
+        self.0.set_up(Setup::Rdma(RdmaSetup::SetNotify { notify })).map(drop)
     }
 
     fn set_physical(&self, physical: bool) -> PyResult<()> {
-        self.0.set_up(Setup::Rdma(RdmaSetup::SetPhysical(physical))).map(drop)
+        self.0.set_up(Setup::Rdma(RdmaSetup::SetPhysical { physical })).map(drop)
     }
 
     fn set_flushed(&self, flushed: bool) -> PyResult<()> {
-        self.0.set_up(Setup::Rdma(RdmaSetup::SetFlushed(flushed))).map(drop)
+        self.0.set_up(Setup::Rdma(RdmaSetup::SetFlushed { flushed })).map(drop)
     }
 
     fn streaming(&self, process: u32) -> PyResult<u64> {

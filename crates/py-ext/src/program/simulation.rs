@@ -1,7 +1,7 @@
 //! A run of Python coroutines. It runs in the calling thread, which holds Python's lock except for a moment every few
 //! milliseconds.
 
-use super::handle::Calls;
+use super::calls::Calls;
 use super::running::{Isa, Run, Running, Watch};
 use super::thread::{Coroutine, End};
 use crate::calls::{print_line, tell_large, text};

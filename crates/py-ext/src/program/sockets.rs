@@ -2,7 +2,8 @@
 
 use super::arguments::{u32_of, u64_of};
 use super::call::Call;
-use super::handle::{Calls, Handle};
+use super::calls::Calls;
+use super::handle::Handle;
 use crate::errors::InputError;
 use nicety::Sockets;
 use nicety::commands::{self, Outcome, Setup, SocketCall, SocketSetup};
@@ -47,7 +48,7 @@ impl SocketCalls {
 
     fn open(&self, datagrams: bool) -> PyResult<u64> {
         let kind = if datagrams { SocketKind::Datagram } else { SocketKind::Stream };
-        self.0.number(Setup::Sockets(SocketSetup::Open(kind)))
+        self.0.number(Setup::Sockets(SocketSetup::Open { kind }))
     }
 
     /// Returns a socket's own end and its peer's.
@@ -75,7 +76,7 @@ impl SocketCalls {
                 )));
             }
         };
-        Ok(self.call(value.py(), "socket.setsockopt", socket, SocketCall::Set(setting), None))
+        Ok(self.call(value.py(), "socket.setsockopt", socket, SocketCall::Set { setting }, None))
     }
 
     fn connect(&self, socket: u32, to: &Bound<'_, PyAny>, port: &Bound<'_, PyAny>) -> PyResult<Call> {

@@ -156,6 +156,11 @@ impl Wire {
         self.reliable.as_ref().map_or_else(TransportStatistics::default, |reliable| reliable.statistics.get())
     }
 
+    /// Whether lost packets are sent again.
+    pub const fn is_reliable(&self) -> bool {
+        self.reliable.is_some()
+    }
+
     /// Failed messages, the first hundred.
     pub fn undelivered(&self) -> Vec<Undelivered> {
         self.reliable.as_ref().map_or_else(Vec::new, |reliable| reliable.undelivered.borrow().clone())

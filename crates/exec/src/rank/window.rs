@@ -4,8 +4,8 @@
 //! and from each other process. After half a window the receiver sends a grant, a message of its own. A sender with a whole window in
 //! flight waits for the grant. Waiting sends continue in order.
 
-use crate::places::Places;
-use crate::rank::{Program, UNTAGGED};
+use super::Program;
+use crate::places::{Places, UNTAGGED};
 use nicety::{Error, Host, Tags};
 use nicety_kernel::Signal;
 use std::cell::{Cell, RefCell};

@@ -1,0 +1,131 @@
+//! The specifications of links, switches and routers.
+
+use nicety_types::{Duration, Gap};
+
+/// The specification of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkSpec {
+    /// Propagation delay; at least a picosecond, since it is the lookahead between nodes.
+    pub latency: Duration,
+    /// Time per byte on the wire.
+    pub gap: Gap,
+    /// Bytes of header and framing on the wire for each packet.
+    pub header: u64,
+    /// Capacity in packets of the receiving end's buffer, for each virtual channel.
+    pub buffer: u32,
+    /// Number of virtual channels, at least one.
+    pub channels: u8,
+    /// Word stuffing, checksum and resending.
+    pub protocol: LinkProtocol,
+}
+
+/// The protocol of a link, apart from its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkProtocol {
+    /// Bytes of control words stuffed into the stream after every [`LinkProtocol::stuffing_every`] bytes.
+    pub stuffing: u64,
+    /// Bytes of packets between control words, at least one.
+    pub stuffing_every: u64,
+    /// Checksum and resending; none on a link that accepts damaged packets.
+    pub resend: Option<Resend>,
+}
+
+impl LinkProtocol {
+    /// No protocol.
+    pub const NONE: LinkProtocol = LinkProtocol { stuffing: 0, stuffing_every: 1, resend: None };
+
+    /// Whether bit errors can occur on the link.
+    pub(crate) fn has_bit_errors(&self) -> bool {
+        self.resend.is_some_and(|resend| !resend.bit_errors.is_zero())
+    }
+}
+
+/// A checksum of each packet, and resending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resend {
+    /// Number of resends before a packet counts as lost.
+    pub retries: u32,
+    /// Time from a packet's last byte to its resend without an answer.
+    pub timeout: Duration,
+    /// The bit error rate.
+    pub bit_errors: BitErrorRate,
+}
+
+/// The probability of an error per bit, in units of 2^-63.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BitErrorRate(u64);
+
+/// Probability 1.
+pub(crate) const ONE: u64 = 1 << 63;
+
+impl BitErrorRate {
+    /// No bit errors.
+    pub const ZERO: BitErrorRate = BitErrorRate(0);
+
+    /// The fraction `numerator / denominator`, rounded to 2^-63.
+    ///
+    /// # Panics
+    /// When it is more than 1 or its denominator is zero.
+    pub fn new(numerator: u64, denominator: u64) -> BitErrorRate {
+        assert!(numerator <= denominator && denominator > 0, "a probability of {numerator}/{denominator}");
+        let doubled = (u128::from(numerator) << 64) / u128::from(denominator);
+        BitErrorRate(doubled.div_ceil(2) as u64)
+    }
+
+    pub(crate) const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The probability of an error in `bytes` bytes, in units of 2^-63: 1 - (1 - rate)^bits.
+    pub(crate) fn of_bytes(self, bytes: u64) -> u64 {
+        // In whole numbers, so that the result is the same on every machine.
+        let times = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 63) as u64;
+        let (mut intact, mut power, mut bits) = (ONE, ONE - self.0, u128::from(bytes) * 8);
+        while bits > 0 {
+            if bits & 1 == 1 {
+                intact = times(intact, power);
+            }
+            power = times(power, power);
+            bits >>= 1;
+        }
+        ONE - intact
+    }
+}
+
+/// The specification of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchSpec {
+    /// From the arrival of a packet's head at an input to the routed head at an output.
+    pub latency: Duration,
+    /// Number of ports.
+    pub ports: u32,
+    /// Capacity in packets of the input buffer of each port.
+    pub buffer: u32,
+}
+
+/// The specification of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouterSpec {
+    /// From the arrival of a packet's head at an input to the routed head at an output.
+    pub latency: Duration,
+    /// Capacity in packets of the input buffer of each port, for each virtual channel.
+    pub buffer: u32,
+    /// Capacity for packets of its own card. An output serves packets in the order of arrival. The card and the transit
+    /// traffic thus share a link in proportion to their packets in the router. With equal shares, a card takes half of
+    /// the link, the next one half of the rest, and the network congests.
+    pub entry: u32,
+    /// Time per byte between card and router, if it is not that of the card's link.
+    pub gap: Option<Gap>,
+}
+
+/// The specifications of a network's parts.
+#[derive(Clone, Copy, Debug)]
+pub struct NetworkSpec {
+    /// Every link, except the links of hosts in [`Topology::build_for`](crate::Topology::build_for). Its buffer is that of a card; a switch uses
+    /// its own instead.
+    pub link: LinkSpec,
+    /// Every switch.
+    pub switch: SwitchSpec,
+    /// The router of every host on a torus; like a switch if none.
+    pub router: Option<RouterSpec>,
+}

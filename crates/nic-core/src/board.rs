@@ -1,0 +1,129 @@
+//! A board: the parts of a card between host memory and its link, and the steps that most cards take with them.
+
+use crate::parts::transport::{TransportSpec, Wire};
+use crate::parts::{Dma, Engine, EngineSpec, stages};
+use crate::{NodeContext, NodeSpec, Outgoing, read_bus, read_engine, read_node, read_transport};
+use nicety_fabric::{Channel, HeaderBytes, Label, Packet, PacketBox};
+use nicety_host::{BusSpec, Cpus};
+use nicety_kernel::Sim;
+use nicety_spec::Reader;
+use nicety_types::{Flight, MessageId, NodeId, Path, Payload, Recorder, Stage, Starter};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A board in a card's spec.
+#[derive(Clone, Copy, Debug)]
+pub struct BoardSpec {
+    /// Host and network.
+    pub node: NodeSpec,
+    /// The bus to the host.
+    pub bus: BusSpec,
+    /// Reliable transport, which may be off.
+    pub transport: TransportSpec,
+    /// The DMA engine.
+    pub dma: EngineSpec,
+}
+
+/// Reads the sections of a board: those of the [node](read_node), `[bus]`, `[transport]` and `[dma]`.
+pub fn read_board(reader: &Reader<'_>) -> BoardSpec {
+    BoardSpec {
+        node: read_node(reader),
+        bus: read_bus(reader),
+        transport: read_transport(reader),
+        dma: read_engine(reader),
+    }
+}
+
+/// The parts of a card between host memory and its link.
+pub struct Board {
+    sim: Sim,
+    recorder: Recorder,
+    wire: Rc<Wire>,
+    dma: Rc<Dma>,
+    engine: Engine,
+    spec: BoardSpec,
+    /// Number of posted messages.
+    posted: Cell<u64>,
+}
+
+impl Board {
+    /// The board of a node.
+    pub fn new(spec: BoardSpec, node_context: NodeContext<'_>) -> Board {
+        let NodeContext { sim, recorder, port, nodes, memory, .. } = node_context;
+        Board {
+            wire: Wire::new(sim, port, spec.transport, nodes, recorder),
+            dma: Dma::new(sim, spec.bus, memory.clone(), recorder),
+            engine: Engine::new(sim, spec.dma.channels, recorder),
+            posted: Cell::default(),
+            sim: sim.clone(),
+            recorder: recorder.clone(),
+            spec,
+        }
+    }
+
+    /// The card's end of its link.
+    pub const fn wire(&self) -> &Rc<Wire> {
+        &self.wire
+    }
+
+    /// The path to host memory.
+    pub const fn dma(&self) -> &Rc<Dma> {
+        &self.dma
+    }
+
+    /// Records the events on the node.
+    pub const fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// Numbers a message. A CPU posts it, and rings the card's doorbell over the bus.
+    pub async fn post(&self, cpus: &Cpus, message: &Outgoing, path: &mut Path) -> MessageId {
+        let number = self.posted.get();
+        self.posted.set(number + 1);
+        let id = MessageId { source: self.sim.node(), sequence: number };
+        self.recorder.sent(id, NodeId(message.to), message.bytes, "send", Starter::Host, path);
+        cpus.post(path, id).await;
+        self.dma.ring(id, path).await;
+        id
+    }
+
+    /// Reads host memory by a channel of the DMA engine.
+    pub async fn fetch(&self, message: MessageId, address: u64, bytes: u64, path: &mut Path) -> Payload {
+        let moving = self.engine.start((self.spec.dma.setup, stages::DMA_SETUP), message, path).await;
+        let payload = self.dma.fetch(message, address, bytes, path).await;
+        self.engine.release(moving, message, path);
+        payload
+    }
+
+    /// Sends a packet at its turn on the link. Returns after the handover of its last byte.
+    pub async fn send(&self, label: Label, header: HeaderBytes, payload: Payload, path: &mut Path) {
+        let turn = self.wire.turn(label.destination, Flight::resting(path.clone())).await;
+        let packet = Packet { label, channel: Channel::Data(0), header, payload, path: path.clone() };
+        *path = self.wire.launch(packet, turn).path;
+        self.sim.until(path.at()).await;
+    }
+
+    /// Starts a task for each packet from the link.
+    pub fn receive<F: Future<Output = ()> + 'static>(&self, task: impl Fn(PacketBox) -> F + 'static) {
+        let (sim, wire) = (self.sim.clone(), self.wire.clone());
+        self.sim.spawn(async move {
+            loop {
+                sim.spawn(task(wire.receive().await));
+            }
+        });
+    }
+
+    /// Writes the first `keep` bytes of a packet to host memory by a channel of the DMA engine. Then the packet leaves
+    /// the packet buffer. Returns when its bytes are in memory, at the end of its path.
+    pub async fn deposit(&self, message: MessageId, address: u64, keep: u64, packet: &mut PacketBox) {
+        let set_up = (self.spec.dma.setup, stages::DMA_SETUP);
+        let moving = self.engine.start(set_up, message, &mut packet.path).await;
+        let payload = packet.payload.clone();
+        let written = self.dma.deposit(message, address, keep, payload, packet.path.clone()).await;
+        self.engine.release(moving, message, &written.path);
+        self.wire.free_link_slot();
+        self.dma.landed(&written).await;
+        packet.path = written.path;
+        packet.path.advance(Stage::DEPOSIT, written.landed);
+    }
+}

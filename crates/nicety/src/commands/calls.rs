@@ -1,0 +1,111 @@
+//! The commands of a subject, each written once: its arguments, and the outcome that it has on a host.
+
+use super::Outcome;
+use nicety_nic_apenet::{self as apenet, Region};
+use nicety_nic_qnix::Completed;
+use nicety_portals::{CtEvent, Event, Limits};
+
+/// Declares the calls of a subject, which take virtual time, and the function of [`Program`](super::Program) that carries
+/// them out. Each has its own boxed future.
+///
+/// `enum NAME by FUNCTION(PROGRAM, HOST) API = VALUE;` names the type, the function, its variables, and the interface of the
+/// host. Then each call has its arguments and, behind `=>`, an expression for its outcome.
+macro_rules! calls {
+    (
+        $(#[$doc:meta])*
+        enum $name:ident by $carry:ident($program:pat, $host:ident $(, $object:ident: $number:ty)?)
+            $api:ident = $of:expr;
+        $(
+            $(#[$about:meta])*
+            $call:ident $({ $($(#[$note:meta])* $field:ident: $kind:ty),* $(,)? })? => $outcome:expr;
+        )*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the calls and arguments of the host, under the same names")]
+        pub enum $name {
+            $($(#[$about])* $call $({ $($(#[$note])* $field: $kind),* })?),*
+        }
+
+        impl super::Program {
+            pub(super) fn $carry<'c>(
+                &'c self,
+                $host: &'c crate::Host,
+                $($object: $number,)?
+                call: $name,
+            ) -> super::Carried<'c> {
+                let $program = self;
+                match call {
+                    $($name::$call $({ $($field),* })? => Box::pin(async move {
+                        let $api = $of;
+                        Ok(super::Outcome::from($outcome))
+                    })),*
+                }
+            }
+        }
+    };
+}
+
+/// Declares the commands of a subject that take no virtual time, in the same way.
+macro_rules! setups {
+    (
+        $(#[$doc:meta])*
+        enum $name:ident by $carry:ident($program:ident) $api:ident = $of:expr;
+        $(
+            $(#[$about:meta])*
+            $call:ident $({ $($(#[$note:meta])* $field:ident: $kind:ty),* $(,)? })? => $outcome:expr;
+        )*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the functions and arguments of the host, under the same names")]
+        pub enum $name {
+            $($(#[$about])* $call $({ $($(#[$note])* $field: $kind),* })?),*
+        }
+
+        impl super::Program {
+            pub(super) fn $carry(&self, setup: $name) -> Result<super::Outcome, crate::Error> {
+                let $program = self;
+                let $api = $of;
+                Ok(match setup {
+                    $($name::$call $({ $($field),* })? => super::Outcome::from($outcome)),*
+                })
+            }
+        }
+    };
+}
+
+pub(super) use {calls, setups};
+
+/// Outcomes of values.
+macro_rules! outcomes {
+    ($($value:ty => $outcome:ident),* $(,)?) => {
+        $(impl From<$value> for Outcome {
+            fn from(value: $value) -> Outcome {
+                Outcome::$outcome(value.into())
+            }
+        })*
+    };
+}
+
+outcomes! {
+    u64 => Word,
+    u32 => Word,
+    Vec<u8> => Bytes,
+    crate::Received => Received,
+    CtEvent => Count,
+    Option<Event> => Event,
+    Event => Event,
+    Completed => Completed,
+    Option<Completed> => Completed,
+    Region => Region,
+    apenet::Event => RdmaEvent,
+    Option<apenet::Event> => RdmaEvent,
+    Limits => Limits,
+}
+
+impl From<()> for Outcome {
+    fn from((): ()) -> Outcome {
+        Outcome::Nothing
+    }
+}
