@@ -187,9 +187,9 @@ def commands() -> str:
     """Every command: its usage, its description, its arguments and options, as in `--help`."""
     import typer
 
-    from nicety.cli.app import app
+    from nicety.cli.app import everything
 
-    return "\n".join(_command(typer.main.get_command(app), "nicety", None))
+    return "\n".join(_command(typer.main.get_command(everything()), "nicety", None))
 
 
 def _command(command: Any, name: str, parent: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import signal
 import subprocess
@@ -9,8 +10,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from nicety.cli.app import app_for, everything
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -18,9 +23,56 @@ PROGRAMS = Path(__file__).parent / "programs"
 def test_help_is_quick_to_load() -> None:
     own = ("nicety.build.compiler", "nicety.bench.messages", "nicety.program.cluster")
     heavy = ("numpy", "rich", "platformdirs", *own)
-    code = f"import sys, nicety.cli.app; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, nicety.cli.app; nicety.cli.app.everything(); print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("line", "loaded"),
+    [
+        ([], ["apps.execute", "tools.cc"]),
+        (["--version"], []),
+        (["goal", "info", "--help"], ["apps.goal"]),
+        (["bench", "latency", "--help"], ["bench.commands"]),
+        (["cc", "--help"], ["tools.cc"]),
+        (["specs", "show", "--help"], ["tools.specs"]),
+        (["sweep", "run", "--help"], ["sweep.commands"]),
+        (["bnch"], ["apps.execute", "apps.goal", "bench.commands", "tools.cc", "tools.specs"]),
+    ],
+)
+def test_a_line_loads_its_own_commands(line: list[str], loaded: list[str]) -> None:
+    code = f"""
+import sys
+from nicety.cli import main
+main({line!r})
+parts = ["apps.execute", "apps.goal", "bench.commands", "sweep.commands", "tools.cc", "tools.specs"]
+print([part for part in parts if f"nicety.cli.{{part}}" in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = set(ast.literal_eval(done.stdout.splitlines()[-1]))
+    # The list of all commands is where none of the line's is known.
+    assert found == {*loaded, *(["sweep.commands"] if line == ["bnch"] else [])}
+
+
+def test_a_part_of_the_command_line_is_as_the_whole() -> None:
+    def helps(command: Any, path: list[str], context: Any) -> None:
+        for name in getattr(command, "commands", {}):
+            words = [*path, name]
+            whole = command.commands[name]
+            part = typer.main.get_command(app_for(words))
+            for word in words:
+                part = part.commands[word]
+            inner = typer.Context(whole, info_name=name, parent=context)
+            assert part.get_help(typer.Context(part, info_name=name, parent=context)) == whole.get_help(inner)
+            helps(whole, words, inner)
+
+    root: Any = typer.main.get_command(everything())
+    shown: Any = typer.main.get_command(app_for(["--help"]))
+    assert shown.get_help(typer.Context(shown, info_name="nicety")) == root.get_help(
+        typer.Context(root, info_name="nicety")
+    )
+    helps(root, [], typer.Context(root, info_name="nicety"))
 
 
 @pytest.mark.parametrize(

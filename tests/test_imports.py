@@ -10,9 +10,9 @@ HEAVY = ("matplotlib", "numpy", "pyarrow", "pandas")
 
 RUN = f"""
 import sys
-from nicety.cli.app import app
+from nicety.cli.app import app_for
 try:
-    app(sys.argv[1:])
+    app_for(sys.argv[1:])(sys.argv[1:])
 except SystemExit as end:
     status = end.code
 sys.stderr.write(f"status {{status or 0}}: {{[name for name in {HEAVY!r} if name in sys.modules]}}")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import nicety as package
-from nicety.cli.app import app
+from nicety.cli.app import everything
 from nicety.program.script import run_program
 from nicety.show.traces import RecordingWarning
 from sizes import examples
@@ -183,7 +183,7 @@ def test_a_timeline_that_is_not_whole_is_told_of(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(package.Run, "trace", incomplete)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(SUM)
-    result = CliRunner().invoke(app, ["run", "mine.py", "--trace", "t"])
+    result = CliRunner().invoke(everything(), ["run", "mine.py", "--trace", "t"])
     assert result.exit_code == 0
     assert "it lacks its end" in result.stderr
     assert "RecordingWarning" not in result.stderr

@@ -16,6 +16,7 @@
 mod addresses;
 mod arrivals;
 mod bus;
+mod bytes;
 mod cache;
 mod cpu;
 mod gpu;
@@ -30,11 +31,12 @@ pub mod threads;
 
 pub use addresses::{GPU_ADDRESSES, PROCESS_ADDRESSES, PROCESS_BYTES, is_of_gpu};
 pub use bus::{Bus, BusSpec, PlainSpec, Transfer};
+pub use bytes::HostBytes;
 pub use cache::Lines;
 pub use cpu::{Cpus, HostSpec, Work};
 pub use gpu::{Gpu, GpuSpec};
 pub use kernel::{Kernel, KernelCounters, KernelSpec, Vector};
-pub use memory::{Allocation, HostBytes, Memory, MemoryError, Traffic};
+pub use memory::{Allocation, Memory, MemoryError, Traffic};
 pub use noise::{Intervals, NoTrace, NoiseSpec, NoiseTrace, Regularity, Timeline};
 pub use notice::Notice;
 pub use process::ProcessBytes;

@@ -1,106 +1,19 @@
 //! Host memory: allocations at stable addresses, backed on first touch, with every access counted.
 
 use crate::addresses::{PROCESS_ADDRESSES, PROCESS_BYTES, is_of_gpu};
+use crate::bytes::HostBytes;
 use crate::cache::{Cache, Lines};
 use crate::process::ProcessBytes;
 use nicety_kernel::Sim;
 use nicety_types::{Buffer, Payload};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::ops::Range;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 const PAGE: u64 = 4096;
 /// Address of the first allocation: low enough to read, and high enough that a null pointer plus an offset misses it.
 const FIRST_ADDRESS: u64 = 0x10_0000;
-
-/// Bytes of host memory that never move or shrink. An owner may read them while no simulation runs. Every access
-/// copies, so no reference points into memory that another party writes.
-pub struct HostBytes {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the memory is plain bytes owned by this value, and every access copies through raw pointers.
-// Accesses do not overlap in time: simulation and program take turns, handing over through channels.
-unsafe impl Send for HostBytes {}
-// SAFETY: as above; a shared `HostBytes` offers nothing but copies in and out.
-unsafe impl Sync for HostBytes {}
-
-impl HostBytes {
-    fn new(len: usize) -> Option<HostBytes> {
-        if len == 0 {
-            return Some(HostBytes { start: NonNull::dangling(), len });
-        }
-        let layout = Self::layout(len)?;
-        // SAFETY: the layout's size is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        Some(HostBytes { start: NonNull::new(start)?, len })
-    }
-
-    fn layout(len: usize) -> Option<Layout> {
-        // This alignment suits any number. With page alignment the allocator would write every byte, and memory would
-        // not be backed on first touch.
-        Layout::from_size_align(len, 16).ok()
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the length is zero.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Address of the bytes, for export. Valid as long as this value lives.
-    pub fn as_ptr(&self) -> *mut u8 {
-        self.start.as_ptr()
-    }
-
-    /// Copies bytes out.
-    ///
-    /// # Panics
-    /// If the range is outside.
-    pub fn read(&self, offset: usize, to: &mut [u8]) {
-        assert!(offset.checked_add(to.len()).is_some_and(|end| end <= self.len), "read outside host memory");
-        // SAFETY: the range was just checked; `to` is a Rust slice of its own, so the two do not overlap.
-        unsafe { self.start.as_ptr().add(offset).copy_to_nonoverlapping(to.as_mut_ptr(), to.len()) }
-    }
-
-    /// Copies bytes in.
-    ///
-    /// # Panics
-    /// If the range is outside.
-    pub fn write(&self, offset: usize, from: &[u8]) {
-        assert!(
-            offset.checked_add(from.len()).is_some_and(|end| end <= self.len),
-            "write outside host memory"
-        );
-        // SAFETY: the range was just checked; `from` is a Rust slice of its own, so the two do not overlap.
-        unsafe { self.start.as_ptr().add(offset).copy_from_nonoverlapping(from.as_ptr(), from.len()) }
-    }
-}
-
-impl Drop for HostBytes {
-    fn drop(&mut self) {
-        if self.len > 0
-            && let Some(layout) = Self::layout(self.len)
-        {
-            // SAFETY: allocated in `new` with this same layout, and freed once.
-            unsafe { dealloc(self.start.as_ptr(), layout) }
-        }
-    }
-}
-
-impl fmt::Debug for HostBytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HostBytes({} B)", self.len)
-    }
-}
 
 /// An allocation of host memory. Clones are cheap. The memory lives as long as its host or any clone.
 #[derive(Clone, Debug)]

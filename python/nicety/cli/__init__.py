@@ -8,6 +8,7 @@ its document was complete, it is `{"error": ...}`.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -29,9 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Under nohup SIGHUP is ignored, and Windows has none.
             if (ends := getattr(signal, number, None)) and signal.getsignal(ends) is signal.SIG_DFL:
                 signal.signal(ends, _terminate)
-        from nicety.cli.app import app
+        from nicety.cli.app import app_for, everything
 
-        app(args=None if arguments is None else list(arguments), prog_name="nicety")
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        # A shell that completes a line passes it by the environment.
+        app = everything() if "_NICETY_COMPLETE" in os.environ else app_for(given)
+        app(args=given, prog_name="nicety")
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
         # Only one of several processes reports it.

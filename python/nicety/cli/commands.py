@@ -1,21 +1,14 @@
-"""The commands that run something once. A command's modules are imported when it runs, so that `--help` is quick."""
+"""The commands that run something once. A command line imports the modules that it needs, so that it begins quickly."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Annotated
 
 import typer
 
-from nicety.cli import reproduce, run
-from nicety.cli.apps import execute, processors
-from nicety.cli.apps.goal import goal
-from nicety.cli.bench.commands import bench
-from nicety.cli.options import group
-from nicety.cli.tools import cc
-from nicety.cli.tools.hpu import hpu
-from nicety.cli.tools.specs import specs
-
-commands = group("Simulate programs that run on network cards: right, fast enough, and worth it?", completion=True)
+from nicety.cli.options import GROUPS, group
 
 
 def _version(wanted: bool) -> None:
@@ -26,7 +19,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@commands.callback()
 def _main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
@@ -35,9 +27,112 @@ def _main(
     pass
 
 
-commands.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
-commands.add_typer(hpu, name="hpu")
-commands.add_typer(bench, name="bench")
-commands.add_typer(goal, name="goal")
-for module in (cc, reproduce, run, execute, processors):
-    module.register(commands)
+def _cc(app: typer.Typer) -> None:
+    from nicety.cli.tools import cc
+
+    cc.register(app)
+
+
+def _reproduce(app: typer.Typer) -> None:
+    from nicety.cli import reproduce
+
+    reproduce.register(app)
+
+
+def _run(app: typer.Typer) -> None:
+    from nicety.cli import run
+
+    run.register(app)
+
+
+def _execute(app: typer.Typer) -> None:
+    from nicety.cli.apps import execute
+
+    execute.register(app)
+
+
+def _processors(app: typer.Typer) -> None:
+    from nicety.cli.apps import processors
+
+    processors.register(app)
+
+
+def _specs(app: typer.Typer) -> None:
+    from nicety.cli.tools.specs import specs
+
+    app.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
+
+
+def _hpu(app: typer.Typer) -> None:
+    from nicety.cli.tools.hpu import hpu
+
+    app.add_typer(hpu, name="hpu")
+
+
+def _bench(app: typer.Typer) -> None:
+    from nicety.cli.bench.commands import bench
+
+    app.add_typer(bench, name="bench")
+
+
+def _goal(app: typer.Typer) -> None:
+    from nicety.cli.apps.goal import goal
+
+    app.add_typer(goal, name="goal")
+
+
+_COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
+    "cc": _cc,
+    "reproduce": _reproduce,
+    "run": _run,
+    "exec": _execute,
+    "pcsa": _processors,
+    "tsp": _processors,
+    "specs": _specs,
+    "hpu": _hpu,
+    "bench": _bench,
+    "goal": _goal,
+}
+"""The functions that add commands, in the order of the help."""
+
+
+def without_commands() -> typer.Typer:
+    """The command line, still without commands."""
+    app = group("Simulate programs that run on network cards: right, fast enough, and worth it?", completion=True)
+    app.callback()(_main)
+    return app
+
+
+def _narrowed(inside: typer.Typer, word: str) -> typer.Typer:
+    """A group with its command `word` alone. The group itself if it has none of that name."""
+    named = [each for each in inside.registered_commands if each.name == word]
+    if not named:
+        return inside
+    narrowed = copy(inside)
+    narrowed.registered_commands = named
+    return narrowed
+
+
+def commands_for(words: Sequence[str] = ()) -> typer.Typer:
+    """The command line with the command that `words` begin with. With all commands if they name none."""
+    app = without_commands()
+    name, word = [*words, "", ""][:2]
+    if name not in _COMMANDS:
+        for add in dict.fromkeys(_COMMANDS.values()):
+            add(app)
+        return app
+    _COMMANDS[name](app)
+    for inside in app.registered_groups:
+        if inside.typer_instance is not None:
+            inside.typer_instance = _narrowed(inside.typer_instance, word)
+    return app
+
+
+def outline() -> typer.Typer:
+    """The command line as its help shows it: groups of commands are empty."""
+    app = without_commands()
+    for add in dict.fromkeys(add for name, add in _COMMANDS.items() if name not in GROUPS):
+        add(app)
+    for name, text in GROUPS.items():
+        app.add_typer(group(text), name=name)
+    return app

@@ -68,6 +68,16 @@ class _RunGroup(_Group):
         return super().parse_args(ctx, args)
 
 
+GROUPS = {
+    "specs": "The cards that nicety knows, and the user's own.",
+    "hpu": "Handler processors on their own.",
+    "bench": "Benchmarks: between two hosts, of use cases, or of what runs on a card.",
+    "goal": "Schedules of applications in GOAL's formats, and what they take on LogGOPS or on cards.",
+    "sweep": "Run a command at every point of a grid: nicety sweep STUDY.toml, short for nicety sweep run STUDY.toml.",
+}
+"""The groups of commands, and their descriptions."""
+
+
 def group(text: str, *, completion: bool = False, runs: bool = False) -> typer.Typer:
     """Make a command with subcommands.
 

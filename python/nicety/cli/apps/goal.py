@@ -13,12 +13,12 @@ import typer
 from nicety._generated.types import CompareOptions, GenerateOptions, ScheduleOptions
 from nicety.cli.arguments import command
 from nicety.cli.bench.measure import Output, add
-from nicety.cli.options import Arrow, Csv, Json, group
+from nicety.cli.options import GROUPS, Arrow, Csv, Json, group
 
 if TYPE_CHECKING:
     from nicety.cli.progress import Bar
 
-goal = group("Schedules of applications in GOAL's formats, and what they take on LogGOPS or on cards.")
+goal = group(GROUPS["goal"])
 
 _Schedule = Annotated[Path, typer.Argument(metavar="FILE", help="A schedule, as text or binary.")]
 

@@ -12,6 +12,7 @@ from nicety import requests
 from nicety._generated import types
 from nicety.cli.bench.measure import Output, add
 from nicety.cli.options import (
+    GROUPS,
     AllowFailures,
     Breakdown,
     Compiler,
@@ -26,7 +27,7 @@ from nicety.shared.options import arguments_of
 if TYPE_CHECKING:
     from nicety.usecases import UseCase
 
-bench = group("Benchmarks: between two hosts, of use cases, or of what runs on a card.")
+bench = group(GROUPS["bench"])
 
 
 def _messages(

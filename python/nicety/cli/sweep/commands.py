@@ -7,12 +7,9 @@ from typing import Annotated
 
 import typer
 
-from nicety.cli.options import Json, group
+from nicety.cli.options import GROUPS, Json, group
 
-sweep = group(
-    "Run a command at every point of a grid: nicety sweep STUDY.toml, short for nicety sweep run STUDY.toml.",
-    runs=True,
-)
+sweep = group(GROUPS["sweep"], runs=True)
 
 
 @sweep.command("run")

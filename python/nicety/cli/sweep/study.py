@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from nicety.cli.commands import commands
+from nicety.cli.commands import commands_for
 from nicety.cli.options import UsageError, error_text
 from nicety.errors import InputError
 from nicety.shared.checks import meant
@@ -156,7 +156,7 @@ class _Command:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.all = list(words)
-        root: Any = typer.main.get_command(commands)
+        root: Any = typer.main.get_command(commands_for(words[:1]))
         self._command = root
         self._context = typer.Context(root, info_name="nicety")
         rest = list(words)

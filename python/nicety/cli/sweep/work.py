@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from nicety.cli.commands import commands
+from nicety.cli.commands import commands_for
 from nicety.cli.options import error_text
 from nicety.cli.output import collected
 from nicety.sweeps.store import Outcome
@@ -28,7 +28,7 @@ def run_command(arguments: Sequence[str]) -> Outcome:
             # Not among the arguments after `--`.
             place = arguments.index("--") if "--" in arguments else len(arguments)
             arguments = [*arguments[:place], "--json", *arguments[place:]]
-            commands(args=arguments, prog_name="nicety", standalone_mode=False)
+            commands_for(arguments)(args=arguments, prog_name="nicety", standalone_mode=False)
         except (Exception, SystemExit) as wrong:
             error = error_text(wrong)
     if error is None and not documents:

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from nicety.cli.options import Json, count, group
+from nicety.cli.options import GROUPS, Json, count, group
 
-hpu = group("Handler processors on their own.")
+hpu = group(GROUPS["hpu"])
 
 _REPORTED = ("exit_code", "instructions", "cycles", "trap")
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from nicety.cli.options import Json, Overrides, group
+from nicety.cli.options import GROUPS, Json, Overrides, group
 
-specs = group("The cards that nicety knows, and the user's own.")
+specs = group(GROUPS["specs"])
 
 
 @specs.callback()
