@@ -42,10 +42,8 @@ pub(super) struct Arrived {
 pub(super) struct Held {
     /// Their number.
     pub(super) buffers: u64,
-    /// The number of their block among all that were taken.
-    block: u64,
-    /// The size of a buffer.
-    size: u64,
+    /// The place of a buffer in a block, if there are blocks.
+    place: Option<Place>,
 }
 
 /// A ring of a receive channel.
@@ -69,7 +67,7 @@ pub(super) struct ReceiveRing {
     pub(super) reported: Cell<u64>,
     /// Single buffers used so far.
     used: Cell<u64>,
-    /// Buffers, or blocks, that the driver has returned.
+    /// Single buffers that the driver has returned.
     given_back: Cell<u64>,
     /// Buffers, or blocks, that are free and not yet returned.
     pub(super) emptied: Cell<u64>,
@@ -141,8 +139,8 @@ impl ReceiveRing {
         let (offset, held) = match &self.blocks {
             None => self.take_row(bytes)?,
             Some(blocks) => {
-                let Place { block, offset, size } = blocks.take(bytes, self.given_back.get())?;
-                (offset, Held { buffers: 1, block, size })
+                let place = blocks.take(bytes)?;
+                (place.offset, Held { buffers: 1, place: Some(place) })
             }
         };
         self.reported.set(self.reported.get() + 1);
@@ -162,7 +160,7 @@ impl ReceiveRing {
         }
         self.used.set(used + buffers);
         let offset = (slot + left_out) % self.entries * self.buffer;
-        Some((offset, Held { buffers, block: 0, size: self.buffer }))
+        Some((offset, Held { buffers, place: None }))
     }
 
     /// The page of a buffer.
@@ -174,20 +172,26 @@ impl ReceiveRing {
     /// Records that the driver sees a frame. Returns whether it copies the frame, because the kernel has too much of the
     /// ring.
     pub(super) fn copies(&self, held: Held, driver: &DriverSpec) -> bool {
-        match &self.blocks {
-            None => self.lent.get() * 100 >= self.entries * driver.loan,
-            Some(blocks) => blocks.see(held.block, held.size, driver.loan, driver.loan_small),
+        match (&self.blocks, held.place) {
+            (Some(blocks), Some(place)) => blocks.see(&place, driver.loan, driver.loan_small),
+            _ => self.lent.get() * 100 >= self.entries * driver.loan,
         }
     }
 
     /// Frees a frame's buffers. Returns the number of buffers or of blocks to give back.
     pub(super) fn free(&self, held: Held) -> u64 {
-        self.blocks.as_ref().map_or(held.buffers, |blocks| u64::from(blocks.free(held.block)))
+        match (&self.blocks, held.place) {
+            (Some(blocks), Some(place)) => u64::from(blocks.free(place.block)),
+            _ => held.buffers,
+        }
     }
 
     /// Records at the card that the driver has returned buffers, or blocks of them.
     pub(super) fn give_back(&self, returned: u64) {
-        self.given_back.set(self.given_back.get() + returned);
+        match &self.blocks {
+            Some(blocks) => blocks.post(returned),
+            None => self.given_back.set(self.given_back.get() + returned),
+        }
     }
 }
 

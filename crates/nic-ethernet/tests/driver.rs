@@ -175,6 +175,30 @@ fn short_frames_share_blocks_of_small_buffers() {
 }
 
 #[test]
+fn bytes_are_right_where_blocks_return_in_another_order() {
+    let sizes = ["receive.channels=1", "receive.entries=4", "receive.block=8 KiB", "receive.small=256 B"];
+    let rig = Rig::new(PLAIN_NIU, 2, &[&sizes[..], &["driver.post=80", "interrupts.time=150 us"]].concat());
+    let lengths = |n: usize| if n.is_multiple_of(7) { 40 } else { 1400 };
+    rig.program(0, async move |user| {
+        let socket = user.open(SocketKind::Datagram);
+        for n in 0..100 {
+            user.send_to(socket, &pattern(lengths(n), n as u64), at(1, 9)).await.unwrap();
+            user.sim.delay(Duration::from_us(20)).await;
+        }
+    });
+    rig.program(1, async move |user| {
+        let socket = user.open(SocketKind::Datagram);
+        user.bind(socket, 9).await.unwrap();
+        for n in 0..100 {
+            assert!(user.recv_from(socket, 2000).await.unwrap().0 == pattern(lengths(n), n as u64), "{n}");
+        }
+    });
+    let mut rig = rig;
+    rig.run();
+    assert_eq!(rig.report(1).card.ring_full, 0);
+}
+
+#[test]
 fn a_ring_has_room_for_its_blocks_and_for_its_completions() {
     let dropped = |overrides: &[&str]| {
         let late = ["interrupts.time=2 ms", "interrupts.packets=100", "receive.channels=1"];
