@@ -70,15 +70,13 @@ fn read_tlbs(s: &Section<'_>) -> (Option<TlbSpec>, Option<CodeTlbSpec>) {
     let entries = |key, doc| s.count_or(key, 0..=1 << 20, 0, doc);
     let data = entries("data_tlb", "entries of a core's TLB for data; 0 if translating takes no time");
     let code = entries("code_tlb", "entries of a core's TLB for code; 0 if translating takes no time");
-    if data + code == 0 {
-        return (None, None);
-    }
-    let miss = s.time("tlb_miss", "a miss in a TLB");
-    let tlb = (data > 0).then_some(TlbSpec { entries: data, miss });
-    let code_tlb = (code > 0).then(|| CodeTlbSpec {
-        entries: code,
-        page: s.size("code_page", 64..=1 << 30, "a page of code; each function group has pages of its own"),
-        miss,
+    // A card may have the keys of a TLB that a change switches off.
+    let wanted = |entries: u64, key| entries > 0 || s.has(key);
+    let miss = wanted(data + code, "tlb_miss").then(|| s.time("tlb_miss", "a miss in a TLB"));
+    let page = wanted(code, "code_page").then(|| {
+        s.size("code_page", 64..=1 << 30, "a page of code; each function group has pages of its own")
     });
-    (tlb, code_tlb)
+    let tlb = miss.filter(|_| data > 0).map(|miss| TlbSpec { entries: data, miss });
+    let code_tlb = miss.zip(page).filter(|_| code > 0);
+    (tlb, code_tlb.map(|(miss, page)| CodeTlbSpec { entries: code, page, miss }))
 }
