@@ -1,8 +1,16 @@
 //! Commands on channels to processes.
 
 use super::{Outcome, Part, Program, nothing, numbered};
-use crate::{Alternative, Buffer, Channel, Error, Host};
+use crate::{Alternative, Buffer, Channel, Error, Host, Job, PendingMessage};
 use nicety_types::Duration;
+use std::collections::HashMap;
+
+/// Calls on channels that have begun, by their numbers.
+#[derive(Default)]
+pub(super) struct PendingMessages {
+    waiting: HashMap<u64, PendingMessage>,
+    started: u64,
+}
 
 /// The calls of [`crate::Device`], under the same names. A channel has the number in the outcome of `Subscribe`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +23,10 @@ pub enum ChannelCall {
     SendInd { channel: u64, part: Part, timeout: Option<Duration> },
     ReceiveInd { channel: u64, part: Part, timeout: Option<Duration> },
     Select { alternatives: Vec<Wanted>, timeout: Option<Duration> },
+    StartSend { channel: u64, contents: Vec<u8>, timeout: Option<Duration> },
+    StartReceive { wanted: Wanted, timeout: Option<Duration> },
+    StartSendInd { channel: u64, part: Part, timeout: Option<Duration> },
+    Wait { pending: u64 },
 }
 
 /// A message that a selection waits for.
@@ -60,6 +72,28 @@ impl Program {
                 let (channel, buffer) = (self.channel(channel)?, self.part(part)?);
                 device.receive_ind(channel, &buffer, timeout).await.map(nothing)
             }
+            ChannelCall::StartSend { channel, contents, timeout } => {
+                let channel = self.channel(channel)?;
+                self.started(device.start(channel, Job::Send(&contents), timeout).await?)
+            }
+            ChannelCall::StartReceive { wanted, timeout } => match self.wanted(wanted)? {
+                Found::Direct(channel, bytes) => {
+                    self.started(device.start(channel, Job::Receive(bytes), timeout).await?)
+                }
+                Found::Indirect(channel, buffer) => {
+                    self.started(device.start(channel, Job::ReceiveInd(&buffer), timeout).await?)
+                }
+            },
+            ChannelCall::StartSendInd { channel, part, timeout } => {
+                let (channel, buffer) = (self.channel(channel)?, self.part(part)?);
+                self.started(device.start(channel, Job::SendInd(&buffer), timeout).await?)
+            }
+            ChannelCall::Wait { pending } => {
+                let taken = self.0.pending.borrow_mut().waiting.remove(&pending);
+                let waited_for =
+                    || Error::Program("wait: another call has waited for this message".to_owned());
+                Ok(Outcome::Bytes(taken.ok_or_else(waited_for)?.wait().await?))
+            }
             ChannelCall::Select { alternatives, timeout } => {
                 let wanted = alternatives.iter().map(|wanted| self.wanted(*wanted));
                 let wanted = wanted.collect::<Result<Vec<_>, Error>>()?;
@@ -68,6 +102,15 @@ impl Program {
                 Ok(Outcome::Selected(index as u32, bytes.to_vec()))
             }
         }
+    }
+
+    /// Keeps a call that has begun, and returns its number as an outcome.
+    fn started(&self, pending: PendingMessage) -> Result<Outcome, Error> {
+        let mut all = self.0.pending.borrow_mut();
+        all.started += 1;
+        let number = all.started;
+        all.waiting.insert(number, pending);
+        Ok(Outcome::Word(number))
     }
 
     fn wanted(&self, wanted: Wanted) -> Result<Found, Error> {
