@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from nicety.program.buffers import Buffer
     from nicety.program.calls import Operation
     from nicety.program.channels.card import Channels
-    from nicety.program.channels.channel import Alternative, Channel, Device
+    from nicety.program.channels.channel import Alternative, Channel, Device, PendingMessage
     from nicety.program.channels.processes import CardMemory, Process
     from nicety.program.cluster import Cluster
     from nicety.program.failures import HandlerFailure
@@ -123,6 +123,7 @@ __all__ = [
     "MicroengineReport",
     "NodeReport",
     "Operation",
+    "PendingMessage",
     "PendingRecv",
     "PortReport",
     "Portals",
@@ -218,6 +219,7 @@ _HOMES = {
     "MicroengineReport": "nicety._generated.reports",
     "NodeReport": "nicety.program.reports",
     "Operation": "nicety.program.calls",
+    "PendingMessage": "nicety.program.channels.channel",
     "PendingRecv": "nicety.program.host",
     "Process": "nicety.program.channels.processes",
     "Portals": "nicety.program.portals.card",

@@ -58,6 +58,10 @@ pub struct GroupReport {
     pub l1_misses: u64,
     /// Of these, loads that also missed the shared cache.
     pub shared_cache_misses: u64,
+    /// Misses of the cores' TLBs for data.
+    pub tlb_misses: u64,
+    /// Misses of the cores' TLBs for code.
+    pub code_tlb_misses: u64,
 }
 
 /// A host's Ethernet card, its protocols and its threads.
@@ -193,6 +197,8 @@ impl Node {
                 instructions: used.instructions,
                 l1_misses: used.l1_misses,
                 shared_cache_misses: used.shared_cache_misses,
+                tlb_misses: used.tlb_misses,
+                code_tlb_misses: used.code_tlb_misses,
             }
         };
         let stack = net.stack.borrow();

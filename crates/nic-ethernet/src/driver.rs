@@ -80,9 +80,9 @@ impl Net {
                 taken += 1;
             }
             // Register writes tell the card the frames taken, their buffers, and that it may interrupt again.
-            let buffers = ring.emptied.take();
+            let returned = ring.emptied.take();
             self.write_register(&thread).await;
-            ring.give_back(buffers);
+            ring.give_back(returned);
             ring.coalescing.taken(ring.arrived.borrow().len() as u64);
             ring.reported.set(ring.reported.get() - taken);
             self.hand_over(&thread, chain).await;
@@ -118,7 +118,7 @@ impl Net {
         arrived: Arrived,
         handler: &Path,
     ) -> Frame {
-        let Arrived { address, bytes, buffers, block, verified, message, mut path } = arrived;
+        let Arrived { address, bytes, held, verified, message, mut path } = arrived;
         path.advance(stages::COALESCED, handler.origin());
         path.advance(stages::HANDLER, handler.at());
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -133,14 +133,12 @@ impl Net {
         let bytes = self.card.dma.bytes(address, bytes).into_buffer().expect("frames are real bytes");
         self.card.recorder.message_noticed(message, self.sim.now());
         let ring = &self.card.receive[number];
-        let loan = match driver.post {
-            0 => {
-                ring.emptied.set(ring.emptied.get() + buffers);
-                None
-            }
-            _ => Some(Loan::new(&self.card, number, (block, buffers), address)),
-        };
-        if loan.is_some() && ring.copies(block, driver.loan) {
+        let loan = (driver.post > 0).then(|| Loan::new(&self.card, number, held, address));
+        let copies = ring.copies(held, driver);
+        if loan.is_none() {
+            ring.emptied.set(ring.emptied.get() + ring.free(held));
+        }
+        if loan.is_some() && copies {
             let lines = self.lines(bytes.len());
             let copy = Piece::new(Group::Driver, lines * self.spec.sockets.copy).streaming(lines);
             thread.run(copy, stages::DRIVER_IN, &mut path).await;

@@ -70,6 +70,8 @@ pub struct DriverSpec {
     pub free: u64,
     /// Limit for frames in the kernel, in percent of a ring's buffers. Beyond it the driver copies frames.
     pub loan: u64,
+    /// The same for frames in the smallest of several sizes of buffers, in blocks.
+    pub loan_small: u64,
     /// A frame to send.
     pub transmit: u64,
     /// Frames that the owner of a transmit ring sends, its own included, before it hands the others' to a thread of the
@@ -109,6 +111,12 @@ pub(super) fn read_driver(s: &Section<'_>) -> DriverSpec {
             1..=100,
             100,
             "share of a ring's buffers that the kernel may hold, in percent; beyond, the driver copies frames",
+        ),
+        loan_small: s.count_or(
+            "loan_small",
+            1..=100,
+            100,
+            "the same share for frames in buffers of receive.small bytes",
         ),
         transmit: instructions(s, "transmit", "a frame to send"),
         serial: s.count_or(

@@ -35,6 +35,7 @@
 //!
 //! The protocols are in `crates/stack`. The costs and queues of each step are here. Threads are `nicety_host::threads`.
 
+mod blocks;
 mod card;
 mod design;
 mod disposition;

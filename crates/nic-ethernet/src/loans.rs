@@ -3,6 +3,7 @@
 
 use super::card::Card;
 use super::net::Net;
+use super::receive::Held;
 use super::stages;
 use nicety_host::threads::{Group, Page, Piece, Thread};
 use nicety_stack::{Arrival, Source};
@@ -16,18 +17,17 @@ use std::rc::Rc;
 pub(super) struct Loan {
     card: Rc<Card>,
     channel: usize,
-    block: u64,
-    buffers: u64,
+    held: Held,
     /// Their page, unless it is always in the TLB.
     page: Option<Rc<Page>>,
     freed: bool,
 }
 
 impl Loan {
-    pub(super) fn new(card: &Rc<Card>, channel: usize, (block, buffers): (u64, u64), address: u64) -> Loan {
+    pub(super) fn new(card: &Rc<Card>, channel: usize, held: Held, address: u64) -> Loan {
         let ring = &card.receive[channel];
-        ring.lent.set(ring.lent.get() + buffers);
-        Loan { card: card.clone(), channel, block, buffers, page: ring.page(address), freed: false }
+        ring.lent.set(ring.lent.get() + held.buffers);
+        Loan { card: card.clone(), channel, held, page: ring.page(address), freed: false }
     }
 
     /// The pages of these frames.
@@ -38,10 +38,10 @@ impl Loan {
     /// Frees the frame.
     fn free(&mut self) -> Emptied {
         let ring = &self.card.receive[self.channel];
-        ring.lent.set(ring.lent.get() - self.buffers);
+        ring.lent.set(ring.lent.get() - self.held.buffers);
         self.freed = true;
-        let buffers = ring.free(self.block, self.buffers);
-        Emptied { card: self.card.clone(), channel: self.channel, buffers }
+        let returned = ring.free(self.held);
+        Emptied { card: self.card.clone(), channel: self.channel, returned }
     }
 }
 
@@ -53,16 +53,16 @@ impl Drop for Loan {
     }
 }
 
-/// Buffers without frames, or none where a block has frames yet. Dropping them returns them to the card.
+/// Buffers without frames, or a block of them, or none where a block has frames yet. Dropping them returns them to the card.
 struct Emptied {
     card: Rc<Card>,
     channel: usize,
-    buffers: u64,
+    returned: u64,
 }
 
 impl Drop for Emptied {
     fn drop(&mut self) {
-        self.card.receive[self.channel].give_back(self.buffers);
+        self.card.receive[self.channel].give_back(self.returned);
     }
 }
 
@@ -123,7 +123,7 @@ impl Net {
             }
             let ring = &self.card.receive[loan.channel];
             let emptied = loan.free();
-            if emptied.buffers == 0 {
+            if emptied.returned == 0 {
                 continue;
             }
             let touched = [&ring.posting];

@@ -1,7 +1,9 @@
 //! The receive path of the card: frames to the rings in host memory, and their interrupts.
 
+use super::blocks::{Blocks, Place};
 use super::card::Card;
 use super::disposition::Disposition;
+use super::driver_spec::DriverSpec;
 use super::handling::Checked;
 use super::interrupts::Coalescing;
 use super::joining::{Arriving, Joining};
@@ -25,16 +27,23 @@ pub(super) struct Arrived {
     pub(super) address: u64,
     /// Its length.
     pub(super) bytes: u64,
-    /// Number of its buffers.
-    pub(super) buffers: u64,
-    /// The number of its block among all that were used.
-    pub(super) block: u64,
+    /// Its buffers.
+    pub(super) held: Held,
     /// Whether the card found its checksums valid.
     pub(super) verified: bool,
     /// Its number.
     pub(super) message: MessageId,
     /// The path up to the arrival of its completion in host memory.
     pub(super) path: Path,
+}
+
+/// Buffers of a frame.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    /// Their number.
+    pub(super) buffers: u64,
+    /// The place of a buffer in a block, if there are blocks.
+    place: Option<Place>,
 }
 
 /// A ring of a receive channel.
@@ -46,19 +55,21 @@ pub(super) struct ReceiveRing {
     /// The pages of the buffers, and their size; none if they are always in the TLB.
     pages: Vec<Rc<Page>>,
     page: u64,
-    /// Buffers of an entry.
-    per_block: u64,
-    blocks: RefCell<Blocks>,
+    /// None if entries are single buffers.
+    blocks: Option<Blocks>,
     completions: Allocation,
     completion: u64,
     slots: u64,
+    /// Completions so far.
+    completed: Cell<u64>,
     /// The most completions that the driver has not taken, and their number.
     most_reported: u64,
     pub(super) reported: Cell<u64>,
-    /// Buffers used so far, and the number of them that the driver has returned.
+    /// Single buffers used so far.
     used: Cell<u64>,
+    /// Single buffers that the driver has returned.
     given_back: Cell<u64>,
-    /// Buffers of frames that the driver has taken, not yet returned.
+    /// Buffers, or blocks, that are free and not yet returned.
     pub(super) emptied: Cell<u64>,
     /// Buffers of frames in the kernel.
     pub(super) lent: Cell<u64>,
@@ -79,31 +90,15 @@ pub(super) struct ReceiveRing {
     pub(super) coalescing: Coalescing,
 }
 
-/// Blocks of buffers with frames that the driver has seen, in the order of the ring.
-#[derive(Default)]
-struct Blocks {
-    /// The number of the first of them.
-    first: u64,
-    states: VecDeque<Block>,
-    /// Blocks among them that the driver has not returned.
-    used: u64,
-}
-
-struct Block {
-    /// Frames freed.
-    freed: u64,
-    /// Whether the driver copies the block's frames.
-    copies: bool,
-}
-
 impl ReceiveRing {
     pub(super) fn new(
         spec: &EthernetSpec,
         memory: &Rc<Memory>,
         coalescing: Coalescing,
     ) -> Result<ReceiveRing, MemoryError> {
-        let (receive, per_block) = (&spec.receive, spec.receive.block);
-        let (entries, buffer, completion) = (receive.entries * per_block, receive.buffer, receive.completion);
+        let receive = &spec.receive;
+        let (entries, buffer, completion) =
+            (receive.entries * receive.block, receive.buffer, receive.completion);
         let slots = if receive.completions > 0 { receive.completions } else { entries };
         Ok(ReceiveRing {
             buffers: memory.allocate(entries * buffer)?,
@@ -114,11 +109,11 @@ impl ReceiveRing {
                 .map(|_| Rc::default())
                 .collect(),
             page: receive.page.max(1),
-            per_block,
-            blocks: RefCell::default(),
+            blocks: Blocks::new(receive),
             completions: memory.allocate(slots * completion)?,
             completion,
             slots,
+            completed: Cell::new(0),
             most_reported: if receive.completions > 0 { slots } else { u64::MAX },
             reported: Cell::new(0),
             used: Cell::new(0),
@@ -136,23 +131,36 @@ impl ReceiveRing {
         })
     }
 
-    /// Takes consecutive free buffers for `bytes` bytes, and room for a completion. A row that would wrap skips the
-    /// buffers at the end of the ring.
+    /// Takes free buffers for `bytes` bytes, and room for a completion.
     fn take(&self, bytes: u64) -> Option<Taken> {
+        if self.reported.get() == self.most_reported {
+            return None;
+        }
+        let (offset, held) = match &self.blocks {
+            None => self.take_row(bytes)?,
+            Some(blocks) => {
+                let place = blocks.take(bytes)?;
+                (place.offset, Held { buffers: 1, place: Some(place) })
+            }
+        };
+        self.reported.set(self.reported.get() + 1);
+        let slot = self.completed.replace(self.completed.get() + 1) % self.slots;
+        let completion = self.completions.address() + slot * self.completion;
+        Some(Taken { address: self.buffers.address() + offset, completion, held })
+    }
+
+    /// Takes consecutive free buffers. A row that would wrap skips the buffers at the end of the ring.
+    fn take_row(&self, bytes: u64) -> Option<(u64, Held)> {
         let (used, row) = (self.used.get(), bytes.div_ceil(self.buffer));
         let slot = used % self.entries;
         let left_out = if slot + row > self.entries { self.entries - slot } else { 0 };
         let buffers = left_out + row;
-        if used + buffers - self.given_back.get() > self.entries || self.reported.get() == self.most_reported
-        {
+        if used + buffers - self.given_back.get() > self.entries {
             return None;
         }
         self.used.set(used + buffers);
-        self.reported.set(self.reported.get() + 1);
-        let slot = (slot + left_out) % self.entries;
-        let completion = self.completions.address() + slot % self.slots * self.completion;
-        let address = self.buffers.address() + slot * self.buffer;
-        Some(Taken { address, completion, buffers, block: used / self.per_block })
+        let offset = (slot + left_out) % self.entries * self.buffer;
+        Some((offset, Held { buffers, place: None }))
     }
 
     /// The page of a buffer.
@@ -161,44 +169,29 @@ impl ReceiveRing {
         self.pages.get(at as usize).cloned()
     }
 
-    /// Whether the driver copies a frame, because the kernel has `percent` percent of the ring. Blocks are decided upon
-    /// as a whole, with their first frame.
-    pub(super) fn copies(&self, block: u64, percent: u64) -> bool {
-        if self.per_block == 1 {
-            return self.lent.get() * 100 >= self.entries * percent;
+    /// Records that the driver sees a frame. Returns whether it copies the frame, because the kernel has too much of the
+    /// ring.
+    pub(super) fn copies(&self, held: Held, driver: &DriverSpec) -> bool {
+        match (&self.blocks, held.place) {
+            (Some(blocks), Some(place)) => blocks.see(&place, driver.loan, driver.loan_small),
+            _ => self.lent.get() * 100 >= self.entries * driver.loan,
         }
-        let mut blocks = self.blocks.borrow_mut();
-        let entries = self.entries / self.per_block;
-        while blocks.first + (blocks.states.len() as u64) <= block {
-            blocks.used += 1;
-            let copies = blocks.used * 100 >= entries * percent;
-            blocks.states.push_back(Block { freed: 0, copies });
-        }
-        blocks.states[(block - blocks.first) as usize].copies
     }
 
-    /// Frees a frame in a block. Returns the number of buffers to give back: those of the block, once all are free.
-    pub(super) fn free(&self, block: u64, buffers: u64) -> u64 {
-        if self.per_block == 1 {
-            return buffers;
+    /// Frees a frame's buffers. Returns the number of buffers or of blocks to give back.
+    pub(super) fn free(&self, held: Held) -> u64 {
+        match (&self.blocks, held.place) {
+            (Some(blocks), Some(place)) => u64::from(blocks.free(place.block)),
+            _ => held.buffers,
         }
-        let mut blocks = self.blocks.borrow_mut();
-        let at = (block - blocks.first) as usize;
-        blocks.states[at].freed += 1;
-        if blocks.states[at].freed < self.per_block {
-            return 0;
-        }
-        blocks.used -= 1;
-        while blocks.states.front().is_some_and(|block| block.freed == self.per_block) {
-            blocks.states.pop_front();
-            blocks.first += 1;
-        }
-        self.per_block
     }
 
-    /// Records at the card that the driver has returned buffers.
-    pub(super) fn give_back(&self, buffers: u64) {
-        self.given_back.set(self.given_back.get() + buffers);
+    /// Records at the card that the driver has returned buffers, or blocks of them.
+    pub(super) fn give_back(&self, returned: u64) {
+        match &self.blocks {
+            Some(blocks) => blocks.post(returned),
+            None => self.given_back.set(self.given_back.get() + returned),
+        }
     }
 }
 
@@ -207,8 +200,7 @@ struct Taken {
     address: u64,
     /// The address of its completion.
     completion: u64,
-    buffers: u64,
-    block: u64,
+    held: Held,
 }
 
 impl Card {
@@ -295,7 +287,7 @@ impl Card {
         let ring = &self.receive[number];
         let bytes = payload.len();
         let on_bus = self.spec.bus.write_time(bytes) + self.spec.bus.write_time(ring.completion);
-        let Some(Taken { address, completion, buffers, block }) = ring.take(bytes) else {
+        let Some(Taken { address, completion, held }) = ring.take(bytes) else {
             self.count(|counted| counted.ring_full += frames);
             ring.missed.set(ring.missed.get() + frames);
             self.left_out.set(self.left_out.get() + on_bus);
@@ -317,7 +309,7 @@ impl Card {
         path.advance(Stage::DEPOSIT, handed.landed);
         if self.spec.receive.batch > 1 {
             self.count(|counted| counted.frames_received += frames);
-            let arrived = Arrived { address, bytes, buffers, block, verified, message, path };
+            let arrived = Arrived { address, bytes, held, verified, message, path };
             return self.stage(number, completion, arrived);
         }
         let written = self.dma.notify(message, completion, ring.completion, Path::clock(self.sim.now()));
@@ -328,7 +320,7 @@ impl Card {
             card.sim.until(path.at()).await;
             card.recorder.message_completed(message, &path, "frame");
             let ring = &card.receive[number];
-            let arrived = Arrived { address, bytes, buffers, block, verified, message, path };
+            let arrived = Arrived { address, bytes, held, verified, message, path };
             ring.arrived.borrow_mut().push_back(arrived);
             ring.coalescing.written(1);
         });

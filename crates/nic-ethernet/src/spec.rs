@@ -8,7 +8,7 @@ use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
 use nicety_nic_processors::{HpuSpec, Scheduling, read_hpu};
-use nicety_spec::Reader;
+use nicety_spec::{Reader, Section};
 use nicety_stack::{CongestionControl, LEAST_MTU_V6, Network, Stack, StackSpec};
 use nicety_types::{Duration, Gap, NodeId};
 use std::sync::Arc;
@@ -115,6 +115,10 @@ pub struct ReceiveSpec {
     pub buffer: u64,
     /// Buffers of an entry.
     pub block: u64,
+    /// Size of the buffers in blocks for short frames; 0 if those take full ones.
+    pub small: u64,
+    /// The same for frames of a length between.
+    pub medium: u64,
     /// Size in bytes of the pages that map the buffers; 0 if they are always in the TLB.
     pub page: u64,
     /// Entries of the ring of completions; 0 for one per buffer.
@@ -375,6 +379,18 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
         entries,
         buffer,
         block,
+        small: s.size_or(
+            "small",
+            0..=16 << 10,
+            "0 B",
+            "buffers of blocks for frames that fit; 0 B if these have blocks of full buffers",
+        ),
+        medium: s.size_or(
+            "medium",
+            0..=16 << 10,
+            "0 B",
+            "the same, for frames that do not fit into receive.small",
+        ),
         page: s.size_or(
             "page",
             0..=1 << 30,
@@ -422,8 +438,24 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
             "leave lro out",
         );
     }
+    check_sizes(&s, &receive);
     check_buffer(reader, frames, receive.buffer);
     receive
+}
+
+/// Refuses sizes of buffers for shorter frames that no block has, or that are not shorter.
+fn check_sizes(s: &Section<'_>, receive: &ReceiveSpec) {
+    for (key, size, next) in
+        [("small", receive.small, receive.medium), ("medium", receive.medium, receive.buffer)]
+    {
+        let next = if next == 0 { receive.buffer } else { next };
+        if size > 0 && receive.block == 1 {
+            s.refuse(key, "an entry is a single buffer, and shorter ones need blocks", "set receive.block");
+        } else if size > 0 && (size < 64 || size >= next) {
+            let message = format!("{size} B is not between 64 B and the next larger buffer, {next} B");
+            s.refuse(key, &message, "write less, or 0 B");
+        }
+    }
 }
 
 /// Refuses a receive buffer without room for the longest frame.

@@ -30,6 +30,9 @@ fn side() -> impl Strategy<Value = Side> {
     )
 }
 
+/// Receive buffers in rows, which frames that are joined need.
+const ROWS: [&str; 3] = ["receive.block=0 B", "receive.small=0 B", "receive.medium=0 B"];
+
 fn cards() -> impl Strategy<Value = Vec<&'static str>> {
     let ring = prop::sample::select(vec!["receive.entries=32", "receive.entries=1024"]);
     let channels = prop::sample::select(vec!["transmit.channels=1", "transmit.channels=8"]);
@@ -41,13 +44,19 @@ fn cards() -> impl Strategy<Value = Vec<&'static str>> {
     let offloads = prop_oneof![
         sums.prop_map(|sums| vec![sums]),
         Just(vec!["frames.tso=64 KiB"]),
-        Just(vec!["receive.lro=40 KiB", "receive.lro_time=5 us"]),
-        Just(vec![
-            "frames.tso=20 KiB",
-            "receive.lro=9 KiB",
-            "receive.lro_time=1 us",
-            "receive.lro_connections=1"
-        ]),
+        Just([&["receive.lro=40 KiB", "receive.lro_time=5 us"], &ROWS[..]].concat()),
+        Just(
+            [
+                &[
+                    "frames.tso=20 KiB",
+                    "receive.lro=9 KiB",
+                    "receive.lro_time=1 us",
+                    "receive.lro_connections=1"
+                ],
+                &ROWS[..]
+            ]
+            .concat()
+        ),
     ];
     (ring, channels, cpus, mtu, rings, offloads)
         .prop_map(|(a, b, c, d, e, more)| [vec![a, b, c, d, e], more].concat())

@@ -1,6 +1,6 @@
 //! The channel and the soft ring of a frame, and the order of frames in them.
 
-use super::support::{Rig, at, pattern};
+use super::support::{PLAIN_NIU, Rig, at, pattern};
 use nicety_nic_ethernet::SocketKind;
 use nicety_stack::Toeplitz;
 use nicety_types::Duration;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 #[test]
 fn connections_are_hashed_to_channels_and_soft_rings() {
     let (connections, bytes) = (12, 30_000);
-    let mut rig = Rig::new("niagara2-niu", 2, &["receive.channels=3", "stack.rings=4"]);
+    let mut rig = Rig::new(PLAIN_NIU, 2, &["receive.channels=3", "stack.rings=4"]);
     let ends = Rc::new(RefCell::new(Vec::new()));
     let seen = ends.clone();
     rig.program(0, async move |user| {
@@ -57,7 +57,7 @@ fn connections_are_hashed_to_channels_and_soft_rings() {
 #[test]
 fn interrupts_are_spread_over_cpus() {
     let finish = |cpus: &str| {
-        let mut rig = Rig::new("niagara2-niu", 2, &[cpus, "driver.receive=20000", "interrupts.time=1 us"]);
+        let mut rig = Rig::new(PLAIN_NIU, 2, &[cpus, "driver.receive=20000", "interrupts.time=1 us"]);
         rig.program(0, async |user| {
             user.sim.delay(Duration::from_us(200)).await;
             for port in 0..32 {

@@ -1,6 +1,6 @@
 //! Work of a driver and its kernel: once for several frames, and once for each.
 
-use super::support::{Rig, at, pattern};
+use super::support::{PLAIN_NEPTUNE, PLAIN_NIU, Rig, at, pattern};
 use nicety_nic_ethernet::{Report, SocketKind};
 use nicety_types::{Duration, Time};
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ fn driver(report: &Report) -> u64 {
 
 /// Sends `number` datagrams of 10 bytes, one after another. Returns the reports of sender and receiver.
 fn datagrams(number: u8, overrides: &[&str]) -> [Report; 2] {
-    let mut rig = Rig::new("niagara2-neptune", 2, &[&["interrupts.time=2 ms"][..], overrides].concat());
+    let mut rig = Rig::new(PLAIN_NEPTUNE, 2, &[&["interrupts.time=2 ms"][..], overrides].concat());
     rig.program(0, async move |user| {
         let socket = user.open(SocketKind::Datagram);
         for n in 0..number {
@@ -54,7 +54,7 @@ fn a_soft_ring_is_bound_to_the_cpu_of_the_interrupts_before_it() {
 #[test]
 fn channels_interrupt_cpus_at_a_distance() {
     let spread = ["interrupts.cpus=3", "interrupts.first=50", "interrupts.step=8", "receive.channels=4"];
-    let rig = Rig::new("niagara2-niu", 2, &[&spread[..], &["stack.rings=0"]].concat());
+    let rig = Rig::new(PLAIN_NIU, 2, &[&spread[..], &["stack.rings=0"]].concat());
     let names: Vec<_> = rig.hosts[0].node.host_work().into_iter().map(|work| work.name).collect();
     // 50 + 16 is 2 of 64 CPUs. The fourth channel has the first one's.
     assert_eq!(names, ["CPU 2", "CPU 50", "CPU 58"]);
@@ -75,7 +75,7 @@ fn completions_are_written_in_batches_and_at_the_timers_end() {
     let batches = |batch: u64| {
         let batch = format!("receive.batch={batch}");
         let late = ["interrupts.timer=arming", "interrupts.packets=9", "receive.channels=1", &batch];
-        let mut rig = Rig::new("niagara2-niu", 2, &[&late[..], &["interrupts.time=2 ms"]].concat());
+        let mut rig = Rig::new(PLAIN_NIU, 2, &[&late[..], &["interrupts.time=2 ms"]].concat());
         rig.program(0, async move |user| {
             let socket = user.open(SocketKind::Datagram);
             for n in 0..20 {
@@ -133,7 +133,7 @@ fn a_block_is_posted_with_the_last_of_its_frames() {
 fn handler_soft_ring_and_reader_translate_a_frames_page() {
     let busy = |overrides: &[&str]| {
         let one = ["receive.channels=1", "stack.rings=1", "driver.post=80", "driver.receive=20000"];
-        let mut rig = Rig::new("niagara2-niu", 2, &[&one[..], overrides].concat());
+        let mut rig = Rig::new(PLAIN_NIU, 2, &[&one[..], overrides].concat());
         rig.program(0, async move |user| {
             let socket = user.connected(1, 80).await;
             user.send(socket, &pattern(1000, 5)).await.unwrap();
@@ -156,10 +156,53 @@ fn handler_soft_ring_and_reader_translate_a_frames_page() {
 }
 
 #[test]
+fn short_frames_share_blocks_of_small_buffers() {
+    let base = ["sockets.copy=0", "driver.interrupt_writes=2", "receive.block=8 KiB"];
+    let of = |overrides: &[&str]| driver(&datagrams(40, &[&base[..], overrides].concat())[1]);
+    let posts = |sizes: &[&str]| {
+        let of = |post| of(&[&[post], sizes].concat());
+        of("driver.post=100000") - of("driver.post=1")
+    };
+    // Ten blocks of four frames, or one of 32, each 99 999 instructions of 7 cycles at 1.2 GHz, with their code.
+    let (full, small) = (posts(&[]), posts(&["receive.small=256 B"]));
+    let post = 99_999 * 7 * 10 / 12;
+    assert!((10 * post..16 * post).contains(&full), "{full} ns");
+    assert!((post..2 * post).contains(&small), "{small} ns");
+    // Each frame of the block of 32 is copied if the first is. It has one line, of 100 000 instructions.
+    let copied = |loan: &str| of(&["receive.small=256 B", "driver.post=1", "receive.entries=2", loan]);
+    let (none, all) = (copied("driver.loan_small=100"), copied("driver.loan_small=50"));
+    assert!(all > none, "{all} {none}");
+}
+
+#[test]
+fn bytes_are_right_where_blocks_return_in_another_order() {
+    let sizes = ["receive.channels=1", "receive.entries=4", "receive.block=8 KiB", "receive.small=256 B"];
+    let rig = Rig::new(PLAIN_NIU, 2, &[&sizes[..], &["driver.post=80", "interrupts.time=150 us"]].concat());
+    let lengths = |n: usize| if n.is_multiple_of(7) { 40 } else { 1400 };
+    rig.program(0, async move |user| {
+        let socket = user.open(SocketKind::Datagram);
+        for n in 0..100 {
+            user.send_to(socket, &pattern(lengths(n), n as u64), at(1, 9)).await.unwrap();
+            user.sim.delay(Duration::from_us(20)).await;
+        }
+    });
+    rig.program(1, async move |user| {
+        let socket = user.open(SocketKind::Datagram);
+        user.bind(socket, 9).await.unwrap();
+        for n in 0..100 {
+            assert!(user.recv_from(socket, 2000).await.unwrap().0 == pattern(lengths(n), n as u64), "{n}");
+        }
+    });
+    let mut rig = rig;
+    rig.run();
+    assert_eq!(rig.report(1).card.ring_full, 0);
+}
+
+#[test]
 fn a_ring_has_room_for_its_blocks_and_for_its_completions() {
     let dropped = |overrides: &[&str]| {
         let late = ["interrupts.time=2 ms", "interrupts.packets=100", "receive.channels=1"];
-        let rig = Rig::new("niagara2-neptune", 2, &[&late[..], overrides].concat());
+        let rig = Rig::new(PLAIN_NEPTUNE, 2, &[&late[..], overrides].concat());
         rig.program(0, async move |user| {
             let socket = user.open(SocketKind::Datagram);
             for n in 0..20 {
@@ -173,13 +216,16 @@ fn a_ring_has_room_for_its_blocks_and_for_its_completions() {
     assert_eq!(dropped(&["receive.entries=3"]), 17);
     assert_eq!(dropped(&["receive.entries=3", "receive.block=8 KiB"]), 8);
     assert_eq!(dropped(&["receive.entries=3", "receive.block=8 KiB", "receive.completions=11"]), 9);
+    // 52 B each, in two blocks of eight buffers, and in one of 32.
+    assert_eq!(dropped(&["receive.entries=2", "receive.block=8 KiB", "receive.small=1 KiB"]), 4);
+    assert_eq!(dropped(&["receive.entries=2", "receive.block=8 KiB", "receive.small=256 B"]), 0);
 }
 
 #[test]
 fn buffers_are_the_kernels_until_their_bytes_are_read() {
     let small = ["receive.channels=1", "receive.entries=20", "interrupts.time=10 us", "stack.rings=1"];
     let run = |overrides: &[&str]| {
-        let mut rig = Rig::new("niagara2-niu", 2, &[&small[..], overrides].concat());
+        let mut rig = Rig::new(PLAIN_NIU, 2, &[&small[..], overrides].concat());
         rig.program(0, async move |user| {
             let socket = user.connected(1, 80).await;
             user.send(socket, &pattern(60_000, 5)).await.unwrap();
@@ -212,7 +258,7 @@ fn one_thread_at_a_time_sends_by_a_ring_and_the_kernels_sends_the_rest() {
     let wakes = |serial: &str| {
         let serial = format!("driver.serial={serial}");
         let one = ["transmit.channels=1", "driver.transmit=60000", "sockets.call=100"];
-        let mut rig = Rig::new("niagara2-niu", 2, &[&one[..], &[&serial]].concat());
+        let mut rig = Rig::new(PLAIN_NIU, 2, &[&one[..], &[&serial]].concat());
         // Each thread sends its datagram while the first one's is being sent.
         for n in 0..6 {
             rig.program(0, async move |user| {
@@ -248,7 +294,7 @@ fn a_reader_is_told_of_a_part_of_its_buffer_or_of_a_push_or_late() {
     /// Returns the time at which the first call has bytes, in microseconds, and their number.
     fn first(overrides: &[&str]) -> (u64, usize) {
         let one_by_one = ["interrupts.packets=1", "interrupts.time=0 s", "sockets.send_buffer=256 KiB"];
-        let mut rig = Rig::new("niagara2-niu", 2, &[&one_by_one[..], overrides].concat());
+        let mut rig = Rig::new(PLAIN_NIU, 2, &[&one_by_one[..], overrides].concat());
         rig.program(0, async move |user| {
             let socket = user.connected(1, 80).await;
             user.send(socket, &pattern(200_000, 5)).await.unwrap();

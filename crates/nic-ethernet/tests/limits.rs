@@ -1,6 +1,6 @@
 //! Limits of cards and hosts, and the behaviour at them.
 
-use super::support::{Rig, at, pattern, read};
+use super::support::{PLAIN_NIU, Rig, at, pattern, read};
 use nicety_fabric::Faults;
 use nicety_nic_ethernet::{Setting, SocketKind};
 use nicety_types::Duration;
@@ -8,7 +8,7 @@ use nicety_types::Duration;
 #[test]
 fn a_full_receive_ring_drops_and_counts() {
     let overrides = ["receive.entries=4", "interrupts.time=1 ms", "receive.channels=1"];
-    let mut rig = Rig::new("niagara2-niu", 2, &overrides);
+    let mut rig = Rig::new(PLAIN_NIU, 2, &overrides);
     rig.program(0, async |user| {
         let socket = user.open(SocketKind::Datagram);
         for n in 0..10 {
@@ -29,7 +29,7 @@ fn a_full_receive_ring_drops_and_counts() {
 
 #[test]
 fn buffers_that_the_driver_gives_back_are_used_again() {
-    let mut rig = Rig::new("niagara2-niu", 2, &["receive.entries=40", "receive.channels=1"]);
+    let mut rig = Rig::new(PLAIN_NIU, 2, &["receive.entries=40", "receive.channels=1"]);
     rig.program(0, async |user| {
         let socket = user.connected(1, 80).await;
         user.send(socket, &pattern(1 << 20, 5)).await.unwrap();
@@ -47,7 +47,7 @@ fn buffers_that_the_driver_gives_back_are_used_again() {
 #[test]
 fn a_frame_longer_than_a_buffer_is_dropped_and_takes_none() {
     let small = ["receive.buffer=600 B", "frames.mtu=576 B", "receive.entries=2", "receive.channels=1"];
-    let mut rig = Rig::of(&[("niagara2-niu", &[]), ("niagara2-niu", &small)], Faults::default());
+    let mut rig = Rig::of(&[(PLAIN_NIU, &[]), (PLAIN_NIU, &small)], Faults::default());
     rig.program(0, async |user| {
         let socket = user.open(SocketKind::Datagram);
         for bytes in [700, 700, 700, 500] {
@@ -66,7 +66,7 @@ fn a_frame_longer_than_a_buffer_is_dropped_and_takes_none() {
 
 #[test]
 fn a_full_soft_ring_drops_and_counts() {
-    let mut rig = Rig::new("niagara2-niu", 2, &["stack.backlog=3", "stack.receive=1000000", "stack.rings=1"]);
+    let mut rig = Rig::new(PLAIN_NIU, 2, &["stack.backlog=3", "stack.receive=1000000", "stack.rings=1"]);
     rig.program(0, async |user| {
         let socket = user.open(SocketKind::Datagram);
         for _ in 0..32 {
@@ -88,7 +88,7 @@ fn a_full_soft_ring_drops_and_counts() {
 
 #[test]
 fn who_finds_no_descriptor_waits_for_an_interrupt() {
-    let mut rig = Rig::new("niagara2-niu", 2, &["transmit.entries=2", "transmit.channels=1"]);
+    let mut rig = Rig::new(PLAIN_NIU, 2, &["transmit.entries=2", "transmit.channels=1"]);
     rig.program(0, async |user| {
         let threads = (0..8).map(|n| {
             let thread = user.thread(n);
@@ -115,7 +115,7 @@ fn who_finds_no_descriptor_waits_for_an_interrupt() {
 #[test]
 fn a_writer_is_woken_when_there_is_room_for_more_than_a_little() {
     let switches = |percent: &str| {
-        let mut rig = Rig::new("niagara2-niu", 2, &[percent, "interrupts.time=1 us"]);
+        let mut rig = Rig::new(PLAIN_NIU, 2, &[percent, "interrupts.time=1 us"]);
         rig.program(0, async |user| {
             let socket = user.open(SocketKind::Stream);
             user.set(socket, Setting::SendBuffer(64 << 10)).await.unwrap();
@@ -138,7 +138,7 @@ fn a_writer_is_woken_when_there_is_room_for_more_than_a_little() {
 
 #[test]
 fn a_writer_whose_peer_reads_nothing_gives_up_in_the_end() {
-    let mut rig = Rig::new("niagara2-niu", 2, &["tcp.timeout=10 s"]);
+    let mut rig = Rig::new(PLAIN_NIU, 2, &["tcp.timeout=10 s"]);
     rig.program(0, async |user| {
         let socket = user.connected(1, 80).await;
         let error = user.send(socket, &pattern(2 << 20, 1)).await.unwrap_err();
@@ -161,8 +161,14 @@ fn impossible_specs_are_refused_in_words() {
         ),
         (&["frames.mtu=100 B"], "frames.mtu"),
         (&["tcp.min_rto=0 s"], "tcp.min_rto"),
+        (&["receive.small=256 B"], "receive.small=256 B: an entry is a single buffer"),
+        (
+            &["receive.block=8 KiB", "receive.small=1 KiB", "receive.medium=512 B"],
+            "receive.small=1 KiB: 1024 B is not between 64 B and the next larger buffer, 512 B",
+        ),
+        (&["receive.block=8 KiB", "receive.medium=2 KiB"], "receive.medium=2 KiB: 2048 B is not between"),
     ] {
-        let error = read("niagara2-niu", overrides).unwrap_err();
+        let error = read(PLAIN_NIU, overrides).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
 }

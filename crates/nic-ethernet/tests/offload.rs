@@ -1,6 +1,6 @@
 //! TCP offloads of cards: cutting packets into frames, and joining frames. Protocols without soft rings.
 
-use super::support::{Rig, pattern, read};
+use super::support::{PLAIN_NIU, Rig, pattern, read};
 use nicety_nic_ethernet::Report;
 
 /// CPUs that keep up with one connection.
@@ -9,7 +9,7 @@ const FAST: &[&str] = &["threads.cycles_per_instruction=1"];
 /// Sends a stream of `bytes` bytes from node 0 to node 1, with these overrides at either end. Returns the counters.
 fn stream(bytes: usize, sender: &[&str], receiver: &[&str]) -> [Report; 2] {
     let [sender, receiver] = [sender, receiver].map(|changes| [FAST, changes].concat());
-    let mut rig = Rig::of(&[("niagara2-niu", &sender), ("niagara2-niu", &receiver)], Default::default());
+    let mut rig = Rig::of(&[(PLAIN_NIU, &sender), (PLAIN_NIU, &receiver)], Default::default());
     rig.program(0, async move |user| {
         let socket = user.connected(1, 80).await;
         user.send(socket, &pattern(bytes, 3)).await.unwrap();
@@ -93,7 +93,7 @@ fn offloads_that_cannot_be_are_refused() {
         ),
         (&["receive.lro=64 KiB", "receive.entries=16"], "a ring has no room for such a packet"),
     ] {
-        let error = read("niagara2-niu", overrides).unwrap_err();
+        let error = read(PLAIN_NIU, overrides).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! A datagram's path by hand, to the picosecond.
 
-use super::support::{Rig, at};
+use super::support::{PLAIN_NEPTUNE, PLAIN_NIU, Rig, at};
 use nicety_nic_ethernet::{Report, SocketKind, stages};
 use nicety_types::{Duration, Path, Stage, Time};
 use std::cell::RefCell;
@@ -97,7 +97,7 @@ const STACK_IN: u64 = 1200 + 3 * 10;
 
 #[test]
 fn on_chip() {
-    let (path, [_, receiver]) = journey("niagara2-niu", 1, &["bus.latency=75 ns", "bus.gap=125 ps/B"]);
+    let (path, [_, receiver]) = journey(PLAIN_NIU, 1, &["bus.latency=75 ns", "bus.gap=125 ps/B"]);
     // A read of 8 bytes: 100 in the card, 75 there, 1 and 75 back.
     let read = 100 + 75 + 1 + 75;
     let ps = 1000;
@@ -146,8 +146,8 @@ fn over_pci_express() {
         "bus.pcie.lanes=8",
         "bus.pcie.mps=128 B",
     ];
-    let (path, [_, receiver]) = journey("niagara2-neptune", 1, &more);
-    let (on_chip, _) = journey("niagara2-niu", 1, &[]);
+    let (path, [_, receiver]) = journey(PLAIN_NEPTUNE, 1, &more);
+    let (on_chip, _) = journey(PLAIN_NIU, 1, &[]);
     // A request of 24 bytes and a completion of 28, at 500 ps each, two crossings, and 100 in the card.
     let read = 100 + 12 + 250 + 14 + 250;
     // First the host takes the interrupt from the bridge.
@@ -174,22 +174,22 @@ fn over_pci_express() {
 
 #[test]
 fn thirty_two_frames_interrupt_before_the_time_is_over() {
-    let (first, [_, one]) = journey("niagara2-niu", 31, &[]);
+    let (first, [_, one]) = journey(PLAIN_NIU, 31, &[]);
     assert!(first.total(stages::COALESCED) >= Duration::from_us(200));
     assert_eq!(one.card.receive_interrupts, 1);
     // The sender takes about 5 us for each, so the 32nd arrives at 160 us.
-    let (first, [_, two]) = journey("niagara2-niu", 32, &[]);
+    let (first, [_, two]) = journey(PLAIN_NIU, 32, &[]);
     assert!((100..200).contains(&(first.total(stages::COALESCED).ps() / 1_000_000)), "{:?}", stages(&first));
     assert_eq!(two.card.receive_interrupts, 1);
     // A handler takes frames that arrive while it works.
-    let (_, [_, many]) = journey("niagara2-niu", 100, &[]);
+    let (_, [_, many]) = journey(PLAIN_NIU, 100, &[]);
     assert!((2..=4).contains(&many.card.receive_interrupts), "{:?}", many.card);
 }
 
 #[test]
 fn checksums_are_the_hosts_work_where_the_card_does_not_compute_them() {
-    let (card, _) = journey("niagara2-niu", 1, &[]);
-    let (host, _) = journey("niagara2-niu", 1, &["frames.checksums=host", "stack.checksum=9"]);
+    let (card, _) = journey(PLAIN_NIU, 1, &[]);
+    let (host, _) = journey(PLAIN_NIU, 1, &["frames.checksums=host", "stack.checksum=9"]);
     // 142 bytes are three lines, at both ends.
     for stage in [stages::STACK_OUT, stages::STACK_IN] {
         assert_eq!(host.total(stage), card.total(stage) + Duration::from_ns(3 * 9));

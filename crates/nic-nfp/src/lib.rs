@@ -26,7 +26,8 @@ pub mod stages;
 mod wire;
 
 pub use card::{
-    Card, ChannelCounters, ChannelError, Device, MESSAGE_QUEUE, PortCounters, QueueCounters, Selected,
+    Card, ChannelCounters, ChannelError, Device, Job, MESSAGE_QUEUE, Pending, PortCounters, QueueCounters,
+    Selected,
 };
 pub use design::DESIGN;
 pub use design::Report;

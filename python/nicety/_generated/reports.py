@@ -171,6 +171,8 @@ class GroupReport:
         instructions: Instructions.
         l1_misses: Loads that missed a core's first-level cache.
         shared_cache_misses: Of these, loads that also missed the shared cache.
+        tlb_misses: Misses of the cores' TLBs for data.
+        code_tlb_misses: Misses of the cores' TLBs for code.
     """
 
     group: str
@@ -178,6 +180,8 @@ class GroupReport:
     instructions: int
     l1_misses: int
     shared_cache_misses: int
+    tlb_misses: int
+    code_tlb_misses: int
 
 
 @dataclass(frozen=True)

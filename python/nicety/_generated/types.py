@@ -316,6 +316,8 @@ class ExchangeRow(TypedDict):
         instructions_per_packet: Instructions per packet.
         l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
         shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
+        tlb_misses_per_packet: Misses per packet of the cores' TLBs for data.
+        code_tlb_misses_per_packet: Misses per packet of the cores' TLBs for code.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
         cross_calls_per_packet: Calls from one CPU to another per packet.
@@ -351,6 +353,8 @@ class ExchangeRow(TypedDict):
     instructions_per_packet: float
     l1_misses_per_packet: float
     shared_cache_misses_per_packet: float
+    tlb_misses_per_packet: float
+    code_tlb_misses_per_packet: float
     breakdown: list[GroupUsage]
     context_switches_per_packet: float
     cross_calls_per_packet: float
@@ -527,6 +531,8 @@ class GroupUsage(TypedDict):
         instructions_per_packet: Instructions per packet.
         l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
         shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
+        tlb_misses_per_packet: Misses per packet of the cores' TLBs for data.
+        code_tlb_misses_per_packet: Misses per packet of the cores' TLBs for code.
     """
 
     group: str
@@ -534,6 +540,8 @@ class GroupUsage(TypedDict):
     instructions_per_packet: float
     l1_misses_per_packet: float
     shared_cache_misses_per_packet: float
+    tlb_misses_per_packet: float
+    code_tlb_misses_per_packet: float
 
 
 class Growth(TypedDict):
@@ -1409,6 +1417,8 @@ class StreamRow(TypedDict):
         instructions_per_packet: Instructions per packet.
         l1_misses_per_packet: Loads per packet that missed a core's first-level cache.
         shared_cache_misses_per_packet: Loads per packet that missed the shared cache, too.
+        tlb_misses_per_packet: Misses per packet of the cores' TLBs for data.
+        code_tlb_misses_per_packet: Misses per packet of the cores' TLBs for code.
         breakdown: CPU time per packet, by function group.
         context_switches_per_packet: Context switches per packet.
         cross_calls_per_packet: Calls from one CPU to another per packet.
@@ -1433,6 +1443,8 @@ class StreamRow(TypedDict):
     instructions_per_packet: float
     l1_misses_per_packet: float
     shared_cache_misses_per_packet: float
+    tlb_misses_per_packet: float
+    code_tlb_misses_per_packet: float
     breakdown: list[GroupUsage]
     context_switches_per_packet: float
     cross_calls_per_packet: float

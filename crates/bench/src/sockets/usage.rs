@@ -18,6 +18,10 @@ pub struct GroupUsage {
     pub l1_misses_per_packet: f64,
     /// Loads per packet that missed the shared cache, too.
     pub shared_cache_misses_per_packet: f64,
+    /// Misses per packet of the cores' TLBs for data.
+    pub tlb_misses_per_packet: f64,
+    /// Misses per packet of the cores' TLBs for code.
+    pub code_tlb_misses_per_packet: f64,
 }
 
 /// The CPU use of rank 0 in the measured time.
@@ -33,6 +37,10 @@ pub struct Usage {
     pub l1_misses_per_packet: f64,
     /// Loads per packet that missed the shared cache, too.
     pub shared_cache_misses_per_packet: f64,
+    /// Misses per packet of the cores' TLBs for data.
+    pub tlb_misses_per_packet: f64,
+    /// Misses per packet of the cores' TLBs for code.
+    pub code_tlb_misses_per_packet: f64,
     /// CPU time per packet, by function group.
     pub breakdown: Vec<GroupUsage>,
     /// Context switches per packet.
@@ -77,6 +85,8 @@ impl Usage {
             instructions_per_packet: each(sum(|group| group.instructions)),
             l1_misses_per_packet: each(sum(|group| group.l1_misses)),
             shared_cache_misses_per_packet: each(sum(|group| group.shared_cache_misses)),
+            tlb_misses_per_packet: each(sum(|group| group.tlb_misses)),
+            code_tlb_misses_per_packet: each(sum(|group| group.code_tlb_misses)),
             breakdown: groups()
                 .map(|(now, then)| GroupUsage {
                     group: now.group.clone(),
@@ -84,6 +94,8 @@ impl Usage {
                     instructions_per_packet: each(now.instructions - then.instructions),
                     l1_misses_per_packet: each(now.l1_misses - then.l1_misses),
                     shared_cache_misses_per_packet: each(now.shared_cache_misses - then.shared_cache_misses),
+                    tlb_misses_per_packet: each(now.tlb_misses - then.tlb_misses),
+                    code_tlb_misses_per_packet: each(now.code_tlb_misses - then.code_tlb_misses),
                 })
                 .collect(),
             context_switches_per_packet: each(own.context_switches - since.context_switches),

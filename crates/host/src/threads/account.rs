@@ -58,6 +58,10 @@ pub struct GroupAccount {
     pub l1_misses: u64,
     /// Those of them that also missed the second level.
     pub shared_cache_misses: u64,
+    /// Misses of the TLB for data.
+    pub tlb_misses: u64,
+    /// Misses of the TLB for code.
+    pub code_tlb_misses: u64,
 }
 
 /// The cost of all threads since the start of the run.
@@ -98,6 +102,8 @@ impl Account {
             instructions: now.instructions - then.instructions,
             l1_misses: now.l1_misses - then.l1_misses,
             shared_cache_misses: now.shared_cache_misses - then.shared_cache_misses,
+            tlb_misses: now.tlb_misses - then.tlb_misses,
+            code_tlb_misses: now.code_tlb_misses - then.code_tlb_misses,
         };
         Account {
             groups: std::array::from_fn(|i| group(&self.groups[i], &earlier.groups[i])),

@@ -6,7 +6,7 @@
 //! are carried over from touch to touch, so that rounding loses none.
 
 use super::account::Group;
-use super::spec::{CachesSpec, CodeSpec};
+use super::spec::CachesSpec;
 use std::cell::{Cell, RefCell};
 
 /// Lines that belong together and are touched together: a connection's state, a packet's header, a thread's stack.
@@ -76,8 +76,8 @@ impl Level {
     }
 }
 
-/// A core's instruction cache. The code of a function group is one set with as many lines as its instructions take.
-/// Kernels go through it once per packet, nearly without loops.
+/// A core's instruction cache, or its TLB for code, where a line is a page. The code of a function group is one set with as
+/// many lines as its instructions take. Kernels go through it once per packet, nearly without loops.
 #[derive(Debug)]
 struct Code {
     line: u64,
@@ -90,8 +90,9 @@ struct Code {
 const INSTRUCTION: u64 = 4;
 
 impl Code {
-    fn new(spec: &CodeSpec) -> Code {
-        Code { line: spec.line, level: Level::new(spec.first, spec.line), last: Default::default() }
+    /// Returns an empty cache with room for `lines` lines.
+    fn new(lines: u64, line: u64) -> Code {
+        Code { line, level: Level::new(lines, 1), last: Default::default() }
     }
 
     fn fetch(&mut self, group: Group, instructions: u64) -> u64 {
@@ -111,17 +112,23 @@ pub(super) struct Caches {
     second: Level,
     /// One per core, or none if instruction caches are not modelled.
     code: Vec<Code>,
-    /// One per core, or none if translations are not modelled.
+    /// TLBs for data, one per core, or none if translations are not modelled.
     tlbs: Vec<Level>,
+    /// TLBs for code, in the same way.
+    code_tlbs: Vec<Code>,
 }
 
 impl Caches {
     pub(super) fn new(cores: usize, spec: &CachesSpec) -> Caches {
+        let each = |code: Option<(u64, u64)>| -> Vec<Code> {
+            code.iter().flat_map(|&(lines, line)| (0..cores).map(move |_| Code::new(lines, line))).collect()
+        };
         Caches {
             first: (0..cores).map(|_| Level::new(spec.first, spec.line)).collect(),
             second: Level::new(spec.second, spec.line),
-            code: spec.code.iter().flat_map(|code| (0..cores).map(|_| Code::new(code))).collect(),
+            code: each(spec.code.map(|code| (code.first / code.line, code.line))),
             tlbs: spec.tlb.iter().flat_map(|tlb| (0..cores).map(|_| Level::new(tlb.entries, 1))).collect(),
+            code_tlbs: each(spec.code_tlb.map(|tlb| (tlb.entries, tlb.page))),
         }
     }
 
@@ -129,6 +136,11 @@ impl Caches {
     /// second level.
     pub(super) fn fetch(&mut self, core: usize, group: Group, instructions: u64) -> u64 {
         self.code.get_mut(core).map_or(0, |code| code.fetch(group, instructions))
+    }
+
+    /// A thread on this core runs `instructions` instructions of a group's code. Returns the misses in its TLB for code.
+    pub(super) fn translate_code(&mut self, core: usize, group: Group, instructions: u64) -> u64 {
+        self.code_tlbs.get_mut(core).map_or(0, |tlb| tlb.fetch(group, instructions))
     }
 
     /// A thread on this core uses a page. Returns the number of misses in its TLB, which holds the page afterwards.
@@ -171,7 +183,7 @@ impl Caches {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::TlbSpec;
+    use super::super::spec::{CodeSpec, CodeTlbSpec, TlbSpec};
     use super::*;
     use nicety_types::Duration;
     use proptest::prelude::*;
@@ -187,6 +199,7 @@ mod tests {
             overlap: 1,
             code: Some(CodeSpec { first: 512, line: 32 }),
             tlb: Some(TlbSpec { entries: 4, miss: Duration::ZERO }),
+            code_tlb: Some(CodeTlbSpec { entries: 4, page: 256, miss: Duration::ZERO }),
         }
     }
 
@@ -282,6 +295,25 @@ mod tests {
             caches.translate(0, page);
         }
         assert_eq!([caches.translate(0, &pages[0]), caches.translate(1, &pages[0])], [1, 0]);
+    }
+
+    #[test]
+    fn pages_of_code_stay_in_a_tlb_until_others_come() {
+        // Four entries for each core. A page has 64 instructions.
+        let mut caches = caches();
+        assert_eq!([65, 64, 128].map(|n| caches.translate_code(0, Group::Stack, n)), [2, 0, 0]);
+        // Two of four entries are new, so one of the two pages is gone, and comes back.
+        assert_eq!([128, 1].map(|n| caches.translate_code(0, Group::Driver, n)), [2, 0]);
+        assert_eq!(caches.translate_code(0, Group::Stack, 128), 1);
+        // Another core has its own, and data has other entries.
+        assert_eq!(caches.translate_code(1, Group::Stack, 128), 2);
+        for _ in 0..4 {
+            caches.translate(0, &Page::default());
+        }
+        assert_eq!(caches.translate_code(0, Group::Stack, 128), 0);
+        // More pages than entries.
+        assert_eq!(caches.translate_code(0, Group::Copy, 5 * 64), 5);
+        assert_eq!(caches.translate_code(0, Group::Stack, 128), 2);
     }
 
     #[test]

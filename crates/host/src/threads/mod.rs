@@ -27,5 +27,5 @@ mod thread;
 
 pub use account::{Account, Group, GroupAccount};
 pub use caches::{Data, Misses, Page};
-pub use spec::{CachesSpec, CodeSpec, ThreadsSpec, TlbSpec};
+pub use spec::{CachesSpec, CodeSpec, CodeTlbSpec, ThreadsSpec, TlbSpec};
 pub use thread::{Piece, Placement, Thread, Threads};

@@ -21,6 +21,8 @@ pub struct CachesSpec {
     pub code: Option<CodeSpec>,
     /// Each core's TLB for data. `None` if translations are not modelled.
     pub tlb: Option<TlbSpec>,
+    /// Each core's TLB for code. `None` if its translations are not modelled.
+    pub code_tlb: Option<CodeTlbSpec>,
 }
 
 /// A core's TLB for data, which its hardware threads share.
@@ -28,6 +30,17 @@ pub struct CachesSpec {
 pub struct TlbSpec {
     /// Entries, each for a page of any size.
     pub entries: u64,
+    /// Time of a miss.
+    pub miss: Duration,
+}
+
+/// A core's TLB for code, which its hardware threads share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeTlbSpec {
+    /// Entries.
+    pub entries: u64,
+    /// Bytes of a page of code. A function group's code is in consecutive pages of its own.
+    pub page: u64,
     /// Time of a miss.
     pub miss: Duration,
 }

@@ -24,6 +24,7 @@ pub(super) const SPEC: ThreadsSpec = ThreadsSpec {
         overlap: 1,
         code: None,
         tlb: None,
+        code_tlb: None,
     },
     switch: 500,
     own_lines: 2,
@@ -142,6 +143,26 @@ fn a_piece_waits_for_the_translation_of_its_pages() {
     // Two misses for the first piece. For the second, one of four entries is new since the first page's use: a quarter of
     // a miss, which carries over.
     assert_eq!(ends, [("a", 100 + 2 * 40 + 100)]);
+}
+
+#[test]
+fn a_piece_waits_for_the_translation_of_its_code() {
+    let code_tlb = Some(CodeTlbSpec { entries: 4, page: 256, miss: Duration::from_ns(40) });
+    let spec =
+        ThreadsSpec { switch: 0, own_lines: 0, caches: CachesSpec { code_tlb, ..SPEC.caches }, ..SPEC };
+    let (ends, account) = run(4, spec, |rig| {
+        rig.on("a", &rig.thread(Placement::Anywhere), |thread| async move {
+            for _ in 0..2 {
+                thread.run(piece(100), Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
+            }
+            // A loop is in one page, which is there.
+            thread.run(piece(100).streaming(1), Stage::COMPUTE, &mut Path::clock(Time::ZERO)).await;
+        });
+    });
+    // 100 instructions are in two pages, and stay there. The loop loads a line.
+    assert_eq!(ends, [("a", 100 + 2 * 40 + 100 + 100 + 100)]);
+    let group = account.group(Group::Application);
+    assert_eq!((group.code_tlb_misses, group.tlb_misses), (2, 0));
 }
 
 #[test]

@@ -343,7 +343,7 @@ impl Thread {
     async fn work(&self, piece: Piece<'_>) {
         let shared = &*self.threads.0;
         let core = shared.spec.core(self.cpu().expect("a thread works on a CPU"));
-        let (issuing, waiting, misses) = shared.times(core, &piece);
+        let (issuing, waiting, missed) = shared.times(core, &piece);
         let (issuing, time) = shared.cores[core].begin(issuing, waiting);
         let time = Duration::from_ps(time);
         self.own.busy.set(self.own.busy.get() + time);
@@ -351,45 +351,67 @@ impl Thread {
             let group = account.group_mut(piece.group);
             group.busy += time;
             group.instructions += piece.instructions;
-            group.l1_misses += misses.first;
-            group.shared_cache_misses += misses.second;
+            group.l1_misses += missed.lines.first;
+            group.shared_cache_misses += missed.lines.second;
+            group.tlb_misses += missed.pages;
+            group.code_tlb_misses += missed.code_pages;
         });
         self.sim().delay(time).await;
         drop(issuing);
     }
 }
 
+/// Misses of a piece.
+#[derive(Default)]
+struct Missed {
+    /// Lines of data.
+    lines: Misses,
+    /// Lines of code, in the core's first level.
+    code: u64,
+    /// Pages of data, in the core's TLB.
+    pages: u64,
+    /// Pages of code, in its TLB for code.
+    code_pages: u64,
+}
+
 impl Shared {
-    /// Returns the times that a piece issues and waits, in picoseconds, on a core without others, with its misses of data
-    /// lines. The core's caches hold its lines afterwards.
-    fn times(&self, core: usize, piece: &Piece<'_>) -> (u64, u64, Misses) {
-        let (misses, code, walks) = self.misses(core, piece);
-        let caches = &self.spec.caches;
-        let loads = (misses.first - misses.second).saturating_mul(caches.second_latency.ps());
-        let loads = loads.saturating_add(misses.second.saturating_mul(caches.memory_latency.ps()));
-        let fetched = code.saturating_mul(caches.second_latency.ps());
+    /// Returns the times that a piece issues and waits, in picoseconds, on a core without others, with its misses. The
+    /// core's caches hold its lines afterwards.
+    fn times(&self, core: usize, piece: &Piece<'_>) -> (u64, u64, Missed) {
+        let missed = self.misses(core, piece);
+        let (caches, lines) = (&self.spec.caches, missed.lines);
+        let loads = (lines.first - lines.second).saturating_mul(caches.second_latency.ps());
+        let loads = loads.saturating_add(lines.second.saturating_mul(caches.memory_latency.ps()));
+        let fetched = missed.code.saturating_mul(caches.second_latency.ps());
         let issuing = self.spec.clock.cycles(piece.instructions).ps();
         let between = issuing.saturating_mul(self.spec.cycles_per_instruction - 1);
-        let walked = caches.tlb.map_or(0, |tlb| walks.saturating_mul(tlb.miss.ps()));
-        let waiting = [fetched, walked, between, piece.stalled.ps()]
+        let walked = caches.tlb.map_or(0, |tlb| missed.pages.saturating_mul(tlb.miss.ps()));
+        let code_walked = caches.code_tlb.map_or(0, |tlb| missed.code_pages.saturating_mul(tlb.miss.ps()));
+        let waiting = [fetched, walked, code_walked, between, piece.stalled.ps()]
             .into_iter()
             .fold(loads / caches.overlap, u64::saturating_add);
-        (issuing, waiting, misses)
+        (issuing, waiting, missed)
     }
 
-    /// Returns the piece's misses of data lines, of code lines, and of the TLB. A piece that streams data is a loop of one or two lines of
-    /// code.
-    fn misses(&self, core: usize, piece: &Piece<'_>) -> (Misses, u64, u64) {
+    /// Returns the piece's misses. A piece that streams data is a loop of one or two lines of code.
+    fn misses(&self, core: usize, piece: &Piece<'_>) -> Missed {
         let mut caches = self.caches.borrow_mut();
-        let mut all = caches.stream(core, piece.streamed);
+        let mut lines = caches.stream(core, piece.streamed);
         for data in piece.touched {
             let misses = caches.touch(core, data);
-            all.first += misses.first;
-            all.second += misses.second;
+            lines.first += misses.first;
+            lines.second += misses.second;
         }
-        let code = if piece.streamed > 0 { 0 } else { caches.fetch(core, piece.group, piece.instructions) };
-        let walks = piece.pages.iter().map(|page| caches.translate(core, page)).sum();
-        (all, code, walks)
+        let looped = piece.streamed > 0;
+        Missed {
+            lines,
+            code: if looped { 0 } else { caches.fetch(core, piece.group, piece.instructions) },
+            pages: piece.pages.iter().map(|page| caches.translate(core, page)).sum(),
+            code_pages: match looped {
+                true => caches.translate_code(core, piece.group, piece.instructions.min(1)),
+                false => caches.translate_code(core, piece.group, piece.instructions),
+            },
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The section of threads: hardware threads, their caches, and the costs of the operating system's scheduler.
 
 use nicety_host::HostSpec;
-use nicety_host::threads::{CachesSpec, CodeSpec, ThreadsSpec, TlbSpec};
-use nicety_spec::Reader;
+use nicety_host::threads::{CachesSpec, CodeSpec, CodeTlbSpec, ThreadsSpec, TlbSpec};
+use nicety_spec::{Reader, Section};
 
 /// Reads the section `threads`. The host's section has the cores, the clock, the memory latency, and the shared cache
 /// with its lines.
@@ -17,6 +17,7 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
         ),
         line: s.size("code_line", 4..=1 << 12, "a line of it"),
     });
+    let (tlb, code_tlb) = read_tlbs(&s);
     let caches = CachesSpec {
         line: host.line,
         first: s.size("first_cache", 64..=1 << 24, "the first-level data cache of a core"),
@@ -25,15 +26,8 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
             .time("second_latency", "a load that misses the first level and hits the shared cache"),
         memory_latency: host.memory_latency,
         code: code.filter(|code| code.first > 0),
-        tlb: match s.count_or(
-            "data_tlb",
-            0..=1 << 20,
-            0,
-            "entries of a core's TLB for data; 0 if translating takes no time",
-        ) {
-            0 => None,
-            entries => Some(TlbSpec { entries, miss: s.time("tlb_miss", "a miss in it") }),
-        },
+        tlb,
+        code_tlb,
         overlap: s.count_or("overlap", 1..=64, 1, "misses that a hardware thread has in flight"),
     };
     ThreadsSpec {
@@ -69,4 +63,20 @@ pub fn read_threads(reader: &Reader<'_>, host: &HostSpec) -> ThreadsSpec {
         interrupt: instructions("interrupt", "instructions from an interrupt to its handler and back"),
         quantum: s.time("quantum", "after which a thread gives its CPU to one that waits"),
     }
+}
+
+/// Reads a core's TLBs, for data and for code.
+fn read_tlbs(s: &Section<'_>) -> (Option<TlbSpec>, Option<CodeTlbSpec>) {
+    let entries = |key, doc| s.count_or(key, 0..=1 << 20, 0, doc);
+    let data = entries("data_tlb", "entries of a core's TLB for data; 0 if translating takes no time");
+    let code = entries("code_tlb", "entries of a core's TLB for code; 0 if translating takes no time");
+    // A card may have the keys of a TLB that a change switches off.
+    let wanted = |entries: u64, key| entries > 0 || s.has(key);
+    let miss = wanted(data + code, "tlb_miss").then(|| s.time("tlb_miss", "a miss in a TLB"));
+    let page = wanted(code, "code_page").then(|| {
+        s.size("code_page", 64..=1 << 30, "a page of code; each function group has pages of its own")
+    });
+    let tlb = miss.filter(|_| data > 0).map(|miss| TlbSpec { entries: data, miss });
+    let code_tlb = miss.zip(page).filter(|_| code > 0);
+    (tlb, code_tlb.map(|(miss, page)| CodeTlbSpec { entries: code, page, miss }))
 }

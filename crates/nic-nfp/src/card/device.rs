@@ -1,6 +1,6 @@
 //! The calls of a host's programs: channels to the processes of the card.
 
-use crate::card::driver::{Ended, Request};
+use crate::card::driver::{Caller, Ended, Request};
 use crate::card::{Card, ChannelError};
 use nicety_channels::{Buffer, Channel, Completion, Error, Guard, Payload, TargetId, Want};
 use nicety_kernel::describe;
@@ -185,7 +185,7 @@ impl Device {
     }
 
     /// The target of a channel; 0 if this device did not open it.
-    fn target(&self, channel: Channel) -> u32 {
+    pub(super) fn target(&self, channel: Channel) -> u32 {
         self.card.targets.borrow().get(usize::from(channel.index())).copied().unwrap_or(0)
     }
 
@@ -196,6 +196,21 @@ impl Device {
         timeout: Option<Duration>,
         what: impl Fn() -> String,
     ) -> Result<(Ended, Option<Channel>), ChannelError> {
+        let caller = self.make(path, request, timeout).await?;
+        describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;
+        let outcome = caller.outcome().expect("a call that is done has an outcome");
+        *path = outcome.path;
+        self.card.noticed(outcome.received);
+        Ok((outcome.result?, outcome.opened))
+    }
+
+    /// Makes a call of a free thread, which goes on by itself.
+    pub(super) async fn make(
+        &self,
+        path: &mut Path,
+        request: Request,
+        timeout: Option<Duration>,
+    ) -> Result<Caller, ChannelError> {
         let card = &self.card;
         let deadline = timeout.map(|timeout| (card.sim.now() + timeout).ps());
         let caller = loop {
@@ -207,13 +222,7 @@ impl Device {
         path.advance(Stage::SEND_QUEUED, card.sim.now());
         let call = card.clone().call(caller.thread.clone(), caller.id, request, deadline, path.clone());
         card.sim.spawn(call);
-        describe(what, caller.thread.ended.wait_until(|| caller.is_done())).await;
-        let outcome = caller.outcome().expect("a call that is done has an outcome");
-        *path = outcome.path;
-        if let Some(message) = outcome.received {
-            card.recorder.message_noticed(message, card.sim.now());
-        }
-        Ok((outcome.result?, outcome.opened))
+        Ok(caller)
     }
 }
 

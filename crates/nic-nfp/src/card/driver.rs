@@ -101,9 +101,22 @@ pub(super) struct Thread {
     list: RefCell<Vec<Page>>,
     state: Cell<ThreadState>,
     outcome: RefCell<Option<Outcome>>,
+    /// The path up to the instant at which the call's first work is done, once that is past.
+    begun: RefCell<Option<Path>>,
+    /// Notified when the call's first work is done, and when it ends.
     pub(super) ended: Signal,
     /// Notified when a thread is free; one signal for all of them.
     freed: Signal,
+}
+
+impl Thread {
+    /// Records the end of the call's first work.
+    fn has_begun(&self, path: &Path) {
+        if self.begun.borrow().is_none() {
+            self.begun.replace(Some(path.clone()));
+            self.ended.notify_all();
+        }
+    }
 }
 
 /// A call's result: the opened channel, the received message, and the path to its end.
@@ -140,6 +153,17 @@ impl Caller {
     /// Returns the result of the call, if it has ended.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         self.thread.outcome.take()
+    }
+
+    /// Returns the path up to the end of the call's first work, if that is past. Its message is with the card then, or it
+    /// waits for the other end.
+    pub(super) fn begun(&self) -> Option<Path> {
+        self.thread.begun.borrow().clone()
+    }
+
+    /// Returns the error of a call that could not begin.
+    pub(super) fn refusal(&self) -> Option<ChannelError> {
+        self.thread.outcome.borrow().as_ref().and_then(|outcome| outcome.result.as_ref().err().copied())
     }
 
     /// Ends a call without its own task.
@@ -180,6 +204,7 @@ impl Card {
                     list: RefCell::default(),
                     state: Cell::new(ThreadState::Free),
                     outcome: RefCell::default(),
+                    begun: RefCell::default(),
                     ended: Signal::new(&self.sim),
                     freed: self.thread_freed.clone(),
                 }));
@@ -189,6 +214,7 @@ impl Card {
         };
         let thread = threads[index].clone();
         thread.state.set(ThreadState::Called);
+        thread.begun.take();
         Ok(Caller { thread, id: ThreadId(index as u16) })
     }
 
@@ -211,6 +237,7 @@ impl Card {
             thread.freed.notify_all();
             return;
         }
+        thread.has_begun(&path);
         thread.outcome.replace(Some(Outcome { result, opened, received, path }));
         thread.state.set(ThreadState::Done);
         thread.ended.notify_all();
@@ -238,6 +265,7 @@ impl Card {
         let (mut sent, mut taken, mut released): (_, Option<Taken>, _) = (None, None, None);
         loop {
             let Some(effect) = thread.work.borrow_mut().pop_front() else {
+                thread.has_begun(path);
                 thread.given.wait_until(|| !thread.work.borrow().is_empty()).await;
                 released = thread.release.take().filter(|release| release.at() > path.at());
                 if let Some(release) = &released {

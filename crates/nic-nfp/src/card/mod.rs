@@ -27,12 +27,14 @@ mod driver;
 mod error;
 mod ethernet;
 mod managers;
+mod pending;
 mod record;
 mod setup;
 
 pub use device::{Device, Selected};
 pub use error::ChannelError;
 pub use ethernet::{MESSAGE_QUEUE, PortCounters, QueueCounters};
+pub use pending::{Job, Pending};
 
 use crate::{Nfp, NfpSpec};
 use calls::{ContextCall, Processes};

@@ -2,8 +2,16 @@
 
 use super::calls::calls;
 use super::{Outcome, Part, Program, numbered};
-use crate::{Alternative, Buffer, Channel, Error};
+use crate::{Alternative, Buffer, Channel, Error, Job, PendingMessage};
 use nicety_types::Duration;
+use std::collections::HashMap;
+
+/// Calls on channels that have begun, by their numbers.
+#[derive(Default)]
+pub(super) struct PendingMessages {
+    waiting: HashMap<u64, PendingMessage>,
+    started: u64,
+}
 
 calls! {
     /// The calls of [`crate::Device`], under the same names. A channel has the number in the outcome of `Subscribe`.
@@ -22,6 +30,30 @@ calls! {
     };
     ReceiveInd { channel: u64, part: Part, timeout: Option<Duration> } => {
         device.receive_ind(program.channel(channel)?, &program.part(part)?, timeout).await?;
+    };
+    StartSend { channel: u64, contents: Vec<u8>, timeout: Option<Duration> } => {
+        program.started(device.start(program.channel(channel)?, Job::Send(&contents), timeout).await?)
+    };
+    StartReceive { wanted: Wanted, timeout: Option<Duration> } => {
+        match program.wanted(wanted)? {
+            Found::Direct(channel, bytes) => {
+                program.started(device.start(channel, Job::Receive(bytes), timeout).await?)
+            }
+            Found::Indirect(channel, buffer) => {
+                program.started(device.start(channel, Job::ReceiveInd(&buffer), timeout).await?)
+            }
+        }
+    };
+    StartSendInd { channel: u64, part: Part, timeout: Option<Duration> } => {
+        let (channel, buffer) = (program.channel(channel)?, program.part(part)?);
+        program.started(device.start(channel, Job::SendInd(&buffer), timeout).await?)
+    };
+    Wait { pending: u64 } => {
+        // A message that has begun needs the device no more.
+        drop(device);
+        let taken = program.0.pending.borrow_mut().waiting.remove(&pending);
+        let waited_for = || Error::Program("wait: another call has waited for this message".to_owned());
+        taken.ok_or_else(waited_for)?.wait().await?
     };
     Select { alternatives: Vec<Wanted>, timeout: Option<Duration> } => {
         let wanted = alternatives.iter().map(|wanted| program.wanted(*wanted));
@@ -52,6 +84,15 @@ pub enum Wanted {
 }
 
 impl Program {
+    /// Keeps a call that has begun, and returns its number as an outcome.
+    fn started(&self, pending: PendingMessage) -> Outcome {
+        let mut all = self.0.pending.borrow_mut();
+        all.started += 1;
+        let number = all.started;
+        all.waiting.insert(number, pending);
+        Outcome::Word(number)
+    }
+
     fn wanted(&self, wanted: Wanted) -> Result<Found, Error> {
         Ok(match wanted {
             Wanted::Direct { channel, bytes } => Found::Direct(self.channel(channel)?, bytes),

@@ -251,6 +251,7 @@ struct Inner {
     /// Processes that it has started.
     started: RefCell<Vec<Process>>,
     channels: RefCell<Vec<Channel>>,
+    pending: RefCell<channels::PendingMessages>,
 }
 
 /// Pending receives, by their numbers.
@@ -279,6 +280,7 @@ impl Program {
             receives: RefCell::default(),
             started: RefCell::default(),
             channels: RefCell::default(),
+            pending: RefCell::default(),
         }))
     }
 

@@ -36,6 +36,44 @@ pub enum Alternative<'b> {
     Indirect(Channel, &'b Buffer),
 }
 
+/// A message of [`Device::start`].
+#[derive(Clone, Copy, Debug)]
+pub enum Job<'b> {
+    /// A direct message to the process.
+    Send(&'b [u8]),
+    /// A direct message of this length in bytes from the process.
+    Receive(u32),
+    /// An indirect message to the process.
+    SendInd(&'b Buffer),
+    /// An indirect message from the process, which fills a buffer.
+    ReceiveInd(&'b Buffer),
+}
+
+/// A call on a channel that has begun. If dropped, it completes by itself.
+pub struct Pending {
+    host: Host,
+    pending: nfp::Pending,
+    target: u32,
+}
+
+impl Pending {
+    /// Whether the call has ended; takes no time.
+    pub fn is_done(&self) -> bool {
+        self.pending.is_done()
+    }
+
+    /// Waits for the call's end. Returns a direct message that was received; nothing of others.
+    ///
+    /// # Errors
+    /// As [`Device::send`], [`Device::receive`], [`Device::send_ind`] and [`Device::receive_ind`].
+    pub async fn wait(self) -> Result<Vec<u8>, Error> {
+        let Pending { host, pending, target } = self;
+        let waited = host.timed("wait", async |path: &mut Path| pending.wait(path).await).await;
+        let payload = waited.map_err(|error| about("wait for", target, error))?;
+        Ok(payload.to_vec())
+    }
+}
+
 impl Device {
     /// Subscribes to a target: opens a channel to the process that has registered it.
     ///
@@ -121,6 +159,29 @@ impl Device {
         };
         let received = self.host.timed("receive_ind", receive).await;
         received.map_err(|error| about("receive_ind from", channel.target, error))
+    }
+
+    /// Begins to send or to receive on a channel. Returns when the driver has done its first work: a message to send is
+    /// with the card, or pages are locked. [`Pending::wait`] waits for the end. A buffer must not be used meanwhile.
+    ///
+    /// # Errors
+    /// As [`Device::send`] and [`Device::send_ind`], of the call itself.
+    pub async fn start(
+        &self,
+        channel: Channel,
+        job: Job<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<Pending, Error> {
+        let job = match job {
+            Job::Send(bytes) => nfp::Job::Send(bytes),
+            Job::Receive(bytes) => nfp::Job::Receive(bytes),
+            Job::SendInd(buffer) => nfp::Job::SendIndirect(buffer.address(), length("start", buffer)?),
+            Job::ReceiveInd(buffer) => nfp::Job::ReceiveIndirect(buffer.address(), length("start", buffer)?),
+        };
+        let start = async |path: &mut Path| self.device.start(path, channel.channel, job, timeout).await;
+        let started = self.host.timed("start", start).await;
+        let pending = started.map_err(|error| about("start on", channel.target, error))?;
+        Ok(Pending { host: self.host.clone(), pending, target: channel.target })
     }
 
     /// Receives from the first of several channels that has a message; if several have, from the first in the order of the

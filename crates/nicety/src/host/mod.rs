@@ -28,7 +28,7 @@ mod vni;
 mod work;
 
 pub use buffer::Buffer;
-pub use device::{Alternative, Channel, Device};
+pub use device::{Alternative, Channel, Device, Job, Pending as PendingMessage};
 pub use frames::FrameHandlers;
 pub use gpu::Gpu;
 pub use portals::Portals;

@@ -17,6 +17,15 @@ impl ChannelCalls {
     fn call(&self, py: Python<'_>, name: &'static str, call: ChannelCall, then: Option<Py<PyAny>>) -> Call {
         self.0.call(py, name, commands::Call::Channels(call), then)
     }
+
+    /// A message by its length, if it is direct, or by its buffer.
+    fn wanted(&self, channel: u64, message: &Bound<'_, PyAny>) -> PyResult<Wanted> {
+        Ok(if message.is_instance_of::<HostMemory>() {
+            Wanted::Indirect { channel, part: self.0.part(message)? }
+        } else {
+            Wanted::Direct { channel, bytes: u32_of(message, "length_bytes")? }
+        })
+    }
 }
 
 #[pymethods]
@@ -84,19 +93,56 @@ impl ChannelCalls {
         Ok(self.call(buffer.py(), "channel.receive_ind", call, None))
     }
 
+    /// Begins to send; `pending` makes the result of the call's number.
+    fn start_send(
+        &self,
+        channel: u64,
+        contents: &[u8],
+        timeout_ns: &Bound<'_, PyAny>,
+        pending: Py<PyAny>,
+    ) -> PyResult<Call> {
+        let timeout = timeout_of(timeout_ns, "start_send(timeout_ns=", ")")?;
+        let call = ChannelCall::StartSend { channel, contents: contents.to_vec(), timeout };
+        Ok(self.call(timeout_ns.py(), "channel.start_send", call, Some(pending)))
+    }
+
+    /// Begins to receive a direct message of a length, or an indirect one into a buffer.
+    fn start_receive(
+        &self,
+        channel: u64,
+        message: &Bound<'_, PyAny>,
+        timeout_ns: &Bound<'_, PyAny>,
+        pending: Py<PyAny>,
+    ) -> PyResult<Call> {
+        let timeout = timeout_of(timeout_ns, "start_receive(timeout_ns=", ")")?;
+        let call = ChannelCall::StartReceive { wanted: self.wanted(channel, message)?, timeout };
+        Ok(self.call(message.py(), "channel.start_receive", call, Some(pending)))
+    }
+
+    fn start_send_ind(
+        &self,
+        channel: u64,
+        buffer: &Bound<'_, PyAny>,
+        timeout_ns: &Bound<'_, PyAny>,
+        pending: Py<PyAny>,
+    ) -> PyResult<Call> {
+        let timeout = timeout_of(timeout_ns, "start_send_ind(timeout_ns=", ")")?;
+        let call = ChannelCall::StartSendInd { channel, part: self.0.part(buffer)?, timeout };
+        Ok(self.call(buffer.py(), "channel.start_send_ind", call, Some(pending)))
+    }
+
+    /// Waits for the end of a call that has begun.
+    fn wait(&self, py: Python<'_>, pending: u64) -> Call {
+        self.call(py, "pending message", ChannelCall::Wait { pending }, None)
+    }
+
     /// Each alternative has a channel, and the length of a direct message or the buffer of an indirect one.
     fn select(
         &self,
         alternatives: Vec<(u64, Bound<'_, PyAny>)>,
         timeout_ns: &Bound<'_, PyAny>,
     ) -> PyResult<Call> {
-        let wanted = |(channel, message): (u64, Bound<'_, PyAny>)| -> PyResult<Wanted> {
-            Ok(if message.is_instance_of::<HostMemory>() {
-                Wanted::Indirect { channel, part: self.0.part(&message)? }
-            } else {
-                Wanted::Direct { channel, bytes: u32_of(&message, "length_bytes")? }
-            })
-        };
+        let wanted = |(channel, message): (u64, Bound<'_, PyAny>)| self.wanted(channel, &message);
         let alternatives = alternatives.into_iter().map(wanted).collect::<PyResult<_>>()?;
         let timeout = timeout_of(timeout_ns, "select(timeout_ns=", ")")?;
         Ok(self.call(timeout_ns.py(), "device.select", ChannelCall::Select { alternatives, timeout }, None))

@@ -13,9 +13,9 @@ direct or indirect. If they differ, both get an error.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Generator, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicety.errors import InputError
 from nicety.program.buffers import Buffer
@@ -37,6 +37,34 @@ class Alternative:
 
     channel: Channel
     wanted: int | Buffer
+
+
+class PendingMessage:
+    """A call on a channel that has begun: `await pending` waits for its end, once.
+
+    The result is the bytes of a direct message that was received, and none otherwise. Without an await the call
+    completes by itself.
+
+    Raises, where it is awaited:
+        TimedOut: the process did not arrive in time.
+        RunError: the process has another size or kind; or DMA failed too often.
+    """
+
+    def __init__(self, calls: _native.ChannelCalls, number: int, target: int) -> None:
+        self._calls = calls
+        self._number = number
+        self._target = target
+        self._awaited = False
+
+    def __await__(self) -> Generator[Any, Any, bytes]:
+        # Not a generator, so that the call behind it still finds the program's line.
+        if self._awaited:
+            raise InputError(f"{self!r} was awaited before; begin another call")
+        self._awaited = True
+        return self._calls.wait(self._number).__await__()
+
+    def __repr__(self) -> str:
+        return f"<PendingMessage {self._number} of target {self._target}>"
 
 
 class Device:
@@ -124,6 +152,10 @@ class Channel:
             TimedOut: the process did not arrive in time.
             RunError: the process expects another size, or an indirect message.
         """
+        return self._calls.send(self._number, self._bytes_of(message), timeout_ns)
+
+    def _bytes_of(self, message: bytes | Buffer) -> bytes:
+        """The bytes of a direct message, and one more where there are too many."""
         if isinstance(message, Buffer):
             self._calls.check(message)
             message = (
@@ -131,7 +163,7 @@ class Channel:
             )
         if not isinstance(message, bytes | bytearray | memoryview):
             raise InputError(f"a message is bytes, such as b'hello', or a buffer, not {type(message).__name__}")
-        return self._calls.send(self._number, bytes(message), timeout_ns)
+        return bytes(message)
 
     def receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[bytes]:
         """Receive exactly `length_bytes` bytes, 1 to 56, from the process's `channel_write`.
@@ -160,6 +192,38 @@ class Channel:
             RunError: the process has another size, or a direct message; or DMA failed too often.
         """
         return self._calls.receive_ind(self._number, buffer, timeout_ns)
+
+    def start_send(self, message: bytes | Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
+        """Begin `send`, and return when the message is with the card. The program goes on meanwhile.
+
+            pending = await channel.start_send(b"a message")
+            await host.compute(ns=20_000)
+            await pending
+
+        A thread of the kernel does the rest of the call.
+
+        Raises:
+            InputError: it is no bytes, or too many.
+            RunError: another thread sends on the channel.
+        """
+        return self._calls.start_send(self._number, self._bytes_of(message), timeout_ns, self._pending)
+
+    def start_receive(self, length_bytes: int, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
+        """Begin `receive`. Awaiting the pending message returns its bytes."""
+        length = whole(length_bytes, "length_bytes", U32)
+        return self._calls.start_receive(self._number, length, timeout_ns, self._pending)
+
+    def start_send_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
+        """Begin `send_ind`. The buffer must not change until the pending message was awaited."""
+        return self._calls.start_send_ind(self._number, buffer, timeout_ns, self._pending)
+
+    def start_receive_ind(self, buffer: Buffer, *, timeout_ns: float | None = None) -> Awaitable[PendingMessage]:
+        """Begin `receive_ind`. The buffer has the message when the pending message was awaited."""
+        self._calls.check(buffer)
+        return self._calls.start_receive(self._number, buffer, timeout_ns, self._pending)
+
+    def _pending(self, number: int) -> PendingMessage:
+        return PendingMessage(self._calls, number, self._target)
 
     def message(self, length_bytes: int) -> Alternative:
         """An alternative of `Device.select`: a direct message of `length_bytes` bytes."""
