@@ -349,6 +349,8 @@ impl Rig<'_> {
             capture: self.environment.capture_of("traffic"),
             allowed: Allowed::ALL,
             drops_allowed: overload == Overload::Lossy,
+            // No figure of traffic asks for stages.
+            breakdown: false,
             recording: if records { Level::Everything } else { Level::Summary },
             recorded_rows: ROWS,
             flow_control: overload.flow_control(),

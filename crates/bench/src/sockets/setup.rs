@@ -162,6 +162,8 @@ pub(super) fn cluster(
         interrupt: environment.interrupt.clone().map(Into::into),
         log: environment.log.clone(),
         capture: environment.capture_of(point),
+        // No figure of sockets asks for stages.
+        breakdown: false,
         ..cluster_of(card, resolved.peer.as_ref(), 2)
     })
 }

@@ -461,7 +461,7 @@ fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Aroun
                 around.clock_hz as f64 / 1e9,
                 (period / 2).saturating_sub(2)
             ),
-            "write fewer hpu.cores, or contended = false in the level, and no data caches",
+            "lower hpu.cores, or write contended = false for this level and remove data caches",
         );
     }
 }

@@ -183,8 +183,8 @@ impl Wire {
         self.port.free_slot();
     }
 
-    /// Waits until a packet for `to` that arrives as in `flight` may start: for room in the flow's window, and for
-    /// [`Port::turn`]. One sender at a time. [`Wire::launch`] follows at the same instant.
+    /// Waits for the start of a packet to `to`: until the flow's window has room, and for [`Port::turn`]. `flight` has the
+    /// times at which its head and tail reach the port. One sender at a time. [`Wire::launch`] follows at the same instant.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
             return Turn { path: flight.path.clone(), on: On::Loopback(self.own.turn(flight).await) };
