@@ -259,40 +259,7 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
                 }
             };
             for round in 0..rounds {
-                let mut posted = Vec::new();
-                for (source, memory, _) in &receivers {
-                    let mut first = VecDeque::new();
-                    for _ in 0..window.min(depth / receivers.len().max(1) as u64).max(1) {
-                        first.push_back(messages.post_recv(memory, *source, DATA).await?);
-                    }
-                    posted.push(first);
-                }
-                host.barrier().await;
-                let own = async {
-                    match &mut sender {
-                        Some(sender) => sender.send(&messages, window, depth).await,
-                        None => Ok(()),
-                    }
-                };
-                // A host that sends and receives does both by turns, as its CPU and its card allow.
-                let threads: Vec<_> = receivers
-                    .iter()
-                    .zip(posted)
-                    .map(|((source, memory, windows), posted)| {
-                        let (messages, source, memory, windows) =
-                            (messages.clone(), *source, memory.clone(), windows.clone());
-                        host.spawn(move |host| async move {
-                            let messages = Messages { host, ..messages };
-                            receive(&messages, source, &memory, posted, window).await?;
-                            windows.borrow_mut().ended.push(messages.host.now());
-                            windows.borrow().check(&memory, round)
-                        })
-                    })
-                    .collect();
-                own.await?;
-                for thread in threads {
-                    thread.join().await?;
-                }
+                exchange(&messages, &receivers, sender.as_mut(), (window, depth), round).await?;
                 if round + 1 == warmup && !receivers.is_empty() {
                     meter.warm();
                 }
@@ -302,6 +269,52 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
     }
     point.run(&mut cluster)?;
     stream::row(point, benchmark, &meter, &flows)
+}
+
+/// Sends and receives one window of messages, at most `depth` in flight.
+async fn exchange(
+    messages: &Messages,
+    receivers: &[(u32, Buffer, Shared)],
+    sender: Option<&mut Sender>,
+    (window, depth): (u64, u64),
+    round: u64,
+) -> Result<(), Error> {
+    let host = &messages.host;
+    let mut posted = Vec::new();
+    for (source, memory, _) in receivers {
+        let mut first = VecDeque::new();
+        for _ in 0..window.min(depth / receivers.len().max(1) as u64).max(1) {
+            first.push_back(messages.post_recv(memory, *source, DATA).await?);
+        }
+        posted.push(first);
+    }
+    host.barrier().await;
+    let own = async {
+        match sender {
+            Some(sender) => sender.send(messages, window, depth).await,
+            None => Ok(()),
+        }
+    };
+    // A host that sends and receives does both by turns, as its CPU and its card allow.
+    let threads: Vec<_> = receivers
+        .iter()
+        .zip(posted)
+        .map(|((source, memory, windows), posted)| {
+            let (messages, source, memory, windows) =
+                (messages.clone(), *source, memory.clone(), windows.clone());
+            host.spawn(move |host| async move {
+                let messages = Messages { host, ..messages };
+                receive(&messages, source, &memory, posted, window).await?;
+                windows.borrow_mut().ended.push(messages.host.now());
+                windows.borrow().check(&memory, round)
+            })
+        })
+        .collect();
+    own.await?;
+    for thread in threads {
+        thread.join().await?;
+    }
+    Ok(())
 }
 
 /// Returns the maximum messages in flight of a sender or a receiver.

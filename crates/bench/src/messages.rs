@@ -9,6 +9,7 @@ use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Point, Row};
 use nicety::{Buffer, Cluster, Error, Host};
 use nicety_kernel::Rng;
+use nicety_types::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -142,59 +143,21 @@ fn program_windows(
     flows: &[(Direction, Shared)],
     meter: &Rc<Meter>,
 ) -> Result<(), Error> {
-    let (size, window, warmup) = (point.size, point.window, point.warmup);
     for rank in 0..point.pattern.nodes() {
         let host = cluster.host(rank);
         let outgoing = flows.iter().find(|(d, _)| d.source == rank).cloned();
-        let out = host.alloc(if outgoing.is_some() { size } else { 0 })?;
+        let out = host.alloc(if outgoing.is_some() { point.size } else { 0 })?;
         let incoming = flows.iter().filter(|(d, _)| d.target == rank).cloned();
         let incoming: Vec<_> = incoming
-            .map(|(direction, windows)| Ok((direction.source, host.alloc(size)?, windows)))
+            .map(|(direction, windows)| Ok((direction.source, host.alloc(point.size)?, windows)))
             .collect::<Result<_, Error>>()?;
-        let (rounds, meter) = (warmup + point.iterations, meter.clone());
+        let end = WindowEnd { outgoing, out, incoming, window: point.window };
+        let (warmup, rounds, meter) = (point.warmup, point.warmup + point.iterations, meter.clone());
         cluster.program(rank, move |host| async move {
             let mut rng = host.rng("stream payload");
             for round in 0..rounds {
-                let mut threads = Vec::new();
-                for (source, memory, windows) in &incoming {
-                    let mut posted = Vec::with_capacity(window as usize);
-                    for _ in 0..window {
-                        posted.push(host.post_recv(memory, Some(*source), Some(DATA)).await?);
-                    }
-                    let (memory, windows) = (memory.clone(), windows.clone());
-                    threads.push(host.spawn(move |host| async move {
-                        for receive in posted {
-                            host.received(receive).await?;
-                        }
-                        let mut windows = windows.borrow_mut();
-                        windows.ended.push(host.now());
-                        windows.check(&memory, round)
-                    }));
-                }
-                // All ranks have finished the previous window and posted their receives before the next one begins.
-                host.barrier().await;
-                if let Some((direction, windows)) = &outgoing {
-                    {
-                        let mut windows = windows.borrow_mut();
-                        windows.sent.resize(size as usize, 0);
-                        rng.fill(&mut windows.sent);
-                        out.write(0, &windows.sent);
-                        windows.begun.push(host.now());
-                    }
-                    for sender in 0..window.min(SENDERS) {
-                        let (out, target) = (out.clone(), direction.target);
-                        threads.push(host.spawn(move |host| async move {
-                            for _ in (sender..window).step_by(SENDERS as usize) {
-                                host.send(&out, target, DATA).await?;
-                            }
-                            Ok(())
-                        }));
-                    }
-                }
-                for thread in threads {
-                    thread.join().await?;
-                }
-                if round + 1 == warmup && !incoming.is_empty() {
+                end.exchange(&host, &mut rng, round).await?;
+                if round + 1 == warmup && !end.incoming.is_empty() {
                     meter.warm();
                 }
             }
@@ -202,4 +165,63 @@ fn program_windows(
         });
     }
     Ok(())
+}
+
+/// A rank's part in windows one way.
+struct WindowEnd {
+    outgoing: Option<(Direction, Shared)>,
+    out: Buffer,
+    /// The sources, with the memory of their messages.
+    incoming: Vec<(u32, Buffer, Shared)>,
+    window: u64,
+}
+
+impl WindowEnd {
+    /// Sends and receives one window.
+    async fn exchange(&self, host: &Host, rng: &mut Rng, round: u64) -> Result<(), Error> {
+        let window = self.window;
+        let mut threads = Vec::new();
+        for (source, memory, windows) in &self.incoming {
+            let mut posted = Vec::with_capacity(window as usize);
+            for _ in 0..window {
+                posted.push(host.post_recv(memory, Some(*source), Some(DATA)).await?);
+            }
+            let (memory, windows) = (memory.clone(), windows.clone());
+            threads.push(host.spawn(move |host| async move {
+                for receive in posted {
+                    host.received(receive).await?;
+                }
+                let mut windows = windows.borrow_mut();
+                windows.ended.push(host.now());
+                windows.check(&memory, round)
+            }));
+        }
+        // All ranks have finished the previous window and posted their receives before the next one begins.
+        host.barrier().await;
+        if let Some((direction, windows)) = &self.outgoing {
+            self.fill(rng, windows, host.now());
+            for sender in 0..window.min(SENDERS) {
+                let (out, target) = (self.out.clone(), direction.target);
+                threads.push(host.spawn(move |host| async move {
+                    for _ in (sender..window).step_by(SENDERS as usize) {
+                        host.send(&out, target, DATA).await?;
+                    }
+                    Ok(())
+                }));
+            }
+        }
+        for thread in threads {
+            thread.join().await?;
+        }
+        Ok(())
+    }
+
+    /// Fills the next window's bytes, and begins the window.
+    fn fill(&self, rng: &mut Rng, windows: &Shared, now: Time) {
+        let mut windows = windows.borrow_mut();
+        windows.sent.resize(self.out.len() as usize, 0);
+        rng.fill(&mut windows.sent);
+        self.out.write(0, &windows.sent);
+        windows.begun.push(now);
+    }
 }

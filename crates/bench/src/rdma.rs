@@ -11,8 +11,8 @@ use super::latency::{self, Measured};
 use super::pattern::Direction;
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Point, Row};
-use nicety::apenet::Notify;
-use nicety::{Buffer, Error, Host, Rdma};
+use nicety::apenet::{Notify, Operation};
+use nicety::{Buffer, Cluster, Error, Host, Rdma};
 use nicety_kernel::Rng;
 use nicety_nic_apenet::ApenetSpec;
 use schemars::JsonSchema;
@@ -139,154 +139,197 @@ impl Ends {
     }
 }
 
-/// Measures half a round trip.
-pub(super) fn ping_pong(point: &Point<'_>, puts: &Puts) -> Result<Row, Error> {
-    let mut cluster = point.cluster()?;
-    let meter = Meter::new(&cluster);
-    let (size, pong) = (point.size, puts.pong_size_bytes);
-    let ends = Ends::new(cluster.host(0), cluster.host(puts.target()), puts, size, pong)?;
-    let result = Rc::new(RefCell::new(Measured::default()));
-    let (measured, warm) = (result.clone(), meter.clone());
-    let (warmup, rounds, puts) = (point.warmup, point.warmup + point.iterations, *puts);
-    if !puts.loopback {
-        let ends = ends.clone();
-        cluster.program(1, move |host| async move {
-            let rdma = host.rdma()?;
-            puts.set_up(&rdma);
-            rdma.register(&ends.sink).await?;
-            rdma.register(&ends.answer).await?;
-            host.barrier().await;
-            for _ in 0..rounds {
-                rdma.received().await?;
-                let answer = ends.answer.slice(0, pong)?;
-                let posted = rdma.put(&answer, 0, ends.back.address(), 0).await?;
-                rdma.wait(posted).await?;
-            }
-            Ok(())
-        });
+/// The two ends of a measurement, and its rounds.
+#[derive(Clone)]
+struct Rounds {
+    puts: Puts,
+    ends: Ends,
+    meter: Rc<Meter>,
+    size: u64,
+    window: u64,
+    warmup: u64,
+    rounds: u64,
+}
+
+impl Rounds {
+    fn new(cluster: &Cluster, point: &Point<'_>, puts: &Puts, answer: u64) -> Result<Rounds, Error> {
+        Ok(Rounds {
+            puts: *puts,
+            ends: Ends::new(cluster.host(0), cluster.host(puts.target()), puts, point.size, answer)?,
+            meter: Meter::new(cluster),
+            size: point.size,
+            window: point.window,
+            warmup: point.warmup,
+            rounds: point.warmup + point.iterations,
+        })
     }
-    cluster.program(0, move |host| async move {
+
+    /// Sets up the host that the puts are for, with its buffers.
+    async fn set_up_target(&self, rdma: &Rdma) -> Result<(), Error> {
+        self.puts.set_up(rdma);
+        rdma.register(&self.ends.sink).await?;
+        rdma.register(&self.ends.answer).await?;
+        Ok(())
+    }
+
+    /// Sets up the host that puts, with its buffers.
+    async fn set_up_sender(&self, rdma: &Rdma) -> Result<(), Error> {
+        self.puts.set_up(rdma);
+        rdma.register(&self.ends.out).await?;
+        rdma.register(&self.ends.back).await?;
+        Ok(())
+    }
+
+    /// Puts the first bytes of the answer to the sender.
+    async fn put_answer(&self, rdma: &Rdma, bytes: u64) -> Result<Operation, Error> {
+        rdma.put(&self.ends.answer.slice(0, bytes)?, 0, self.ends.back.address(), 0).await
+    }
+
+    /// Puts the message to the target.
+    async fn put(&self, rdma: &Rdma) -> Result<Operation, Error> {
+        let out = self.ends.out.slice(0, self.size)?;
+        rdma.put(&out, self.puts.target(), self.ends.sink.address(), 0).await
+    }
+
+    /// Answers every message of a ping-pong.
+    async fn pong(self, host: Host) -> Result<(), Error> {
         let rdma = host.rdma()?;
-        puts.set_up(&rdma);
-        rdma.register(&ends.out).await?;
-        rdma.register(&ends.back).await?;
-        if puts.loopback {
-            rdma.register(&ends.sink).await?;
-            rdma.register(&ends.answer).await?;
-        }
-        let (mut rng, mut bytes) = (host.rng("ping-pong payload"), vec![0; size as usize]);
+        self.set_up_target(&rdma).await?;
         host.barrier().await;
-        for round in 0..rounds {
+        for _ in 0..self.rounds {
+            rdma.received().await?;
+            let posted = self.put_answer(&rdma, self.puts.pong_size_bytes).await?;
+            rdma.wait(posted).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends the messages of a ping-pong, and measures.
+    async fn ping(self, host: Host, measured: Rc<RefCell<Measured>>) -> Result<(), Error> {
+        let rdma = host.rdma()?;
+        self.set_up_sender(&rdma).await?;
+        if self.puts.loopback {
+            rdma.register(&self.ends.sink).await?;
+            rdma.register(&self.ends.answer).await?;
+        }
+        let (mut rng, mut bytes) = (host.rng("ping-pong payload"), vec![0; self.size as usize]);
+        host.barrier().await;
+        for round in 0..self.rounds {
             rng.fill(&mut bytes);
-            ends.out.write(0, &bytes);
+            self.ends.out.write(0, &bytes);
             let begun = host.now();
             host.restart_path();
-            let out = ends.out.slice(0, size)?;
-            let put = rdma.put(&out, puts.target(), ends.sink.address(), 0).await?;
-            let mut posted = vec![put];
-            if puts.loopback {
+            let mut posted = vec![self.put(&rdma).await?];
+            if self.puts.loopback {
                 rdma.received().await?;
-                let answer = ends.answer.slice(0, pong)?;
-                posted.push(rdma.put(&answer, 0, ends.back.address(), 0).await?);
+                posted.push(self.put_answer(&rdma, self.puts.pong_size_bytes).await?);
             }
             rdma.received().await?;
             let (now, path) = (host.now(), host.path());
-            if round >= warmup {
+            if round >= self.warmup {
                 measured.borrow_mut().add(now.since(begun), &path, now);
             }
-            if round + 1 == warmup {
-                warm.warm();
+            if round + 1 == self.warmup {
+                self.meter.warm();
             }
             for put in posted {
                 rdma.wait(put).await?;
             }
-            check(&ends.sink, &bytes, round)?;
+            check(&self.ends.sink, &bytes, round)?;
         }
         Ok(())
-    });
+    }
+
+    /// Answers every window.
+    async fn sink(self, host: Host) -> Result<(), Error> {
+        let rdma = host.rdma()?;
+        rdma.set_flushed(self.puts.flush_receive);
+        self.set_up_target(&rdma).await?;
+        host.barrier().await;
+        for _ in 0..if self.puts.flush_receive { 0 } else { self.rounds } {
+            for _ in 0..self.window {
+                rdma.received().await?;
+            }
+            let posted = self.put_answer(&rdma, ANSWER).await?;
+            rdma.wait(posted).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends windows, and measures.
+    async fn source(self, host: Host, windows: Shared) -> Result<(), Error> {
+        let rdma = host.rdma()?;
+        let Puts { loopback, flush_receive, .. } = self.puts;
+        if loopback {
+            rdma.set_flushed(flush_receive);
+        }
+        self.set_up_sender(&rdma).await?;
+        if loopback {
+            rdma.register(&self.ends.sink).await?;
+        }
+        let mut rng: Rng = host.rng("window payload");
+        let mut bytes = vec![0; self.size as usize];
+        host.barrier().await;
+        for round in 0..self.rounds {
+            rng.fill(&mut bytes);
+            self.ends.out.write(0, &bytes);
+            windows.borrow_mut().begun.push(host.now());
+            let mut posted = Vec::with_capacity(self.window as usize);
+            for _ in 0..self.window {
+                posted.push(self.put(&rdma).await?);
+            }
+            if flush_receive {
+                for put in posted.drain(..) {
+                    rdma.wait(put).await?;
+                }
+            } else {
+                for _ in 0..if loopback { self.window } else { 1 } {
+                    rdma.received().await?;
+                }
+            }
+            windows.borrow_mut().ended.push(host.now());
+            if round + 1 == self.warmup {
+                self.meter.warm();
+            }
+            for put in posted {
+                rdma.wait(put).await?;
+            }
+            if !flush_receive {
+                check(&self.ends.sink, &bytes, round)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Measures half a round trip.
+pub(super) fn ping_pong(point: &Point<'_>, puts: &Puts) -> Result<Row, Error> {
+    let mut cluster = point.cluster()?;
+    let rounds = Rounds::new(&cluster, point, puts, puts.pong_size_bytes)?;
+    let result = Rc::new(RefCell::new(Measured::default()));
+    if !puts.loopback {
+        let own = rounds.clone();
+        cluster.program(1, |host| own.pong(host));
+    }
+    let (own, measured) = (rounds.clone(), result.clone());
+    cluster.program(0, |host| own.ping(host, measured));
     point.run(&mut cluster)?;
-    latency::row(point, &meter, &[direction(&puts)], &[result])
+    latency::row(point, &rounds.meter, &[direction(puts)], &[result])
 }
 
 /// Measures a window of puts.
 pub(super) fn windows(point: &Point<'_>, puts: &Puts, benchmark: Benchmark) -> Result<Row, Error> {
     let mut cluster = point.cluster()?;
-    let meter = Meter::new(&cluster);
-    let (size, window) = (point.size, point.window);
-    let ends = Ends::new(cluster.host(0), cluster.host(puts.target()), puts, size, ANSWER)?;
+    let rounds = Rounds::new(&cluster, point, puts, ANSWER)?;
     let flow = Shared::default();
-    let (windows, warm) = (flow.clone(), meter.clone());
-    let (warmup, rounds, puts) = (point.warmup, point.warmup + point.iterations, *puts);
     if !puts.loopback {
-        let ends = ends.clone();
-        cluster.program(1, move |host| async move {
-            let rdma = host.rdma()?;
-            puts.set_up(&rdma);
-            rdma.set_flushed(puts.flush_receive);
-            rdma.register(&ends.sink).await?;
-            rdma.register(&ends.answer).await?;
-            host.barrier().await;
-            for _ in 0..if puts.flush_receive { 0 } else { rounds } {
-                for _ in 0..window {
-                    rdma.received().await?;
-                }
-                let posted = rdma.put(&ends.answer, 0, ends.back.address(), 0).await?;
-                rdma.wait(posted).await?;
-            }
-            Ok(())
-        });
+        let own = rounds.clone();
+        cluster.program(1, |host| own.sink(host));
     }
-    cluster.program(0, move |host| async move {
-        let rdma = host.rdma()?;
-        puts.set_up(&rdma);
-        if puts.loopback {
-            rdma.set_flushed(puts.flush_receive);
-        }
-        rdma.register(&ends.out).await?;
-        rdma.register(&ends.back).await?;
-        if puts.loopback {
-            rdma.register(&ends.sink).await?;
-        }
-        let mut rng: Rng = host.rng("window payload");
-        let mut bytes = vec![0; size as usize];
-        host.barrier().await;
-        for round in 0..rounds {
-            rng.fill(&mut bytes);
-            ends.out.write(0, &bytes);
-            windows.borrow_mut().begun.push(host.now());
-            let mut posted = Vec::with_capacity(window as usize);
-            for _ in 0..window {
-                let out = ends.out.slice(0, size)?;
-                posted.push(rdma.put(&out, puts.target(), ends.sink.address(), 0).await?);
-            }
-            match (puts.flush_receive, puts.loopback) {
-                (true, _) => {
-                    for put in posted.drain(..) {
-                        rdma.wait(put).await?;
-                    }
-                }
-                (false, false) => drop(rdma.received().await?),
-                (false, true) => {
-                    for _ in 0..window {
-                        rdma.received().await?;
-                    }
-                }
-            }
-            windows.borrow_mut().ended.push(host.now());
-            if round + 1 == warmup {
-                warm.warm();
-            }
-            for put in posted {
-                rdma.wait(put).await?;
-            }
-            if !puts.flush_receive {
-                check(&ends.sink, &bytes, round)?;
-            }
-        }
-        Ok(())
-    });
+    let (own, windows) = (rounds.clone(), flow.clone());
+    cluster.program(0, |host| own.source(host, windows));
     point.run(&mut cluster)?;
-    let row = stream::row(point, benchmark, &meter, &[(direction(&puts), flow)])?;
+    let row = stream::row(point, benchmark, &rounds.meter, &[(direction(puts), flow)])?;
     // Bytes that the receiver dropped were not checked.
     Ok(Row { verified: row.verified && !puts.flush_receive, ..row })
 }

@@ -367,35 +367,7 @@ impl Request {
     /// Returns the options of mode put. All cards must have the mode if an option is given.
     fn puts(&self, cards: &[Chosen], pattern: Pattern, peer: bool) -> Result<Puts, Error> {
         let wrong = |text: String| Err(Error::Input(text));
-        let puts = cards.iter().all(|chosen| chosen.modes == [Mode::Put]);
-        let given = [
-            ("--loopback", self.loopback),
-            ("--source", self.source.is_some()),
-            ("--sink", self.sink.is_some()),
-            ("--addressing", self.addressing.is_some()),
-            ("--flush-receive", self.flush_receive),
-            ("--poll", self.poll),
-            ("--interrupt", self.interrupt),
-            ("--pong-size", self.pong_size.is_some()),
-        ];
-        if let Some((name, _)) = given.iter().find(|(_, given)| *given && !puts) {
-            let capable = |chosen: &Chosen| Mode::of(chosen.card.spec.design()).contains(&Mode::Put);
-            return wrong(match cards.iter().find(|chosen| !capable(chosen)) {
-                Some(Chosen { nic, .. }) => format!(
-                    "{name} is for mode put, which cards with RDMA have, and {nic} has none; write --nic apenet-v5"
-                ),
-                None if pattern != Pattern::Pair => {
-                    format!(
-                        "{name} is for mode put, which has one sender; leave out --pattern {pattern}, or {name}"
-                    )
-                }
-                None => format!("{name} is for mode put alone; write --mode put, or leave out {name}"),
-            });
-        }
-        let put = cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put));
-        if put && pattern != Pattern::Pair {
-            return wrong(format!("mode put has one sender; write --mode auto for --pattern {pattern}"));
-        }
+        self.check_put_mode(cards, pattern)?;
         if self.poll && self.interrupt {
             return wrong("programs learn of events by --poll or by --interrupt, not by both".into());
         }
@@ -430,6 +402,41 @@ impl Request {
             },
             pong_size_bytes: self.pong_size.unwrap_or(ANSWER),
         })
+    }
+
+    /// Checks that all cards have mode put if one of its options is given.
+    fn check_put_mode(&self, cards: &[Chosen], pattern: Pattern) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::Input(text));
+        let puts = cards.iter().all(|chosen| chosen.modes == [Mode::Put]);
+        let given = [
+            ("--loopback", self.loopback),
+            ("--source", self.source.is_some()),
+            ("--sink", self.sink.is_some()),
+            ("--addressing", self.addressing.is_some()),
+            ("--flush-receive", self.flush_receive),
+            ("--poll", self.poll),
+            ("--interrupt", self.interrupt),
+            ("--pong-size", self.pong_size.is_some()),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given && !puts) {
+            let capable = |chosen: &Chosen| Mode::of(chosen.card.spec.design()).contains(&Mode::Put);
+            return wrong(match cards.iter().find(|chosen| !capable(chosen)) {
+                Some(Chosen { nic, .. }) => format!(
+                    "{name} is for mode put, which cards with RDMA have, and {nic} has none; write --nic apenet-v5"
+                ),
+                None if pattern != Pattern::Pair => {
+                    format!(
+                        "{name} is for mode put, which has one sender; leave out --pattern {pattern}, or {name}"
+                    )
+                }
+                None => format!("{name} is for mode put alone; write --mode put, or leave out {name}"),
+            });
+        }
+        let put = cards.iter().any(|chosen| chosen.modes.contains(&Mode::Put));
+        if put && pattern != Pattern::Pair {
+            return wrong(format!("mode put has one sender; write --mode auto for --pattern {pattern}"));
+        }
+        Ok(())
     }
 }
 

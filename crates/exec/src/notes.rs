@@ -25,7 +25,7 @@ pub(crate) fn readable(text: &str, places: Places) -> String {
 
 fn readable_line(line: &str, places: Places) -> String {
     let is_note = line.starts_with(NOTE);
-    if let Some(line) = held_up(line, places) {
+    if let Some(line) = blocked_line(line, places) {
         return line;
     }
     let Some((at, host, tag, end)) = message(line) else { return line.to_owned() };
@@ -49,7 +49,7 @@ fn readable_line(line: &str, places: Places) -> String {
 }
 
 /// Replaces a line about waiting sends of a pair of processes: `at rank 0, 2 sends to rank 1, pair 3, wait`.
-fn held_up(line: &str, places: Places) -> Option<String> {
+fn blocked_line(line: &str, places: Places) -> Option<String> {
     let (from, rest) = number(line.strip_prefix(NOTE)?.strip_prefix("at rank ")?)?;
     let (sends, to) = rest.split_once(" to rank ")?;
     let (to, rest) = number(to)?;

@@ -204,43 +204,46 @@ pub(crate) mod end {
     pub(crate) const ERROR: u32 = 3;
 }
 
-/// A message that a process sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Send {
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
-    pub(crate) to: u64,
-    pub(crate) tag: u64,
-    pub(crate) data: u64,
-    pub(crate) context: u64,
-    pub(crate) flags: u32,
+/// Declares the arguments of a call, in the order of their words, and its flags.
+macro_rules! arguments {
+    ($($(#[$doc:meta])* $call:ident { $($(#[$note:meta])* $word:ident),* $(,)? })*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct $call {
+            $($(#[$note])* pub(crate) $word: u64,)*
+            pub(crate) flags: u32,
+        }
+
+        impl $call {
+            const fn of(flags: u32, args: &[u64; ARGS]) -> $call {
+                let [$($word),*, ..] = *args;
+                $call { $($word),*, flags }
+            }
+        })*
+    };
 }
 
-/// A receive that a process posts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Receive {
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
-    pub(crate) from: u64,
-    pub(crate) tag: u64,
-    pub(crate) ignore: u64,
-    pub(crate) context: u64,
-    /// A buffer for many messages is full when less room than this is left.
-    pub(crate) least: u64,
-    pub(crate) flags: u32,
-}
+arguments! {
+    /// A message that a process sends.
+    Send { address, bytes, to, tag, data, context }
 
-/// An access to registered memory of a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
-    pub(crate) rank: u64,
-    pub(crate) key: u64,
-    pub(crate) remote: u64,
-    pub(crate) data: u64,
-    pub(crate) context: u64,
-    pub(crate) flags: u32,
+    /// A receive that a process posts.
+    Receive {
+        address,
+        bytes,
+        from,
+        tag,
+        ignore,
+        context,
+        /// A buffer for many messages is full when less room than this is left.
+        least,
+    }
+
+    /// An access to registered memory of a rank.
+    Access { address, bytes, rank, key, remote, data, context }
+
+    /// Memory that a process registers.
+    Registration { address, bytes, rights, key, number }
 }
 
 /// An atomic operation, beside its access: libfabric's numbers of its kind, type and operator, and addresses.
@@ -251,17 +254,6 @@ pub(crate) struct Operation {
     pub(crate) op: u8,
     pub(crate) result: u64,
     pub(crate) compared: u64,
-}
-
-/// Memory that a process registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Registration {
-    pub(crate) address: u64,
-    pub(crate) bytes: u64,
-    pub(crate) rights: u64,
-    pub(crate) key: u64,
-    pub(crate) number: u64,
-    pub(crate) flags: u32,
 }
 
 /// A look at counters, or a wait for them.
@@ -371,30 +363,30 @@ impl Call {
 
     /// Returns the call of this number.
     pub(crate) fn of(number: u32, flags: u32, args: [u64; ARGS]) -> Call {
-        let [a, b, c, d, e, f, g, h, i, j, ..] = args;
-        let access = Access { address: a, bytes: b, rank: c, key: d, remote: e, data: f, context: g, flags };
-        let receive =
-            Receive { address: a, bytes: b, from: c, tag: d, ignore: e, context: f, least: g, flags };
         match number {
-            1 => Call::Send(Send { address: a, bytes: b, to: c, tag: d, data: e, context: f, flags }),
-            2 => Call::Receive(receive),
-            3 => Call::Poll { most: a, follows: Follows::of(b) },
-            4 => Call::Wait { most: a, ps: b },
-            5 => Call::Peek(receive),
-            6 => Call::Cancel { context: a },
-            7 => Call::Sleep { ps: a },
+            1 => Call::Send(Send::of(flags, &args)),
+            2 => Call::Receive(Receive::of(flags, &args)),
+            3 => Call::Poll { most: args[0], follows: Follows::of(args[1]) },
+            4 => Call::Wait { most: args[0], ps: args[1] },
+            5 => Call::Peek(Receive::of(flags, &args)),
+            6 => Call::Cancel { context: args[0] },
+            7 => Call::Sleep { ps: args[0] },
             8 => Call::Back,
             9 => Call::End,
             10 => Call::Posted,
-            11 => Call::Write(access),
-            12 => Call::Read(access),
+            11 => Call::Write(Access::of(flags, &args)),
+            12 => Call::Read(Access::of(flags, &args)),
             13 => {
-                let [op, datatype, kind, ..] = h.to_le_bytes();
-                Call::Atomic(access, Operation { kind, datatype, op, result: i, compared: j })
+                let [.., names, result, compared] = *args.first_chunk::<10>().expect("calls have more words");
+                let [op, datatype, kind, ..] = names.to_le_bytes();
+                Call::Atomic(Access::of(flags, &args), Operation { kind, datatype, op, result, compared })
             }
-            14 => Call::Register(Registration { address: a, bytes: b, rights: c, key: d, number: e, flags }),
-            15 => Call::Deregister { number: a },
-            16 => Call::Count(Count { kinds: a, done: b, failed: c, ps: d }),
+            14 => Call::Register(Registration::of(flags, &args)),
+            15 => Call::Deregister { number: args[0] },
+            16 => {
+                let [kinds, done, failed, ps, ..] = args;
+                Call::Count(Count { kinds, done, failed, ps })
+            }
             32 => Call::Portals(flags),
             48 => Call::Channels(flags),
             other => Call::Unknown(other),

@@ -69,8 +69,16 @@ pub fn run(
         (Some(file), Some(log)) => Some(write(file, &log, environment)?),
         _ => None,
     };
-    let counts: Vec<_> = programs.iter().map(|program| program.counts()).collect();
     let offloaded: Vec<_> = (0..request.ranks).map(|rank| turns.pages.offload(rank)).collect();
+    let ranks: Vec<_> = (0..)
+        .zip(&programs)
+        .map(|(rank, program)| Rank {
+            signal: signals[rank as usize],
+            offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
+            ..Rank::of(rank, &program.counts())
+        })
+        .collect();
+    let finish = programs.iter().map(|program| program.counts().finish.ps()).max();
     Ok(Report {
         version: VERSION,
         program: request.program.clone(),
@@ -80,15 +88,8 @@ pub fn run(
         launcher: request.launcher,
         ranks_per_node: request.ranks_per_node,
         status,
-        max_finish_ns: ns(counts.iter().map(|own| own.finish.ps()).max().unwrap_or_default()),
-        ranks: (0..)
-            .zip(&counts)
-            .map(|(rank, own)| Rank {
-                signal: signals[rank as usize],
-                offload: offload.as_ref().map(|_| offloaded[rank as usize].of_rank()),
-                ..Rank::of(rank, own)
-            })
-            .collect(),
+        max_finish_ns: ns(finish.unwrap_or_default()),
+        ranks,
         offload: offload.map(|offload| offload.report(&offloaded)),
         goal,
     })

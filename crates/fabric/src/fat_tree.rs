@@ -239,7 +239,7 @@ impl FatTree {
             for (index, ends) in (0..).zip(of_level) {
                 let down = ends.len() as u64 - if level < shape.top { shape.half } else { 0 };
                 let subtree = index / shape.planes(level);
-                let way = Way {
+                let way = SwitchRouting {
                     ranks: ranks.clone(),
                     first: subtree * shape.below(level),
                     below: shape.below(level),
@@ -344,7 +344,7 @@ impl Shape {
 }
 
 /// The routing of one switch: down by the destination's place, up by the tree's rule.
-struct Way {
+struct SwitchRouting {
     /// Ranks of nodes, by node.
     ranks: Rc<[u32]>,
     /// The first rank below, and the number of places there.
@@ -359,7 +359,7 @@ struct Way {
     up: UpRouting,
 }
 
-impl Way {
+impl SwitchRouting {
     fn link_up(&self, packet: &Transit, rank: u64) -> u64 {
         let pair = u64::from(packet.message.source.0) << 32 | u64::from(packet.destination.0);
         let hash = match self.up {
@@ -373,7 +373,7 @@ impl Way {
     }
 }
 
-impl Routing for Way {
+impl Routing for SwitchRouting {
     fn route(&self, packet: &Transit, _: usize) -> Route {
         let to = packet.destination;
         let Some(rank) = self.ranks.get(to.0 as usize).copied().filter(|&rank| rank != u32::MAX) else {

@@ -117,7 +117,7 @@ impl Ring {
         let each = ends.into_iter().zip(before).zip(below).enumerate();
         let install = |(here, ((mut ends, before), below)): (usize, ((Vec<_>, Option<_>), usize))| {
             ends.extend(before);
-            let way = Way { places: places.clone(), here, count, below };
+            let way = SwitchRouting { places: places.clone(), here, count, below };
             Switch::install(&spec.switch, ends, Box::new(way)).placed(0, here as u32)
         };
         (ports, each.map(install).collect())
@@ -131,7 +131,7 @@ impl fmt::Display for Ring {
 }
 
 /// The routing of one switch.
-struct Way {
+struct SwitchRouting {
     /// By node: its switch, and its port there; none for nodes that receive no packets.
     places: Rc<[Option<(usize, usize)>]>,
     here: usize,
@@ -140,7 +140,7 @@ struct Way {
     below: usize,
 }
 
-impl Routing for Way {
+impl Routing for SwitchRouting {
     fn route(&self, packet: &Transit, _: usize) -> Route {
         let to = packet.destination;
         let Some((at, port)) = self.places.get(to.0 as usize).copied().flatten() else {

@@ -6,7 +6,7 @@ use crate::queue::Key;
 use crate::shard::{Arrival, Arrivals, UNIT};
 use crate::sim::Sim;
 use crate::tasks::TaskRef;
-use crate::units::{Expected, Happened, Unit};
+use crate::units::{ArrivalOutcome, Expected, Unit};
 use nicety_types::{LinkId, Time};
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
@@ -219,7 +219,7 @@ impl<M: 'static> Arrivals for Receiver<M> {
 
     fn unit(&self) -> bool {
         let happened = self.units.borrow_mut().happen(self.sim.now(), |unit| self.has_come(unit));
-        let Happened { wanted, again } = happened;
+        let ArrivalOutcome { wanted, again } = happened;
         if let Some((time, count)) = again {
             self.push(time, count, UNIT);
         }

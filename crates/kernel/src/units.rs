@@ -21,7 +21,7 @@ pub(crate) struct Expected {
 }
 
 /// The outcome of an arrival in the event queue.
-pub(crate) struct Happened {
+pub(crate) struct ArrivalOutcome {
     /// Whether a unit has arrived for which the far end waits.
     pub(crate) wanted: bool,
     /// The unit with an arrival to be queued.
@@ -74,14 +74,14 @@ impl Expected {
     }
 
     /// Handles a queued arrival at `now`.
-    pub(crate) fn happen(&mut self, now: Time, has_come: impl Fn(Unit) -> bool) -> Happened {
+    pub(crate) fn happen(&mut self, now: Time, has_come: impl Fn(Unit) -> bool) -> ArrivalOutcome {
         if self.scheduled == now {
             self.scheduled = Time::MAX;
         }
         let waited = self.wanted;
         let again = if waited { self.want(has_come) } else { None };
         // A unit has arrived if the far end does not wait any more.
-        Happened { wanted: waited && !self.wanted, again }
+        ArrivalOutcome { wanted: waited && !self.wanted, again }
     }
 
     /// Closes the receiver.

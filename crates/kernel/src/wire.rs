@@ -39,10 +39,10 @@ pub struct WireTx<M> {
     link: LinkId,
     min_latency: Duration,
     count: Cell<u64>,
-    way: Way<M>,
+    way: Far<M>,
 }
 
-enum Way<M> {
+enum Far<M> {
     /// Both ends are in one shard. A message needs only the number of the far end and the storage.
     Local { number: u32, messages: Rc<Messages<M>>, receiver: Rc<Receiver<M>> },
     /// The outbox of the near end's shard, and the shard of the far end.
@@ -50,13 +50,13 @@ enum Way<M> {
 }
 
 impl<M: Send + 'static> WireTx<M> {
-    fn new(sim: Sim, end: &Receiver<M>, min_latency: Duration, way: Way<M>) -> WireTx<M> {
+    fn new(sim: Sim, end: &Receiver<M>, min_latency: Duration, way: Far<M>) -> WireTx<M> {
         WireTx { sim, to: end.sim.node(), link: end.link, min_latency, count: Cell::new(0), way }
     }
 
     pub(crate) fn local(sim: Sim, receiver: &Rc<Receiver<M>>, min_latency: Duration) -> WireTx<M> {
         let (number, messages) = (receiver.number.get(), receiver.messages.clone());
-        let way = Way::Local { number, messages, receiver: receiver.clone() };
+        let way = Far::Local { number, messages, receiver: receiver.clone() };
         WireTx::new(sim, receiver, min_latency, way)
     }
 
@@ -66,7 +66,7 @@ impl<M: Send + 'static> WireTx<M> {
         (outbox, shard): (Outbox<M>, usize),
         min_latency: Duration,
     ) -> WireTx<M> {
-        WireTx::new(sim, end, min_latency, Way::Remote(outbox, shard))
+        WireTx::new(sim, end, min_latency, Far::Remote(outbox, shard))
     }
 
     /// Sends a message that arrives at `arrival`. Messages of one wire with the same arrival time arrive in the order
@@ -77,11 +77,11 @@ impl<M: Send + 'static> WireTx<M> {
     pub fn send(&self, arrival: Time, message: M) {
         let count = self.departs(arrival);
         match &self.way {
-            Way::Local { number, messages, .. } => {
+            Far::Local { number, messages, .. } => {
                 let at = Arrival { time: arrival, node: self.to, link: self.link, count };
                 self.sim.shard().push_arrival(at, *number, messages.put(message));
             }
-            Way::Remote(outbox, shard) => {
+            Far::Remote(outbox, shard) => {
                 let link = self.link;
                 outbox.borrow_mut()[*shard].push(Envelope {
                     link,
@@ -102,8 +102,8 @@ impl<M: Send + 'static> WireTx<M> {
     pub fn send_unit(&self, arrival: Time) {
         let count = self.departs(arrival);
         match &self.way {
-            Way::Local { receiver, .. } => receiver.accept_unit(arrival, count),
-            Way::Remote(outbox, shard) => {
+            Far::Local { receiver, .. } => receiver.accept_unit(arrival, count),
+            Far::Remote(outbox, shard) => {
                 let link = self.link;
                 outbox.borrow_mut()[*shard].push(Envelope { link, time: arrival, count, message: None });
             }
@@ -129,14 +129,14 @@ impl<M: Send + 'static> WireTx<M> {
 
     /// Prefetches the far end, like [`prefetch`](crate::prefetch()). A unit needs it, a message does not.
     pub fn prefetch(&self) {
-        if let Way::Local { receiver, .. } = &self.way {
+        if let Far::Local { receiver, .. } = &self.way {
             prefetch(&**receiver);
         }
     }
 
     /// Prefetches the memory for a unit, after [`WireTx::prefetch`] has fetched the far end.
     pub fn prefetch_units(&self) {
-        if let Way::Local { receiver, .. } = &self.way {
+        if let Far::Local { receiver, .. } = &self.way {
             receiver.units.borrow().prefetch();
         }
     }

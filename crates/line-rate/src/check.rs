@@ -22,7 +22,7 @@ impl Rig<'_> {
                 let (row, failures) = self.send_equal(spec, None, recorded)?;
                 self.tell_verdict(&row);
                 let tries = self.try_equal(&row, &failures)?;
-                Ok((row.tried(tries).judged(), failures))
+                Ok((row.with_trials(tries).with_verdict(), failures))
             }
             ([], tested) => {
                 let frames = self.request.messages.unwrap_or(FRAMES);
@@ -71,13 +71,13 @@ impl Rig<'_> {
         if burst.is_none() && tries.found_waiting() && !tries.recovers() {
             burst = self.try_burst(tested, expressions, &judged)?;
         }
-        Ok((judged.row.tried(tries).behind(burst).judged(), judged.failures))
+        Ok((judged.row.with_trials(tries).behind(burst).with_verdict(), judged.failures))
     }
 }
 
 impl Row {
     /// Returns a row without a model of contention with its verdict: a card that does not keep up even so does not keep up.
-    pub(super) fn judged(self) -> Row {
+    pub(super) fn with_verdict(self) -> Row {
         match (&self.unmodelled, self.verdict) {
             (Some(_), Verdict::Yes | Verdict::Barely) => Row { verdict: Verdict::NotJudged, ..self },
             _ => self,
@@ -121,7 +121,7 @@ mod tests {
             levels: vec!["ideal"],
             keys: Vec::new(),
         };
-        let of = |verdict, unmodelled| Row { verdict, unmodelled, ..Row::default() }.judged().verdict;
+        let of = |verdict, unmodelled| Row { verdict, unmodelled, ..Row::default() }.with_verdict().verdict;
         assert_eq!(of(Verdict::Yes, Some(row.clone())), Verdict::NotJudged);
         assert_eq!(of(Verdict::Barely, Some(row.clone())), Verdict::NotJudged);
         assert_eq!(of(Verdict::No, Some(row)), Verdict::No);

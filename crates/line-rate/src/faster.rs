@@ -239,7 +239,7 @@ fn packets(row: &Row) -> u64 {
 impl Row {
     /// Adds the result of a search: the sustainable rate, and the limiting part. A card with a small margin above the rate barely
     /// keeps up.
-    pub(super) fn tried(self, tries: Trials) -> Row {
+    pub(super) fn with_trials(self, tries: Trials) -> Row {
         let Trials { rows: trials, found, part } = tries;
         let Some(Found { rate, sustained, not_sustained }) = found.filter(|_| !trials.is_empty()) else {
             return Row { trials, ..self };
@@ -293,7 +293,7 @@ mod tests {
     }
 
     /// Runs the search with this first run, on a wire with this capacity.
-    fn tried(
+    fn trials_of(
         first: &Row,
         wire: f64,
         even: &dyn Fn(f64) -> Result<Row, Error>,
@@ -306,7 +306,8 @@ mod tests {
     #[test]
     fn a_run_behind_a_burst_comes_before_one_without() {
         let first = row(1.0, 8.0);
-        let tries = tried(&first, 2.0, &|times| Ok(row(times, 8.0)), &|times| Ok(Some(burst(times, 4.0))));
+        let tries =
+            trials_of(&first, 2.0, &|times| Ok(row(times, 8.0)), &|times| Ok(Some(burst(times, 4.0))));
         let rows: Vec<(u64, u64, bool)> = tries
             .rows
             .iter()
@@ -316,7 +317,7 @@ mod tests {
         assert!(
             tries.rows.iter().all(|row| row.above_wire_rate) && tries.recovers() && tries.found_waiting()
         );
-        let (found, row) = (tries.found.unwrap(), first.tried(tries));
+        let (found, row) = (tries.found.unwrap(), first.with_trials(tries));
         assert_eq!((found.rate, row.bottleneck), (row.capacity_fraction, Part::Lock));
         assert!((found.rate - 4.0).abs() < 1e-9);
         let bounds = [row.sustained_fraction, row.not_sustained_fraction].map(Option::unwrap);
@@ -327,14 +328,15 @@ mod tests {
     #[test]
     fn without_room_for_a_burst_loads_and_backlog_count() {
         let first = row(1.0, 4.0);
-        let tries = tried(&first, 100.0, &|times| Ok(row(times, 4.0)), &|_| Ok(None));
+        let tries = trials_of(&first, 100.0, &|times| Ok(row(times, 4.0)), &|_| Ok(None));
         assert!((tries.found.unwrap().rate - 4.0).abs() < 1e-9);
         assert!(
             !tries.recovers() && tries.rows.iter().all(|row| row.burst_packets == 0 && row.verdict.is_some())
         );
         // If the card does not keep up, the search goes to lower rates, and the limiting part stays.
         let first = Row { bottleneck: Part::PacketBuffer, ..row(1.0, 0.5) };
-        let row = first.clone().tried(tried(&first, 1.0, &|times| Ok(row(times, 0.5)), &|_| Ok(None)));
+        let row =
+            first.clone().with_trials(trials_of(&first, 1.0, &|times| Ok(row(times, 0.5)), &|_| Ok(None)));
         assert_eq!((row.verdict, row.capacity_fraction), (Verdict::No, 0.5));
         assert_eq!((row.bottleneck, row.trials.len()), (Part::PacketBuffer, 2));
     }
@@ -345,7 +347,7 @@ mod tests {
         let (even, behind) = (|times| Ok(row(times, 4.0)), |times| Ok(Some(burst(times, 0.8))));
         let runs = Runs { first: &first, wire: 10.0, even: &even, behind: &behind, rows: RefCell::default() };
         let tries = runs.search(&known(&first, Some(0.8), false), |_| ()).unwrap();
-        let row = first.clone().tried(tries);
+        let row = first.clone().with_trials(tries);
         assert_eq!(row.verdict, Verdict::Barely);
         assert!((row.capacity_fraction - 0.8).abs() < 1e-9 && row.sustained_fraction.unwrap() < 0.8);
     }
@@ -354,15 +356,18 @@ mod tests {
     fn the_cards_own_wire_limits_exactly() {
         let loads = Loads { link: 0.4, ..Loads::default() };
         let first = Row { loads, ..row(1.0, 2.5) };
-        let tries = tried(&first, 2.5, &|times| Ok(row(times, 9.0)), &|times| Ok(Some(burst(times, 9.0))));
+        let tries =
+            trials_of(&first, 2.5, &|times| Ok(row(times, 9.0)), &|times| Ok(Some(burst(times, 9.0))));
         assert_eq!((tries.found.unwrap().rate, tries.part), (2.5, Some(Part::Link)));
         let engine = Loads { send_engine: Some(0.5), ..loads };
         let tries =
-            tried(&Row { loads: engine, ..row(1.0, 2.0) }, 9.0, &|times| Ok(row(times, 9.0)), &|_| Ok(None));
+            trials_of(&Row { loads: engine, ..row(1.0, 2.0) }, 9.0, &|times| Ok(row(times, 9.0)), &|_| {
+                Ok(None)
+            });
         assert_eq!((tries.found.unwrap().rate, tries.part), (2.0, Some(Part::SendEngine)));
         // The wire is already full.
         let full = Row { loads: Loads { link: 1.0, ..loads }, ..row(1.0, 1.0) };
-        let row = full.clone().tried(tried(&full, 1.0, &|_| unreachable!(), &|_| unreachable!()));
+        let row = full.clone().with_trials(trials_of(&full, 1.0, &|_| unreachable!(), &|_| unreachable!()));
         assert_eq!((row.trials.len(), row.capacity_fraction, row.sustained_fraction), (0, 1.0, None));
     }
 
@@ -390,7 +395,7 @@ mod tests {
             true => Err(Error::HandlerTrap("[5 ns node 1] starved\nand more".into())),
             false => Ok(row(times, 100.0)),
         };
-        let tries = tried(&first, 100.0, &even, &|_| Ok(None));
+        let tries = trials_of(&first, 100.0, &even, &|_| Ok(None));
         assert_eq!(tries.rows[0].stopped.as_deref(), Some("starved"));
         assert!(tries.found_waiting() && tries.found.unwrap().rate < 5.0);
         let runs = Runs {
@@ -406,7 +411,7 @@ mod tests {
     #[test]
     fn first_packets_at_another_rate_than_all_say_nothing() {
         let slower = |times: f64| Ok(Row { packet_interval_ns: 200.0 / times, ..row(times, 4.0) });
-        let tries = tried(&row(1.0, 4.0), 100.0, &slower, &|_| Ok(None));
+        let tries = trials_of(&row(1.0, 4.0), 100.0, &slower, &|_| Ok(None));
         assert_eq!((tries.found, tries.rows.len()), (None, 0));
     }
 
@@ -414,7 +419,11 @@ mod tests {
     fn trials_make_it_barely_and_never_yes() {
         let with = |first: &Row, rate| {
             let found = Some(Found { rate, sustained: rate, not_sustained: Some(rate * 1.02) });
-            first.clone().tried(Trials { rows: vec![TrialRow::default()], found, part: Some(Part::Link) })
+            first.clone().with_trials(Trials {
+                rows: vec![TrialRow::default()],
+                found,
+                part: Some(Part::Link),
+            })
         };
         let yes = row(1.0, 4.0);
         assert_eq!(with(&yes, 1.2).verdict, Verdict::Yes);

@@ -18,7 +18,7 @@
 //! | `unmodelled`, `load`, `memory` | figures of a run that the card keeps |
 //! | `growth`, `part`, `verdict`, `row` | rows of the report |
 //! | `demand`, `limit`, `parts`, `measured`, `meter` | from the figures of a run to its row |
-//! | `shares`, `speed`, `rig`, `offer` | runs with equal packets, and with traffic |
+//! | `shares`, `speed`, `rig`, `losses`, `offer` | runs with equal packets, and with traffic |
 //! | `burst`, `search`, `faster` | runs behind a burst, and at other rates |
 //! | `check`, `sensitivity` | the check of a card, and of its assumed values |
 
@@ -29,6 +29,7 @@ mod faster;
 mod growth;
 mod limit;
 mod load;
+mod losses;
 mod measured;
 mod memory;
 mod meter;
@@ -65,7 +66,7 @@ use nicety_bench::{PointFailure, Points, Printed};
 use request::Resolved;
 use rig::Rig;
 use schemars::JsonSchema;
-use sensitivity::Studied;
+use sensitivity::StudiedCard;
 use serde::Serialize;
 use std::iter;
 
@@ -98,10 +99,10 @@ pub fn run(
     for (nic, card) in &cards {
         handlers.push(handlers_of(request, environment, nic, card)?);
     }
-    let studied: Vec<Studied<'_>> = match request.sensitivity {
-        true => {
-            iter::zip(&request.nics, &cards).map(|(path, (nic, card))| Studied { path, nic, card }).collect()
-        }
+    let studied: Vec<StudiedCard<'_>> = match request.sensitivity {
+        true => iter::zip(&request.nics, &cards)
+            .map(|(path, (nic, card))| StudiedCard { path, nic, card })
+            .collect(),
         false => Vec::new(),
     };
     let total = cards.len() * packet_sizes.len();

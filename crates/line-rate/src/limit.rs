@@ -25,7 +25,7 @@ pub(super) fn limit_of_contexts(limited_by: Option<Part>, full: f64, busy: f64) 
 }
 
 /// Whether packets sent at these times were stalled in both halves: recurring stalls of a sender at the wire rate go on forever.
-pub(super) fn held_up(sent: &[Time], interval: Duration) -> bool {
+pub(super) fn is_stalled(sent: &[Time], interval: Duration) -> bool {
     let middle = sent.len() / 2;
     let late = |packets: &[Time]| match packets {
         [first, .., last] => last.since(*first).ps() > interval.ps() * (packets.len() - 1) as u64,
@@ -44,7 +44,7 @@ pub(super) struct Lost {
     /// Frames that handlers sent and a full output port dropped, as a fraction of the handled packets.
     pub(super) at_link: f64,
     /// Whether the sender was stalled for good.
-    pub(super) held_up: bool,
+    pub(super) stalled: bool,
     /// The senders' rate in the second half of the run, over their intended rate.
     pub(super) sent_fraction: f64,
     /// Whether packets stayed longer and longer in the card.
@@ -59,7 +59,7 @@ pub(super) struct Observations {
     /// All processors were busy all the time.
     pub(super) hpus_busy: bool,
     /// The sender waited for credits.
-    pub(super) held_up: bool,
+    pub(super) stalled: bool,
     /// During the stall, packets had all slots of the packet buffer, and only slots were missing.
     pub(super) buffer_full: bool,
     /// The rate achieved over the line rate.
@@ -74,7 +74,7 @@ pub(super) struct Observations {
 pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Observations) -> Option<Part> {
     let processors =
         if misses > 0.0 && loads.hpus - misses <= 1.0 { Part::CacheMisses } else { Part::HandlerCores };
-    let Observations { hpus_busy, held_up, buffer_full, fraction } = seen;
+    let Observations { hpus_busy, stalled, buffer_full, fraction } = seen;
     let others = [
         (Part::MatchingUnit, loads.matching),
         (Part::Link, loads.link),
@@ -111,8 +111,8 @@ pub(super) fn limit(loads: &Loads, handled: &Loads, misses: f64, seen: Observati
         }
         false if loads.packets_in_flight > Some(1.0) => Some(Part::PacketsInFlight),
         // Nothing was busy all the time, but packets wait: for a slot, or for handlers that wait for one another.
-        false if held_up && buffer_full => Some(Part::PacketBuffer),
-        false if held_up || fraction < CLOSE => Some(Part::Waiting),
+        false if stalled && buffer_full => Some(Part::PacketBuffer),
+        false if stalled || fraction < CLOSE => Some(Part::Waiting),
         // The packet buffer still hides the lack of processors.
         false if loads.hpus > 1.0 => Some(processors),
         false => None,
@@ -141,7 +141,7 @@ pub(super) fn limit_of_traffic(
     let has_places = parts.iter().all(|part| part.part != Part::PacketBuffer || part.load <= 1.0);
     let of_card = match by_loads {
         None | Some(Part::Waiting) if overloaded.is_none() && lost.dropped > 0 => Some(Part::PacketBuffer),
-        Some(Part::Waiting) if !lost.held_up && !lost.piled_up => overloaded,
+        Some(Part::Waiting) if !lost.stalled && !lost.piled_up => overloaded,
         // Handlers that keep their processors do not wait for one another while a processor is idle: packets came in bursts.
         Some(Part::Waiting) if !lost.parked => overloaded.or(by_loads),
         // A buffer that drops, or has room for all, is full because another part is overloaded.
@@ -169,7 +169,7 @@ mod tests {
                 loads,
                 loads,
                 0.0,
-                Observations { hpus_busy, held_up: fraction < 1.0, buffer_full, fraction },
+                Observations { hpus_busy, stalled: fraction < 1.0, buffer_full, fraction },
             )
         };
         let idle = Loads { hpus: 0.5, matching: 0.3, ..Loads::default() };
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn places_limit_behind_the_parts_that_packets_wait_for_in_them() {
-        let seen = Observations { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let seen = Observations { hpus_busy: true, stalled: true, buffer_full: true, fraction: 0.5 };
         let of = |loads: Loads, hpus_busy| limit(&loads, &loads, 0.0, Observations { hpus_busy, ..seen });
         let places =
             Loads { packets_in_flight: Some(2.0), packet_slots: Some(1.5), hpus: 0.5, ..Loads::default() };
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn cache_misses_limit_where_processors_would_keep_up_without_them() {
-        let seen = Observations { hpus_busy: true, held_up: true, buffer_full: true, fraction: 0.5 };
+        let seen = Observations { hpus_busy: true, stalled: true, buffer_full: true, fraction: 0.5 };
         let of = |misses, memory_bank| {
             let loads = Loads { hpus: 2.0, memory_bank, ..Loads::default() };
             limit(&loads, &loads, misses, seen)
@@ -248,7 +248,7 @@ mod tests {
                 &few,
                 &few,
                 0.5,
-                Observations { hpus_busy: false, held_up: false, buffer_full: true, fraction: 1.0 }
+                Observations { hpus_busy: false, stalled: false, buffer_full: true, fraction: 1.0 }
             ),
             None
         );
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_sender_is_held_up_where_it_sends_later_in_both_halves() {
         let of = |times: &[u64]| {
-            held_up(&times.iter().map(|&at| Time::from_ps(at)).collect::<Vec<_>>(), Duration::from_ps(10))
+            is_stalled(&times.iter().map(|&at| Time::from_ps(at)).collect::<Vec<_>>(), Duration::from_ps(10))
         };
         assert!(!of(&[]) && !of(&[7]));
         assert!(!of(&[0, 10, 20, 30, 40, 50, 60]));
@@ -269,9 +269,9 @@ mod tests {
     #[test]
     fn bursts_that_wait_are_no_bottleneck_and_lost_ones_are() {
         let parts = |load| [PartRow::new(Part::Link, None, load)];
-        let lost = |dropped, held_up| Lost { dropped, held_up, parked: true, ..Lost::default() };
-        let of = |by_loads, dropped, held_up| {
-            limit_of_traffic(by_loads, &lost(dropped, held_up), 1.0, &parts(0.9))
+        let lost = |dropped, stalled| Lost { dropped, stalled, parked: true, ..Lost::default() };
+        let of = |by_loads, dropped, stalled| {
+            limit_of_traffic(by_loads, &lost(dropped, stalled), 1.0, &parts(0.9))
         };
         assert_eq!(of(Some(Part::Waiting), 0, false), None);
         let piled_up = Lost { piled_up: true, ..Lost::default() };
@@ -293,16 +293,16 @@ mod tests {
     #[test]
     fn an_engine_that_another_part_keeps_idle_is_no_bottleneck() {
         let parts = [PartRow::new(Part::CommandEngine, None, 1.3)];
-        let held_up = Lost { held_up: true, piled_up: true, ..Lost::default() };
-        assert_eq!(limit_of_traffic(Some(Part::Waiting), &held_up, 0.5, &parts), Some(Part::Waiting));
-        assert_eq!(limit_of_traffic(Some(Part::Waiting), &held_up, 0.76, &parts), Some(Part::CommandEngine));
+        let stalled = Lost { stalled: true, piled_up: true, ..Lost::default() };
+        assert_eq!(limit_of_traffic(Some(Part::Waiting), &stalled, 0.5, &parts), Some(Part::Waiting));
+        assert_eq!(limit_of_traffic(Some(Part::Waiting), &stalled, 0.76, &parts), Some(Part::CommandEngine));
     }
 
     #[test]
     fn a_part_that_has_too_much_to_do_is_named_before_waiting_and_the_buffer() {
         // At 100.7 %, and idle for a fiftieth of the run: before the first packets and behind the last ones.
         let loads = Loads { hpus: 1.007, ..Loads::default() };
-        let seen = Observations { hpus_busy: false, held_up: true, buffer_full: false, fraction: 0.973 };
+        let seen = Observations { hpus_busy: false, stalled: true, buffer_full: false, fraction: 0.973 };
         assert_eq!(limit(&loads, &loads, 0.0, seen), Some(Part::HandlerCores));
         assert_eq!(
             limit(&loads, &loads, 0.0, Observations { buffer_full: true, ..seen }),
@@ -315,7 +315,7 @@ mod tests {
         let parts =
             [PartRow::new(Part::PacketBuffer, None, 3.0), PartRow::new(Part::HandlerCores, None, 1.007)];
         let of = |by_loads, dropped, parked| {
-            let lost = Lost { dropped, held_up: true, parked, ..Lost::default() };
+            let lost = Lost { dropped, stalled: true, parked, ..Lost::default() };
             limit_of_traffic(by_loads, &lost, 0.9, &parts)
         };
         assert_eq!(of(Some(Part::Waiting), 0, true), Some(Part::Waiting));
@@ -324,8 +324,8 @@ mod tests {
         assert_eq!(of(Some(Part::PacketBuffer), 0, false), Some(Part::PacketBuffer));
         assert_eq!(of(Some(Part::PacketBuffer), 7, false), Some(Part::HandlerCores));
         let few = [PartRow::new(Part::PacketBuffer, None, 0.86), PartRow::new(Part::Lock, None, 1.15)];
-        let held_up = Lost { held_up: true, ..Lost::default() };
-        assert_eq!(limit_of_traffic(Some(Part::PacketBuffer), &held_up, 0.8, &few), Some(Part::Lock));
+        let stalled = Lost { stalled: true, ..Lost::default() };
+        assert_eq!(limit_of_traffic(Some(Part::PacketBuffer), &stalled, 0.8, &few), Some(Part::Lock));
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
         // 450 % for the offered packets. The tenth of them that came through were the long ones, and took all of the time.
         let (loads, handled) =
             (Loads { link: 4.5, ..Loads::default() }, Loads { link: 9.0, ..Loads::default() });
-        let seen = Observations { hpus_busy: false, held_up: false, buffer_full: true, fraction: 0.11 };
+        let seen = Observations { hpus_busy: false, stalled: false, buffer_full: true, fraction: 0.11 };
         assert_eq!(limit(&loads, &handled, 0.0, seen), Some(Part::Link));
     }
 

@@ -275,8 +275,8 @@ impl Load {
         let of_packet = |time: Duration| time.ps() as f64 / self.packets() as f64;
         LockRow {
             word: word.word.clone(),
-            acquired_at: word.taken_at.clone(),
-            released_at: word.given_back_at.clone(),
+            acquired_at: word.acquired_line.clone(),
+            released_at: word.released_line.clone(),
             waited_at: word.waited_at.clone(),
             waits: word.waits,
             held_ns: of_packet(word.held) / 1000.0,

@@ -2,7 +2,7 @@
 
 use super::demand::Demand;
 use super::growth::{GrowthRow, Series};
-use super::limit::{CLOSE, Lost, Observations, held_up, limit, limit_of_contexts, limit_of_traffic};
+use super::limit::{CLOSE, Lost, Observations, is_stalled, limit, limit_of_contexts, limit_of_traffic};
 use super::load::Load;
 use super::memory::memory_row;
 use super::part::Part;
@@ -14,6 +14,7 @@ use nicety::{Duration, Error, Time};
 use nicety_bench::nearest_rank;
 use nicety_types::{Frequency, HandlerRun, NodeId};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The records of the messages measured.
 pub(super) struct Measured {
@@ -35,7 +36,7 @@ pub(super) struct Measured {
     pub(super) at_work: Duration,
     pub(super) buffer_used: u64,
     /// Whether the sender was stalled all along by a lack of credits: it sent later than the wire would have allowed.
-    pub(super) held_up: bool,
+    pub(super) stalled: bool,
     /// Total time for which the measured packets held slots of the packet buffer, from their departure until the sender has the
     /// credit back.
     pub(super) places: Duration,
@@ -45,20 +46,32 @@ pub(super) struct Measured {
 
 pub(super) const KINDS: [&str; 3] = ["header", "payload", "completion"];
 
+/// Returns the runs of handlers for these messages of the sender, by kind.
+fn runs_of<'r>(recording: &'r Recording, measured: &Range<u64>) -> [Vec<&'r HandlerRun>; 3] {
+    let mut runs = [const { Vec::new() }; 3];
+    for (node, run) in &recording.handler_runs {
+        let own = run.message.source == NodeId(0) && measured.contains(&run.message.sequence);
+        if *node == NodeId(1)
+            && own
+            && let Some(kind) = KINDS.iter().position(|kind| *kind == run.kind)
+        {
+            runs[kind].push(run);
+        }
+    }
+    runs
+}
+
+/// Returns the time of handlers on the card within an interval, without the time in which they were parked.
+fn work_between(recording: &Recording, from: Time, until: Time) -> Duration {
+    let runs = recording.handler_runs.iter().filter(|(node, _)| *node == NodeId(1));
+    runs.map(|(_, run)| run.end.min(until).saturating_since((run.start + run.parked).max(from))).sum()
+}
+
 impl Measured {
     pub(super) fn of(load: &Load, recording: &Recording) -> Result<Measured, Error> {
         let messages = load.messages;
         let measured = messages.before..messages.before + messages.measured;
-        let mut runs = [const { Vec::new() }; 3];
-        for (node, run) in &recording.handler_runs {
-            let own = run.message.source == NodeId(0) && measured.contains(&run.message.sequence);
-            if *node == NodeId(1)
-                && own
-                && let Some(kind) = KINDS.iter().position(|kind| *kind == run.kind)
-            {
-                runs[kind].push(run);
-            }
-        }
+        let runs = runs_of(recording, &measured);
         let dispositions = dispositions(&runs, load.messages, load.payload_handler);
         let packets = recording.packets.iter().filter(|packet| packet.message.source == NodeId(0));
         let places = packets
@@ -79,16 +92,12 @@ impl Measured {
         sent.sort_unstable();
         let [first, end] =
             [measured.start, measured.end].map(|messages| (messages * load.messages.packets_each) as usize);
-        let held_up = held_up(&sent[first.saturating_sub(1)..end], Duration::from_ps(load.interval.times(1)));
+        let stalled =
+            is_stalled(&sent[first.saturating_sub(1)..end], Duration::from_ps(load.interval.times(1)));
         let last_of = |messages: u64| done[(messages * load.messages.packets_each) as usize - 1];
         let (from, until) = (last_of(measured.start), last_of(measured.end));
         let took = until.since(from);
-        let at_work = recording
-            .handler_runs
-            .iter()
-            .filter(|(node, _)| *node == NodeId(1))
-            .map(|(_, run)| run.end.min(until).saturating_since((run.start + run.parked).max(from)))
-            .sum();
+        let at_work = work_between(recording, from, until);
         let stays = packets.filter_map(|packet| Some((packet.arrived?, packet.settled?)));
         let handlers = runs.iter().zip(KINDS).filter(|(runs, _)| !runs.is_empty());
         Ok(Measured {
@@ -102,7 +111,7 @@ impl Measured {
             took,
             at_work,
             buffer_used: most_at_once(stays),
-            held_up,
+            stalled,
             places,
             lost: None,
         })
@@ -115,7 +124,7 @@ impl Measured {
 
     /// Whether packets left as fast as they arrived, and nothing stalled their sender.
     pub(super) fn is_at_rate(&self, load: &Load) -> bool {
-        !self.held_up && load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64
+        !self.stalled && load.interval.times(self.packets) as f64 >= CLOSE * self.took.ps() as f64
     }
 
     /// Returns the row of a run. The demand of its packets is that of the run itself, or of a run without loss.
@@ -145,7 +154,7 @@ impl Measured {
         let places = self.places.ps() as f64 / (interval.times(self.packets) * load.buffer_packets) as f64;
         let seen = Observations {
             hpus_busy: self.at_work.ps() as f64 >= CLOSE * (hpus * self.took.ps()) as f64,
-            held_up: self.held_up || !parked && places > 1.0,
+            stalled: self.stalled || !parked && places > 1.0,
             // Where handlers yield, the buffer is full because they wait.
             buffer_full: !parked && (places * fraction >= CLOSE || loads.hpus <= 1.0),
             fraction,

@@ -96,7 +96,7 @@ struct State {
 struct Later {
     /// Packets in all; 0 if unknown.
     expected: u64,
-    came: u64,
+    arrivals: u64,
     left: u64,
     /// Minimum packets in the card at the arrival of one of them.
     least_inside: Option<u64>,
@@ -109,9 +109,9 @@ impl Later {
     /// Inverse of the fraction of packets that are excluded at the end, when processors still have them.
     const END: u64 = 32;
 
-    fn came(&mut self, inside: u64) {
-        self.came += 1;
-        if 2 * self.came > self.expected && self.expected > 0 {
+    fn count_arrival(&mut self, inside: u64) {
+        self.arrivals += 1;
+        if 2 * self.arrivals > self.expected && self.expected > 0 {
             self.least_inside = Some(self.least_inside.map_or(inside, |least| least.min(inside)));
         }
     }
@@ -194,7 +194,7 @@ impl Meter {
             bytes: state.bytes(),
             took,
             at_work: held,
-            held_up: lost.held_up,
+            stalled: lost.stalled,
             lost: Some(Lost { parked: state.parked, piled_up: state.stays.goes_on(), ..lost }),
             buffer_used: state.most_inside,
             places: sum(&latency) + Duration::from_ps(beside.ps() * latency.count()),
@@ -283,7 +283,7 @@ impl Watch for Meter {
         port.packets.resize(number, None);
         port.packets.push_back(Some(Packet { arrived: at, bytes, disposition: None }));
         state.began.get_or_insert(at);
-        state.later.came(state.inside);
+        state.later.count_arrival(state.inside);
         state.inside += 1;
         state.most_inside = state.most_inside.max(state.inside);
     }

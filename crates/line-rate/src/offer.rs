@@ -6,6 +6,7 @@
 use super::demand::Demand;
 use super::limit::Lost;
 use super::load::{Input, Interval, Load};
+use super::losses::{busiest_port, dropped, dropped_before, dropped_on_the_way_out, paused, pauses_of_card};
 use super::measured::Measured;
 use super::meter::{CARD, Meter, sender as sender_of};
 use super::part::Part;
@@ -18,8 +19,8 @@ use super::tested::{OnHost, Tested};
 use super::unmodelled::SharedBefore;
 use nicety::record::{Level, Recording};
 use nicety::{
-    Allowed, Cluster, ClusterConfig, Drops, Error, Failure, FlowControl, Interrupt, NetworkStatistics, Place,
-    Run, Topology,
+    Allowed, Buffer, Cluster, ClusterConfig, Error, Failure, FlowControl, Interrupt, NetworkStatistics, Run,
+    Topology,
 };
 use nicety_fabric::{Buffering, LEAST, PauseSpec};
 use nicety_nic_core::parts::Offered;
@@ -71,6 +72,15 @@ impl Overload {
 struct Sender {
     offered: Offered,
     error: Option<TrafficError>,
+}
+
+impl Sender {
+    fn offered(self) -> Result<Offered, Error> {
+        match self.error {
+            Some(error) => Err(refused(&error)),
+            None => Ok(self.offered),
+        }
+    }
 }
 
 /// The result of a run with traffic.
@@ -131,8 +141,8 @@ impl Rig<'_> {
             0 => None,
             _ => Some(self.without_loss(tested, expressions, speed, &offering)?),
         };
-        let Offering { shares, each, all, dropped, at_host, unknown_destination, meter, measured, load, run } =
-            offering;
+        let figures = self.traffic_row(expressions, &offering, lossless.is_some())?;
+        let Offering { shares, each, measured, load, run, .. } = offering;
         let demand = lossless.as_ref().map(|of| Demand {
             load: &of.load,
             held: of.measured.held,
@@ -140,18 +150,35 @@ impl Rig<'_> {
             packets: of.measured.packets,
             sent_fraction: of.measured.sent_fraction(),
         });
+        let row = Row { traffic: Some(figures), ..measured.row(&load, demand) };
+        let failures = failures(&run, lossless.as_ref().map(|lossless| &lossless.run));
+        if let Some(recorded) = recorded {
+            recorded(run.recording);
+        }
+        let wire = each.iter().map(|offered| offered.wire.ps() as f64 / offered.time.ps().max(1) as f64);
+        Ok(TrafficRun { row, failures, wire: wire.fold(0.0, f64::max), shares })
+    }
+
+    /// Returns the figures of a run's traffic.
+    fn traffic_row(
+        &self,
+        expressions: &[String],
+        offering: &Offering,
+        has_lossless: bool,
+    ) -> Result<TrafficRow, Error> {
+        let Offering { each, all, dropped, at_host, unknown_destination, meter, run, .. } = offering;
         let mut figures = TrafficRow {
             traffic: expressions.join(" + "),
-            overload_policy: overload.name(),
+            overload_policy: Overload::of(self.request).name(),
             offered: all.packets,
             offered_bytes: all.bytes,
             offered_ns: all.time.ns(),
-            dropped_by_overload: dropped,
+            dropped_by_overload: *dropped,
             dropped_at_host: at_host.iter().sum(),
             dropped_at_link: dropped_on_the_way_out(&run.network),
-            unknown_destination,
+            unknown_destination: *unknown_destination,
             recorded_above_wire_rate: each.iter().any(|offered| offered.too_fast),
-            loads_from_lossless_run: lossless.is_some(),
+            loads_from_lossless_run: has_lossless,
             paused_ns: paused(&run.network),
             ..TrafficRow::default()
         };
@@ -177,22 +204,9 @@ impl Rig<'_> {
                     ..row
                 }
             };
-            figures.ports = expressions.iter().zip(&each).enumerate().map(of_port).collect();
+            figures.ports = expressions.iter().zip(each).enumerate().map(of_port).collect();
         }
-        let row = Row { traffic: Some(figures), ..measured.row(&load, demand) };
-        let mut failures = run.failures();
-        // Packets that were lost may fail when they are sent again.
-        let kinds: Vec<_> = failures.iter().map(|failure| failure.kind).collect();
-        let second = lossless.iter().flat_map(|lossless| lossless.run.failures());
-        failures.extend(second.filter(|failure| !kinds.contains(&failure.kind)).map(|failure| Failure {
-            text: format!("{} (in the second run, with the packets that were dropped)", failure.text),
-            ..failure
-        }));
-        if let Some(recorded) = recorded {
-            recorded(run.recording);
-        }
-        let wire = each.iter().map(|offered| offered.wire.ps() as f64 / offered.time.ps().max(1) as f64);
-        Ok(TrafficRun { row, failures, wire: wire.fold(0.0, f64::max), shares })
+        Ok(figures)
     }
 
     /// Sends the same packets again, with a sender that waits, so that none is lost. Its output and failures are hidden, since
@@ -267,13 +281,7 @@ impl Rig<'_> {
         };
         let senders = (0..).zip(expressions).map(send).collect::<Result<Vec<_>, _>>()?;
         // The memory lives as long as the run.
-        let _memory = match tested {
-            Tested::Messages(spec) => Some(self.receive(&mut cluster, spec.packet_payload)?),
-            Tested::Frames(..) => {
-                self.receive_frames(&mut cluster)?;
-                None
-            }
-        };
+        let _memory = self.receive_traffic(&mut cluster, tested)?;
         let (card, link) = (OnHost::of(cluster.host(1), tested)?, tested.link());
         let payload_handler = self.handlers.has_payload_handler() && !tested.has_frames();
         let meter = Rc::new(Meter::new(ports, payload_handler, tested.hpu().clock));
@@ -284,30 +292,18 @@ impl Rig<'_> {
         card.watch((0..ports as u32).map(sender_of));
         let before = SharedBefore::of(card.processors(), tested.hpu());
         let run = self.run(&mut cluster, card.processors(), stop)?;
-        let senders: Vec<Sender> = senders.iter().map(|sender| sender.take()).collect();
-        if let Some(error) = senders.iter().find_map(|sender| sender.error.as_ref()) {
-            return Err(refused(error));
-        }
-        let each: Vec<Offered> = senders.iter().map(|sender| sender.offered).collect();
+        let each = senders.iter().map(|sender| sender.take().offered()).collect::<Result<Vec<_>, _>>()?;
         let all = together(&each);
         let dropped = dropped(&run.network);
         let at_host: Vec<u64> = (0..ports as u32).map(|port| card.lost_at_host(sender_of(port))).collect();
         let unknown_destination =
             (0..ports as u32).map(|port| card.unknown_destination(sender_of(port))).sum();
-        let handled = (all.packets - dropped).max(1);
         // A sender with credits holds a slot while its packet is on the wire, and until the credit is back. Others hold none.
         let beside = match overload {
             Overload::Credits => link.latency + link.latency,
             Overload::Lossy | Overload::Pfc => Duration::ZERO,
         };
-        let lost = Lost {
-            dropped,
-            at_host: at_host.iter().sum::<u64>() as f64 / handled as f64,
-            at_link: dropped_on_the_way_out(&run.network) as f64 / handled as f64,
-            held_up: each.iter().any(held_up),
-            sent_fraction: each.iter().map(sent_fraction).fold(1.0, f64::min),
-            ..Lost::default()
-        };
+        let lost = lost(&run.network, &each, &at_host);
         let measured = meter
             .measured(beside, lost)
             .ok_or_else(|| Error::Program("no packet of the traffic has come to the card".into()))?;
@@ -432,6 +428,18 @@ impl Rig<'_> {
         Ok(sender)
     }
 
+    /// Installs the handlers on rank 1. Returns the memory of messages.
+    fn receive_traffic(
+        &self,
+        cluster: &mut Cluster,
+        tested: &Tested<'_>,
+    ) -> Result<Option<[Buffer; 2]>, Error> {
+        match tested {
+            Tested::Messages(spec) => self.receive(cluster, spec.packet_payload).map(Some),
+            Tested::Frames(..) => self.receive_frames(cluster).map(|()| None),
+        }
+    }
+
     /// Installs the handlers on rank 1, with one or several rules.
     fn receive_frames(&self, cluster: &mut Cluster) -> Result<(), Error> {
         let host = cluster.host(1);
@@ -446,6 +454,19 @@ impl Rig<'_> {
         });
         Ok(())
     }
+}
+
+/// Returns the failures of a run, and the further kinds of its second run without loss.
+fn failures(run: &Run, lossless: Option<&Run>) -> Vec<Failure> {
+    let mut failures = run.failures();
+    // Packets that were lost may fail when they are sent again.
+    let kinds: Vec<_> = failures.iter().map(|failure| failure.kind).collect();
+    let second = lossless.into_iter().flat_map(Run::failures);
+    failures.extend(second.filter(|failure| !kinds.contains(&failure.kind)).map(|failure| Failure {
+        text: format!("{} (in the second run, with the packets that were dropped)", failure.text),
+        ..failure
+    }));
+    failures
 }
 
 /// Due times of packets at the speed of the card's own wire, on a faster one.
@@ -493,51 +514,24 @@ fn fraction_behind(offered: &Offered, burst_packets: u64, packets: u64) -> f64 {
     if offered.on_time > own { 1.0 } else { sent_fraction(offered) }
 }
 
+/// Returns the losses of a run.
+fn lost(network: &NetworkStatistics, each: &[Offered], at_host: &[u64]) -> Lost {
+    let dropped = dropped(network);
+    let handled = (each.iter().map(|port| port.packets).sum::<u64>() - dropped).max(1) as f64;
+    Lost {
+        dropped,
+        at_host: at_host.iter().sum::<u64>() as f64 / handled,
+        at_link: dropped_on_the_way_out(network) as f64 / handled,
+        stalled: each.iter().any(is_stalled),
+        sent_fraction: each.iter().map(sent_fraction).fold(1.0, f64::min),
+        ..Lost::default()
+    }
+}
+
 /// Whether the sender was stalled for good. Packets in bursts wait, although the card may keep up. Then some packets leave on
 /// time again, and the last ones have left before more would be due.
-fn held_up(offered: &Offered) -> bool {
+fn is_stalled(offered: &Offered) -> bool {
     offered.late.ps() >= offered.time.ps().div_ceil(100) && offered.on_time <= offered.packets / 2
-}
-
-/// The load of the card's busiest output port, relative to the time of the traffic that arrives by it. The switch that merges
-/// ports has one port for each host, by rank.
-fn busiest_port(network: &NetworkStatistics, each: &[Offered]) -> f64 {
-    let ports = network.switches.first().map_or(&[][..], |switch| &switch.ports);
-    let load = |(port, offered): (u32, &Offered)| {
-        let busy = ports.get(sender_of(port).0 as usize).map_or(0, |port| port.busy.ps());
-        busy as f64 / offered.time.ps().max(1) as f64
-    };
-    (0..).zip(each).map(load).fold(0.0, f64::max)
-}
-
-/// Frames that the card sent, dropped at a full output port.
-fn dropped_on_the_way_out(network: &NetworkStatistics) -> u64 {
-    let others = network.queues.iter().filter(|queue| queue.reason != Drops::Card);
-    others.map(|queue| queue.dropped_packets).sum()
-}
-
-/// Frames that the card sent, dropped at this full output port.
-fn dropped_before(network: &NetworkStatistics, port: u32) -> u64 {
-    let place = Place::Host(sender_of(port).0);
-    let own = network.queues.iter().filter(|queue| queue.reason != Drops::Card && queue.peer == place);
-    own.map(|queue| queue.dropped_packets).sum()
-}
-
-/// Packets dropped by the card's full packet buffer.
-fn dropped(network: &NetworkStatistics) -> u64 {
-    let own = network.queues.iter().filter(|queue| queue.reason == Drops::Card);
-    own.map(|queue| queue.dropped_packets).sum()
-}
-
-/// Pause frames that the card sent.
-fn pauses_of_card(network: &NetworkStatistics) -> u64 {
-    let own = network.queues.iter().filter(|queue| queue.reason == Drops::Card);
-    own.map(|queue| queue.pauses_sent).sum()
-}
-
-/// Time for which the senders were paused, in nanoseconds.
-fn paused(network: &NetworkStatistics) -> f64 {
-    network.queues.iter().map(|queue| queue.paused).sum::<Duration>().ns()
 }
 
 #[cfg(test)]
@@ -594,8 +588,8 @@ mod tests {
             on_time,
             ..Offered::default()
         };
-        assert_eq!([0, 1, 2].map(|late| held_up(&offered(late, 3))), [false, true, true]);
+        assert_eq!([0, 1, 2].map(|late| is_stalled(&offered(late, 3))), [false, true, true]);
         // One behind the middle was sent at its due time.
-        assert_eq!([5, 6, 10].map(|on_time| held_up(&offered(2, on_time))), [true, false, false]);
+        assert_eq!([5, 6, 10].map(|on_time| is_stalled(&offered(2, on_time))), [true, false, false]);
     }
 }

@@ -21,7 +21,7 @@ const SHOWN: usize = 3;
 const NONE: f64 = 1e-3;
 
 /// A card with its spec under study.
-pub(super) struct Studied<'s> {
+pub(super) struct StudiedCard<'s> {
     /// The name or path in the request.
     pub(super) path: &'s str,
     /// Its name in rows.
@@ -29,7 +29,7 @@ pub(super) struct Studied<'s> {
     pub(super) card: &'s Card,
 }
 
-impl Studied<'_> {
+impl StudiedCard<'_> {
     /// The assumed values that affect the card's handlers. Values of another pipeline have no effect.
     fn assumed(&self) -> impl Iterator<Item = &Parameter> {
         let overlaps = self.card.spec.of::<SpinSpec>().is_ok_and(|spec| spec.hpu.core.overlap.is_some());
@@ -70,7 +70,7 @@ fn key_of(parameter: &Parameter) -> String {
 
 /// One run: a value of a card set, at a packet size.
 struct Run<'s> {
-    studied: &'s Studied<'s>,
+    studied: &'s StudiedCard<'s>,
     parameter: &'s Parameter,
     to: Variation,
     value: String,
@@ -113,7 +113,7 @@ impl Run<'_> {
 }
 
 /// The number of runs for these cards.
-pub(super) fn count(studied: &[Studied<'_>], packet_sizes: usize) -> usize {
+pub(super) fn count(studied: &[StudiedCard<'_>], packet_sizes: usize) -> usize {
     studied.iter().map(|card| card.moves().count() * packet_sizes).sum()
 }
 
@@ -125,7 +125,7 @@ pub(super) fn count(studied: &[Studied<'_>], packet_sizes: usize) -> usize {
 pub(super) fn study(
     rows: &mut [Row],
     failures: &[PointFailure],
-    studied: &[Studied<'_>],
+    studied: &[StudiedCard<'_>],
     request: &Request,
     environment: &Environment<'_>,
     progress: &dyn Fn(usize, usize),
@@ -208,7 +208,7 @@ fn next_of<'r, 's>(runs: &'r [Run<'s>], next: &AtomicUsize) -> Option<(usize, &'
 fn summary(
     row: &Row,
     rate: f64,
-    studied: &Studied<'_>,
+    studied: &StudiedCard<'_>,
     outcomes: Vec<(&Run<'_>, Outcome)>,
 ) -> SensitivityRow {
     let mut values: Vec<SensitiveRow> = Vec::new();
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn values_that_change_the_verdict_come_before_those_that_change_the_rate_more() {
         let card = load("spin-discrete", &[]).unwrap();
-        let studied = Studied { path: "spin-discrete", nic: "spin-discrete", card: &card };
+        let studied = StudiedCard { path: "spin-discrete", nic: "spin-discrete", card: &card };
         let parameters: Vec<&Parameter> =
             studied.assumed().filter(|p| p.varied(Variation::Double).is_some()).collect();
         let run = |at: usize, to| Run {

@@ -25,8 +25,8 @@ pub(super) fn hints(nodes: &[(u32, Rc<Card>, Rc<Messenger>)]) -> String {
     let full: Vec<(u32, String)> = nodes
         .iter()
         .flat_map(|(rank, _, messenger)| {
-            let text = |held_up: BlockedSends| (*rank, held_up.text(Some("messages.window")));
-            messenger.windows.held_up().into_iter().map(text)
+            let text = |blocked: BlockedSends| (*rank, blocked.text(Some("messages.window")));
+            messenger.windows.blocked_sends().into_iter().map(text)
         })
         .collect();
     facts.concat() + &at_ranks(&unreceived) + &at_ranks(&full)

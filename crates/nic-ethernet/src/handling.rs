@@ -78,7 +78,7 @@ pub enum InstallError {
         words: Vec<Word>,
     },
     /// A check whether some frames also match another rule takes too long.
-    Intricate {
+    TooManyMasks {
         /// The rule.
         rule: String,
         /// The other rule.
@@ -123,7 +123,7 @@ impl fmt::Display for InstallError {
                 }
                 f.write_str("; give each frame one rule, as by ranges of ports, or have one handler do both")
             }
-            InstallError::Intricate { rule, other } => write!(
+            InstallError::TooManyMasks { rule, other } => write!(
                 f,
                 "rules '{other}' and '{rule}' have too many different masks to find out whether they overlap; compare fewer words"
             ),
@@ -283,7 +283,7 @@ pub fn check_rule<'r>(
             Ok(Some(words)) => {
                 return Err(InstallError::Overlap { rule: rule_text, other: other_text, words });
             }
-            Err(_) => return Err(InstallError::Intricate { rule: rule_text, other: other_text }),
+            Err(_) => return Err(InstallError::TooManyMasks { rule: rule_text, other: other_text }),
         }
     }
     Ok(())

@@ -50,7 +50,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Records a segment with `readable` bytes for a program. A reader may see them before its notification.
-    pub(super) fn came(&self, readable: usize, path: &Path) {
+    pub(super) fn note_arrival(&self, readable: usize, path: &Path) {
         self.last.replace(path.clone());
         if readable > 0 || !self.connected.get() {
             self.path.replace(path.clone());

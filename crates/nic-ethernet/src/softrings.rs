@@ -87,7 +87,7 @@ impl Net {
         if let Source::Connection(id) = arrival.source
             && let Some(state) = self.connection(id)
         {
-            state.came(arrival.readable, &path);
+            state.note_arrival(arrival.readable, &path);
             let touched = [&state.data];
             thread.run(Piece::new(Group::Stack, 0).touching(&touched), stages::STACK_IN, &mut path).await;
         }

@@ -372,13 +372,12 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
         "0 B",
         "buffers that an entry has, in bytes, posted when the last of them is free; 0 B for one buffer",
     );
-    let block = (block / buffer).max(1);
     let receive = ReceiveSpec {
         channels: s.count("channels", 1..=256, "receive DMA channels") as usize,
         hash: FlowHash::read(&s, &["toeplitz", "crc"], "hash of a connection that chooses its channel"),
         entries,
         buffer,
-        block,
+        block: (block / buffer).max(1),
         small: s.size_or(
             "small",
             0..=16 << 10,
@@ -424,6 +423,14 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
             "connections of a channel with waiting frames, at a time",
         ) as usize,
     };
+    check_receive(&s, &receive, frames);
+    check_sizes(&s, &receive);
+    check_buffer(reader, frames, receive.buffer);
+    receive
+}
+
+/// Refuses combinations of values that a card cannot have.
+fn check_receive(s: &Section<'_>, receive: &ReceiveSpec, frames: &FramesSpec) {
     if receive.lro > 0 && !frames.checksums {
         let help = "write frames.checksums = \"card\", or leave lro out";
         s.refuse("lro", "a card that joins frames verifies their checksums", help);
@@ -431,16 +438,13 @@ fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
     if receive.lro + HEADERS > receive.buffer * receive.entries {
         s.refuse("lro", "a ring has no room for such a packet", "raise receive.entries");
     }
-    if receive.lro > 0 && block > 1 {
+    if receive.lro > 0 && receive.block > 1 {
         s.refuse(
             "block",
             "a joined packet needs buffers in a row, and blocks have one for each frame",
             "leave lro out",
         );
     }
-    check_sizes(&s, &receive);
-    check_buffer(reader, frames, receive.buffer);
-    receive
 }
 
 /// Refuses sizes of buffers for shorter frames that no block has, or that are not shorter.

@@ -18,7 +18,7 @@ pub struct Tester {
     stopped: Cell<bool>,
     stopping: Signal,
     /// Received frames, and their bytes.
-    came: Cell<(u64, u64)>,
+    returned: Cell<(u64, u64)>,
 }
 
 impl Tester {
@@ -30,7 +30,7 @@ impl Tester {
             recorder: recorder.clone(),
             stopped: Cell::new(false),
             stopping: Signal::new(sim),
-            came: Cell::default(),
+            returned: Cell::default(),
         });
         sim.spawn(tester.clone().swallow());
         tester
@@ -85,8 +85,8 @@ impl Tester {
     }
 
     /// Number of received frames, and their bytes without check sequences.
-    pub fn came(&self) -> (u64, u64) {
-        self.came.get()
+    pub fn returned(&self) -> (u64, u64) {
+        self.returned.get()
     }
 
     async fn swallow(self: Rc<Tester>) {
@@ -95,8 +95,8 @@ impl Tester {
             if packet.is_control() {
                 continue;
             }
-            let (frames, bytes) = self.came.get();
-            self.came.set((frames + 1, bytes + packet.payload.len()));
+            let (frames, bytes) = self.returned.get();
+            self.returned.set((frames + 1, bytes + packet.payload.len()));
             self.recorder.message_matched(packet.label.message, self.sim.now(), "tester");
             self.port.free_slot();
         }

@@ -66,9 +66,9 @@ fn hints(cards: &RankedCards) -> String {
         let processes = if others == 1 { "process" } else { "processes" };
         text += &format!("\n  note: and there are {others} more {processes} on the cards");
     }
-    let held_up = cards_of::<ProcessTable>(cards)
-        .flat_map(|(rank, table)| table.held_up().into_iter().map(move |fact| (rank, fact)));
-    held_up.take(LISTED).for_each(|(rank, fact)| text += &format!("\n  note: at rank {rank}, {fact}"));
+    let blocked = cards_of::<ProcessTable>(cards)
+        .flat_map(|(rank, table)| table.blocked_sends().into_iter().map(move |fact| (rank, fact)));
+    blocked.take(LISTED).for_each(|(rank, fact)| text += &format!("\n  note: at rank {rank}, {fact}"));
     text
 }
 

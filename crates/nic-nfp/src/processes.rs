@@ -200,8 +200,8 @@ impl ProcessTable {
     }
 
     /// Sends that wait for room at their receivers, for deadlock hints.
-    pub fn held_up(&self) -> Vec<String> {
-        self.messenger.held_up().iter().map(|held_up| held_up.text(None)).collect()
+    pub fn blocked_sends(&self) -> Vec<String> {
+        self.messenger.blocked_sends().iter().map(|blocked| blocked.text(None)).collect()
     }
 
     /// Counters of the port.

@@ -117,7 +117,7 @@ pub fn read_hpu(reader: &Reader<'_>) -> HpuSpec {
     let size = |key, most: u64, doc| s.size(key, clusters::STACK..=most, doc) as u32;
     let memory = s.size("memory", banks::MEMORY, "HPU memory, of all applications together") as u32;
     let stack = size("stack", 1 << 20, "stack of a handler");
-    let around = memory::Around {
+    let around = memory::Surroundings {
         cores,
         memory,
         clock_hz: clock.hz(),

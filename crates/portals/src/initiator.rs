@@ -163,9 +163,9 @@ impl Interface {
         Ok(self.begin(operation))
     }
 
-    /// Starts an operation: the card sends the returned message and then calls [`Interface::sent`]. A get ends with the REPLY event;
-    /// there is no SEND event. For a fetch-and-atomic or a swap, SEND goes to the descriptor of the data, and REPLY to that of the
-    /// fetched bytes; both may be the same.
+    /// Starts an operation: the card sends the returned message and then calls [`Interface::sent`]. A get has no SEND event, and ends
+    /// with REPLY. For a fetch-and-atomic or a swap, SEND goes to the data's descriptor, and REPLY to that of the fetched bytes.
+    /// Both may be the same.
     ///
     /// # Errors
     /// [`Error::Stale`] for a descriptor; [`Error::NoSpace`]; [`Error::ArgInvalid`] for

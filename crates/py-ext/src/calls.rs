@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -225,6 +225,38 @@ enum Update {
     News(String),
 }
 
+/// Relays the messages of a benchmark to Python until its end. Returns the first exception, which has set the interrupt.
+fn relay(
+    py: Python<'_>,
+    told: Receiver<Update>,
+    (progress, news): (Option<Py<PyAny>>, Option<Py<PyAny>>),
+    interrupt: &AtomicBool,
+) -> Option<PyErr> {
+    // The wait releases Python's lock, so this must be shareable.
+    let told = Mutex::new(told);
+    let call = |called: &Option<Py<PyAny>>, act: &dyn Fn(&Py<PyAny>) -> PyResult<Py<PyAny>>| {
+        called.as_ref().map_or(Ok(()), |called| act(called).map(drop))
+    };
+    let mut raised = None;
+    loop {
+        match py.detach(|| told.lock().expect("only this thread uses it").recv_timeout(LOOK_EVERY)) {
+            Ok(update) => {
+                let called = match update {
+                    Update::Progress(done, total) => call(&progress, &|p| p.call1(py, (done, total))),
+                    Update::News(text) => call(&news, &|n| n.call1(py, (text.as_str(),))),
+                };
+                raised = raised.or(called.err());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return raised,
+        }
+        raised = raised.or(py.check_signals().err());
+        if raised.is_some() {
+            interrupt.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// As [`measure`]; also calls `news(text)` with early results of a row.
 fn measure_with_news<R: Serialize + Send + 'static>(
     py: Python<'_>,
@@ -235,8 +267,6 @@ fn measure_with_news<R: Serialize + Send + 'static>(
 ) -> PyResult<(String, Option<Recording>)> {
     let interrupt = Arc::new(AtomicBool::new(false));
     let (tell, told) = channel();
-    // The wait releases Python's lock, so this must be shareable.
-    let told = Mutex::new(told);
     let (stop, capture, peers) = (interrupt.clone(), capture::current(), peers::current());
     // The first process prints the output of handlers.
     let is_first = peers.as_ref().is_none_or(|peers| peers.number() == 0);
@@ -260,27 +290,7 @@ fn measure_with_news<R: Serialize + Send + 'static>(
         let report = benchmark(&environment, if record { Some(&keep) } else { None });
         report.map(|report| (report, recording.into_inner()))
     });
-    let mut raised = None;
-    loop {
-        match py.detach(|| told.lock().expect("only this thread uses it").recv_timeout(LOOK_EVERY)) {
-            Ok(told) => {
-                let call = |called: &Option<Py<PyAny>>, act: &dyn Fn(&Py<PyAny>) -> PyResult<Py<PyAny>>| {
-                    called.as_ref().map_or(Ok(()), |called| act(called).map(drop))
-                };
-                let called = match told {
-                    Update::Progress(done, total) => call(&progress, &|p| p.call1(py, (done, total))),
-                    Update::News(text) => call(&news, &|n| n.call1(py, (text.as_str(),))),
-                };
-                raised = raised.or(called.err());
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        raised = raised.or(py.check_signals().err());
-        if raised.is_some() {
-            interrupt.store(true, Ordering::Relaxed);
-        }
-    }
+    let raised = relay(py, told, (progress, news), &interrupt);
     let result = py.detach(|| worker.join()).map_err(|panic| broken(&*panic))?;
     match (raised, result) {
         // A benchmark that Ctrl-C ended reports it, beside its finished rows.

@@ -12,7 +12,7 @@ const WAIT: Duration = Duration::from_us(1_000_000);
 const TRIES: u32 = 3;
 
 #[derive(Debug)]
-struct Question {
+struct Resolution {
     tries: u32,
     again: Time,
     waiting: Vec<Source>,
@@ -31,7 +31,7 @@ pub(crate) enum Lookup {
 pub(crate) struct Neighbours {
     known: BTreeMap<IpAddr, [u8; 6]>,
     order: VecDeque<IpAddr>,
-    open: BTreeMap<IpAddr, Question>,
+    open: BTreeMap<IpAddr, Resolution>,
     /// Counts changes, so that an earlier lookup stays valid while there are none.
     pub version: u64,
 }
@@ -48,7 +48,7 @@ impl Neighbours {
             Some(question) if question.waiting.contains(&source) => {}
             Some(question) => question.waiting.push(source),
             None => {
-                let question = Question { tries: 1, again: now + WAIT, waiting: vec![source] };
+                let question = Resolution { tries: 1, again: now + WAIT, waiting: vec![source] };
                 self.open.insert(address, question);
             }
         }

@@ -10,18 +10,18 @@ const MANY: usize = 1 << 26;
 /// The addresses so far. Its memory grows with them, up to 512 MiB for IPv4.
 #[derive(Default)]
 pub(super) struct Distinct {
-    four: Four,
+    four: DistinctV4,
     six: HashSet<[u8; 16], BuildHasherDefault<Mix>>,
 }
 
-enum Four {
+enum DistinctV4 {
     Set(HashSet<u32, BuildHasherDefault<Mix>>),
     Bits { bits: Vec<u64>, count: u64 },
 }
 
-impl Default for Four {
-    fn default() -> Four {
-        Four::Set(HashSet::default())
+impl Default for DistinctV4 {
+    fn default() -> DistinctV4 {
+        DistinctV4::Set(HashSet::default())
     }
 }
 
@@ -35,26 +35,26 @@ impl Distinct {
 
     pub(super) fn count(&self) -> u64 {
         let four = match &self.four {
-            Four::Set(set) => set.len() as u64,
-            Four::Bits { count, .. } => *count,
+            DistinctV4::Set(set) => set.len() as u64,
+            DistinctV4::Bits { count, .. } => *count,
         };
         four + self.six.len() as u64
     }
 }
 
-impl Four {
+impl DistinctV4 {
     fn see(&mut self, address: u32, many: usize) {
         match self {
-            Four::Set(set) => {
+            DistinctV4::Set(set) => {
                 set.insert(address);
                 if set.len() > many {
                     let mut bits = vec![0u64; 1 << 26];
                     let count = set.len() as u64;
                     set.iter().for_each(|address| bits[(address >> 6) as usize] |= 1 << (address & 63));
-                    *self = Four::Bits { bits, count };
+                    *self = DistinctV4::Bits { bits, count };
                 }
             }
-            Four::Bits { bits, count } => {
+            DistinctV4::Bits { bits, count } => {
                 let (word, bit) = (&mut bits[(address >> 6) as usize], 1 << (address & 63));
                 *count += u64::from(*word & bit == 0);
                 *word |= bit;
@@ -104,11 +104,11 @@ mod tests {
 
     #[test]
     fn bits_take_over_from_the_set() {
-        let mut four = Four::default();
+        let mut four = DistinctV4::default();
         for address in [1, 2, 64, u32::MAX, 64, 7, 2, 1 << 31] {
             four.see(address, 3);
         }
-        let Four::Bits { count, .. } = four else { panic!("four addresses are more than three") };
+        let DistinctV4::Bits { count, .. } = four else { panic!("four addresses are more than three") };
         assert_eq!(count, 6);
     }
 }

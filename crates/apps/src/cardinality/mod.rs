@@ -249,15 +249,22 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
         }
     };
     let outcome = outcome?;
-    let Read { contents, damage } = reader.join().expect("reading does not panic");
-    check(request, &contents, damage.as_ref())?;
-    outcome.check(&contents)?;
+    let read = reader.join().expect("reading does not panic");
+    check(request, &read.contents, read.damage.as_ref())?;
+    outcome.check(&read.contents)?;
+    let manifest = Manifest::of([(&nic, &card)], &request.overrides);
+    Ok(report(request, (nic, manifest), &outcome, read))
+}
+
+/// Returns the report of a card's result for a capture.
+fn report(request: &Request, (nic, manifest): (String, Manifest), outcome: &Outcome, read: Read) -> Report {
+    let Read { contents, damage } = read;
     let estimate = pcsa::estimate(outcome.sum, request.sketches);
     let nanoseconds = outcome.time_ns;
-    Ok(Report {
+    Report {
         application: Application::Pcsa,
         version: VERSION,
-        manifest: Manifest::of([(&nic, &card)], &request.overrides),
+        manifest,
         capture: request.file.clone(),
         nic,
         sketches: request.sketches,
@@ -278,7 +285,7 @@ pub fn run(request: &Request, environment: &Environment<'_>) -> Result<Report, E
             text: damage.what,
         }),
         contents,
-    })
+    }
 }
 
 /// Packets of a block.

@@ -77,6 +77,28 @@ struct Observer {
     astray: Cell<Option<(u32, u32)>>,
 }
 
+impl Observer {
+    /// An observer of the packets of a measurement from `begin` to `end`.
+    fn new(shape: TorusShape, begin: Time, end: Time) -> Observer {
+        Observer {
+            shape,
+            begin,
+            end,
+            limit: Time::from_ps(end.ps().saturating_mul(PATIENCE)),
+            measuring: Cell::new(0),
+            under_way: Cell::new(0),
+            over: Cell::new(false),
+            sent: Cell::new(0),
+            received: Cell::new(0),
+            accepted: Cell::new(0),
+            hops: Cell::new(0),
+            undelivered: Cell::new(0),
+            latencies: RefCell::default(),
+            astray: Cell::new(None),
+        }
+    }
+}
+
 impl Experiment {
     /// Runs the experiment. `now` gets its progress in picoseconds, and `capture` the packets of links.
     ///
@@ -98,22 +120,7 @@ impl Experiment {
         }
         let network = Rc::new(network);
         let end = Time::ZERO + self.warmup + self.window;
-        let observer = Rc::new(Observer {
-            shape,
-            begin: Time::ZERO + self.warmup,
-            end,
-            limit: Time::from_ps(end.ps().saturating_mul(PATIENCE)),
-            measuring: Cell::new(0),
-            under_way: Cell::new(0),
-            over: Cell::new(false),
-            sent: Cell::new(0),
-            received: Cell::new(0),
-            accepted: Cell::new(0),
-            hops: Cell::new(0),
-            undelivered: Cell::new(0),
-            latencies: RefCell::default(),
-            astray: Cell::new(None),
-        });
+        let observer = Rc::new(Observer::new(shape, Time::ZERO + self.warmup, end));
         let spacing = self.load.spacing(self.network.link.serialisation(self.packet).ps());
         let mut senders = 0;
         for (&node, port) in nodes.iter().zip(ports) {

@@ -31,55 +31,65 @@ impl Goroutines {
         op: u32,
         words: &mut Words,
     ) -> Result<(), Error> {
-        let [a, b, c, d, e, f, ..] = *words;
         match op {
-            op::LOAD => words[0] = self.set_up(ProcessSetup::Load { elf: self.read(a, b)? })?,
-            op::START => {
-                let name = String::from_utf8(self.read(b, c)?)
-                    .map_err(|_| Error::Input("a function's name is UTF-8".to_owned()))?;
-                let arguments = words.get(7..7 + words[6].min(ARGUMENTS as u64 + 1) as usize);
-                let arguments = arguments.expect("there are more words");
-                let start = ProcessSetup::Start {
-                    processes: a,
-                    name,
-                    microengine: word(d, "a microengine")?,
-                    context: word(e, "a context")?,
-                    contexts: (f != ANY).then(|| word(f, "a number of contexts")).transpose()?,
-                    arguments: arguments.iter().map(|argument| *argument as u32).collect(),
-                };
-                words[0] = self.set_up(start)?;
+            op::LOAD => {
+                let [elf, bytes, ..] = *words;
+                words[0] = self.set_up(ProcessSetup::Load { elf: self.read(elf, bytes)? })?;
             }
+            op::START => words[0] = self.set_up(self.start_of(words)?)?,
             op::FINISHED => {
-                let call = Call::Processes(ProcessCall::Finished { process: a });
-                words[0] = number(self.program.call(host, call).await?);
+                let [process, ..] = *words;
+                words[0] = number(
+                    self.program.call(host, Call::Processes(ProcessCall::Finished { process })).await?,
+                );
             }
             op::MEMORY => words[0] = self.set_up(ProcessSetup::CardMemory { part: card_memory(words)? })?,
             op::READ => {
+                let [_, _, _, _, into, ..] = *words;
                 let read = ProcessSetup::ReadCard { part: card_memory(words)? };
                 match self.program.set_up(Setup::Processes(read))? {
-                    Outcome::Bytes(bytes) => self.write(e, &bytes)?,
+                    Outcome::Bytes(bytes) => self.write(into, &bytes)?,
                     _ => unreachable!("the outcome of a read"),
                 }
             }
             op::WRITE => {
+                let [_, _, _, bytes, from, ..] = *words;
                 let part = card_memory(words)?;
-                let contents = self.read(e, d)?;
+                let contents = self.read(from, bytes)?;
                 self.program.set_up(Setup::Processes(ProcessSetup::WriteCard { part, contents }))?;
             }
             op::GO => words[0] = self.start(),
             op::JOIN => {
-                let thread = self.threads.borrow_mut().remove(&a);
+                let [goroutine, ..] = *words;
+                let thread = self.threads.borrow_mut().remove(&goroutine);
                 let thread = thread.ok_or_else(|| {
-                    Error::Program(format!("goroutine {a} is waited for by another one already"))
+                    Error::Program(format!("goroutine {goroutine} is waited for by another one already"))
                 })?;
                 thread.join().await?;
             }
-            op::COMPUTE => host.compute(Duration::from_ps(a)).await,
-            op::SLEEP => host.pause(Duration::from_ps(a)).await,
+            op::COMPUTE => host.compute(Duration::from_ps(words[0])).await,
+            op::SLEEP => host.pause(Duration::from_ps(words[0])).await,
             op::BARRIER => host.barrier().await,
             _ => self.channel(host, op, words).await?,
         }
         Ok(())
+    }
+
+    /// Returns the start of a process that a call names.
+    fn start_of(&self, words: &Words) -> Result<ProcessSetup, Error> {
+        let [processes, name, name_bytes, microengine, context, contexts, count, ..] = *words;
+        let name = String::from_utf8(self.read(name, name_bytes)?)
+            .map_err(|_| Error::Input("a function's name is UTF-8".to_owned()))?;
+        let arguments = words.get(7..7 + count.min(ARGUMENTS as u64 + 1) as usize);
+        let arguments = arguments.expect("there are more words");
+        Ok(ProcessSetup::Start {
+            processes,
+            name,
+            microengine: word(microengine, "a microengine")?,
+            context: word(context, "a context")?,
+            contexts: (contexts != ANY).then(|| word(contexts, "a number of contexts")).transpose()?,
+            arguments: arguments.iter().map(|argument| *argument as u32).collect(),
+        })
     }
 
     /// Carries out a call on channels.

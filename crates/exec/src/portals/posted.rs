@@ -115,51 +115,52 @@ impl Interface {
 
     /// Posts a change of a counter, or an operation.
     async fn post_command(&self, portals: &Portals, call: &Call) -> Result<(), Stop> {
-        let (request, (length, trigger, threshold)) = match call {
+        match call {
             Call::CtCancel(asked) => {
                 self.commands.set(true);
                 return Ok(portals.ct_cancel_triggered(CtHandle::of(asked.ct)?).await?);
             }
             Call::CtSet(asked) => {
-                let (ct, value, trigger) =
-                    self.change(asked.ct, (asked.success, asked.failure), asked.trigger)?;
-                match trigger {
+                let (ct, value) = self.change(asked.ct, asked.success, asked.failure)?;
+                match counter(asked.trigger)? {
                     None => portals.ct_set(ct, value).await?,
                     Some(trigger) => portals.triggered_ct_set(ct, value, trigger, asked.threshold).await?,
                 }
-                return Ok(());
+                Ok(())
             }
             Call::CtInc(asked) => {
-                let (ct, by, trigger) =
-                    self.change(asked.ct, (asked.success, asked.failure), asked.trigger)?;
+                let (ct, by) = self.change(asked.ct, asked.success, asked.failure)?;
+                let trigger = counter(asked.trigger)?;
                 one_of_both(by)?;
                 match trigger {
                     None => portals.ct_inc(ct, by).await?,
                     Some(trigger) => portals.triggered_ct_inc(ct, by, trigger, asked.threshold).await?,
                 }
-                return Ok(());
+                Ok(())
             }
+            call => self.post_operation(portals, call).await,
+        }
+    }
+
+    /// Posts an operation, now or triggered.
+    async fn post_operation(&self, portals: &Portals, call: &Call) -> Result<(), Stop> {
+        macro_rules! posting {
+            ($asked:ident) => {
+                ($asked.length, $asked.trigger, $asked.threshold)
+            };
+        }
+        let (request, (length, trigger, threshold)) = match call {
             Call::Put(asked) => {
-                let ack = self.ack(asked.ack, asked.md)?;
-                (Request::Put(put_of!(asked, ack)), (asked.length, asked.trigger, asked.threshold))
+                (Request::Put(put_of!(asked, self.ack(asked.ack, asked.md)?)), posting!(asked))
             }
-            Call::Get(asked) => {
-                (Request::Get(get_of(asked)?), (asked.length, asked.trigger, asked.threshold))
-            }
+            Call::Get(asked) => (Request::Get(get_of(asked)?), posting!(asked)),
             Call::Atomic(asked) => {
                 let put = put_of!(asked, self.ack(asked.ack, asked.md)?);
                 let atomic = atomic(asked.operation, asked.datatype)?;
-                (
-                    Request::Atomic(AtomicRequest { put, atomic }),
-                    (asked.length, asked.trigger, asked.threshold),
-                )
+                (Request::Atomic(AtomicRequest { put, atomic }), posting!(asked))
             }
-            Call::FetchAtomic(asked) => {
-                (Request::FetchAtomic(fetch_of!(asked, &[])), (asked.length, asked.trigger, asked.threshold))
-            }
-            Call::Swap(asked) => {
-                (Request::Swap(swap_of(asked)?), (asked.length, asked.trigger, asked.threshold))
-            }
+            Call::FetchAtomic(asked) => (Request::FetchAtomic(fetch_of!(asked, &[])), posting!(asked)),
+            Call::Swap(asked) => (Request::Swap(swap_of(asked)?), posting!(asked)),
             other => unreachable!("{other:?} is no command"),
         };
         match counter(trigger)? {
@@ -175,16 +176,11 @@ impl Interface {
         Ok(())
     }
 
-    /// Returns the counter, the value and the trigger of a change, which may be in flight without an answer.
-    fn change(
-        &self,
-        ct: u64,
-        (success, failure): (u64, u64),
-        trigger: u64,
-    ) -> Result<(CtHandle, CtEvent, Option<CtHandle>), Stop> {
+    /// Returns the counter and the value of a change, which may be in flight without an answer.
+    fn change(&self, ct: u64, success: u64, failure: u64) -> Result<(CtHandle, CtEvent), Stop> {
         let ct = CtHandle::of(ct)?;
         self.commands.set(true);
-        Ok((ct, CtEvent { success, failure }, counter(trigger)?))
+        Ok((ct, CtEvent { success, failure }))
     }
 
     async fn me_append(&self, portals: &Portals, asked: MeAppend) -> Result<Number, Stop> {

@@ -35,17 +35,17 @@ pub(crate) struct Injector {
 
 struct State {
     rng: Rng,
-    loss: Happening,
-    corruption: Happening,
-    duplication: Happening,
-    reordering: Happening,
+    loss: FaultProcess,
+    corruption: FaultProcess,
+    duplication: FaultProcess,
+    reordering: FaultProcess,
     delay: Duration,
     statistics: FaultStatistics,
     losses: Losses,
 }
 
 /// A fault of some packets: with a constant probability, or in bursts.
-struct Happening {
+struct FaultProcess {
     /// The probability in the good state or, without bursts, always, in units of 2^-53.
     begin: u64,
     /// The probability that a burst continues.
@@ -53,16 +53,16 @@ struct Happening {
     bad: bool,
 }
 
-impl Happening {
+impl FaultProcess {
     /// A fault with this rate and, if not zero, this mean length of bursts.
-    fn new(rate: f64, burst: f64) -> Happening {
+    fn new(rate: f64, burst: f64) -> FaultProcess {
         let chance = |probability: f64| (probability * (1u64 << 53) as f64) as u64;
         if burst == 0.0 || rate >= 1.0 {
-            return Happening { begin: chance(rate), go_on: chance(rate), bad: false };
+            return FaultProcess { begin: chance(rate), go_on: chance(rate), bad: false };
         }
         // On average `burst` packets in the bad state and (1 - rate) / rate times as many in the good one.
         let begin = rate / (burst * (1.0 - rate));
-        Happening { begin: chance(begin.min(1.0)), go_on: chance(1.0 - 1.0 / burst), bad: false }
+        FaultProcess { begin: chance(begin.min(1.0)), go_on: chance(1.0 - 1.0 / burst), bad: false }
     }
 
     /// Draws whether the next packet has the fault. A fault of probability zero draws nothing.
@@ -97,10 +97,10 @@ impl Injector {
         let Rates { loss, corruption, duplication, reordering, delay, burst } = rates;
         let state = State {
             rng: Rng::named(faults.seed, NodeId(link.0), "faults of a link"),
-            loss: Happening::new(loss, burst),
-            corruption: Happening::new(corruption, burst),
-            duplication: Happening::new(duplication, 0.0),
-            reordering: Happening::new(reordering, 0.0),
+            loss: FaultProcess::new(loss, burst),
+            corruption: FaultProcess::new(corruption, burst),
+            duplication: FaultProcess::new(duplication, 0.0),
+            reordering: FaultProcess::new(reordering, 0.0),
             delay,
             statistics: FaultStatistics {
                 from,
@@ -232,7 +232,7 @@ mod tests {
 
     fn share(rate: f64, burst: f64) -> (f64, f64) {
         let mut rng = Rng::named(3, NodeId(0), "a test");
-        let mut happening = Happening::new(rate, burst);
+        let mut happening = FaultProcess::new(rate, burst);
         let happened: Vec<bool> = (0..2_000_000).map(|_| happening.draw(&mut rng)).collect();
         let hits = happened.iter().filter(|&&hit| hit).count();
         let bursts = happened.windows(2).filter(|pair| !pair[0] && pair[1]).count();

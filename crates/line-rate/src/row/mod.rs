@@ -2,11 +2,11 @@
 
 mod sensitivity;
 mod traffic;
-mod tried;
+mod trials;
 
 pub use sensitivity::{SensitiveRow, SensitivityRow, StoppedRow, VariedRow};
 pub use traffic::{PortRow, TrafficRow};
-pub use tried::{BurstRow, TrialRow};
+pub use trials::{BurstRow, TrialRow};
 
 use super::growth::GrowthRow;
 use super::load::{LockRow, RetryRow};

@@ -19,7 +19,7 @@ use crate::spec::Notify;
 use crate::{Card, Operation, Statistics, stages};
 use nicety_kernel::describe;
 use nicety_types::{MessageId, Path};
-use queues::{Missing, Noted, Waiting};
+use queues::{Missing, QueuedEvent, Waiting};
 use std::rc::Rc;
 
 /// The path that continues when a thread notices an event.
@@ -42,7 +42,7 @@ impl Card {
         }
         events.taken.set(events.taken.get() + 1);
         self.count(|counted| counted.events += 1);
-        self.write_completion(process, Noted { event, path, message }, false);
+        self.write_completion(process, QueuedEvent { event, path, message }, false);
     }
 
     /// Writes the completion of a packet before the last of its message. It takes no entry of the queue, since the
@@ -56,11 +56,11 @@ impl Card {
     ) {
         if self.events.has_queue(process) {
             self.count(|counted| counted.packet_completions += 1);
-            self.write_completion(process, Noted { event, path, message }, true);
+            self.write_completion(process, QueuedEvent { event, path, message }, true);
         }
     }
 
-    fn write_completion(self: &Rc<Card>, process: u32, mut noted: Noted, part: bool) {
+    fn write_completion(self: &Rc<Card>, process: u32, mut noted: QueuedEvent, part: bool) {
         let Statistics { events, packet_completions, .. } = self.statistics.get();
         let bytes = self.spec.events.bytes;
         let place = (events + packet_completions - 1) % self.spec.events.entries;
@@ -206,7 +206,7 @@ impl Card {
             // The thread reads the queue. If it polled the event itself, it has seen it.
             self.kernel.cpus().notice(&mut Path::clock(self.sim.now()), None).await;
         }
-        let Noted { event, path: mut its, message } = self.events.remove(process, wanted)?;
+        let QueuedEvent { event, path: mut its, message } = self.events.remove(process, wanted)?;
         let now = self.sim.now();
         self.recorder.message_noticed(message, now);
         let path = match follow {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// An event, its path and its message.
 #[derive(Clone)]
-pub(crate) struct Noted {
+pub(crate) struct QueuedEvent {
     pub(crate) event: Event,
     pub(crate) path: Path,
     pub(crate) message: MessageId,
@@ -23,7 +23,7 @@ pub(crate) struct Noted {
 #[derive(Clone)]
 pub(crate) struct Written {
     pub(crate) process: u32,
-    pub(crate) noted: Noted,
+    pub(crate) noted: QueuedEvent,
     /// Whether it is of a packet before the last of its message: no event of a process.
     pub(crate) part: bool,
 }
@@ -72,7 +72,7 @@ pub(crate) enum Missing {
 /// The queue of a process.
 #[derive(Default)]
 struct Queue {
-    events: VecDeque<Noted>,
+    events: VecDeque<QueuedEvent>,
     /// Operations without a reported completion, and whether each is a get.
     open: FxHashMap<Operation, bool>,
     lost: u64,
@@ -147,7 +147,7 @@ impl Events {
     }
 
     /// Copies an event to the queue of its process, as the driver does. Returns whether there was room.
-    pub(crate) fn copy(&self, process: u32, noted: Noted, limit: usize) -> bool {
+    pub(crate) fn copy(&self, process: u32, noted: QueuedEvent, limit: usize) -> bool {
         let mut queues = self.queues.borrow_mut();
         match queues.get_mut(&process).filter(|queue| queue.events.len() < limit) {
             Some(queue) => queue.events.push_back(noted),
@@ -213,7 +213,7 @@ impl Events {
         let waiting =
             queues.values().flat_map(|queue| &queue.events).chain(written.iter().map(|entry| &entry.noted));
         let mut refused = BTreeMap::new();
-        for Noted { event, .. } in waiting {
+        for QueuedEvent { event, .. } in waiting {
             if let (EventKind::Refused(_, why), Some(by)) = (event.kind, event.refused_by) {
                 *refused.entry((why, by)).or_default() += 1;
             }
@@ -236,7 +236,7 @@ impl Events {
         self.queues.borrow().iter().map(of).collect()
     }
 
-    pub(crate) fn remove(&self, process: u32, wanted: Wanted) -> Option<Noted> {
+    pub(crate) fn remove(&self, process: u32, wanted: Wanted) -> Option<QueuedEvent> {
         let mut queues = self.queues.borrow_mut();
         let queue = queues.get_mut(&process)?;
         let at = queue.events.iter().position(|noted| wanted.takes(&noted.event))?;

@@ -66,11 +66,11 @@ const fn data(kind: u64, id: u32, low: u32) -> u64 {
 }
 
 type Receiving = library::Receiving<Messenger>;
-type Came = library::Came<How>;
+type ArrivedMessage = library::ArrivedMessage<MessagePlace>;
 
 /// The place of an arrived message.
 #[derive(Clone, Copy)]
-pub(crate) enum How {
+pub(crate) enum MessagePlace {
     /// In a streaming buffer.
     Eager(u64),
     /// At its sender, with this number.
@@ -78,7 +78,7 @@ pub(crate) enum How {
 }
 
 /// A long message in transfer.
-struct Coming {
+struct LongTransfer {
     receiving: Rc<Receiving>,
     arrival: Arrival,
     /// Bytes that its sender will put.
@@ -86,7 +86,7 @@ struct Coming {
     _lease: Option<Lease>,
 }
 
-impl Coming {
+impl LongTransfer {
     /// Whether this event is the arrival of its bytes.
     fn is_whole(&self, event: &Event) -> bool {
         let there = self.length == 0 || event.address == self.receiving.wanted.address;
@@ -108,7 +108,7 @@ pub(crate) struct Messenger {
     announced: Announcements<(u64, u32)>,
     /// The paths to the end of long messages, which have left, by number.
     sent: RefCell<BTreeMap<u32, Path>>,
-    coming: RefCell<BTreeMap<(u32, u32), Coming>>,
+    coming: RefCell<BTreeMap<(u32, u32), LongTransfer>>,
     /// Number of long messages so far.
     long: Cell<u32>,
 }
@@ -243,16 +243,18 @@ impl Messenger {
             return false;
         }
         if event.data & EAGER != 0 {
-            let (tag, how) = (event.data & LARGEST_TAG, How::Eager(event.address));
+            let (tag, how) = (event.data & LARGEST_TAG, MessagePlace::Eager(event.address));
             let whole = event.streaming || event.bytes == 0;
-            return whole && self.came(Came { source, tag, bytes: event.bytes, body: how }, path);
+            return whole
+                && self.arrived(ArrivedMessage { source, tag, bytes: event.bytes, body: how }, path);
         }
         match kind {
             RTS if event.bytes == 0 => {
                 let (high, bytes) = (event.address >> 32, event.address & u64::from(u32::MAX));
                 let tag = high << 32 | u64::from(low);
                 let good = check_tag(tag).is_ok() && (1..=self.card.spec.limits.message).contains(&bytes);
-                good && self.came(Came { source, tag, bytes, body: How::Long(id) }, path)
+                good && self
+                    .arrived(ArrivedMessage { source, tag, bytes, body: MessagePlace::Long(id) }, path)
             }
             CTS if event.bytes == 0 => {
                 let answer = ((event.address, low), path);
@@ -269,7 +271,7 @@ impl Messenger {
                 let mut coming = self.coming.borrow_mut();
                 let whole = coming.get(&(source, id)).is_some_and(|coming| coming.is_whole(&event));
                 let ended = if whole { coming.remove(&(source, id)) } else { None };
-                if let Some(Coming { receiving, arrival, .. }) = ended {
+                if let Some(LongTransfer { receiving, arrival, .. }) = ended {
                     receiving.finish(Ok(arrival), path);
                 }
                 whole
@@ -285,7 +287,7 @@ impl Messenger {
     }
 
     /// Handles an arrived message or RTS.
-    fn came(self: &Rc<Self>, came: Came, path: Path) -> bool {
+    fn arrived(self: &Rc<Self>, came: ArrivedMessage, path: Path) -> bool {
         let peer = self.windows.of_tag(came.source, came.tag);
         let has_room = peer.held() < self.windows.size();
         if has_room {
@@ -297,7 +299,7 @@ impl Messenger {
 }
 
 impl Types for Messenger {
-    type Body = How;
+    type Body = MessagePlace;
     type Progress = ();
     type Failure = ApenetError;
     type Error = CardError;
@@ -369,13 +371,13 @@ impl Transport for Messenger {
         self.card.kernel.cpus().notice(path, None).await;
     }
 
-    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, mut path: Path) {
+    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: ArrivedMessage, mut path: Path) {
         let own = self.clone();
         self.card.sim.spawn(async move {
             let arrival = came.arrival(receiving.wanted.room);
             let taken = match came.body {
-                How::Eager(buffer) => own.bring_eager(&receiving, arrival, buffer, &mut path).await,
-                How::Long(id) => own.bring_long(&receiving, arrival, id, &mut path).await,
+                MessagePlace::Eager(buffer) => own.bring_eager(&receiving, arrival, buffer, &mut path).await,
+                MessagePlace::Long(id) => own.bring_long(&receiving, arrival, id, &mut path).await,
             };
             if let Err(error) = taken {
                 receiving.finish(Err(error), path);

@@ -1,6 +1,6 @@
 //! The receiver's side of `recv`: delivery of messages to receives, and return of credits.
 
-use crate::messages::{BYTES, CREDIT, CTS, Coming, Messenger, Receiving, data};
+use crate::messages::{BYTES, CREDIT, CTS, LongTransfer, Messenger, Receiving, data};
 use nicety_nic_core::{Arrival, CardError};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
@@ -35,7 +35,7 @@ impl Messenger {
             // No CPU writes there: the card copies from one memory of the host to the other.
             let (own, id, lease) =
                 (self.card.node.0, self.number(), self.leases.lease(address, length, path).await?);
-            let coming = Coming { receiving: receiving.clone(), arrival, length, _lease: Some(lease) };
+            let coming = LongTransfer { receiving: receiving.clone(), arrival, length, _lease: Some(lease) };
             self.coming.borrow_mut().insert((own, id), coming);
             self.put(own, buffer, address, length, data(BYTES, id, 0), path).await?;
             receiving.done.wait_until(|| receiving.has_ended()).await;
@@ -66,7 +66,7 @@ impl Messenger {
                 }
             }
         }
-        let coming = Coming { receiving: receiving.clone(), arrival, length, _lease: lease };
+        let coming = LongTransfer { receiving: receiving.clone(), arrival, length, _lease: lease };
         self.coming.borrow_mut().insert((arrival.source, id), coming);
         self.put(arrival.source, 0, address, 0, data(CTS, id, length as u32), path).await?;
         self.taken(arrival, path).await

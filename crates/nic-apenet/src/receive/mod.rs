@@ -107,7 +107,7 @@ impl Card {
                     _ => self.count(|counted| counted.unusable += 1),
                 }
             } else {
-                self.came(packet.open(), From::Link);
+                self.receive_packet(packet.open(), From::Link);
             }
         }
     }
@@ -117,11 +117,11 @@ impl Card {
         loop {
             self.refusals_left().await;
             let packet = self.loopback.receive().await;
-            self.came(packet.open(), From::Here);
+            self.receive_packet(packet.open(), From::Here);
         }
     }
 
-    fn came(self: &Rc<Card>, packet: Packet, from: From) {
+    fn receive_packet(self: &Rc<Card>, packet: Packet, from: From) {
         let Packet { header, payload, path, .. } = packet;
         let parsed = Repr::parse(header.as_slice(), &payload).filter(|header| self.may_be(header, from));
         let Some(header) = parsed else {

@@ -23,7 +23,7 @@ mod window;
 
 pub use announced::{Announced, Announcements};
 pub use calls::Messages;
-pub use receiving::{Came, Receiving};
+pub use receiving::{ArrivedMessage, Receiving};
 pub use state::{Library, to_its_end};
 pub use transport::Transport;
 pub use types::Types;

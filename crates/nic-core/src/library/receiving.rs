@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 
 /// A message that has arrived, or its RTS.
 #[derive(Debug)]
-pub struct Came<B> {
+pub struct ArrivedMessage<B> {
     /// The rank of its sender.
     pub source: u32,
     /// Its tag.
@@ -19,7 +19,7 @@ pub struct Came<B> {
     pub body: B,
 }
 
-impl<B> Came<B> {
+impl<B> ArrivedMessage<B> {
     /// Whether a receive takes it.
     pub fn is_for(&self, wanted: &Wanted) -> bool {
         wanted.takes(self.source, self.tag)

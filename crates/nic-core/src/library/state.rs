@@ -1,6 +1,6 @@
 //! The state of a host's library.
 
-use super::{Announcements, Came, Receiving, Types};
+use super::{Announcements, ArrivedMessage, Receiving, Types};
 use crate::parts::{Early, Matching};
 use crate::{Arrival, Wanted, counted};
 use nicety_kernel::{Signal, Sim};
@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Posted receives, and messages without one.
-type Lists<T> = Matching<Rc<Receiving<T>>, Came<<T as Types>::Body>>;
+type Lists<T> = Matching<Rc<Receiving<T>>, ArrivedMessage<<T as Types>::Body>>;
 
 /// The state of a host's library.
 pub struct Library<T: Types> {
@@ -57,13 +57,13 @@ impl<T: Types> Library<T> {
     }
 
     /// Keeps a message that no receive takes.
-    pub fn keep(&self, came: Came<T::Body>) {
+    pub fn keep(&self, came: ArrivedMessage<T::Body>) {
         self.matching.borrow_mut().keep(came);
         self.early.note();
     }
 
     /// Adds a receive. Returns it, and the oldest message that it takes.
-    pub(super) fn add(&self, wanted: Wanted) -> (Rc<Receiving<T>>, Option<Came<T::Body>>) {
+    pub(super) fn add(&self, wanted: Wanted) -> (Rc<Receiving<T>>, Option<ArrivedMessage<T::Body>>) {
         let receiving = Rc::new(Receiving::new(&self.sim, wanted));
         let mut matching = self.matching.borrow_mut();
         let came = matching.take_message(|came| came.is_for(&wanted)).0;
@@ -89,7 +89,7 @@ impl<T: Types> Library<T> {
         let matching = self.matching.borrow();
         let mut messages = matching.messages();
         let count = messages.len() as u64;
-        let Came { source, tag, bytes, .. } = messages.next()?;
+        let ArrivedMessage { source, tag, bytes, .. } = messages.next()?;
         let (first, verb) = if count == 1 { (":", "is") } else { (", the first", "are") };
         let count = counted(count, "message");
         Some(format!(

@@ -1,6 +1,6 @@
 //! The part of a card's design in the library, and the operations over it.
 
-use super::{Came, Library, Receiving, Types};
+use super::{ArrivedMessage, Library, Receiving, Types};
 use crate::{Arrival, CardError, Outgoing, Wanted};
 use nicety_kernel::{describe, race};
 use nicety_types::Path;
@@ -48,7 +48,7 @@ pub trait Transport: Types {
     }
 
     /// Begins to deliver a message to the receive that has taken it. The path is that of the later one.
-    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving<Self>>, came: Came<Self::Body>, path: Path);
+    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving<Self>>, came: ArrivedMessage<Self::Body>, path: Path);
 
     /// Notes a posted receive. The path is that of its program.
     fn posted(self: &Rc<Self>, _receiving: &Rc<Receiving<Self>>, _path: &Path) {}
@@ -82,7 +82,7 @@ pub trait Transport: Types {
     }
 
     /// Matches a message that has arrived. Returns whether there was a receive for it.
-    fn arrive(self: &Rc<Self>, came: Came<Self::Body>, path: Path) -> bool {
+    fn arrive(self: &Rc<Self>, came: ArrivedMessage<Self::Body>, path: Path) -> bool {
         let receiving = self.library().take_receive(came.source, came.tag);
         let met = receiving.is_some();
         match receiving {

@@ -121,13 +121,13 @@ impl Windows {
     }
 
     /// Sends that wait until their receivers take others.
-    pub fn held_up(&self) -> Vec<BlockedSends> {
+    pub fn blocked_sends(&self) -> Vec<BlockedSends> {
         let (pairs, window) = (self.pairs.get(), self.size.get());
         let waiting = |peer: &Rc<Peer>| {
             let pair = (pairs.bits > 0).then_some(peer.pair);
             BlockedSends { to: peer.rank, pair, sends: peer.credits.waiting() as u64, window }
         };
-        self.peers.borrow().values().map(waiting).filter(|held_up| held_up.sends > 0).collect()
+        self.peers.borrow().values().map(waiting).filter(|blocked| blocked.sends > 0).collect()
     }
 }
 

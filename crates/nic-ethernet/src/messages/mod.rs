@@ -45,7 +45,7 @@ pub(super) struct Unexpected {
     taken: RefCell<Option<Signal>>,
 }
 
-type Came = library::Came<Rc<Unexpected>>;
+type ArrivedMessage = library::ArrivedMessage<Rc<Unexpected>>;
 /// A posted receive. Its progress is its message, if that is in the library's memory.
 type Posted = library::Receiving<Messenger>;
 
@@ -128,7 +128,7 @@ impl Messenger {
         let (bytes, whole, taken) = (RefCell::default(), RefCell::default(), RefCell::default());
         let kept = Rc::new(Unexpected { header, bytes, whole, taken });
         let Header { source, tag, bytes, .. } = header;
-        self.library.keep(Came { source, tag, bytes, body: kept.clone() });
+        self.library.keep(ArrivedMessage { source, tag, bytes, body: kept.clone() });
         Target::Memory(kept)
     }
 
@@ -207,7 +207,7 @@ impl Transport for Messenger {
     }
 
     /// The receive's own call copies the message to its buffer.
-    fn deliver(self: &Rc<Self>, receiving: Rc<Posted>, came: Came, _path: Path) {
+    fn deliver(self: &Rc<Self>, receiving: Rc<Posted>, came: ArrivedMessage, _path: Path) {
         came.body.taken.replace(Some(receiving.done.clone()));
         receiving.progress.replace(Some(came.body));
     }

@@ -99,7 +99,7 @@ impl Rule {
     ///
     /// # Errors
     /// When the search takes too long.
-    pub fn overlap(&self, other: &Rule) -> Result<Option<Vec<Word>>, Intricate> {
+    pub fn overlap(&self, other: &Rule) -> Result<Option<Vec<Word>>, TooManyMasks> {
         for own in &self.alternatives {
             for others in &other.alternatives {
                 if let Some(found) = common(own, others)? {
@@ -119,7 +119,7 @@ impl fmt::Display for Rule {
 
 /// The error for rules with too many different masks to check for an overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Intricate;
+pub struct TooManyMasks;
 
 /// An error in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]

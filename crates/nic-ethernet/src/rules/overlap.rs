@@ -1,6 +1,6 @@
 //! The search for a frame that matches several words at once.
 
-use super::{Intricate, Word};
+use super::{TooManyMasks, Word};
 use rustc_hash::FxHashSet;
 
 /// Limit of search states at one offset.
@@ -10,7 +10,7 @@ const MOST_STATES: usize = 1 << 16;
 ///
 /// # Errors
 /// When the search takes too long.
-pub(crate) fn common(some: &[Word], others: &[Word]) -> Result<Option<Vec<Word>>, Intricate> {
+pub(crate) fn common(some: &[Word], others: &[Word]) -> Result<Option<Vec<Word>>, TooManyMasks> {
     let all = || some.iter().chain(others);
     let mut offsets: Vec<u32> = all().map(|word| word.offset).collect();
     offsets.sort_unstable();
@@ -27,7 +27,7 @@ pub(crate) fn common(some: &[Word], others: &[Word]) -> Result<Option<Vec<Word>>
 }
 
 /// Returns the least value within the masked ranges of all these words.
-fn value(words: &[Word]) -> Result<Option<u32>, Intricate> {
+fn value(words: &[Word]) -> Result<Option<u32>, TooManyMasks> {
     if words.iter().any(|word| word.start > word.end) {
         return Ok(None);
     }
@@ -51,7 +51,7 @@ fn value(words: &[Word]) -> Result<Option<u32>, Intricate> {
             }
         }
         if seen.len() > MOST_STATES {
-            return Err(Intricate);
+            return Err(TooManyMasks);
         }
     }
     Ok(None)

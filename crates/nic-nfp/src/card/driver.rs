@@ -376,7 +376,7 @@ impl Card {
                 path.advance(stage, handler.at().min(path.at() + time));
             }
             if mailbox.direction == Direction::ToHost {
-                self.came(mailbox, &path);
+                self.message_arrived(mailbox, &path);
             }
             path
         });

@@ -160,7 +160,7 @@ impl Card {
                 self.lane(to_host, |lane| lane.path = path.clone());
             }
             Ok(Body::Direct(_) | Body::Pages(_)) if mailbox.direction == Direction::ToCard => {
-                self.came(mailbox, &path);
+                self.message_arrived(mailbox, &path);
             }
             _ => {}
         }

@@ -95,7 +95,7 @@ impl Card {
     }
 
     /// Records that the mailbox of a message has arrived at the other end.
-    pub(super) fn came(&self, mailbox: Mailbox, path: &Path) {
+    pub(super) fn message_arrived(&self, mailbox: Mailbox, path: &Path) {
         self.lane(mailbox, |lane| {
             if let Some(carried) = lane.carried.as_mut().filter(|carried| carried.come.is_none()) {
                 carried.come = Some(path.clone());

@@ -2,7 +2,7 @@
 
 use crate::messenger::error::Arrival;
 use nicety_nic_core::check_tag;
-use nicety_nic_core::library::Came;
+use nicety_nic_core::library::ArrivedMessage;
 use nicety_types::{MessageId, NodeId, Path};
 
 /// The most bytes of an eager message.
@@ -58,8 +58,8 @@ impl Envelope {
     }
 
     /// Its message in the library, with the path up to its arrival.
-    pub(super) const fn came(self, path: Path) -> Came<(Envelope, Path)> {
-        Came { source: self.rank, tag: self.tag, bytes: self.bytes as u64, body: (self, path) }
+    pub(super) const fn into_message(self, path: Path) -> ArrivedMessage<(Envelope, Path)> {
+        ArrivedMessage { source: self.rank, tag: self.tag, bytes: self.bytes as u64, body: (self, path) }
     }
 
     pub(super) const fn arrival(&self) -> Arrival {

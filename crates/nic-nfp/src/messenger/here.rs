@@ -17,7 +17,7 @@ use nicety_types::{Buffer, Path, Payload, Stage};
 use std::rc::Rc;
 
 /// A message to this host.
-pub(super) struct Here {
+pub(super) struct OwnMessage {
     /// Address of its bytes in host memory; none if they are in its envelope.
     from: Option<u64>,
     /// Whether its receive was posted first, so that the sender copies.
@@ -51,9 +51,9 @@ impl Messenger {
         // From here on the receiver returns the credit.
         window.forget();
         let sent = Rc::new(Sent::default());
-        let met = self.arrive(envelope.came(path.clone()), path.clone());
+        let met = self.arrive(envelope.into_message(path.clone()), path.clone());
         drop(turn);
-        self.here.borrow_mut().insert(envelope.id, Here { from, met, sent: sent.clone() });
+        self.here.borrow_mut().insert(envelope.id, OwnMessage { from, met, sent: sent.clone() });
         card.recorder().message_matched(envelope.message(), self.sim.now(), "not received");
         self.library.changed.notify_all();
         if met {
@@ -81,7 +81,7 @@ impl Messenger {
         (address, room): (u64, u64),
     ) -> Result<Arrival, MessageError> {
         let here = self.here.borrow_mut().remove(&envelope.id);
-        let Here { from, met, sent } = here.expect("a message to this host is taken once");
+        let OwnMessage { from, met, sent } = here.expect("a message to this host is taken once");
         receive.progress.filled_by_sender.set(met);
         if !met {
             let library = self.device.card().spec().channels.library;

@@ -16,7 +16,7 @@ const REMEMBERED: usize = 2 * WINDOW as usize;
 
 /// The result of receiving an envelope.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum ReceivedEnvelope {
     /// A message, for a receive or to wait for one.
     Message,
     /// The CTS to a message of this host.
@@ -47,7 +47,7 @@ impl Mail {
     }
 
     /// Handles an envelope from the network. One that claims to be from this host is refused.
-    pub(super) fn arrived(&self, envelope: &Envelope, path: &Path) -> Came {
+    pub(super) fn arrived(&self, envelope: &Envelope, path: &Path) -> ReceivedEnvelope {
         let Envelope { rank, id, lane, .. } = *envelope;
         let pairs = self.windows.pairs();
         let pair = match envelope.kind {
@@ -56,35 +56,35 @@ impl Mail {
             Kind::Credit => lane,
         };
         if rank == self.own || rank >= self.ranks || pair >= pairs.count() {
-            return Came::Refused;
+            return ReceivedEnvelope::Refused;
         }
         let peer = self.windows.peer(rank, pair);
         match envelope.kind {
             Kind::Eager | Kind::Rts => {
                 let full = peer.come.get() - peer.reported.get() >= WINDOW;
                 if full || !self.numbers.borrow_mut().entry((rank, pair)).or_default().note(id.into()) {
-                    return Came::Refused;
+                    return ReceivedEnvelope::Refused;
                 }
                 count(&peer.come);
-                Came::Message
+                ReceivedEnvelope::Message
             }
             Kind::Cts => {
                 let answer = (lane, path.clone());
                 match self.announced.answer(id.into(), answer, |announced, _| {
                     announced.to == rank && !announced.is_answered()
                 }) {
-                    true => Came::Answer,
-                    false => Came::Refused,
+                    true => ReceivedEnvelope::Answer,
+                    false => ReceivedEnvelope::Refused,
                 }
             }
             Kind::Credit => {
                 // Totals have 32 bits in envelopes.
                 let more = u64::from(id.wrapping_sub(peer.returned.get() as u32));
                 if more == 0 || more > peer.out() {
-                    return Came::Refused;
+                    return ReceivedEnvelope::Refused;
                 }
                 peer.give(more);
-                Came::Room(more)
+                ReceivedEnvelope::Room(more)
             }
         }
     }
@@ -131,45 +131,54 @@ mod tests {
     fn envelopes_out_of_turn_are_refused() {
         let mail = mail(3, Pairs::ONE);
         for rank in [0, 3, u32::MAX] {
-            assert_eq!(mail.arrived(&envelope(Kind::Eager, rank, 1), &PATH), Came::Refused, "{rank}");
+            assert_eq!(
+                mail.arrived(&envelope(Kind::Eager, rank, 1), &PATH),
+                ReceivedEnvelope::Refused,
+                "{rank}"
+            );
         }
         // The network cannot forge this host's own messages either, while one is on its way.
         send(&mail, 0, 0, 1);
         mail.announced.announce(1, 0, 100);
         for kind in [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit] {
-            assert_eq!(mail.arrived(&envelope(kind, 0, 1), &PATH), Came::Refused, "{kind:?}");
+            assert_eq!(mail.arrived(&envelope(kind, 0, 1), &PATH), ReceivedEnvelope::Refused, "{kind:?}");
         }
         assert_eq!((mail.windows.peer(0, 0).out(), mail.announced.is_answered(1)), (1, false));
         // A CTS without an RTS, one for another host's RTS, and a duplicate.
-        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), Came::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), ReceivedEnvelope::Refused);
         mail.announced.announce(7, 1, 100);
-        assert_eq!(mail.arrived(&envelope(Kind::Cts, 2, 7), &PATH), Came::Refused);
-        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), Came::Answer);
-        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), Came::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Cts, 2, 7), &PATH), ReceivedEnvelope::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), ReceivedEnvelope::Answer);
+        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), ReceivedEnvelope::Refused);
         assert!(mail.announced.is_answered(7) && mail.announced.take(7).is_some());
         mail.announced.end(7);
-        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), Came::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Cts, 1, 7), &PATH), ReceivedEnvelope::Refused);
         // More taken than sent, and a repeated total.
-        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 1), &PATH), Came::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 1), &PATH), ReceivedEnvelope::Refused);
         send(&mail, 1, 0, 5);
-        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 6), &PATH), Came::Refused);
-        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 3), &PATH), Came::Room(3));
-        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 3), &PATH), Came::Refused);
-        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 2), &PATH), Came::Refused);
-        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 5), &PATH), Came::Room(2));
+        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 6), &PATH), ReceivedEnvelope::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 3), &PATH), ReceivedEnvelope::Room(3));
+        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 3), &PATH), ReceivedEnvelope::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 2), &PATH), ReceivedEnvelope::Refused);
+        assert_eq!(mail.arrived(&envelope(Kind::Credit, 1, 5), &PATH), ReceivedEnvelope::Room(2));
     }
 
     #[test]
     fn envelopes_beyond_the_window_are_refused() {
         let mail = mail(2, Pairs::ONE);
         for id in 0..100 {
-            let expected = if u64::from(id) < WINDOW { Came::Message } else { Came::Refused };
+            let expected =
+                if u64::from(id) < WINDOW { ReceivedEnvelope::Message } else { ReceivedEnvelope::Refused };
             assert_eq!(mail.arrived(&envelope(Kind::Rts, 1, id), &PATH), expected);
         }
         let told: Vec<_> = (0..WINDOW / 2).filter_map(|_| mail.took(1, 0)).collect();
         assert_eq!(told, [WINDOW as u32 / 2]);
-        assert_eq!(mail.arrived(&envelope(Kind::Rts, 1, 200), &PATH), Came::Message);
-        assert_eq!(mail.arrived(&envelope(Kind::Rts, 1, 200), &PATH), Came::Refused, "it comes twice");
+        assert_eq!(mail.arrived(&envelope(Kind::Rts, 1, 200), &PATH), ReceivedEnvelope::Message);
+        assert_eq!(
+            mail.arrived(&envelope(Kind::Rts, 1, 200), &PATH),
+            ReceivedEnvelope::Refused,
+            "it comes twice"
+        );
     }
 
     #[test]
@@ -178,14 +187,19 @@ mod tests {
         let mail = mail(2, Pairs { first: 4, bits: 2 });
         let message = |pair: u64, id| Envelope { tag: pair << 4 | 3, ..envelope(Kind::Rts, 1, id) };
         for id in 0..WINDOW as u32 {
-            assert_eq!(mail.arrived(&message(1, id), &PATH), Came::Message);
+            assert_eq!(mail.arrived(&message(1, id), &PATH), ReceivedEnvelope::Message);
         }
-        assert_eq!(mail.arrived(&message(1, 100), &PATH), Came::Refused);
-        assert_eq!(mail.arrived(&message(2, 101), &PATH), Came::Message);
+        assert_eq!(mail.arrived(&message(1, 100), &PATH), ReceivedEnvelope::Refused);
+        assert_eq!(mail.arrived(&message(2, 101), &PATH), ReceivedEnvelope::Message);
         // Credits belong to the pair that they name.
         send(&mail, 1, 3, 1);
         let credit = |lane| Envelope { lane, ..envelope(Kind::Credit, 1, 1) };
-        for (pair, came) in [(2, Came::Refused), (4, Came::Refused), (3, Came::Room(1)), (3, Came::Refused)] {
+        for (pair, came) in [
+            (2, ReceivedEnvelope::Refused),
+            (4, ReceivedEnvelope::Refused),
+            (3, ReceivedEnvelope::Room(1)),
+            (3, ReceivedEnvelope::Refused),
+        ] {
             assert_eq!(mail.arrived(&credit(pair), &PATH), came, "{pair}");
         }
     }
@@ -201,10 +215,10 @@ mod tests {
             for (rank, kind, id, act) in envelopes {
                 let kind = [Kind::Eager, Kind::Rts, Kind::Cts, Kind::Credit][kind as usize - 1];
                 match mail.arrived(&Envelope { lane: if kind == Kind::Credit { 0 } else { NO_LANE }, ..envelope(kind, rank, id) }, &PATH) {
-                    Came::Room(more) => room[rank as usize] += more,
-                    Came::Refused => {}
+                    ReceivedEnvelope::Room(more) => room[rank as usize] += more,
+                    ReceivedEnvelope::Refused => {}
                     came => {
-                        messages += u64::from(came == Came::Message);
+                        messages += u64::from(came == ReceivedEnvelope::Message);
                         prop_assert!(rank == 1 || rank == 2);
                     }
                 }

@@ -53,7 +53,7 @@ pub use progress::Posted;
 
 use crate::ProgramError;
 use crate::card::{Card, Device};
-use here::Here;
+use here::OwnMessage;
 use mail::Mail;
 use network::Network;
 use nicety_kernel::{Pool, Sim};
@@ -93,14 +93,14 @@ pub struct Messenger {
     /// Messages to this host are handed over in the order of sending, copied or not.
     turn_here: Pool,
     /// Unfinished messages of this host to itself, by number.
-    here: RefCell<BTreeMap<u32, Here>>,
+    here: RefCell<BTreeMap<u32, OwnMessage>>,
     refused: Cell<u64>,
 }
 
 impl Messenger {
     /// Sends that wait until their receivers take others.
-    pub(crate) fn held_up(&self) -> Vec<BlockedSends> {
-        self.mail.windows.held_up()
+    pub(crate) fn blocked_sends(&self) -> Vec<BlockedSends> {
+        self.mail.windows.blocked_sends()
     }
 
     /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.

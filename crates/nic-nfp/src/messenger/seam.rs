@@ -5,7 +5,7 @@ use crate::messenger::Messenger;
 use crate::messenger::envelope::Envelope;
 use crate::messenger::error::MessageError;
 use crate::messenger::progress::{Posted, Progress, Receiving};
-use nicety_nic_core::library::{Came, Library, Transport, Types};
+use nicety_nic_core::library::{ArrivedMessage, Library, Transport, Types};
 use nicety_nic_core::{Arrival, CardError, Outgoing, Wanted};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;
@@ -64,7 +64,12 @@ impl Transport for Messenger {
         self.reach(source)
     }
 
-    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came<(Envelope, Path)>, _path: Path) {
+    fn deliver(
+        self: &Rc<Self>,
+        receiving: Rc<Receiving>,
+        came: ArrivedMessage<(Envelope, Path)>,
+        _path: Path,
+    ) {
         receiving.progress.taken.replace(Some(came.body));
     }
 

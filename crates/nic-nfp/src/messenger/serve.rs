@@ -3,7 +3,7 @@
 use crate::card::Card;
 use crate::messenger::envelope::Envelope;
 use crate::messenger::error::MessageError;
-use crate::messenger::mail::Came;
+use crate::messenger::mail::ReceivedEnvelope;
 use crate::messenger::network::{Network, microengines};
 use crate::messenger::{Messenger, MessengerCounters};
 use crate::{ProgramError, stages};
@@ -84,15 +84,15 @@ impl Messenger {
             let envelope = Envelope::decode(&payload);
             let came = envelope.map(|envelope| self.mail.arrived(&envelope, &its));
             match (envelope, came) {
-                (Some(envelope), Some(Came::Message)) => {
-                    let met = self.arrive(envelope.came(its.clone()), its);
+                (Some(envelope), Some(ReceivedEnvelope::Message)) => {
+                    let met = self.arrive(envelope.into_message(its.clone()), its);
                     let recorder = self.device.card().recorder();
                     recorder.message_matched(envelope.message(), self.sim.now(), "not received");
                     if met {
                         self.library.early().note();
                     }
                 }
-                (_, Some(Came::Answer | Came::Room(_))) => {}
+                (_, Some(ReceivedEnvelope::Answer | ReceivedEnvelope::Room(_))) => {}
                 _ => self.refused.set(self.refused.get() + 1),
             }
             self.library.changed.notify_all();

@@ -198,7 +198,7 @@ impl Exclusive {
     /// Returns two times of a word that is changed if no other handler was faster. The first is from the loads on
     /// which changes rely to the changes. The second is the time without a load for the next change, while a handler
     /// waited. None if the word had another use.
-    pub(crate) fn tried(&self) -> Option<(Duration, Duration)> {
+    pub(crate) fn attempt_times(&self) -> Option<(Duration, Duration)> {
         let Times { held, handed_over, .. } = self.from_loads;
         (!self.not_loaded && !held.is_zero()).then_some((held, handed_over))
     }
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn a_value_that_is_tried_keeps_others_from_theirs() {
         let mut word = Exclusive::default();
-        assert_eq!(word.tried(), None);
+        assert_eq!(word.attempt_times(), None);
         // Two handlers load it. The first changes it by a load-reserved of the loaded value and a store-conditional.
         // The other fails, and continues with the value that it finds.
         for (ps, run, act, changed) in [
@@ -321,10 +321,10 @@ mod tests {
             let since = (run == 2).then(|| Time::from_ps(102));
             word.see(Access { run, pc: TAKE, now: Time::from_ps(ps), act, changed }, since);
         }
-        assert_eq!(word.tried(), Some((Duration::from_ps(21 + 17), Duration::from_ps(3))));
+        assert_eq!(word.attempt_times(), Some((Duration::from_ps(21 + 17), Duration::from_ps(3))));
         // A counter is changed by a handler that has not loaded it.
         word.see(Access { run: 3, pc: GIVE, now: Time::from_ps(150), act: Act::Add, changed: true }, None);
-        assert_eq!(word.tried(), None);
+        assert_eq!(word.attempt_times(), None);
     }
 
     #[test]

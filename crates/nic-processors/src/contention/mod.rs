@@ -37,9 +37,9 @@ pub struct HeldWord {
     /// The word, such as `byte 8 of the state`.
     pub word: String,
     /// The source line that takes it.
-    pub taken_at: String,
+    pub acquired_line: String,
     /// The source line that releases it, if it differs.
-    pub given_back_at: Option<String>,
+    pub released_line: Option<String>,
     /// The source line that waits for it, or would wait.
     pub waited_at: String,
     /// Number of waits. Zero where handlers did not contend.
@@ -281,7 +281,7 @@ impl State {
         if self.held().is_some() {
             return None;
         }
-        let (changing, handed_over) = self.exclusive.tried().unwrap_or_default();
+        let (changing, handed_over) = self.exclusive.attempt_times().unwrap_or_default();
         Some(RetriedWord {
             changing,
             handed_over,
@@ -302,12 +302,12 @@ impl State {
         let waited_at =
             self.waited_at.iter().max_by_key(|(_, times)| **times).map_or(acquired_at, |(pc, _)| *pc);
         let line = |pc| self.lines.get(&pc).cloned();
-        let taken_at = line(acquired_at)?;
+        let acquired_line = line(acquired_at)?;
         Some(HeldWord {
             word: self.name.clone(),
-            given_back_at: line(released_at).filter(|line| *line != taken_at),
+            released_line: line(released_at).filter(|line| *line != acquired_line),
             waited_at: line(waited_at)?,
-            taken_at,
+            acquired_line,
             waits: self.waits,
             held,
             handed_over,
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(rig.held(), Some((1, 40 + 40 + 7, 10)));
         let word = &rig.contention.list()[0];
         assert_eq!(
-            (&*word.taken_at, word.given_back_at.as_deref()),
+            (&*word.acquired_line, word.released_line.as_deref()),
             ("pc 0x00000100", Some("pc 0x00000200"))
         );
     }

@@ -40,7 +40,7 @@ const SLICE: u64 = 1000;
 const CLUSTER_SLICE: u64 = 128;
 
 /// An instruction that has its turn.
-struct Due {
+struct DueInstruction {
     /// Its cycles beyond its own.
     extra: u64,
     /// The kind of its access and, for a word that other handlers wait for, the word and its address.
@@ -63,7 +63,7 @@ struct Execution<'e, C> {
     /// instruction caches.
     asks: bool,
     /// The instruction that the next slice begins with.
-    due: Option<Due>,
+    due: Option<DueInstruction>,
     /// Whether the access to memory that ended the slice has its turn.
     granted: bool,
     /// Whether no access of the slice has used a granted turn.
@@ -251,7 +251,7 @@ impl<'e, C: Commands> Execution<'e, C> {
                     self.granted = true;
                 } else {
                     let extra = self.levels.in_turn(&mut self.running.turn(), &point);
-                    self.due = Some(Due { extra, point, word });
+                    self.due = Some(DueInstruction { extra, point, word });
                 }
             }
             Exit::Fetch { address, asked } => {
@@ -385,7 +385,7 @@ impl Processors {
     /// Performs the instruction that has its turn, for the run with this number.
     fn perform(
         &self,
-        Due { extra, point, word }: Due,
+        DueInstruction { extra, point, word }: DueInstruction,
         run: u64,
         image: &Image,
         context: &mut Context,

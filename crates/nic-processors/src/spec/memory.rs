@@ -159,7 +159,7 @@ impl MemorySpec {
 }
 
 /// The parts of the spec that the memory system must fit.
-pub(super) struct Around {
+pub(super) struct Surroundings {
     pub(super) cores: usize,
     /// Bytes of HPU memory.
     pub(super) memory: u32,
@@ -188,7 +188,7 @@ const KEYS: [&str; 13] = [
 ];
 
 /// Reads the number of cores of a cluster.
-fn read_cluster(reader: &Reader<'_>, s: &Section<'_>, around: &Around) -> u64 {
+fn read_cluster(reader: &Reader<'_>, s: &Section<'_>, around: &Surroundings) -> u64 {
     let cores = around.cores as u64;
     let mut cluster =
         s.count_or("cluster", 1..=1024, cores, "cores of a cluster, which share an L1; by default all");
@@ -218,7 +218,7 @@ fn read_cluster(reader: &Reader<'_>, s: &Section<'_>, around: &Around) -> u64 {
 }
 
 /// Reads `[memory]` and its levels.
-pub(super) fn read(reader: &Reader<'_>, around: &Around) -> MemorySpec {
+pub(super) fn read(reader: &Reader<'_>, around: &Surroundings) -> MemorySpec {
     let s = reader.section("memory");
     let names = Level::ALL.map(Level::name);
     let places = Piece::ALL.map(|piece| {
@@ -289,7 +289,7 @@ fn read_instructions(s: &Section<'_>) -> Option<InstructionCacheSpec> {
 /// The cycles of accesses to a level that wait for nothing.
 struct Latencies<'a> {
     s: &'a Section<'a>,
-    around: &'a Around,
+    around: &'a Surroundings,
 }
 
 impl Latencies<'_> {
@@ -315,7 +315,7 @@ impl Latencies<'_> {
     }
 }
 
-fn read_level(s: &Section<'_>, level: Level, around: &Around) -> LevelSpec {
+fn read_level(s: &Section<'_>, level: Level, around: &Surroundings) -> LevelSpec {
     let costs = &around.costs;
     let latencies = Latencies { s, around };
     let of = |cost: u16| u32::from(cost.max(1));
@@ -384,7 +384,7 @@ fn read_banks(s: &Section<'_>, (load, store): (u32, u32), latencies: &Latencies<
 }
 
 /// Checks the data caches against the levels behind them.
-fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
+fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Surroundings) {
     let cached: Vec<Level> = Level::ALL.into_iter().filter(|level| spec.cached(*level)).collect();
     let section = s.section("cache");
     let Some(cache) = spec.cache else {
@@ -431,7 +431,7 @@ fn check_cached(s: &Section<'_>, spec: &MemorySpec, around: &Around) {
 
 /// Checks keys against one another. Memories must divide into banks, and the model must be able to order the cores
 /// that share a level.
-fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Around) {
+fn check(reader: &Reader<'_>, s: &Section<'_>, spec: &MemorySpec, around: &Surroundings) {
     let clusters = (around.cores / spec.cluster.max(1)).max(1) as u64;
     for level in [Level::L1, Level::L2, Level::Device] {
         let Some(LevelSpec { banks, contended, .. }) = spec.level(level) else { continue };

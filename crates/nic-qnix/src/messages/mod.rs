@@ -43,7 +43,7 @@ const SMALL: u64 = 1 << 63;
 const KEPT: u64 = 64 << 20;
 
 type Receiving = library::Receiving<Messenger>;
-type Came = library::Came<Body>;
+type ArrivedMessage = library::ArrivedMessage<Body>;
 
 /// A message that no receive has taken yet.
 pub(crate) enum Body {
@@ -182,7 +182,7 @@ impl Transport for Messenger {
         Ok(self.process.check_bytes(wanted.address, wanted.room)?)
     }
 
-    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, path: Path) {
+    fn deliver(self: &Rc<Self>, receiving: Rc<Receiving>, came: ArrivedMessage, path: Path) {
         self.kept.set(self.kept.get() - came.body.kept());
         self.bring(receiving, came, path);
     }

@@ -1,7 +1,7 @@
 //! The receiver's side: the library's thread, and the delivery of messages to receives.
 
 use crate::messages::header::{HEADER, Header, Kind};
-use crate::messages::{Body, Came, KEPT, Messenger, Receiving, SMALL};
+use crate::messages::{ArrivedMessage, Body, KEPT, Messenger, Receiving, SMALL};
 use crate::process::{Operation, Receive, TransferMethod};
 use crate::stages;
 use nicety_nic_core::library::Transport;
@@ -50,7 +50,9 @@ impl Messenger {
         let bytes =
             bytes.map_err(|error| CardError::Failed(format!("messages of send and recv: {error}")))?;
         match Header::parse(&bytes, done.bytes) {
-            Some(header) => self.came(header, done.peer.node.0, &bytes[HEADER as usize..], &mut path).await?,
+            Some(header) => {
+                self.arrived(header, done.peer.node.0, &bytes[HEADER as usize..], &mut path).await?
+            }
             None => {
                 return Err(CardError::Failed(format!(
                     "rank {} sent the library of messages what is none of its messages",
@@ -62,7 +64,7 @@ impl Messenger {
     }
 
     /// Handles an arrived small message: a whole one is copied to its receive, or to the library's memory.
-    async fn came(
+    async fn arrived(
         self: &Rc<Self>,
         header: Header,
         source: u32,
@@ -79,7 +81,7 @@ impl Messenger {
             Kind::Whole => Body::Small(bytes.to_vec()),
             Kind::Rts => Body::Long(number),
         };
-        let came = Came { source, tag, bytes: length, body };
+        let came = ArrivedMessage { source, tag, bytes: length, body };
         let Some(receiving) = self.library.take_receive(source, tag) else {
             let kept = self.kept.get() + came.body.kept();
             if kept > KEPT {
@@ -112,7 +114,7 @@ impl Messenger {
     }
 
     /// Writes a whole message into its receive.
-    fn put_in_place(&self, receiving: &Receiving, came: &Came, bytes: &[u8], path: Path) {
+    fn put_in_place(&self, receiving: &Receiving, came: &ArrivedMessage, bytes: &[u8], path: Path) {
         let Wanted { address, room, .. } = receiving.wanted;
         let there = &bytes[..bytes.len().min(room as usize)];
         let written = self.process.card().host_memory().poke(address, &Payload::copy_of(there));
@@ -120,7 +122,7 @@ impl Messenger {
     }
 
     /// Delivers a message that has waited, or a long one, to its receive.
-    pub(super) fn bring(self: &Rc<Self>, receiving: Rc<Receiving>, came: Came, mut path: Path) {
+    pub(super) fn bring(self: &Rc<Self>, receiving: Rc<Receiving>, came: ArrivedMessage, mut path: Path) {
         let own = self.clone();
         self.spawn(async move {
             match &came.body {
@@ -138,11 +140,11 @@ impl Messenger {
     async fn bring_long(
         &self,
         receiving: &Receiving,
-        came: &Came,
+        came: &ArrivedMessage,
         number: u64,
         mut path: Path,
     ) -> Result<(), CardError> {
-        let Came { source, tag, bytes, .. } = *came;
+        let ArrivedMessage { source, tag, bytes, .. } = *came;
         let Wanted { address, room, .. } = receiving.wanted;
         let wanted = bytes.min(room);
         let mut pending = None;

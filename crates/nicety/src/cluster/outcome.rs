@@ -52,7 +52,6 @@ impl Cluster {
             return Err(error);
         }
         let lost = undelivered::lost(&self.network, &self.cards, !self.drops_allowed);
-        let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
         match outcome {
             Ok(_) if undelivered.is_some() && (lost.is_none() || !self.allowed.has(FailureKind::Lost)) => {
                 Err(Error::Undelivered(undelivered.unwrap_or_default() + &self.ring_note()))
@@ -66,48 +65,59 @@ impl Cluster {
                     self.ring_note()
                 )))
             }
-            Ok(summary) => {
-                let found = self.cards.iter().zip(&self.memories).zip(0..);
-                let report = |(node, rank)| node_report(node, self.mix.name(rank));
-                let mut nodes: Vec<NodeReport> = found.map(report).collect();
-                verdict::check(&nodes, self.allowed, |rank| self.mix.label(rank))?;
-                if let Some(Lost { text, failure }) = lost {
-                    if !self.allowed.has(FailureKind::Lost) {
-                        return Err(Error::Undelivered(text));
-                    }
-                    nodes[failure.node.0 as usize].failures.push(failure);
-                }
-                Ok(Run {
-                    end: summary.end,
-                    events: summary.events,
-                    nodes,
-                    traffic: self.testers.reports(&self.cards, &self.network),
-                    network: self.network.statistics(),
-                    recording: Recording::of(
-                        self.recording,
-                        nicety_nic_core::stages(self.cards.iter().map(|card| card.design())),
-                        records,
-                    ),
-                })
+            Ok(summary) => self.run_of(&summary, lost),
+            Err(error) => Err(self.explain_end(&error, &failures, undelivered)),
+        }
+    }
+
+    /// Returns the results of a run that has ended.
+    fn run_of(&self, summary: &Summary, lost: Option<Lost>) -> Result<Run, Error> {
+        let found = self.cards.iter().zip(&self.memories).zip(0..);
+        let report = |(node, rank)| node_report(node, self.mix.name(rank));
+        let mut nodes: Vec<NodeReport> = found.map(report).collect();
+        verdict::check(&nodes, self.allowed, |rank| self.mix.label(rank))?;
+        if let Some(Lost { text, failure }) = lost {
+            if !self.allowed.has(FailureKind::Lost) {
+                return Err(Error::Undelivered(text));
             }
-            Err(RunError::TimeLimit { .. }) if failures.is_empty() && undelivered.is_none() => {
-                Err(Error::Program(END_OF_TIME.to_owned()))
+            nodes[failure.node.0 as usize].failures.push(failure);
+        }
+        let records = self.recorders.iter().map(|(node, recorder)| (*node, recorder.take())).collect();
+        let stages = nicety_nic_core::stages(self.cards.iter().map(|card| card.design()));
+        Ok(Run {
+            end: summary.end,
+            events: summary.events,
+            nodes,
+            traffic: self.testers.reports(&self.cards, &self.network),
+            network: self.network.statistics(),
+            recording: Recording::of(self.recording, stages, records),
+        })
+    }
+
+    /// Explains the error of a run that stopped before the ends of its programs.
+    fn explain_end(
+        &self,
+        error: &RunError,
+        failures: &[ProgramFailure],
+        undelivered: Option<String>,
+    ) -> Error {
+        match undelivered {
+            None if failures.is_empty() && matches!(error, RunError::TimeLimit { .. }) => {
+                Error::Program(END_OF_TIME.to_owned())
             }
-            Err(error) if !failures.is_empty() => {
-                Err(Error::HandlerTrap(format!("{}\nso that there was a {error}", failure_lines(&failures))))
+            _ if !failures.is_empty() => {
+                Error::HandlerTrap(format!("{}\nso that there was a {error}", failure_lines(failures)))
             }
-            Err(error) => Err(match undelivered {
-                Some(text) => {
-                    Error::Undelivered(format!("{text}\nso that there was a {error}{}", self.ring_note()))
-                }
-                None => Error::Deadlock(format!(
-                    "{error}{}{}{}{}",
-                    self.ring_note(),
-                    hints(&self.cards),
-                    refusals::notes(&self.cards),
-                    self.fault_notes()
-                )),
-            }),
+            Some(text) => {
+                Error::Undelivered(format!("{text}\nso that there was a {error}{}", self.ring_note()))
+            }
+            None => Error::Deadlock(format!(
+                "{error}{}{}{}{}",
+                self.ring_note(),
+                hints(&self.cards),
+                refusals::notes(&self.cards),
+                self.fault_notes()
+            )),
         }
     }
 

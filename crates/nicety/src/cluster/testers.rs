@@ -219,7 +219,7 @@ impl Testers {
             let Offered { packets: offered, bytes, time, late, .. } = sent.borrow().offered;
             let dropped = network.dropped_from(*node);
             let ns = |per_mille| dispositions.latency.percentile(per_mille) as f64 / 1000.0;
-            let (returned, returned_bytes) = tester.came();
+            let (returned, returned_bytes) = tester.returned();
             TrafficReport {
                 traffic: text.clone(),
                 rank: *rank,

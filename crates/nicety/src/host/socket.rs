@@ -41,7 +41,7 @@ impl Sockets {
     pub async fn bind(&self, socket: u32, port: u16) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let bind = async |path: &mut _| sockets.bind(thread, socket, port, path).await;
-        told(|| format!("bind to port {port}"), self.host.timed("bind", bind).await)
+        socket_error(|| format!("bind to port {port}"), self.host.timed("bind", bind).await)
     }
 
     /// Changes an option of a socket.
@@ -51,7 +51,7 @@ impl Sockets {
     pub async fn set(&self, socket: u32, setting: Setting) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let set = async |path: &mut _| sockets.set(thread, socket, setting, path).await;
-        told(|| "setsockopt".to_owned(), self.host.timed("setsockopt", set).await)
+        socket_error(|| "setsockopt".to_owned(), self.host.timed("setsockopt", set).await)
     }
 
     /// Connects a socket. Returns when the connection is established.
@@ -61,7 +61,7 @@ impl Sockets {
     pub async fn connect(&self, socket: u32, to: SocketAddr) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let connect = async |path: &mut _| sockets.connect(thread, socket, to, path).await;
-        told(|| format!("connect to {to}"), self.host.timed("connect", connect).await)
+        socket_error(|| format!("connect to {to}"), self.host.timed("connect", connect).await)
     }
 
     /// Makes a socket with a port listen for connections. Up to `backlog` connections may wait to be accepted.
@@ -71,7 +71,7 @@ impl Sockets {
     pub async fn listen(&self, socket: u32, backlog: u32) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let listen = async |path: &mut _| sockets.listen(thread, socket, backlog, path).await;
-        told(|| "listen".to_owned(), self.host.timed("listen", listen).await)
+        socket_error(|| "listen".to_owned(), self.host.timed("listen", listen).await)
     }
 
     /// Waits for a connection, and returns the number of its socket.
@@ -81,7 +81,7 @@ impl Sockets {
     pub async fn accept(&self, socket: u32) -> Result<u32, Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let accept = async |path: &mut _| sockets.accept(thread, socket, path).await;
-        told(|| "accept".to_owned(), self.host.timed("accept", accept).await)
+        socket_error(|| "accept".to_owned(), self.host.timed("accept", accept).await)
     }
 
     /// Writes bytes to a connection. Returns when the socket has taken the last one.
@@ -91,7 +91,7 @@ impl Sockets {
     pub async fn send(&self, socket: u32, bytes: &[u8]) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let send = async |path: &mut _| sockets.send(thread, socket, bytes, path).await;
-        told(|| "send".to_owned(), self.host.timed("socket send", send).await)
+        socket_error(|| "send".to_owned(), self.host.timed("socket send", send).await)
     }
 
     /// Waits for the first byte of a connection, and reads at most `most` bytes. Empty after the peer's last byte.
@@ -101,7 +101,7 @@ impl Sockets {
     pub async fn recv(&self, socket: u32, most: u64) -> Result<Vec<u8>, Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let recv = async |path: &mut _| sockets.recv(thread, socket, most, path).await;
-        told(|| "recv".to_owned(), self.host.timed("socket recv", recv).await)
+        socket_error(|| "recv".to_owned(), self.host.timed("socket recv", recv).await)
     }
 
     /// Sends a datagram.
@@ -111,7 +111,7 @@ impl Sockets {
     pub async fn send_to(&self, socket: u32, bytes: &[u8], to: SocketAddr) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let send = async |path: &mut _| sockets.send_to(thread, socket, bytes, to, path).await;
-        told(|| format!("sendto {to}"), self.host.timed("sendto", send).await)
+        socket_error(|| format!("sendto {to}"), self.host.timed("sendto", send).await)
     }
 
     /// Waits for a datagram. Returns its bytes, truncated to `most`, and its sender.
@@ -121,7 +121,7 @@ impl Sockets {
     pub async fn recv_from(&self, socket: u32, most: u64) -> Result<(Vec<u8>, SocketAddr), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let recv = async |path: &mut _| sockets.recv_from(thread, socket, most, path).await;
-        told(|| "recvfrom".to_owned(), self.host.timed("recvfrom", recv).await)
+        socket_error(|| "recvfrom".to_owned(), self.host.timed("recvfrom", recv).await)
     }
 
     /// Shuts down the send direction of a connection.
@@ -131,7 +131,7 @@ impl Sockets {
     pub async fn shutdown(&self, socket: u32) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let shutdown = async |path: &mut _| sockets.shutdown(thread, socket, path).await;
-        told(|| "shutdown".to_owned(), self.host.timed("shutdown", shutdown).await)
+        socket_error(|| "shutdown".to_owned(), self.host.timed("shutdown", shutdown).await)
     }
 
     /// Closes a socket.
@@ -141,7 +141,7 @@ impl Sockets {
     pub async fn close(&self, socket: u32) -> Result<(), Error> {
         let (sockets, thread) = (self.node.sockets(), self.host.thread);
         let close = async |path: &mut _| sockets.close(thread, socket, path).await;
-        told(|| "close".to_owned(), self.host.timed("close", close).await)
+        socket_error(|| "close".to_owned(), self.host.timed("close", close).await)
     }
 
     /// Returns address and port of a socket, and those of its peer.
@@ -149,7 +149,7 @@ impl Sockets {
     /// # Errors
     /// [`Error::System`], as [`ethernet::Sockets::ends`].
     pub fn ends(&self, socket: u32) -> Result<(Option<SocketAddr>, Option<SocketAddr>), Error> {
-        told(|| "getsockname".to_owned(), self.node.sockets().ends(socket))
+        socket_error(|| "getsockname".to_owned(), self.node.sockets().ends(socket))
     }
 
     /// Executes the program's own instructions between two calls, on the hardware thread of its calls.
@@ -164,6 +164,6 @@ impl Sockets {
     }
 }
 
-fn told<T>(what: impl FnOnce() -> String, result: Result<T, SocketError>) -> Result<T, Error> {
+fn socket_error<T>(what: impl FnOnce() -> String, result: Result<T, SocketError>) -> Result<T, Error> {
     result.map_err(|error| Error::System { name: error.name(), text: format!("{}: {error}", what()) })
 }

@@ -150,7 +150,7 @@ impl Simulation {
         }
         match ended {
             Err(panic) => Err(broken(&*panic)),
-            Ok(Err(error)) => Err(told(py, &run, &error)),
+            Ok(Err(error)) => Err(exception_of(py, &run, &error)),
             Ok(Ok(ended)) => {
                 let text = py.detach(|| text(&RunReport::of(&ended)));
                 let results = ends.iter().map(|end| match end.take() {
@@ -198,7 +198,7 @@ impl Simulation {
 
 /// Returns the exception for a failed run. If a thread raised an exception that no other thread has seen, because others wait for
 /// it, that exception is the reason.
-fn told(py: Python<'_>, run: &Run, error: &Error) -> PyErr {
+fn exception_of(py: Python<'_>, run: &Run, error: &Error) -> PyErr {
     let error = raised(error);
     if !error.is_instance_of::<RunError>(py) {
         return error;
