@@ -86,6 +86,20 @@ bench: setup ## measure nicety itself: events, instructions and handlers a secon
 	$(BIN)/python crates/py-ext/benches/processes.py
 	$(BIN)/python crates/py-ext/benches/simgrid.py
 
+RESULTS ?=
+
+.PHONY: bench-growth
+bench-growth: setup ## the growth of CPU time with the amount of work; with RESULTS=FILE.json, times for bench-compare
+	$(BIN)/python crates/py-ext/benches/growth.py $(if $(RESULTS),--json $(RESULTS))
+
+OLD ?=
+NEW ?=
+
+.PHONY: bench-compare
+bench-compare: $(VENV)/.tools ## compare files of results of two commits: make bench-compare OLD=a.json NEW=b.json
+	@[[ -n "$(OLD)" && -n "$(NEW)" ]] || { echo "name two files: make bench-compare OLD=a.json NEW=b.json" >&2; exit 2; }
+	$(BIN)/python crates/py-ext/benches/results.py $(OLD) $(NEW)
+
 WORK ?=
 
 .PHONY: profile
