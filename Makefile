@@ -87,9 +87,17 @@ bench: setup ## measure nicety itself: events, instructions and handlers a secon
 	$(BIN)/python crates/py-ext/benches/simgrid.py
 	$(BIN)/python crates/py-ext/benches/rows.py $(if $(BEFORE),--before $(BEFORE)) $(if $(PEERS),--peers $(PEERS))
 
+.PHONY: bench-growth
+bench-growth: setup ## the growth of CPU time with the amount of work; RESULTS=FILE.json names the file for bench-compare
+	$(BIN)/python crates/py-ext/benches/growth.py $(if $(RESULTS),--json $(RESULTS))
+
+OLD ?=
+NEW ?=
+
 .PHONY: bench-compare
-bench-compare: setup ## the figures of two runs of make bench: make bench-compare OLD=COMMIT NEW=COMMIT, or files
-	$(BIN)/python crates/py-ext/benches/compare.py $(OLD) $(NEW)
+bench-compare: $(VENV)/.tools ## compare two runs of make bench or bench-growth: make bench-compare OLD=COMMIT NEW=FILE.json
+	@[[ -n "$(OLD)" && -n "$(NEW)" ]] || { echo "name two commits or files: make bench-compare OLD=1f0c2d3e4a5b NEW=b.json" >&2; exit 2; }
+	$(BIN)/python crates/py-ext/benches/results.py $(OLD) $(NEW)
 
 WORK ?=
 

@@ -27,10 +27,12 @@ def test_a_work_is_measured_beside_the_build_of_before(tmp_path: Path) -> None:
     done = run("rows.py", "help", "--tries=1", f"--before={sys.executable}", f"--json={file}")
     assert done.returncode == 0, done.stderr
     document = json.loads(file.read_text())
-    (row,) = document["rows"]
-    assert (row["work"], row["unit"]) == ("help", "command")
-    assert [each["program"] for each in row["programs"]] == ["nicety", "before"]
-    assert all(each["cpu_s"] > 0 and each["wall_s"] > 0 for each in row["programs"])
+    rows = document["rows"]
+    assert [(row["work"], row["unit"], row["program"]) for row in rows] == [
+        ("help", "command", "nicety"),
+        ("help", "command", "before"),
+    ]
+    assert all(row["cpu_s"] > 0 and row["wall_s"] > 0 for row in rows)
     assert len(document["probes"]) == 2
     assert any(line.split()[:3] == ["help", "command", "nicety"] for line in done.stdout.splitlines())
 
@@ -41,9 +43,8 @@ def test_an_absent_peer_is_named_and_the_others_are_measured(tmp_path: Path) -> 
     assert f"# goal-loggops: no LogGOPSim: no LogGOPSim in PATH, and none in {tmp_path}" in done.stdout
     (row,) = json.loads((tmp_path / "now.json").read_text())["rows"]
     # Less than the work as a whole, and more than nothing: its unit is a message.
-    (nicety,) = row["programs"]
-    assert row["unit"] == "message"
-    assert 0 < nicety["cpu_s"] < 1e-3
+    assert (row["unit"], row["program"]) == ("message", "nicety")
+    assert 0 < row["cpu_s"] < 1e-3
 
 
 def test_a_peer_in_the_users_folder_takes_turns(tmp_path: Path) -> None:
@@ -65,34 +66,8 @@ def test_a_peer_in_the_users_folder_takes_turns(tmp_path: Path) -> None:
     assert done.stdout.strip() == str(64 * 2000 * 0.25 * 4), done.stderr
 
 
-def document(cpu: float, wall: float) -> str:
-    programs = [{"program": "nicety", "cpu_s": cpu, "wall_s": wall}]
-    return json.dumps({"commit": f"c{cpu}", "rows": [{"work": "help", "unit": "command", "programs": programs}]})
-
-
-def test_two_files_are_compared_by_ratios(tmp_path: Path) -> None:
-    old, new = tmp_path / "old.json", tmp_path / "new.json"
-    old.write_text(document(0.4, 0.5))
-    new.write_text(document(0.1, 0.25))
-    done = run("compare.py", old, new)
-    assert done.stdout.splitlines()[1].split() == [
-        "help",
-        "command",
-        "nicety",
-        "400.000",
-        "ms",
-        "100.000",
-        "ms",
-        "0.25",
-        "0.50",
-    ]
-
-
-def test_wrong_input_is_named(tmp_path: Path) -> None:
+def test_wrong_input_is_named() -> None:
     unknown = run("rows.py", "hepl")
     assert unknown.returncode == 2
     assert "no work is called hepl; there are exec-pingpong" in unknown.stderr
-    other = tmp_path / "other.json"
-    other.write_text("[]")
-    assert "no file of rows.py" in run("compare.py", other, other).stderr
-    assert "is no file, and of target/bench" in run("compare.py", "no-such-commit", other).stderr
+    assert "commits of target/bench with this name" in run("results.py", "no-such-commit", "other").stderr

@@ -2,37 +2,25 @@
 
 `python crates/py-ext/benches/rows.py [WORK...]`; without WORK all but the slow ones. `--before PYTHON` names the
 interpreter of another checkout's environment. Programs take turns, and the figures are medians. They are saved in
-`target/bench/COMMIT.json`; compare.py compares two such files.
+`target/bench/COMMIT.json`; results.py compares two such files.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import peers
 from measure import Failed, Side, alternate, probe, progress
+from results import ROOT, Result, machine, text, write
 from works import WORKS
 
 from nicety.show.columns import align, fixed
-
-ROOT = Path(__file__).parents[3]
-SCALES = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
-
-
-def text(seconds: float) -> str:
-    """Seconds in a unit that suits them."""
-    scale, name = next((each for each in SCALES if abs(seconds) >= each[0]), SCALES[-1])
-    return f"{fixed(seconds / scale, 3)} {name}"
 
 
 def torus() -> str:
@@ -52,14 +40,12 @@ class Row:
     figures: list[tuple[float, float]]
     missing: list[str]
 
-    def document(self) -> dict[str, Any]:
-        """It as JSON."""
-        own = WORKS[self.name]
-        each = [
-            {"program": side.title, "cpu_s": cpu, "wall_s": wall}
-            for side, (cpu, wall) in zip(self.sides, self.figures, strict=True)
-        ]
-        return {"work": self.name, "unit": own.unit, "programs": each, "missing": self.missing}
+    @property
+    def results(self) -> list[Result]:
+        """Each side's figures."""
+        unit = WORKS[self.name].unit
+        pairs = zip(self.sides, self.figures, strict=True)
+        return [Result(self.name, unit, side.title, cpu, wall) for side, (cpu, wall) in pairs]
 
 
 def sides_of(name: str, given: argparse.Namespace, names: dict[str, str]) -> tuple[list[Side], list[str]]:
@@ -95,15 +81,6 @@ def lines_of(rows: list[Row]) -> list[str]:
             first = [row.name, WORKS[row.name].unit] if side.title == "nicety" else ["", ""]
             table.append([*first, side.title, text(cpu), text(wall), ratio])
     return align(table, (3, 4, 5))
-
-
-def commit() -> str:
-    """The checkout's commit; `-changed` follows if files differ from it."""
-    git = shutil.which("git")
-    if git is None:
-        return "unknown"
-    words = [git, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=-changed"]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def parse() -> argparse.Namespace:
@@ -145,19 +122,12 @@ def main() -> None:
                 failed.append(f"{name}: {error}")
     states = [before, probe()]
     print("\n".join(lines_of(rows)))
-    machine = f"{os.cpu_count()} CPUs, {platform.machine()}, {platform.system()} {platform.release()}"
-    print(f"# medians of {given.tries}; {machine}; CPU ratio: nicety's over the program's")
+    print(f"# medians of {given.tries}; {machine()}; CPU ratio: nicety's over the program's")
     for when, state in zip(["before", "after"], states, strict=True):
         print(f"# probe {when}: " + ", ".join(f"{name} {fixed(value, 2)}" for name, value in state.items()))
-    for line in [reason for row in rows for reason in row.missing] + failed:
-        print(f"# {line}")
-    file = given.json or ROOT / "target" / "bench" / f"{commit()}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    document = {"commit": commit(), "machine": machine, "tries": given.tries, "probes": states}
-    file.write_text(
-        json.dumps(document | {"rows": [row.document() for row in rows], "failed": failed}, indent=1) + "\n"
-    )
-    print(f"# {file}")
+    notes = [reason for row in rows for reason in row.missing] + failed
+    print("\n".join(f"# {line}" for line in notes), end="\n" if notes else "")
+    print(f"# {write(given.json, [each for row in rows for each in row.results], states, notes)}")
     if failed:
         raise SystemExit(1)
 
