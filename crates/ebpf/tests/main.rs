@@ -1,0 +1,6 @@
+//! Tests of the crate through its public interface.
+
+mod instructions;
+#[cfg(target_os = "linux")]
+mod kernel;
+mod objects;
