@@ -161,13 +161,18 @@ struct icmphdr {
     __be16 sequence;
 };
 
-/* The context's bounds. */
+/* The context's bounds. The context has 32 bits of each, which the kernel makes a pointer. The empty assembly hides this from
+ * the compiler. It would keep 32 bits of the pointer on the stack, and the verifier would refuse the program. */
 static __always_inline void *xdp_data(struct xdp_md *context) {
-    return (void *)(long)context->data;
+    void *data = (void *)(long)context->data;
+    __asm__("" : "+r"(data));
+    return data;
 }
 
 static __always_inline void *xdp_end(struct xdp_md *context) {
-    return (void *)(long)context->data_end;
+    void *end = (void *)(long)context->data_end;
+    __asm__("" : "+r"(end));
+    return end;
 }
 
 /* The complement of a folded sum, as headers have it. */

@@ -8,6 +8,7 @@
 //! - [`Object`] (`object/`): an ELF file with its programs, maps, types and lines. [`Object::link`] gives a [`Linked`] program.
 //! - [`Map`] (`map/`): maps by type, with the error numbers of Linux.
 //! - [`Machine`] (`machine/`): runs a program on a [`Packet`]. Each access is checked; a [`Trap`] names instruction and line.
+//! - [`report`] (`report/`): objects and runs as JSON.
 //!
 //! # Addresses
 //! The upper half of an address names a region: context, packet, stacks, or the values of a map. So a pointer that leaves its region
@@ -23,6 +24,7 @@ mod machine;
 mod map;
 mod object;
 mod op;
+pub mod report;
 
 pub use decode::{Code, DecodeError, MOST_SLOTS, decode};
 pub use error::ObjectError;

@@ -4,3 +4,4 @@ mod instructions;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod objects;
+mod reports;

@@ -14,6 +14,7 @@ from nicety.cli.options import group
 from nicety.cli.tools import cc
 from nicety.cli.tools.hpu import hpu
 from nicety.cli.tools.specs import specs
+from nicety.cli.tools.xdp import xdp
 
 commands = group("Simulate programs that run on network cards: right, fast enough, and worth it?", completion=True)
 
@@ -37,6 +38,7 @@ def _main(
 
 commands.add_typer(specs, name="specs", invoke_without_command=True, no_args_is_help=False)
 commands.add_typer(hpu, name="hpu")
+commands.add_typer(xdp, name="xdp")
 commands.add_typer(bench, name="bench")
 commands.add_typer(goal, name="goal")
 for module in (cc, reproduce, run, execute, processors):

@@ -225,6 +225,11 @@ impl Machine {
         Ok(self.add_program(object.link(entry)?))
     }
 
+    /// The number of CPUs.
+    pub fn cpus(&self) -> u32 {
+        self.limits.cpus
+    }
+
     /// The number of a map by its name.
     pub fn map_named(&self, name: &str) -> Option<usize> {
         self.maps.iter().position(|map| map.definition.name == name)

@@ -24,6 +24,8 @@ pub struct Linked {
     pub lines: BTreeMap<usize, Line>,
     /// Numbers of the maps that it uses, in their order.
     pub maps: Vec<usize>,
+    /// Relocations of maps and data, of calls and callbacks, and of types.
+    pub relocations: [usize; 3],
     /// Whether it may read the interface that a packet leaves by.
     pub in_device_map: bool,
 }
@@ -207,6 +209,7 @@ impl Linker<'_> {
     }
 
     fn call(&mut self, slot: usize, target: usize) {
+        self.linked.relocations[1] += 1;
         let instruction = &mut self.linked.slots[slot];
         if instruction.is_wide() {
             instruction.src = CONSTANT_FUNCTION;
@@ -244,6 +247,7 @@ impl Linker<'_> {
         };
         (first.src, first.imm, second.imm) = (kind, map as i32, offset as i32);
         self.linked.maps.push(map);
+        self.linked.relocations[0] += 1;
         Ok(())
     }
 
@@ -255,6 +259,7 @@ impl Linker<'_> {
         let next = self.linked.slots.get(slot + 1).copied();
         let patched = core_relocation::patched(self.linked.slots[slot], next, value).map_err(refused)?;
         self.linked.slots[slot] = patched.0;
+        self.linked.relocations[2] += 1;
         if let (Some(second), Some(place)) = (patched.1, self.linked.slots.get_mut(slot + 1)) {
             *place = second;
         }

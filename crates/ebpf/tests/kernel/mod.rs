@@ -4,6 +4,7 @@
 
 mod edges;
 mod generate;
+mod objects;
 mod sys;
 
 use generate::{Generated, Generator, INNER, Random, maps, names_map};
@@ -18,6 +19,8 @@ fn allowed() -> bool {
     match PROBE.get_or_init(sys::probe) {
         Ok(()) => true,
         Err(reason) => {
+            let asked = std::env::var_os("NICETY_XDP_OBJECTS").is_some();
+            assert!(!asked, "no comparison with the kernel: {reason}");
             eprintln!("skipped: comparison with the kernel ({reason})");
             false
         }
