@@ -110,10 +110,18 @@ soak: setup ## the randomised tests, for long
 	PROPTEST_CASES=$${PROPTEST_CASES:-10000} $(CARGO) test --workspace --locked
 	HYPOTHESIS_PROFILE=soak $(PYTEST) -m "not gpu"
 
+.PHONY: xdp-kernel
+xdp-kernel: setup ## XDP programs beside the kernel, as root: make xdp-kernel PROGRAMS=30000, and the objects of a folder with OBJECTS=
+	mkdir -p target/xdp
+	for source in handlers/xdp/*.c; do \
+	    $(BIN)/nicety cc --xdp $$source -o target/xdp/$$(basename $$source .c).o || exit 1; done
+	PROPTEST_CASES=$(or $(PROGRAMS),1000) NICETY_XDP_OBJECTS=$(abspath $(or $(OBJECTS),target/xdp)) \
+	    $(CARGO) test --locked --package nicety-ebpf --test all -- kernel --nocapture
+
 SECONDS ?= 60
 
 .PHONY: fuzz
-fuzz: check-tools ## change files at random and read them: make fuzz SECONDS=60, for each of nine formats
+fuzz: check-tools ## change files at random and read them: make fuzz SECONDS=60, for each of ten formats
 	BOLERO_RANDOM_ITERATIONS=18446744073709551615 BOLERO_RANDOM_TEST_TIME_MS=$(SECONDS)000 \
 	    $(CARGO) test --locked --package nicety-fuzz --test all
 

@@ -4,6 +4,7 @@
 //! `make test` reads the seeds alone, so that it does the same each time. `make fuzz` changes them for some seconds.
 
 use bolero::check;
+use nicety_ebpf::{Limits, Machine, Object, Packet};
 use nicety_fuzz::{Edit, edit, seeds};
 use nicety_goal::text::DuplicateLabels;
 use nicety_goal::{Schedule, binary, text};
@@ -37,6 +38,24 @@ macro_rules! target {
 
 target!(elf, ["../hpu/tests/data/program.elf", "../goal/tests/data/matching.elf"], |bytes| {
     Image::load(bytes, &Core::default()).is_ok()
+});
+
+const OBJECTS: [&str; 2] = ["../ebpf/tests/data/parts.o", "../ebpf/tests/data/traps.o"];
+
+target!(xdp_object, OBJECTS, |bytes| {
+    let Ok(object) = Object::read(bytes) else { return false };
+    let limits = Limits { instructions: 10_000, map_bytes: 1 << 24, ..Limits::default() };
+    let Ok(mut machine) = Machine::new(&object, limits) else { return false };
+    let mut whole = true;
+    for entry in &object.programs {
+        let Ok(program) = machine.add(&object, entry) else {
+            whole = false;
+            continue;
+        };
+        // A trap is an end like any other.
+        let _ = machine.run(program, &mut Packet::new(&[1; 64], 4).unwrap());
+    }
+    whole
 });
 
 target!(capture, [], |bytes| {

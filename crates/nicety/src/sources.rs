@@ -39,6 +39,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("include/pspin/stdio.h", include_str!("../../../handlers/include/pspin/stdio.h")),
     ("include/pspin/util.h", include_str!("../../../handlers/include/pspin/util.h")),
     ("include/storage.h", include_str!("../../../handlers/include/storage.h")),
+    ("include/xdp.h", include_str!("../../../handlers/include/xdp.h")),
     ("kv.c", include_str!("../../../handlers/kv.c")),
     ("matching.c", include_str!("../../../handlers/matching.c")),
     ("nfp/channel_bench.c", include_str!("../../../handlers/nfp/channel_bench.c")),
@@ -81,6 +82,16 @@ pub const FILES: &[(&str, &str)] = &[
     ("sink_store.c", include_str!("../../../handlers/sink_store.c")),
     ("sink_stream.c", include_str!("../../../handlers/sink_stream.c")),
     ("storage.c", include_str!("../../../handlers/storage.c")),
+    ("xdp/balancer.c", include_str!("../../../handlers/xdp/balancer.c")),
+    ("xdp/bucket.c", include_str!("../../../handlers/xdp/bucket.c")),
+    ("xdp/counters.c", include_str!("../../../handlers/xdp/counters.c")),
+    ("xdp/firewall.c", include_str!("../../../handlers/xdp/firewall.c")),
+    ("xdp/queues.c", include_str!("../../../handlers/xdp/queues.c")),
+    ("xdp/redirect.c", include_str!("../../../handlers/xdp/redirect.c")),
+    ("xdp/router.c", include_str!("../../../handlers/xdp/router.c")),
+    ("xdp/syncookie.c", include_str!("../../../handlers/xdp/syncookie.c")),
+    ("xdp/too_long.c", include_str!("../../../handlers/xdp/too_long.c")),
+    ("xdp/tunnel.c", include_str!("../../../handlers/xdp/tunnel.c")),
 ];
 
 #[cfg(test)]

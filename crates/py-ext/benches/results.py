@@ -1,7 +1,7 @@
 """Files of measured works, and the comparison of two of them.
 
-`python crates/py-ext/benches/results.py OLD NEW` prints the times of both files and their ratios. A name without a slash
-is a commit's file in target/bench. `rows.py` and `growth.py` write such files.
+`python crates/py-ext/benches/results.py OLD NEW` prints the times of both files and their ratios. A name without a
+slash is a commit's file in target/bench. `rows.py` and `growth.py` write such files.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ mod program;
 mod sockets;
 mod tables;
 mod units;
+mod xdp;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::intern;
@@ -91,4 +92,6 @@ mod _native {
     use crate::tables::{Recording, Table};
     #[pymodule_export]
     use crate::units::{in_base_unit, parse_quantity};
+    #[pymodule_export]
+    use crate::xdp::{xdp_run, xdp_show};
 }

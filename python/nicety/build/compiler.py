@@ -121,7 +121,7 @@ def compile_handlers(
     macros = [checked_macro(define) for define in defines]
     isa_extensions(isa)
     toolchain = find_toolchain(cc)
-    library = _library()
+    library = library_folder()
     own = [*(f"-I{folder}" for folder in folders), *(f"-D{macro}" for macro in macros)]
     # nicety's own handlers are tested, and must keep the cycles of their published figures.
     is_own = all(library in path.parents for path in paths)
@@ -152,7 +152,7 @@ def library_source(name: str) -> Path:
     Raises:
         InputError: the library has no such handler.
     """
-    library = _library()
+    library = library_folder()
     found = (path.relative_to(library) for path in library.rglob("*.c"))
     known = sorted(path.as_posix() for path in found if path.parts[0] != "runtime")
     if name not in known:
@@ -385,7 +385,7 @@ def _bundled() -> dict[str, str]:
     return _native.handler_sources()
 
 
-def _library() -> Path:
+def library_folder() -> Path:
     """The folder with nicety's own handlers, header and runtime, written to the cache if it is not there."""
     sources = _bundled()
     folder = cache_dir() / "library" / digest(part for name in sorted(sources) for part in (name, sources[name]))

@@ -69,6 +69,12 @@ def _hpu(app: typer.Typer) -> None:
     app.add_typer(hpu, name="hpu")
 
 
+def _xdp(app: typer.Typer) -> None:
+    from nicety.cli.tools.xdp import xdp
+
+    app.add_typer(xdp, name="xdp")
+
+
 def _bench(app: typer.Typer) -> None:
     from nicety.cli.bench.commands import bench
 
@@ -90,6 +96,7 @@ _COMMANDS: dict[str, Callable[[typer.Typer], None]] = {
     "tsp": _processors,
     "specs": _specs,
     "hpu": _hpu,
+    "xdp": _xdp,
     "bench": _bench,
     "goal": _goal,
 }

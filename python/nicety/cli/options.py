@@ -71,6 +71,7 @@ class _RunGroup(_Group):
 GROUPS = {
     "specs": "The cards that nicety knows, and the user's own.",
     "hpu": "Handler processors on their own.",
+    "xdp": "XDP programs: eBPF objects, as Linux loads them.",
     "bench": "Benchmarks: between two hosts, of use cases, or of what runs on a card.",
     "goal": "Schedules of applications in GOAL's formats, and what they take on LogGOPS or on cards.",
     "sweep": "Run a command at every point of a grid: nicety sweep STUDY.toml, short for nicety sweep run STUDY.toml.",

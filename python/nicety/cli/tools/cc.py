@@ -19,7 +19,9 @@ def _cc(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", metavar="FILE", help="Where to write it; by default FILE.elf in this folder, and FILE with --host."
+            "-o",
+            metavar="FILE",
+            help="Where to write it; by default FILE.elf in this folder, FILE with --host, FILE.o with --xdp.",
         ),
     ] = None,
     include_dirs: IncludeDirs = None,
@@ -39,20 +41,32 @@ def _cc(
     host: Annotated[
         bool, typer.Option("--host", help="Compile a program of a host, with Portals, which nicety exec starts.")
     ] = False,
+    xdp: Annotated[
+        bool, typer.Option("--xdp", help="Compile an XDP program to an eBPF object, which nicety xdp and Linux load.")
+    ] = False,
     flags: Annotated[
         bool, typer.Option("--flags", help="With --host: print the options that any C compiler takes for it.")
     ] = False,
 ) -> None:
-    """Compile C handlers or a bare program to an RV32 ELF file, or compile a program of a host."""
+    """Compile C handlers or a bare program to an RV32 ELF file, a program of a host, or an XDP program."""
     if flags:
         _print_flags(files, host=host)
         return
     if not files:
         raise InputError("no source to compile; name at least one, as in nicety cc FILE.c")
     if output is None:
-        output = Path(files[0].name).with_suffix("" if host else ".elf")
+        output = Path(files[0].name).with_suffix("" if host else ".o" if xdp else ".elf")
     if any(output.absolute() == file.absolute() for file in files):
         raise InputError(f"-o {output}: this would overwrite the source; name another file")
+    if xdp:
+        from nicety.build.xdp import compile_xdp
+
+        if host or isa != DEFAULT_ISA or interface != "nicety":
+            raise InputError("--xdp: an XDP program has no --host, --isa or --interface; leave them out")
+        if len(files) > 1:
+            raise InputError("--xdp: an object has one source; compile each on its own")
+        compile_xdp(files[0], output=output, include_dirs=include_dirs or [], defines=defines or [], cc=cc)
+        return
     if host:
         from nicety.build.hosts import compile_host
 

@@ -1,0 +1,278 @@
+//! Definitions of maps: BTF-defined, legacy `struct bpf_map_def`, and data sections.
+
+use super::btf::{Btf, Kind, Member};
+use super::elf::{Elf, R_ABS64};
+use crate::error::ObjectError;
+use crate::map::{Flags, MapKind};
+
+/// A map as an object defines it.
+#[derive(Clone, Debug, Default)]
+pub struct MapDefinition {
+    /// The name: of the variable, or of the section with data.
+    pub name: String,
+    /// The number of its type, as in `enum bpf_map_type`.
+    pub kind: u32,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Bytes of a value.
+    pub value_size: u32,
+    /// The largest number of entries.
+    pub max_entries: u32,
+    /// Flags of its creation.
+    pub flags: u32,
+    /// A further number: hash functions of a bloom filter.
+    pub extra: u64,
+    /// Whether tools share it by its name.
+    pub pinned: bool,
+    /// The definition of maps in this map.
+    pub inner: Option<Box<MapDefinition>>,
+    /// Entries that the object names: a key, and a map or a program.
+    pub initial: Vec<(u32, Initial)>,
+    /// The bytes of a data section.
+    pub contents: Option<Vec<u8>>,
+    /// BTF types of key and value, or 0.
+    pub types: (u32, u32),
+}
+
+/// An entry that the object names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Initial {
+    /// The number of another map.
+    Map(usize),
+    /// The name of a program.
+    Program(String),
+}
+
+/// A map with its place in the file.
+pub(crate) struct Placed {
+    pub definition: MapDefinition,
+    pub section: usize,
+    pub offset: u64,
+    /// Where the initial entries are, in bytes from the definition's begin.
+    pub values_at: Option<u64>,
+}
+
+/// Reads all maps. Their numbers are their places in the list.
+pub(crate) fn maps(elf: &Elf<'_>, btf: &Btf) -> Result<Vec<Placed>, ObjectError> {
+    let mut found = Vec::new();
+    for (at, section) in elf.sections.iter().enumerate() {
+        match section.name {
+            ".maps" => btf_maps(elf, btf, at, &mut found)?,
+            "maps" => legacy_maps(elf, at, &mut found)?,
+            name if section.loaded && !section.executable && is_data(name) && section.size > 0 => {
+                found.push(data_map(elf, btf, at)?);
+            }
+            _ => {}
+        }
+    }
+    initial_entries(elf, &mut found)?;
+    Ok(found)
+}
+
+fn is_data(name: &str) -> bool {
+    [".data", ".rodata", ".bss"]
+        .iter()
+        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+fn data_map(elf: &Elf<'_>, btf: &Btf, at: usize) -> Result<Placed, ObjectError> {
+    let section = &elf.sections[at];
+    let size = u32::try_from(section.size).ok().filter(|&size| size <= 1 << 28).ok_or_else(|| {
+        let problem = format!("the section has {} bytes", section.size);
+        ObjectError::refused(section.name, problem, "make its variables smaller")
+    })?;
+    let mut contents = section.data.to_vec();
+    contents.resize(size as usize, 0);
+    let read_only = section.name.starts_with(".rodata");
+    let definition = MapDefinition {
+        name: section.name.to_owned(),
+        kind: MapKind::Array as u32,
+        key_size: 4,
+        value_size: size,
+        max_entries: 1,
+        flags: if read_only { Flags::READ_ONLY_PROGRAM } else { 0 },
+        contents: Some(contents),
+        types: (0, btf.section(section.name).unwrap_or(0)),
+        ..MapDefinition::default()
+    };
+    Ok(Placed { definition, section: at, offset: 0, values_at: None })
+}
+
+fn legacy_maps(elf: &Elf<'_>, at: usize, found: &mut Vec<Placed>) -> Result<(), ObjectError> {
+    let section = &elf.sections[at];
+    let symbols: Vec<_> =
+        elf.symbols.iter().filter(|s| s.section == Some(at) && !s.is_section && !s.name.is_empty()).collect();
+    if symbols.is_empty() {
+        return Ok(());
+    }
+    let each = section.data.len() / symbols.len();
+    for symbol in symbols {
+        let begin = usize::try_from(symbol.value).unwrap_or(usize::MAX);
+        let bytes = begin.checked_add(each).and_then(|end| section.data.get(begin..end));
+        let words: Vec<u32> = bytes
+            .unwrap_or_default()
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes(word.try_into().unwrap_or_default()))
+            .collect();
+        let &[kind, key_size, value_size, max_entries, ref rest @ ..] = &words[..] else {
+            return Err(ObjectError::malformed(format!("the map {} is cut off", symbol.name)));
+        };
+        let flags = rest.first().copied().unwrap_or(0);
+        if rest.iter().skip(1).any(|&word| word != 0) {
+            let problem = "its bpf_map_def has more than type, sizes, entries and flags";
+            return Err(ObjectError::refused(map_place(symbol.name), problem, "define it in .maps with BTF"));
+        }
+        let definition = MapDefinition {
+            name: symbol.name.to_owned(),
+            kind,
+            key_size,
+            value_size,
+            max_entries,
+            flags,
+            ..MapDefinition::default()
+        };
+        found.push(Placed { definition, section: at, offset: symbol.value, values_at: None });
+    }
+    Ok(())
+}
+
+fn map_place(name: &str) -> String {
+    format!("map {name}")
+}
+
+fn btf_maps(elf: &Elf<'_>, btf: &Btf, at: usize, found: &mut Vec<Placed>) -> Result<(), ObjectError> {
+    let Some(Kind::Section(variables)) = btf.section(".maps").and_then(|id| btf.kind(id)) else {
+        let advice = "compile it with -g, so that BTF describes the maps";
+        return Err(ObjectError::refused(".maps", "the section has no types", advice));
+    };
+    for placed in variables {
+        let Some(variable) = btf.types.get(placed.type_id as usize) else { continue };
+        let name = &variable.name;
+        // Sections of objects have no offsets in BTF yet; symbols have them.
+        let symbol = elf.symbols.iter().find(|s| s.section == Some(at) && s.name == name);
+        let Some(symbol) = symbol else {
+            return Err(ObjectError::malformed(format!("the map {name} has no symbol")));
+        };
+        let Some(members) = btf.members(placed.type_id) else {
+            let advice = "define it as a structure with type, key, value and max_entries";
+            return Err(ObjectError::refused(map_place(name), "it is no structure", advice));
+        };
+        let (definition, values_at) = btf_map(btf, name, members, true)?;
+        found.push(Placed { definition, section: at, offset: symbol.value, values_at });
+    }
+    Ok(())
+}
+
+/// A definition, and the byte where its initial entries begin.
+fn btf_map(
+    btf: &Btf,
+    name: &str,
+    members: &[Member],
+    outer: bool,
+) -> Result<(MapDefinition, Option<u64>), ObjectError> {
+    let mut map = MapDefinition { name: name.to_owned(), ..MapDefinition::default() };
+    let mut values_at = None;
+    for member in members {
+        let number = || number(btf, member);
+        let pointed = || pointed(btf, member);
+        let missing = || {
+            let problem = format!("its member {} has no value", member.name);
+            ObjectError::refused(map_place(name), problem, "write it with __uint or __type")
+        };
+        match member.name.as_str() {
+            "type" => map.kind = number().ok_or_else(missing)?,
+            "max_entries" => map.max_entries = number().ok_or_else(missing)?,
+            "map_flags" => map.flags = number().ok_or_else(missing)?,
+            "key_size" => map.key_size = number().ok_or_else(missing)?,
+            "value_size" => map.value_size = number().ok_or_else(missing)?,
+            "map_extra" => map.extra = u64::from(number().ok_or_else(missing)?),
+            "pinning" => map.pinned = number().ok_or_else(missing)? != 0,
+            "numa_node" => {}
+            "key" => {
+                map.types.0 = pointed().ok_or_else(missing)?;
+                map.key_size = btf.size(map.types.0).ok_or_else(missing)?;
+            }
+            "value" => {
+                map.types.1 = pointed().ok_or_else(missing)?;
+                map.value_size = btf.size(map.types.1).ok_or_else(missing)?;
+            }
+            "values" if outer => {
+                values_at = Some(u64::from(member.bit / 8));
+                map.inner = inner(btf, name, member)?.map(Box::new);
+                map.value_size = 4;
+                map.key_size = if map.key_size == 0 { 4 } else { map.key_size };
+            }
+            other => {
+                let problem = format!("its definition has an unknown member {other}");
+                return Err(ObjectError::refused(map_place(name), problem, "remove the member"));
+            }
+        }
+    }
+    Ok((map, values_at))
+}
+
+/// The number of `__uint`: the length of an array behind a pointer.
+fn number(btf: &Btf, member: &Member) -> Option<u32> {
+    let Kind::Pointer(array) = btf.kind(member.type_id)? else { return None };
+    match btf.kind(*array)? {
+        Kind::Array { count, .. } => Some(*count),
+        _ => None,
+    }
+}
+
+/// The type of `__type`, behind a pointer.
+fn pointed(btf: &Btf, member: &Member) -> Option<u32> {
+    match btf.kind(member.type_id)? {
+        Kind::Pointer(to) => Some(*to),
+        _ => None,
+    }
+}
+
+/// The definition of the maps in `values`: none for a program array.
+fn inner(btf: &Btf, name: &str, member: &Member) -> Result<Option<MapDefinition>, ObjectError> {
+    let element = match btf.kind(member.type_id) {
+        Some(Kind::Array { element, .. }) => btf.kind(*element),
+        _ => None,
+    };
+    let Some(Kind::Pointer(to)) = element else {
+        let problem = "its member values is no array of pointers";
+        return Err(ObjectError::refused(map_place(name), problem, "write it with __array"));
+    };
+    let Some(members) = btf.members(*to) else { return Ok(None) };
+    let (map, _) = btf_map(btf, &format!("{name}.inner"), members, false)?;
+    Ok(Some(map))
+}
+
+/// Reads the relocations of `values`.
+fn initial_entries(elf: &Elf<'_>, found: &mut [Placed]) -> Result<(), ObjectError> {
+    let Some(section) = elf.section(".maps") else { return Ok(()) };
+    let starts: Vec<(usize, u64)> = found.iter().map(|map| (map.section, map.offset)).collect();
+    for relocation in elf.relocations.get(&section).into_iter().flatten() {
+        let symbol = elf.symbols.get(relocation.symbol).filter(|_| relocation.kind == R_ABS64);
+        let symbol = symbol.ok_or_else(|| ObjectError::malformed("a relocation of .maps"))?;
+        let owner = found
+            .iter_mut()
+            .filter(|map| map.section == section && map.offset <= relocation.offset)
+            .max_by_key(|map| map.offset);
+        let Some((owner, begin)) =
+            owner.and_then(|map| Some((&mut map.definition, map.offset + map.values_at?)))
+        else {
+            return Err(ObjectError::malformed("a relocation of .maps outside initial entries"));
+        };
+        let key = (relocation.offset.saturating_sub(begin) / 8) as u32;
+        let other =
+            symbol.section.and_then(|at| starts.iter().position(|start| *start == (at, symbol.value)));
+        let initial = match other {
+            Some(map) if !symbol.is_function => Initial::Map(map),
+            _ if symbol.is_function => Initial::Program(symbol.name.to_owned()),
+            _ => {
+                let problem = format!("its entry {key} names {}, no map or program", symbol.name);
+                return Err(ObjectError::refused(map_place(&owner.name), problem, "name a map or a program"));
+            }
+        };
+        owner.initial.push((key, initial));
+        // A program array or a map without a size has as many entries as it names.
+        owner.max_entries = owner.max_entries.max(if owner.max_entries == 0 { key + 1 } else { 0 });
+    }
+    Ok(())
+}

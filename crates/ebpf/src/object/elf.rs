@@ -1,0 +1,165 @@
+//! Reads the ELF file: sections, symbols and relocations that an eBPF object needs.
+
+use crate::error::ObjectError;
+use object::elf;
+use object::read::elf::{FileHeader, Rel as _, SectionHeader as _, Sym as _};
+use std::collections::BTreeMap;
+
+type Header = elf::FileHeader64<object::LittleEndian>;
+const LE: object::LittleEndian = object::LittleEndian;
+
+/// A section.
+pub(crate) struct Section<'f> {
+    pub name: &'f str,
+    pub data: &'f [u8],
+    /// Bytes in memory, more than `data` for `.bss`.
+    pub size: u64,
+    pub loaded: bool,
+    pub executable: bool,
+}
+
+/// A symbol.
+pub(crate) struct Symbol<'f> {
+    pub name: &'f str,
+    pub value: u64,
+    pub size: u64,
+    pub section: Option<usize>,
+    pub is_function: bool,
+    pub is_section: bool,
+    pub is_global: bool,
+}
+
+/// A relocation.
+#[derive(Clone, Copy)]
+pub(crate) struct Relocation {
+    pub offset: u64,
+    pub symbol: usize,
+    pub kind: u32,
+}
+
+/// A relocation of a 64-bit constant.
+pub(crate) const R_64_64: u32 = 1;
+/// A relocation of a pointer in data.
+pub(crate) const R_ABS64: u32 = 2;
+/// A relocation of a call.
+pub(crate) const R_64_32: u32 = 10;
+
+pub(crate) struct Elf<'f> {
+    pub sections: Vec<Section<'f>>,
+    pub symbols: Vec<Symbol<'f>>,
+    /// By section.
+    pub relocations: BTreeMap<usize, Vec<Relocation>>,
+}
+
+const COMPILE: &str =
+    "compile it with clang -target bpf -O2 -g -c, or zig cc -target bpfel-freestanding -O2 -g -c";
+
+fn header(file: &[u8]) -> Result<&Header, ObjectError> {
+    let wrong = |found: String| Err(ObjectError::Format { found, advice: COMPILE });
+    let Some(ident) = file.get(..6).filter(|ident| ident.starts_with(&elf::ELFMAG)) else {
+        return wrong("not an ELF file".to_owned());
+    };
+    if ident[5] != elf::ELFDATA2LSB.0 {
+        return wrong("a big-endian ELF file".to_owned());
+    }
+    if ident[4] != elf::ELFCLASS64.0 {
+        return wrong("a 32-bit ELF file".to_owned());
+    }
+    let header = Header::parse(file).map_err(ObjectError::malformed)?;
+    match header.e_machine(LE) {
+        elf::EM_BPF => {}
+        elf::EM_X86_64 => return wrong("an ELF file for x86-64, not eBPF".to_owned()),
+        elf::EM_AARCH64 => return wrong("an ELF file for AArch64, not eBPF".to_owned()),
+        elf::EM_RISCV => return wrong("an ELF file for RISC-V, not eBPF".to_owned()),
+        other => return wrong(format!("an ELF file for machine {}, not eBPF", other.0)),
+    }
+    if header.e_type(LE) != elf::ET_REL {
+        return wrong("a linked eBPF file, not an object".to_owned());
+    }
+    Ok(header)
+}
+
+impl<'f> Elf<'f> {
+    pub(crate) fn read(file: &'f [u8]) -> Result<Elf<'f>, ObjectError> {
+        let header = header(file)?;
+        let table = header.sections(LE, file).map_err(ObjectError::malformed)?;
+        let mut sections = Vec::new();
+        for section in table.iter() {
+            let name = table.section_name(LE, section).map_err(ObjectError::malformed)?;
+            let flags = section.sh_flags(LE).0;
+            let kind = section.sh_type(LE);
+            let data = section.data(LE, file).map_err(ObjectError::malformed)?;
+            sections.push(Section {
+                name: text(name)?,
+                data,
+                size: section.sh_size(LE),
+                loaded: flags & elf::SHF_ALLOC.0 != 0
+                    && (kind == elf::SHT_PROGBITS || kind == elf::SHT_NOBITS),
+                executable: flags & elf::SHF_EXECINSTR.0 != 0 && kind == elf::SHT_PROGBITS,
+            });
+        }
+        let loaded: usize = sections.iter().filter(|s| s.loaded).map(|s| s.data.len()).sum();
+        if loaded > file.len() {
+            return Err(ObjectError::malformed("sections overlap"));
+        }
+        let symbols = symbols(&table, file)?;
+        let relocations = relocations(&table, file, &sections)?;
+        Ok(Elf { sections, symbols, relocations })
+    }
+
+    pub(crate) fn section(&self, name: &str) -> Option<usize> {
+        self.sections.iter().position(|section| section.name == name)
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<&str, ObjectError> {
+    std::str::from_utf8(bytes).map_err(|_| ObjectError::malformed("a name is no text"))
+}
+
+type Sections<'f> = object::read::elf::SectionTable<'f, Header>;
+
+fn symbols<'f>(table: &Sections<'f>, file: &'f [u8]) -> Result<Vec<Symbol<'f>>, ObjectError> {
+    let symbols = table.symbols(LE, file, elf::SHT_SYMTAB).map_err(ObjectError::malformed)?;
+    let read = |symbol: &'f elf::Sym64<object::LittleEndian>| {
+        let name = symbols.symbol_name(LE, symbol).map_err(ObjectError::malformed)?;
+        let index = symbol.st_shndx(LE);
+        let special = index == elf::SHN_UNDEF || index.0 >= elf::SHN_LORESERVE;
+        Ok(Symbol {
+            name: text(name)?,
+            value: symbol.st_value(LE),
+            size: symbol.st_size(LE),
+            section: (!special).then_some(usize::from(index.0)),
+            is_function: symbol.st_type() == elf::STT_FUNC,
+            is_section: symbol.st_type() == elf::STT_SECTION,
+            is_global: symbol.st_bind() != elf::STB_LOCAL,
+        })
+    };
+    symbols.iter().map(read).collect()
+}
+
+fn relocations(
+    table: &Sections<'_>,
+    file: &[u8],
+    sections: &[Section<'_>],
+) -> Result<BTreeMap<usize, Vec<Relocation>>, ObjectError> {
+    let mut found: BTreeMap<usize, Vec<Relocation>> = BTreeMap::new();
+    let mut total = 0;
+    for section in table.iter() {
+        let target = section.sh_info(LE) as usize;
+        let wanted = sections.get(target).is_some_and(|s| s.executable || s.name == ".maps");
+        let Some((rels, _)) = section.rel(LE, file).map_err(ObjectError::malformed)?.filter(|_| wanted)
+        else {
+            continue;
+        };
+        total += rels.len();
+        if total > file.len() / 16 {
+            return Err(ObjectError::malformed("sections of relocations overlap"));
+        }
+        found.entry(target).or_default().extend(rels.iter().map(|rel| Relocation {
+            offset: rel.r_offset(LE),
+            symbol: rel.r_sym(LE) as usize,
+            kind: rel.r_type(LE).0,
+        }));
+    }
+    Ok(found)
+}

@@ -1,0 +1,268 @@
+//! Links a program: its functions one behind another, with calls, maps and CO-RE relocations resolved.
+
+use super::core_relocation;
+use super::{Attach, Entry, Function, Line, Object, Reference};
+use crate::decode::{Code, MOST_SLOTS, decode};
+use crate::error::ObjectError;
+use crate::helper::{self, Helper};
+use crate::instruction::*;
+use crate::op::Op;
+use std::collections::BTreeMap;
+
+/// A program that can run.
+#[derive(Clone, Debug, Default)]
+pub struct Linked {
+    /// The name.
+    pub name: String,
+    /// The slots, with numbers of maps as constants.
+    pub slots: Vec<Instruction>,
+    /// The decoded slots.
+    pub code: Code,
+    /// The functions, by their first slots.
+    pub functions: BTreeMap<usize, String>,
+    /// Lines of the source, by the first slot of each.
+    pub lines: BTreeMap<usize, Line>,
+    /// Numbers of the maps that it uses, in their order.
+    pub maps: Vec<usize>,
+    /// Relocations of maps and data, of calls and callbacks, and of types.
+    pub relocations: [usize; 3],
+    /// Whether it may read the interface that a packet leaves by.
+    pub in_device_map: bool,
+}
+
+impl Linked {
+    /// A program from slots alone, which name maps by their numbers.
+    ///
+    /// # Errors
+    /// A slot is no instruction.
+    pub fn of_slots(name: &str, slots: Vec<Instruction>) -> Result<Linked, crate::DecodeError> {
+        let code = decode(&slots)?;
+        let functions = BTreeMap::from([(0, name.to_owned())]);
+        Ok(Linked { name: name.to_owned(), code, slots, functions, ..Linked::default() })
+    }
+
+    /// The line of a slot.
+    pub fn line(&self, slot: usize) -> Option<&Line> {
+        let (&first, _) = self.functions.range(..=slot).next_back()?;
+        self.lines.range(first..=slot).next_back().map(|(_, line)| line)
+    }
+
+    /// The function of a slot.
+    pub fn function(&self, slot: usize) -> &str {
+        self.functions.range(..=slot).next_back().map_or(&self.name, |(_, name)| name)
+    }
+
+    /// The place of a slot: program, instruction, and line of the source.
+    pub fn place(&self, slot: usize) -> String {
+        let function = match self.function(slot) {
+            same if same == self.name => String::new(),
+            other => format!(", function {other}"),
+        };
+        match self.line(slot) {
+            Some(line) => format!("program {}{function}, instruction {slot} ({line})", self.name),
+            None => format!("program {}{function}, instruction {slot}", self.name),
+        }
+    }
+
+    /// The helpers that it calls, in the order of their numbers.
+    pub fn helpers(&self) -> Vec<Helper> {
+        let calls = self.code.steps.iter().filter(|step| step.op == Op::Helper);
+        let mut helpers: Vec<Helper> = calls.filter_map(|step| Helper::of(step.imm as u32)).collect();
+        helpers.sort_by_key(|helper| *helper as u32);
+        helpers.dedup();
+        helpers
+    }
+}
+
+impl Object {
+    /// Links a program.
+    ///
+    /// # Errors
+    /// The program uses something that this machine lacks; the error names its line.
+    pub fn link(&self, entry: &Entry) -> Result<Linked, ObjectError> {
+        let mut linker = Linker {
+            object: self,
+            order: Vec::new(),
+            starts: BTreeMap::new(),
+            linked: Linked {
+                name: entry.name.clone(),
+                in_device_map: entry.attach == Attach::DeviceMap,
+                ..Linked::default()
+            },
+        };
+        linker.collect(entry.function)?;
+        linker.resolve()?;
+        let mut linked = linker.linked;
+        linked.code = decode(&linked.slots).map_err(|error| {
+            let (problem, advice) = error.problem.split_once("; ").unwrap_or((&error.problem, "change it"));
+            ObjectError::refused(linked.place(error.slot), problem, advice)
+        })?;
+        check_helpers(&linked)?;
+        linked.maps.sort_unstable();
+        linked.maps.dedup();
+        Ok(linked)
+    }
+}
+
+fn check_helpers(linked: &Linked) -> Result<(), ObjectError> {
+    for (step, &slot) in linked.code.steps.iter().zip(&linked.code.slots) {
+        if step.op != Op::Helper || Helper::of(step.imm as u32).is_some() {
+            continue;
+        }
+        let place = linked.place(slot as usize);
+        let (problem, advice) = match helper::name(step.imm as u32) {
+            Some(name) => (
+                format!("helper {} (bpf_{name}) is not among those that nicety has", step.imm),
+                "docs/guide/xdp.md lists them",
+            ),
+            None => {
+                (format!("helper {} is unknown to Linux", step.imm as i32), "call a helper by its number")
+            }
+        };
+        return Err(ObjectError::refused(place, problem, advice));
+    }
+    Ok(())
+}
+
+struct Linker<'o> {
+    object: &'o Object,
+    /// The functions in their order.
+    order: Vec<usize>,
+    /// The first slot of each function.
+    starts: BTreeMap<usize, usize>,
+    linked: Linked,
+}
+
+impl Linker<'_> {
+    /// Puts a function and all that it calls one behind another.
+    fn collect(&mut self, first: usize) -> Result<(), ObjectError> {
+        let mut waiting = vec![first];
+        while let Some(number) = waiting.pop() {
+            if self.starts.contains_key(&number) {
+                continue;
+            }
+            let object = self.object;
+            let function = &object.functions[number];
+            let start = self.linked.slots.len();
+            self.starts.insert(number, start);
+            self.order.push(number);
+            self.linked.functions.insert(start, function.name.clone());
+            self.linked.slots.extend(&function.slots);
+            if self.linked.slots.len() > MOST_SLOTS {
+                let problem = format!("it has more than {MOST_SLOTS} instructions");
+                return Err(ObjectError::refused(
+                    format!("program {}", self.linked.name),
+                    problem,
+                    "split it",
+                ));
+            }
+            let lines = function.lines.iter().map(|(slot, line)| (start + slot, line.clone()));
+            self.linked.lines.extend(lines);
+            // In reverse, so that functions stand in the order of their first calls.
+            for slot in (0..function.slots.len()).rev() {
+                waiting.extend(self.callee(function, slot)?.map(|(callee, _)| callee));
+            }
+        }
+        Ok(())
+    }
+
+    /// The function that a slot refers to, by a call or as a callback.
+    fn callee(&self, function: &Function, slot: usize) -> Result<Option<(usize, usize)>, ObjectError> {
+        let instruction = function.slots[slot];
+        let (section, target) = match function.references.get(&slot) {
+            Some(&Reference::Code(section, target)) => (section, target),
+            Some(_) => return Ok(None),
+            None if instruction.is_local_call() => {
+                (function.section, (function.first + slot) as i64 + 1 + i64::from(instruction.imm))
+            }
+            None => return Ok(None),
+        };
+        let found =
+            self.object.functions.iter().position(|f| f.section == section && f.first as i64 == target);
+        match found {
+            Some(callee) => Ok(Some((callee, slot))),
+            None => {
+                let place = format!("function {}, instruction {slot}", function.name);
+                Err(ObjectError::refused(place, "it calls no function's begin", "compile the object again"))
+            }
+        }
+    }
+
+    fn resolve(&mut self) -> Result<(), ObjectError> {
+        for number in self.order.clone() {
+            let object = self.object;
+            let function = &object.functions[number];
+            let start = self.starts[&number];
+            for slot in 0..function.slots.len() {
+                if let Some((callee, _)) = self.callee(function, slot)? {
+                    self.call(start + slot, self.starts[&callee]);
+                }
+            }
+            for (&slot, reference) in &function.references {
+                self.refer(start + slot, reference)?;
+            }
+            for (&slot, relocation) in &function.core {
+                self.core(start + slot, relocation)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, slot: usize, target: usize) {
+        self.linked.relocations[1] += 1;
+        let instruction = &mut self.linked.slots[slot];
+        if instruction.is_wide() {
+            instruction.src = CONSTANT_FUNCTION;
+        }
+        instruction.imm = (target as i64 - slot as i64 - 1) as i32;
+    }
+
+    fn refer(&mut self, slot: usize, reference: &Reference) -> Result<(), ObjectError> {
+        let refuse = |linked: &Linked, problem: String, advice: &str| {
+            Err(ObjectError::refused(linked.place(slot), problem, advice))
+        };
+        let (kind, map, offset) = match reference {
+            Reference::Map(map) => (CONSTANT_MAP, *map, 0),
+            Reference::Value(map, offset) => (CONSTANT_VALUE, *map, *offset),
+            Reference::Code(..) => return Ok(()),
+            Reference::Undefined(name) => {
+                let problem = format!("{name} is not defined in the object");
+                return refuse(
+                    &self.linked,
+                    problem,
+                    "define it, or link its object with bpftool gen object",
+                );
+            }
+            Reference::Other(what) => {
+                return refuse(&self.linked, format!("it refers to {what}"), "use maps, data or functions");
+            }
+        };
+        let name = &self.object.maps[map].name;
+        let Some([first, second]) = self.linked.slots.get_mut(slot..slot + 2) else {
+            return refuse(
+                &self.linked,
+                format!("the constant of {name} is cut off"),
+                "compile the object again",
+            );
+        };
+        (first.src, first.imm, second.imm) = (kind, map as i32, offset as i32);
+        self.linked.maps.push(map);
+        self.linked.relocations[0] += 1;
+        Ok(())
+    }
+
+    fn core(&mut self, slot: usize, relocation: &super::CoreRelocation) -> Result<(), ObjectError> {
+        let refused = |problem: core_relocation::Refusal| {
+            ObjectError::refused(self.linked.place(slot), problem.problem, problem.advice)
+        };
+        let value = core_relocation::value(&self.object.btf, relocation).map_err(refused)?;
+        let next = self.linked.slots.get(slot + 1).copied();
+        let patched = core_relocation::patched(self.linked.slots[slot], next, value).map_err(refused)?;
+        self.linked.slots[slot] = patched.0;
+        self.linked.relocations[2] += 1;
+        if let (Some(second), Some(place)) = (patched.1, self.linked.slots.get_mut(slot + 1)) {
+            *place = second;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! Tests of the crate through its public interface.
+
+mod instructions;
+#[cfg(target_os = "linux")]
+mod kernel;
+mod objects;
+mod reports;

@@ -1,0 +1,140 @@
+//! Objects that a compiler has written, and files that are none.
+
+use nicety_ebpf::{Attach, Helper, Initial, Limits, Machine, MapKind, Object, Packet, TrapKind};
+
+const PARTS: &[u8] = include_bytes!("data/parts.o");
+const TRAPS: &[u8] = include_bytes!("data/traps.o");
+const KERNEL: &[u8] = include_bytes!("data/kernel.o");
+
+fn loaded(file: &[u8], name: &str) -> (Object, Machine, usize) {
+    let object = Object::read(file).unwrap();
+    let mut machine = Machine::new(&object, Limits { instructions: 10_000, ..Limits::default() }).unwrap();
+    let entry = object.program(Some(name)).unwrap();
+    let number = machine.add(&object, entry).unwrap();
+    (object, machine, number)
+}
+
+#[test]
+fn an_object_has_its_programs_maps_and_license() {
+    let object = Object::read(PARTS).unwrap();
+    let programs: Vec<_> =
+        object.programs.iter().map(|p| (p.name.as_str(), p.section.as_str(), p.attach)).collect();
+    assert_eq!(programs, [("other", "xdp", Attach::Device), ("parts", "xdp", Attach::Device)]);
+    assert_eq!(object.license, "GPL");
+    let map = |name: &str| object.maps.iter().find(|map| map.name == name).unwrap();
+    let counters = map("counters");
+    assert_eq!((counters.kind, counters.key_size, counters.value_size, counters.max_entries), (2, 4, 16, 4));
+    let tables = map("tables");
+    assert_eq!(tables.inner.as_ref().map(|inner| inner.kind), Some(MapKind::Hash as u32));
+    let names: Vec<_> = tables.initial.iter().map(|(key, initial)| (*key, initial.clone())).collect();
+    let number = |name: &str| object.maps.iter().position(|map| map.name == name).unwrap();
+    assert_eq!(names, [(0, Initial::Map(number("first"))), (1, Initial::Map(number("second")))]);
+    assert_eq!(map("jumps").initial, [(2, Initial::Program("other".to_owned()))]);
+    assert_eq!(map(".bss").contents.as_deref(), Some(&[0; 4][..]));
+    assert_eq!(map(".rodata").flags, 0x80);
+}
+
+#[test]
+fn calls_data_callbacks_and_relocations_of_own_types_work() {
+    let (object, mut machine, number) = loaded(PARTS, "parts");
+    let mut packet = Packet::new(&[0; 60], 0).unwrap();
+    packet.queue = 3;
+    for _ in 0..2 {
+        let outcome = machine.run(number, &mut packet).unwrap();
+        // Twice 2 + 2 + 3 + 5, 40 of data, 0 + 1 + 2 + 3 of the loop, and 1.
+        assert_eq!(outcome.value, 24 + 40 + 6 + 1);
+    }
+    let counters = machine.map_named("counters").unwrap();
+    let value = &machine.maps[counters].get(&1u32.to_ne_bytes()).unwrap()[0];
+    assert_eq!(value[..8], 2u64.to_le_bytes());
+    assert_eq!(value[8..12], 120u32.to_le_bytes());
+    // Bits 3 to 9 are the ports.
+    assert_eq!(value[12..14], (5u16 << 3).to_le_bytes());
+    let second = machine.map_named("second").unwrap();
+    assert_eq!(machine.maps[second].get(&1u32.to_ne_bytes()), Some(vec![1u64.to_le_bytes().to_vec()]));
+    let seen = machine.map_named(".bss").unwrap();
+    assert_eq!(machine.maps[seen].get(&[0; 4]), Some(vec![vec![2, 0, 0, 0]]));
+    assert_eq!(
+        object.link(object.program(Some("parts")).unwrap()).unwrap().helpers().last(),
+        Some(&Helper::Loop)
+    );
+}
+
+#[test]
+fn a_tail_call_goes_on_in_the_program_that_the_map_names() {
+    let (_, mut machine, number) = loaded(PARTS, "parts");
+    let mut packet = Packet::new(&[0; 60], 0).unwrap();
+    packet.queue = 7;
+    assert_eq!(machine.run(number, &mut packet).unwrap().value, 99);
+}
+
+#[test]
+fn traps_name_the_line_of_the_source() {
+    let line = |text: &str| {
+        let source = include_str!("data/traps.c").lines();
+        source.zip(1..).find(|(line, _)| line.contains(text)).map(|(_, number)| number).unwrap()
+    };
+    let cases = [
+        ("beyond", line("return data[100]"), TrapKind::Access, "byte 100 of a packet with 60 bytes"),
+        ("unchecked", line("return *value"), TrapKind::Access, "the null pointer plus 0"),
+        ("endless", line("for (;;)"), TrapKind::Budget, "budget of 10000 instructions"),
+    ];
+    for (name, line, kind, expected) in cases {
+        let (_, mut machine, number) = loaded(TRAPS, name);
+        let trap = machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap_err();
+        assert_eq!(trap.kind, kind);
+        let text = trap.to_string();
+        assert!(text.contains(&format!("traps.c:{line}")), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn relocations_of_kernel_types_are_refused_with_type_field_and_line() {
+    let object = Object::read(KERNEL).unwrap();
+    let error = object.link(&object.programs[0]).unwrap_err().to_string();
+    assert!(error.contains("struct xdp_buff.rxq is the kernel's"), "{error}");
+    assert!(error.contains("kernel.c:15"), "{error}");
+    assert!(error.starts_with("program inside, instruction "), "{error}");
+}
+
+#[test]
+fn other_files_are_refused_by_their_format() {
+    let changed = |at: usize, byte: u8| {
+        let mut file = PARTS.to_vec();
+        file[at] = byte;
+        file
+    };
+    let cases = [
+        (b"#!/bin/sh\n".to_vec(), "not an ELF file"),
+        (changed(4, 1), "a 32-bit ELF file"),
+        (changed(5, 2), "a big-endian ELF file"),
+        (changed(18, 62), "an ELF file for x86-64, not eBPF"),
+        (changed(16, 2), "a linked eBPF file"),
+    ];
+    for (file, expected) in cases {
+        let error = Object::read(&file).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(error.contains("clang -target bpf"), "no advice: {error}");
+    }
+}
+
+#[test]
+fn several_programs_need_a_name() {
+    let object = Object::read(TRAPS).unwrap();
+    let error = object.program(None).unwrap_err().to_string();
+    assert!(
+        error.contains("it has 3 programs: beyond, unchecked, endless; name one with --program"),
+        "{error}"
+    );
+    let error = object.program(Some("missing")).unwrap_err().to_string();
+    assert!(error.starts_with("program missing: "), "{error}");
+}
+
+#[test]
+fn maps_that_do_not_fit_are_refused_with_their_size() {
+    let object = Object::read(PARTS).unwrap();
+    let limits = Limits { map_bytes: 100, ..Limits::default() };
+    let error = Machine::new(&object, limits).unwrap_err().to_string();
+    assert!(error.contains("bytes, and ") && error.contains("are left for maps"), "{error}");
+}

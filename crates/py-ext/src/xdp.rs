@@ -1,0 +1,54 @@
+//! XDP programs: objects as bytes, requests and reports as JSON.
+
+use crate::calls::text;
+use crate::errors::{InputError, guarded};
+use nicety_ebpf::report::{RunRequest, Timed, run, show};
+use nicety_traffic::capture::{Capture, link_name};
+use pyo3::prelude::*;
+
+/// The link type of Ethernet.
+const ETHERNET: u32 = 1;
+
+fn invalid(error: impl ToString) -> PyErr {
+    InputError::new_err(error.to_string())
+}
+
+/// Returns the programs and maps of an object, as JSON.
+#[pyfunction]
+pub fn xdp_show(file: &[u8]) -> PyResult<String> {
+    Ok(text(&show(file).map_err(invalid)?))
+}
+
+/// Runs a program of an object on packets; JSON to JSON. `packets` is one packet, or a capture of Ethernet.
+#[pyfunction]
+pub fn xdp_run(py: Python<'_>, file: &[u8], request: &str, packets: &[u8]) -> PyResult<String> {
+    let request: RunRequest = guarded(|| nicety::from_json(request, "request"))?;
+    let packets = frames(packets)?;
+    let report = py.detach(|| run(file, &request, &packets)).map_err(invalid)?;
+    Ok(text(&report))
+}
+
+/// The packets of a capture with their times from the first on, or one packet.
+fn frames(bytes: &[u8]) -> PyResult<Vec<Timed>> {
+    let Ok(mut capture) = Capture::new(bytes) else { return Ok(vec![(bytes.to_vec(), None)]) };
+    let (mut frames, mut first) = (Vec::new(), None);
+    while let Some(packet) = capture.next_packet() {
+        let packet = packet.map_err(invalid)?;
+        if packet.link != ETHERNET {
+            let name =
+                link_name(packet.link).map_or_else(|| format!("link type {}", packet.link), str::to_owned);
+            return Err(invalid(format!("a capture of {name}; capture Ethernet frames")));
+        }
+        if packet.length > packet.bytes.len() as u64 {
+            let number = frames.len() + 1;
+            return Err(invalid(format!(
+                "packet {number} is cut short; capture whole packets (tcpdump -s 0)"
+            )));
+        }
+        let time = packet.time.map(|time| time / 1000);
+        let begin = *first.get_or_insert(time);
+        let since = time.zip(begin).map(|(time, begin)| u64::try_from(time - begin).unwrap_or(0));
+        frames.push((packet.bytes.to_vec(), since));
+    }
+    Ok(frames)
+}

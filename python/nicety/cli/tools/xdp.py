@@ -1,0 +1,278 @@
+"""`nicety xdp`: XDP programs, as Linux loads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nicety.cli.options import GROUPS, Json, count, group
+
+xdp = group(GROUPS["xdp"])
+
+_LINES = 20
+"""The most entries of a map in a text."""
+_Object = Annotated[
+    Path, typer.Argument(metavar="FILE.o", help="An eBPF object, of nicety cc --xdp or clang -target bpf.")
+]
+
+
+def _read(path: Path) -> bytes:
+    from nicety.errors import InputError
+
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror})") from error
+
+
+@xdp.command("show")
+def _show(file: _Object, as_json: Json = False) -> None:
+    """Print the programs, maps and helpers of an object, and the parts that nicety cannot run with the reason.
+
+    The status is 2 if no program of the object can run.
+    """
+    from nicety import _native
+    from nicety.cli.output import print_json, say
+    from nicety.errors import InputError
+
+    try:
+        report = json.loads(_native.xdp_show(_read(file)))
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    if as_json:
+        print_json(report)
+    else:
+        say(_shown(report))
+    programs, refused = report["programs"], [map_ for map_ in report["maps"] if map_["refused"]]
+    if refused or all(program["refused"] for program in programs):
+        first = [*refused, *programs][0]
+        raise InputError(f"{file}: {first['refused']}")
+
+
+def _shown(report: dict[str, Any]) -> str:
+    from nicety.show.columns import align
+
+    parts = []
+    programs = [["program", "section", "for", "instructions", "functions", "groups"]]
+    for program in report["programs"]:
+        numbers = ["-", "-"] if program["refused"] else [str(program[name]) for name in ("instructions", "functions")]
+        row = [program["name"], program["section"], program["attach"], *numbers, " ".join(program["groups"]) or "-"]
+        programs.append(row)
+    parts.append(align(programs))
+    if report["maps"]:
+        maps = [["map", "type", "key", "value", "entries", "flags"]]
+        for each in report["maps"]:
+            sizes = [f"{each['key_size']} B", f"{each['value_size']} B", str(each["max_entries"])]
+            flags = f"{each['flags']:#x}" + (", pinned by name" if each["pinned"] else "")
+            maps.append([each["name"], each["kind"], *sizes, flags])
+        parts.append(align(maps))
+    for program in report["programs"]:
+        if program["refused"]:
+            parts.append([f"cannot run: {program['refused']}"])
+            continue
+        data, calls, types = program["relocations"]
+        rows = [
+            [program["name"], "helpers", ", ".join(program["helpers"]) or "-"],
+            ["", "maps", ", ".join(program["maps"]) or "-"],
+            ["", "relocations", f"{data} of maps and data, {calls} of calls, {types} of types"],
+        ]
+        parts.append(align(rows))
+    parts += [[f"cannot be made: {each['refused']}"] for each in report["maps"] if each["refused"]]
+    if report["others"]:
+        parts.append([f"other programs, which nicety does not run: {', '.join(report['others'])}"])
+    parts.append([f"license: {report['license'] or '-'}"])
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+@xdp.command("run")
+def _run(
+    file: _Object,
+    packet: Annotated[
+        str,
+        typer.Option(
+            "--packet", metavar="FILE|HEX", help="A capture, a file with the bytes of one packet, or its bytes as hex."
+        ),
+    ],
+    program: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The program, where the object has several.")
+    ] = None,
+    maps: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="NAME=FILE", help="Entries of a map before the run, as bpftool -j prints them."),
+    ] = None,
+    dumps: Annotated[
+        list[str] | None,
+        typer.Option("--dump", metavar="NAME=FILE", help="Write the entries of a map after the run as JSON."),
+    ] = None,
+    repeat: Annotated[int, typer.Option(parser=count(1, 1_000_000_000), metavar="N", help="Runs of each packet.")] = 1,
+    cpus: Annotated[
+        int, typer.Option(parser=count(1, 1024), metavar="N", help="CPUs with values of per-CPU maps.")
+    ] = 1,
+    gap: Annotated[
+        str, typer.Option(metavar="TIME", help="The time between two packets; those of a capture have their own.")
+    ] = "1us",
+    interface: Annotated[
+        int, typer.Option(parser=count(1, 2**32 - 1), metavar="N", help="The interface that packets come from.")
+    ] = 1,
+    queue: Annotated[
+        int, typer.Option(parser=count(0, 2**32 - 1), metavar="N", help="The receive queue that packets come from.")
+    ] = 0,
+    max_instructions: Annotated[
+        int | None,
+        typer.Option(parser=count(1), metavar="N", help="Stop a packet with a trap after these. Default 100M."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a program on packets, without a card, and print verdicts, packets and maps.
+
+    Each run gets the packet as it was given; maps keep their contents. The status is 1 if a packet trapped.
+    """
+    from nicety import _native
+    from nicety.cli.output import note, print_json, say
+    from nicety.cli.progress import progress
+    from nicety.errors import InputError
+
+    fills = [_assigned(text, "--map") for text in maps or []]
+    targets = [_assigned(text, "--dump") for text in dumps or []]
+    request = {
+        "program": program,
+        "repeat": repeat,
+        "instructions": max_instructions,
+        "cpus": cpus,
+        "gap_ns": _nanoseconds(gap),
+        "interface": interface,
+        "queue": queue,
+        "maps": [(name, _entries(path)) for name, path in fills],
+    }
+    packets, place = _packets(packet)
+    content = _read(file)
+    try:
+        with progress(f"running {file.name}"):
+            report = json.loads(_native.xdp_run(content, json.dumps(request), packets))
+    except InputError as error:
+        text = str(error)
+        raise InputError(
+            f"{place if text.startswith(('packet ', 'a capture ', 'at packet ')) else file}: {text}"
+        ) from error
+    for name, path in targets:
+        _dump(report, name, path)
+    if as_json:
+        print_json(report)
+    else:
+        say(_told(report))
+    if report["traps"]:
+        note(f"{file}: {report['traps']} of {report['packets']} packets trapped; first: {report['trap_texts'][0]}")
+        raise typer.Exit(1)
+
+
+def _assigned(text: str, option: str) -> tuple[str, Path]:
+    from nicety.errors import InputError
+
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise InputError(f"{option} {text}: write NAME=FILE")
+    return name, Path(path)
+
+
+def _entries(path: Path) -> str:
+    from nicety.errors import InputError
+
+    try:
+        return _read(path).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: no text; write a list of entries as JSON") from error
+
+
+def _nanoseconds(text: str) -> int:
+    from nicety import _native
+
+    try:
+        return _native.parse_quantity("time", text) // 1000
+    except ValueError as error:
+        raise typer.BadParameter(f"--gap: {error}") from None
+
+
+def _packets(text: str) -> tuple[bytes, str]:
+    """The bytes of a packet or a capture, and the name of their source."""
+    from nicety.errors import InputError
+
+    path = Path(text)
+    try:
+        if path.is_file():
+            return _read(path), text
+    except OSError:
+        # A packet in hex may be longer than a name of a file.
+        pass
+    try:
+        return bytes.fromhex(text), "--packet"
+    except ValueError:
+        raise InputError(f"--packet {text[:64]}: no such file, and no hex; write two digits for each byte") from None
+
+
+def _dump(report: dict[str, Any], name: str, path: Path) -> None:
+    from nicety.errors import InputError
+    from nicety.shared.files import write_whole
+
+    if name not in report["maps"]:
+        raise InputError(
+            f"--dump {name}: the program's object has no entries of this map; it has {', '.join(report['maps'])}"
+        )
+    # A line for each entry.
+    lines = ",\n".join(json.dumps(entry) for entry in report["maps"][name])
+    write_whole(path, f"[{lines}]\n".encode())
+
+
+def _told(report: dict[str, Any]) -> str:
+    from nicety.show.columns import align
+
+    rows = [[name, str(number)] for name, number in sorted(report["verdicts"].items())]
+    if report["traps"]:
+        rows.append(["trapped", str(report["traps"])])
+    done = report["packets"] - report["traps"]
+    if done:
+        rows.append(["instructions a packet", f"{report['instructions'] / done:.1f}"])
+    parts = [align([[f"{report['program']}:", f"packets {report['packets']}"], *rows])]
+    if len(report["rows"]) == 1:
+        parts.append(_packet(report["rows"][0]))
+    for name, records in report["records"].items():
+        if records:
+            parts.append([f"{name}: {len(records)} records"])
+    if report["printed"]:
+        parts.append(["printed:", *report["printed"]])
+    for name, entries in report["maps"].items():
+        if name.startswith(".rodata"):
+            continue
+        lines = [line for entry in entries if (line := _entry(entry))]
+        more = len(lines) - _LINES
+        if lines:
+            parts.append([f"{name}:", *lines[:_LINES], *([f"  {more} more; --dump writes all"] if more > 0 else [])])
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _packet(row: dict[str, Any]) -> list[str]:
+    """A packet after its run."""
+    data = bytes.fromhex(row["bytes"])
+    lines = [f"to {row['redirect']}"] if row["redirect"] else []
+    lines.append(
+        f"packet of {len(data) - row['metadata']} B" + (f", metadata of {row['metadata']} B" if row["metadata"] else "")
+    )
+    return [*lines, *(f"  {at:04x}  {data[at : at + 16].hex(' ')}" for at in range(0, min(len(data), 128), 16))]
+
+
+def _entry(entry: dict[str, Any]) -> str | None:
+    """An entry on one line; none where all bytes of its value are 0."""
+    values = [entry["value"]] if "value" in entry else [each["value"] for each in entry["values"]]
+    if not any(int(byte, 16) for value in values for byte in value):
+        return None
+    formatted = entry.get("formatted", {})
+    key = formatted.get("key", " ".join(byte[2:] for byte in entry.get("key", [])))
+    shown = formatted.get("value")
+    if shown is None and "values" in formatted:
+        shown = [each["value"] for each in formatted["values"]]
+    if shown is None:
+        shown = " | ".join(" ".join(byte[2:] for byte in value) for value in values)
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in (key, shown)]
+    return "  " + ": ".join(text for text in texts if text)

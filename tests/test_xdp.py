@@ -1,0 +1,402 @@
+"""XDP programs: nicety's own against models of their functions, and the command line."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import struct
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicety import _native
+from nicety.build.xdp import compile_xdp
+from nicety.errors import InputError
+
+ROOT = Path(__file__).parent.parent
+OURS, PEER = bytes.fromhex("020000000002"), bytes.fromhex("020000000001")
+UDP, TCP, ICMP = 17, 6, 1
+
+
+def checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{(len(data) + 1) // 2}H", data + b"\0" * (len(data) % 2)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def address(text: str) -> bytes:
+    return ipaddress.IPv4Address(text).packed
+
+
+def number(data: bytes) -> int:
+    """A number as the program's processor reads it."""
+    return int.from_bytes(data, "little")
+
+
+def frame(source: str, to: str, payload: bytes = b"", protocol: int = UDP, ttl: int = 64, kind: int = 0x0800) -> bytes:
+    header = (
+        struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, ttl, protocol, 0) + address(source) + address(to)
+    )
+    header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
+    return OURS + PEER + struct.pack("!H", kind) + header + payload
+
+
+def udp(sport: int, dport: int, data: bytes = bytes(20)) -> bytes:
+    return struct.pack("!HHHH", sport, dport, 8 + len(data), 0) + data
+
+
+def tcp(sport: int, dport: int, seq: int, ack: int, flags: int, options: bytes = b"") -> bytes:
+    return struct.pack("!HHIIBBHHH", sport, dport, seq, ack, (5 + len(options) // 4) << 4, flags, 1000, 0, 0) + options
+
+
+def capture(frames: list[bytes]) -> bytes:
+    """A capture with a frame every microsecond."""
+    parts = [struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)]
+    parts += [struct.pack("<IIII", 0, at, len(data), len(data)) + data for at, data in enumerate(frames)]
+    return b"".join(parts)
+
+
+@cache
+def folder() -> Path:
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="nicety-xdp-"))
+
+
+@cache
+def built(name: str) -> bytes:
+    return compile_xdp(ROOT / "handlers/xdp" / f"{name}.c", output=folder() / f"{name}.o").read_bytes()
+
+
+def run(name: str, packets: bytes, maps: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    asked = {"program": None, "repeat": 1, "instructions": None, "cpus": 1, "gap_ns": 1000, "interface": 1, "queue": 0}
+    entries = [(map_, json.dumps(given)) for map_, given in (maps or {}).items()]
+    report: dict[str, Any] = json.loads(
+        _native.xdp_run(built(name), json.dumps({**asked, "maps": entries, **options}), packets)
+    )
+    assert report["trap_texts"] == []
+    return report
+
+
+def shown(report: dict[str, Any], name: str) -> dict[Any, Any]:
+    """The values of a map by key, of the only CPU."""
+    formatted = (entry["formatted"] for entry in report["maps"][name])
+    first = ((each["key"], each["values"][0]["value"] if "values" in each else each["value"]) for each in formatted)
+    return {key if isinstance(key, int) else json.dumps(key): value for key, value in first}
+
+
+def verdicts(report: dict[str, Any]) -> list[str]:
+    return [row["verdict"].removeprefix("XDP_") for row in report["rows"]]
+
+
+def out(report: dict[str, Any], at: int = 0) -> bytes:
+    return bytes.fromhex(report["rows"][at]["bytes"])
+
+
+def test_counters_count_by_protocol_and_by_source() -> None:
+    frames = [frame("10.0.0.1", "10.0.0.9", bytes(10)), frame("10.0.0.2", "10.0.0.9", bytes(30), TCP)]
+    report = run("counters", capture([*frames, frames[0], frame("10.0.0.1", "10.0.0.9", kind=0x86DD)]))
+    assert verdicts(report) == ["PASS"] * 4
+    protocols = shown(report, "protocols")
+    assert (protocols[UDP], protocols[TCP]) == ({"packets": 2, "bytes": 88}, {"packets": 1, "bytes": 64})
+    sources = shown(report, "sources")
+    assert sources[number(address("10.0.0.1"))] == {"packets": 2, "bytes": 88}
+    assert len(sources) == 2
+
+
+def flow(source: str, to: str, sport: int, dport: int, protocol: int) -> dict[str, int]:
+    ports = [number(port.to_bytes(2, "big")) for port in (sport, dport)]
+    names = ("source", "destination", "source_port", "destination_port", "protocol")
+    return dict(zip(names, [number(address(source)), number(address(to)), *ports, protocol], strict=True))
+
+
+def test_firewall_decides_by_five_tuple() -> None:
+    known = flow("10.0.0.1", "10.0.0.9", 4000, 53, UDP)
+    frames = [
+        frame("10.0.0.1", "10.0.0.9", udp(4000, 53)),
+        frame("10.0.0.1", "10.0.0.9", udp(4001, 53)),
+        frame("10.0.0.1", "10.0.0.9", udp(4000, 53), TCP),
+        frame("10.0.0.1", "10.0.0.9", udp(4000, 53), ICMP),
+        frame("10.0.0.1", "10.0.0.9", udp(4000, 53), kind=0x0806),
+        frame("10.0.0.1", "10.0.0.9", b"\x0f\xa0\x00\x35"),
+    ]
+    report = run("firewall", capture(frames), {"flows": [{"key": known, "value": 2}]})
+    assert verdicts(report) == ["PASS", "DROP", "DROP", "DROP", "PASS", "DROP"]
+    assert shown(report, "verdicts") == {0: 0, 1: 4, 2: 2, 3: 0, 4: 0}
+
+
+def test_router_takes_the_longest_prefix() -> None:
+    def route(prefix: str, interface: int) -> dict[str, Any]:
+        network = ipaddress.IPv4Network(prefix)
+        key = {"bits": network.prefixlen, "address": number(network.network_address.packed)}
+        return {"key": key, "value": {"destination": list(PEER), "source": list(OURS), "interface": interface}}
+
+    routes = {"routes": [route("10.0.0.0/8", 3), route("10.1.0.0/16", 4), route("10.1.2.3/32", 5)]}
+    to = ["10.9.9.9", "10.1.9.9", "10.1.2.3", "11.0.0.1"]
+    frames = [frame("192.0.2.1", each) for each in to] + [frame("192.0.2.1", "10.0.0.1", ttl=1)]
+    report = run("router", capture(frames), routes)
+    assert verdicts(report) == ["REDIRECT"] * 3 + ["PASS", "DROP"]
+    assert [row["redirect"] for row in report["rows"][:3]] == ["interface 3", "interface 4", "interface 5"]
+    for at in range(3):
+        sent = out(report, at)
+        assert (sent[:6], sent[6:12], sent[22]) == (PEER, OURS, 63)
+        assert checksum(sent[14:34]) == 0
+
+
+@pytest.mark.parametrize("ttl", range(2, 256, 9))
+def test_router_keeps_the_headers_checksum(ttl: int) -> None:
+    key = {"bits": 0, "address": 0}
+    hop = {"destination": list(PEER), "source": list(OURS), "interface": 3}
+    report = run("router", frame("192.0.2.1", "10.0.0.1", ttl=ttl), {"routes": [{"key": key, "value": hop}]})
+    assert checksum(out(report)[14:34]) == 0
+
+
+def outer(sent: bytes, source: str, to: str) -> bytes:
+    """Check an outer IP header, and return the inner packet."""
+    assert (sent[:6], sent[6:12]) == (PEER, OURS)
+    assert checksum(sent[14:34]) == 0
+    assert (sent[23], sent[26:30], sent[30:34]) == (4, address(source), address(to))
+    assert int.from_bytes(sent[16:18], "big") == len(sent) - 14
+    return sent[34:]
+
+
+def test_tunnel_encapsulates() -> None:
+    ends = {
+        "source": number(address("198.51.100.1")),
+        "destination": number(address("198.51.100.2")),
+        "station": list(PEER),
+    }
+    tunnels = {"tunnels": [{"key": number(address("10.0.0.9")), "value": ends}]}
+    inner = frame("10.0.0.1", "10.0.0.9", udp(1, 2))
+    report = run("tunnel", capture([inner, frame("10.0.0.1", "10.0.0.8")]), tunnels)
+    assert verdicts(report) == ["TX", "PASS"]
+    assert outer(out(report), "198.51.100.1", "198.51.100.2") == inner[14:]
+
+
+def test_long_packets_are_answered() -> None:
+    long = frame("10.0.0.1", "10.0.0.9", bytes(range(256)) * 4)
+    report = run("too_long", capture([frame("10.0.0.1", "10.0.0.9", bytes(566)), long]))
+    assert verdicts(report) == ["PASS", "TX"]
+    sent = out(report, 1)
+    assert (sent[:6], sent[6:12], sent[23]) == (PEER, OURS, ICMP)
+    assert (sent[26:30], sent[30:34]) == (address("10.0.0.9"), address("10.0.0.1"))
+    assert checksum(sent[14:34]) == checksum(sent[34:]) == 0
+    assert sent[34:36] == b"\x03\x04"
+    assert int.from_bytes(sent[40:42], "big") == 600
+    assert sent[42:] == long[14 : 14 + 28]
+    assert shown(report, "answers") == {0: 1}
+
+
+def test_queues_leave_a_note() -> None:
+    data = frame("10.0.0.1", "10.0.0.9")
+    report = run("queues", data, interface=7, queue=5, repeat=3)
+    assert report["rows"][0]["metadata"] == 8
+    assert out(report) == struct.pack("<II", 7, 5) + data
+    assert {key: value for key, value in shown(report, "counts").items() if value} == {5: 3}
+
+
+def test_redirect_sends_to_the_port_of_the_map() -> None:
+    ports = {"ports": [{"key": 2, "value": 9}]}
+    report = run("redirect", frame("10.0.0.1", "10.0.0.9"), ports, interface=2)
+    assert (verdicts(report), report["rows"][0]["redirect"]) == (["REDIRECT"], "entry 2 of ports")
+    report = run("redirect", frame("10.0.0.1", "10.0.0.9"), ports, interface=3)
+    assert (verdicts(report), report["rows"][0]["redirect"]) == (["PASS"], None)
+
+
+PLACES = 251
+
+
+def maglev(names: list[str]) -> list[int]:
+    """The table of Maglev (NSDI 2016, section 3.4) with two simple hashes."""
+    steps = [(hash_of(name, 1) % PLACES, hash_of(name, 2) % (PLACES - 1) + 1) for name in names]
+    table, turns = [-1] * PLACES, [0] * len(names)
+    while True:
+        for server, (begin, skip) in enumerate(steps):
+            while table[place := (begin + turns[server] * skip) % PLACES] >= 0:
+                turns[server] += 1
+            table[place] = server
+            if -1 not in table:
+                return table
+
+
+def hash_of(name: str, seed: int) -> int:
+    total = seed
+    for byte in name.encode():
+        total = (total * 131 + byte) % 2**31
+    return total
+
+
+def balancer_maps(table: list[int], known: Any = ()) -> dict[str, Any]:
+    service = {"address": number(address("10.0.0.9")), "port": number((80).to_bytes(2, "big")), "protocol": TCP}
+    servers = [
+        {"key": at, "value": {"address": number(address(f"192.0.2.{at}")), "station": list(PEER)}} for at in range(8)
+    ]
+    return {
+        "services": [{"key": service, "value": 0}],
+        "places": [{"key": place, "value": server} for place, server in enumerate(table)],
+        "servers": servers,
+        "known": list(known),
+    }
+
+
+def test_balancer_spreads_flows_and_keeps_known_ones() -> None:
+    frames = [frame("10.0.0.1", "10.0.0.9", tcp(1000 + at, 80, 1, 1, 16), TCP) for at in range(90)]
+    frames += [frame("10.0.0.1", "10.0.0.9", tcp(1000, 81, 1, 1, 16), TCP)]
+    report = run("balancer", capture(frames), balancer_maps(maglev(["a", "b", "c"])))
+    assert verdicts(report) == ["TX"] * 90 + ["PASS"]
+    chosen = [out(report, at)[33] for at in range(90)]
+    assert all(
+        outer(out(report, at), "0.0.0.0", f"192.0.2.{server}") == frames[at][14:] for at, server in enumerate(chosen)
+    )
+    counts = Counter(chosen)
+    assert set(counts) == {0, 1, 2}
+    assert min(counts.values()) > 10
+    # Another table: flows that are known stay where they are.
+    other = balancer_maps([7] * PLACES, report["maps"]["known"])
+    later = run("balancer", capture([*frames[:90], frame("10.0.0.1", "10.0.0.9", tcp(9, 80, 1, 1, 16), TCP)]), other)
+    assert [out(later, at)[33] for at in range(90)] == chosen
+    assert out(later, 90)[33] == 7
+
+
+def test_bucket_passes_its_depth_and_then_its_rate() -> None:
+    data = frame("10.0.0.1", "10.0.0.9", bytes(66))
+    gap = 37_000
+    report = run("bucket", data, repeat=100, gap_ns=gap)
+    tokens, expected = 3000, []
+    for at in range(100):
+        tokens = min(tokens + (gap // 1000 if at else 0), 3000)
+        passes = tokens >= len(data)
+        tokens -= len(data) if passes else 0
+        expected.append("PASS" if passes else "DROP")
+    assert verdicts(report) == expected
+    assert {"PASS", "DROP"} == set(expected)
+
+
+def test_syncookies_prove_a_client() -> None:
+    ports = {"protected_ports": [{"key": number((80).to_bytes(2, "big")), "value": 1}]}
+
+    def of(flags: int, seq: int, ack: int, options: bytes = b"", port: int = 80) -> bytes:
+        return frame("10.0.0.1", "10.0.0.9", tcp(4000, port, seq, ack, flags, options), TCP)
+
+    syn = of(2, 5000, 0, b"\x02\x04\x05\xb4")
+    report = run("syncookie", capture([syn, of(2, 1, 0, port=81)]), ports)
+    assert verdicts(report) == ["TX", "PASS"]
+    sent = out(report)
+    assert len(sent) == 54
+    assert (sent[:6], sent[6:12]) == (PEER, OURS)
+    assert checksum(sent[14:34]) == 0
+    pseudo = sent[26:34] + struct.pack("!BBH", 0, TCP, 20)
+    assert checksum(pseudo + sent[34:]) == 0
+    sport, dport, own, ack = struct.unpack("!HHII", sent[34:46])
+    assert (sport, dport, ack, sent[47]) == (80, 4000, 5001, 18)
+    later = [of(16, 5001, own), of(16, 5001, own + 1), of(16, 5002, own + 9), of(16, 5003, own + 9)]
+    assert verdicts(run("syncookie", capture(later), ports)) == ["DROP", "PASS", "PASS", "PASS"]
+
+
+COUNT = """
+#include <xdp.h>
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 4);
+    __type(key, __u32);
+    __type(value, __u64);
+} seen SEC(".maps");
+SEC("xdp") int count(struct xdp_md *context) {
+    __u32 key = 1;
+    __u64 *value = bpf_map_lookup_elem(&seen, &key);
+    if (value) {
+        *value += 1;
+    }
+    return *(__u8 *)xdp_data(context) == 9 ? ((__u8 *)xdp_data(context))[5000] : XDP_TX;
+}
+"""
+
+
+@pytest.fixture
+def count(nicety: Callable, tmp_path: Path) -> Path:
+    (tmp_path / "count.c").write_text(COUNT)
+    assert nicety("cc", "--xdp", tmp_path / "count.c", "-o", tmp_path / "count.o").status == 0
+    return tmp_path / "count.o"
+
+
+def test_show_prints_programs_maps_and_helpers(nicety: Callable, count: Path) -> None:
+    text = nicety("xdp", "show", count).stdout
+    assert "count    xdp      device" in text
+    assert "seen  array  4 B  8 B    4        0x0" in text
+    assert "bpf_map_lookup_elem" in text
+    report = json.loads(nicety("xdp", "show", count, "--json").stdout)
+    assert report["programs"][0]["maps"] == ["seen"]
+
+
+def test_run_fills_and_dumps_maps(nicety: Callable, count: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text('[{"key": 1, "value": 40}]')
+    maps = ["--map", f"seen={tmp_path / 'in.json'}", "--dump", f"seen={tmp_path / 'out.json'}"]
+    result = nicety("xdp", "run", count, "--packet", "00" * 14, "--repeat", "2", *maps)
+    assert result.status == 0
+    assert "XDP_TX" in result.stdout
+    assert "  1: 42" in result.stdout
+    dumped = json.loads((tmp_path / "out.json").read_text())
+    assert dumped[1]["formatted"] == {"key": 1, "value": 42}
+    assert len(dumped) == 4
+
+
+def test_a_trap_gives_status_1_and_the_line(nicety: Callable, count: Path) -> None:
+    result = nicety("xdp", "run", count, "--packet", "09" * 14)
+    assert result.status == 1
+    assert "1 of 1 packets trapped; first: program count, instruction " in result.stderr
+    assert "count.c:15): reads 1 bytes at byte 5000 of a packet with 14 bytes in reach" in result.stderr
+
+
+def test_a_packet_may_be_a_file_or_a_capture(nicety: Callable, count: Path, tmp_path: Path) -> None:
+    (tmp_path / "packet").write_bytes(bytes(60))
+    (tmp_path / "two.pcap").write_bytes(capture([bytes(60), bytes(1500)]))
+    for name, packets in (("packet", 1), ("two.pcap", 2)):
+        result = nicety("xdp", "run", count, "--packet", tmp_path / name, "--json")
+        assert json.loads(result.stdout)["packets"] == packets
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--packet", "0x"], "--packet 0x: no such file, and no hex"),
+        (["--packet", "00"], "--packet: packet 0: it has 1 bytes; write 14 to 73152"),
+        (["--packet", "00" * 14, "--map", "seen"], "--map seen: write NAME=FILE"),
+        (["--packet", "00" * 14, "--map", "seen=missing"], "missing: cannot read it"),
+        (["--packet", "00" * 14, "--dump", "other=x.json"], "--dump other: "),
+        (
+            ["--packet", "00" * 14, "--program", "other"],
+            "program other: the object has no such XDP program; it has count",
+        ),
+    ],
+)
+def test_wrong_input_is_one_line(nicety: Callable, count: Path, arguments: list[str], message: str) -> None:
+    result = nicety("xdp", "run", count, *arguments)
+    assert result.status == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_files_that_are_no_objects_are_refused(nicety: Callable, tmp_path: Path) -> None:
+    (tmp_path / "x.o").write_bytes(b"text")
+    result = nicety("xdp", "show", tmp_path / "x.o")
+    assert (result.status, result.stderr.count("\n")) == (2, 1)
+    assert "x.o: not an ELF file; compile it with clang" in result.stderr
+
+
+def test_captures_with_cut_packets_are_refused() -> None:
+    whole = capture([bytes(60)])
+    with pytest.raises(InputError, match="cut short"):
+        run("redirect", whole[:32] + struct.pack("<II", 60, 90) + whole[40:])
+
+
+@pytest.mark.parametrize("option", [["--host"], ["--isa", "rv32i"], ["--interface", "pspin"]])
+def test_cc_refuses_options_of_other_programs(nicety: Callable, tmp_path: Path, option: list[str]) -> None:
+    (tmp_path / "count.c").write_text(COUNT)
+    result = nicety("cc", "--xdp", tmp_path / "count.c", *option)
+    assert result.status == 2
+    assert "--xdp: an XDP program has no --host, --isa or --interface" in result.stderr
