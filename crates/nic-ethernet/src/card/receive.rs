@@ -1,12 +1,12 @@
 //! The receive path of the card: frames to the rings in host memory, and their interrupts.
 
-use super::card::Card;
-use super::disposition::Disposition;
-use super::handling::Checked;
-use super::interrupts::Coalescing;
-use super::joining::{Arriving, Joining};
-use super::spec::EthernetSpec;
-use super::{stages, wire};
+use crate::card::Card;
+use crate::card::disposition::Disposition;
+use crate::card::handling::Checked;
+use crate::card::joining::{Arriving, Joining};
+use crate::interrupts::Coalescing;
+use crate::spec::EthernetSpec;
+use crate::{stages, wire};
 use nicety_fabric::Packet;
 use nicety_host::threads::{Data, Page};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
@@ -20,25 +20,25 @@ use std::rc::Rc;
 const POSTING_LINES: u64 = 2;
 
 /// A frame in a buffer of a ring.
-pub(super) struct Arrived {
+pub(crate) struct Arrived {
     /// Its address.
-    pub(super) address: u64,
+    pub(crate) address: u64,
     /// Its length.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Number of its buffers.
-    pub(super) buffers: u64,
+    pub(crate) buffers: u64,
     /// The number of its block among all that were used.
-    pub(super) block: u64,
+    pub(crate) block: u64,
     /// Whether the card found its checksums valid.
-    pub(super) verified: bool,
+    pub(crate) verified: bool,
     /// Its number.
-    pub(super) message: MessageId,
+    pub(crate) message: MessageId,
     /// The path up to the arrival of its completion in host memory.
-    pub(super) path: Path,
+    pub(crate) path: Path,
 }
 
 /// A ring of a receive channel.
-pub(super) struct ReceiveRing {
+pub(crate) struct ReceiveRing {
     buffers: Allocation,
     /// Size of a buffer in bytes.
     buffer: u64,
@@ -54,29 +54,29 @@ pub(super) struct ReceiveRing {
     slots: u64,
     /// The most completions that the driver has not taken, and their number.
     most_reported: u64,
-    pub(super) reported: Cell<u64>,
+    pub(crate) reported: Cell<u64>,
     /// Buffers used so far, and the number of them that the driver has returned.
     used: Cell<u64>,
     given_back: Cell<u64>,
     /// Buffers of frames that the driver has taken, not yet returned.
-    pub(super) emptied: Cell<u64>,
+    pub(crate) emptied: Cell<u64>,
     /// Buffers of frames in the kernel.
-    pub(super) lent: Cell<u64>,
+    pub(crate) lent: Cell<u64>,
     /// The ring's lines in the caches of CPUs that post buffers.
-    pub(super) posting: Data,
+    pub(crate) posting: Data,
     /// Frames that wait to be joined with others.
-    pub(super) joining: Joining,
+    pub(crate) joining: Joining,
     /// Packets received; joined frames count as one.
-    pub(super) packets: Cell<u64>,
+    pub(crate) packets: Cell<u64>,
     /// Frames received, without those that had no buffer.
-    pub(super) frames: Cell<u64>,
+    pub(crate) frames: Cell<u64>,
     /// Frames without a buffer.
-    pub(super) missed: Cell<u64>,
+    pub(crate) missed: Cell<u64>,
     /// Frames with a completion in host memory.
-    pub(super) arrived: RefCell<VecDeque<Arrived>>,
+    pub(crate) arrived: RefCell<VecDeque<Arrived>>,
     /// Frames with completions that wait in the card, and the addresses of these.
     staged: RefCell<VecDeque<(u64, Arrived)>>,
-    pub(super) coalescing: Coalescing,
+    pub(crate) coalescing: Coalescing,
 }
 
 /// Blocks of buffers with frames that the driver has seen, in the order of the ring.
@@ -97,7 +97,7 @@ struct Block {
 }
 
 impl ReceiveRing {
-    pub(super) fn new(
+    pub(crate) fn new(
         spec: &EthernetSpec,
         memory: &Rc<Memory>,
         coalescing: Coalescing,
@@ -156,14 +156,14 @@ impl ReceiveRing {
     }
 
     /// The page of a buffer.
-    pub(super) fn page(&self, address: u64) -> Option<Rc<Page>> {
+    pub(crate) fn page(&self, address: u64) -> Option<Rc<Page>> {
         let at = (address - self.buffers.address()) / self.page;
         self.pages.get(at as usize).cloned()
     }
 
     /// Whether the driver copies a frame, because the kernel has `percent` percent of the ring. Blocks are decided upon
     /// as a whole, with their first frame.
-    pub(super) fn copies(&self, block: u64, percent: u64) -> bool {
+    pub(crate) fn copies(&self, block: u64, percent: u64) -> bool {
         if self.per_block == 1 {
             return self.lent.get() * 100 >= self.entries * percent;
         }
@@ -178,7 +178,7 @@ impl ReceiveRing {
     }
 
     /// Frees a frame in a block. Returns the number of buffers to give back: those of the block, once all are free.
-    pub(super) fn free(&self, block: u64, buffers: u64) -> u64 {
+    pub(crate) fn free(&self, block: u64, buffers: u64) -> u64 {
         if self.per_block == 1 {
             return buffers;
         }
@@ -197,7 +197,7 @@ impl ReceiveRing {
     }
 
     /// Records at the card that the driver has returned buffers.
-    pub(super) fn give_back(&self, buffers: u64) {
+    pub(crate) fn give_back(&self, buffers: u64) {
         self.given_back.set(self.given_back.get() + buffers);
     }
 }
@@ -213,7 +213,7 @@ struct Taken {
 
 impl Card {
     /// Handles frames from the link.
-    pub(super) async fn serve_port(self: Rc<Card>) {
+    pub(crate) async fn serve_port(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
             if packet.is_control() {
@@ -263,7 +263,7 @@ impl Card {
     }
 
     /// Delivers a frame to host memory, or drops it. Returns when it has left the card's buffer.
-    pub(super) async fn accept(self: &Rc<Card>, checked: Checked) {
+    pub(crate) async fn accept(self: &Rc<Card>, checked: Checked) {
         let Checked { message, frame, payload, path } = checked;
         let hash = self.hash(&frame);
         let ring = &self.receive[hash % self.receive.len()];
@@ -284,12 +284,12 @@ impl Card {
     }
 
     /// Whether the card reports a frame's checksums as valid to the driver.
-    pub(super) fn verified(&self, frame: &[u8]) -> bool {
+    pub(crate) fn verified(&self, frame: &[u8]) -> bool {
         self.spec.frames.checksums && is_right(frame)
     }
 
     /// Writes a frame and then its completion to host memory, or drops it. Returns when it has left the card's buffer.
-    pub(super) async fn write(self: &Rc<Card>, arriving: Arriving) {
+    pub(crate) async fn write(self: &Rc<Card>, arriving: Arriving) {
         let Arriving { hash, payload, frames, verified, message, path } = arriving;
         let number = hash % self.receive.len();
         let ring = &self.receive[number];
@@ -350,7 +350,7 @@ impl Card {
     }
 
     /// Writes the completions that wait in the card.
-    pub(super) fn write_staged(self: &Rc<Card>, number: usize) {
+    pub(crate) fn write_staged(self: &Rc<Card>, number: usize) {
         let ring = &self.receive[number];
         ring.coalescing.stage(0);
         let staged = ring.staged.take();
@@ -371,7 +371,7 @@ impl Card {
     }
 
     /// Sends an interrupt over the bus, after earlier writes. Returns when it reaches the host.
-    pub(super) async fn interrupt(&self) {
+    pub(crate) async fn interrupt(&self) {
         let seen = self.dma.bus().post(Notice::Event, Path::clock(self.sim.now()));
         self.sim.until(seen.at()).await;
     }
