@@ -18,7 +18,6 @@ Module = tuple[str, ...]
 
 # Modules that still import one another in a circle.
 KNOTS = {
-    "nic-ethernet": ["card disposition handling joining receive transmit", "holding loans net softrings"],
     "portals": [
         "atomic counter diagnosis event header initiator interface late list portal queue request target unexpected",
     ],

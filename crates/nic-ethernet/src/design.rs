@@ -1,14 +1,14 @@
 //! The Ethernet implementation of the card design seam.
 
-use super::card::{Card, Statistics};
-use super::disposition::FrameDispositions;
-use super::handling::{Handling, RuleReport};
-use super::messages::Messenger;
-use super::net::Net;
-use super::sockets::Sockets;
-use super::spec::{EthernetSpec, HEADERS, read_ethernet};
-use super::work::{ForHost, HostWork};
-use super::{stages, wire};
+use crate::card::disposition::FrameDispositions;
+use crate::card::handling::{Handling, RuleReport};
+use crate::card::{Card, Statistics};
+use crate::messages::Messenger;
+use crate::net::Net;
+use crate::sockets::Sockets;
+use crate::spec::{EthernetSpec, HEADERS, read_ethernet};
+use crate::work::{ForHost, HostWork};
+use crate::{stages, wire};
 use nicety_fabric::Packet;
 use nicety_host::KernelCounters;
 use nicety_host::threads::{Account, Group};

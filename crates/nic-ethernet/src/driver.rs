@@ -1,11 +1,11 @@
 //! The driver: interrupts for received and sent frames, descriptors, doorbells.
 
-use super::loans::Loan;
-use super::net::Net;
-use super::receive::Arrived;
-use super::softrings::Frame;
-use super::stages;
-use super::transmit::Finish;
+use crate::card::receive::Arrived;
+use crate::card::transmit::Finish;
+use crate::net::Net;
+use crate::net::loans::Loan;
+use crate::net::softrings::Frame;
+use crate::stages;
 use nicety_host::threads::{Data, Group, Page, Piece, Placement, Thread};
 use nicety_types::{Path, Stage};
 use std::rc::Rc;

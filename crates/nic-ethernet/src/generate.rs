@@ -1,7 +1,7 @@
 //! A generator of frames: a card without a host that sends as fast as its link allows, and drops received frames.
 
-use super::card::Card;
-use super::wire;
+use crate::card::Card;
+use crate::wire;
 use nicety_nic_core::parts::{DueTime, Offered, Pace};
 use nicety_types::{NodeId, Starter};
 use std::cell::Cell;
@@ -31,7 +31,7 @@ impl Card {
             if over.get() {
                 break;
             }
-            let payload = super::transmit::whole(&frame);
+            let payload = crate::card::transmit::whole(&frame);
             let (bytes, interval) = (payload.len(), self.port.serialisation(payload.len()));
             let message = self.next_message();
             let path = self.recorder.path(self.sim.now());

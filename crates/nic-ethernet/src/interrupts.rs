@@ -5,7 +5,7 @@
 //! After an interrupt, the channel is silent until the driver arms it again. The driver does so when it has taken all
 //! frames that it saw. Frames that arrived in between count at once.
 
-use super::spec::InterruptsSpec;
+use crate::spec::InterruptsSpec;
 use nicety_kernel::Sim;
 use nicety_types::{Duration, Time};
 use std::cell::{Cell, RefCell};

@@ -4,17 +4,17 @@
 //! |---|---|
 //! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
 //! | `flows.rs` | hashes that distribute connections to channels and soft rings |
-//! | `interrupts.rs`, `joining.rs` | coalesced interrupts, joined frames (LRO) |
-//! | `transmit.rs`, `receive.rs`, `card.rs` | the card: rings in host memory, DMA, the link |
+//! | `interrupts.rs`, `card/joining.rs` | coalesced interrupts, joined frames (LRO) |
+//! | `card/transmit.rs`, `card/receive.rs`, `card/` | the card: rings in host memory, DMA, the link |
 //! | `rules/` | rules that select frames for handlers |
-//! | `handling.rs` | handlers on frames, and the destinations of frames after them |
+//! | `card/handling.rs` | handlers on frames, and the destinations of frames after them |
 //! | `generate.rs`, `tester.rs` | generators of frames: a card, and a tester without a card |
-//! | `disposition.rs` | disposition of a tester's frames |
-//! | `loans.rs` | receive buffers lent to the kernel |
-//! | `softrings.rs` | kernel threads that run the protocols for received frames |
+//! | `card/disposition.rs` | disposition of a tester's frames |
+//! | `net/loans.rs` | receive buffers lent to the kernel |
+//! | `net/softrings.rs` | kernel threads that run the protocols for received frames |
 //! | `waiters.rs`, `programs.rs` | waiting threads, and threads of programs |
-//! | `net.rs` | the host's network: the stack, timers, waiting threads |
-//! | `holding.rs` | bytes held back from a reader |
+//! | `net/` | the host's network: the stack, timers, waiting threads |
+//! | `net/holding.rs` | bytes held back from a reader |
 //! | `driver.rs` | interrupt handlers, descriptors, doorbells |
 //! | `serialiser.rs` | the one thread at a time that sends by a transmit ring |
 //! | `work.rs` | work of each part of the host for frames |
@@ -38,38 +38,30 @@
 mod blocks;
 mod card;
 mod design;
-mod disposition;
 mod driver;
 mod driver_spec;
 mod flows;
 mod generate;
-mod handling;
-mod holding;
 mod interrupts;
-mod joining;
-mod loans;
 mod messages;
 mod net;
 mod programs;
-mod receive;
 mod rules;
 mod serialiser;
 mod sockets;
-mod softrings;
 mod spec;
 pub mod stages;
 mod tester;
-mod transmit;
 mod waiters;
 mod wire;
 mod work;
 
 pub use card::Statistics;
+pub use card::disposition::FrameDispositions;
+pub use card::handling::{Handling, InstallError, RuleReport, check_rule};
 pub use design::DESIGN;
 pub use design::{GroupReport, Node, Report};
-pub use disposition::FrameDispositions;
 pub use flows::FlowHash;
-pub use handling::{Handling, InstallError, RuleReport, check_rule};
 pub use rules::{Rule, RuleError, Word};
 pub use sockets::{Setting, SocketError, SocketKind, Sockets};
 pub use spec::{

@@ -1,7 +1,7 @@
 //! Serialisers of transmit rings: one thread at a time sends by a ring. It is the owner of the ring, and sends frames of
 //! others. It hands the rest to a thread of the kernel.
 
-use super::transmit::Finish;
+use crate::card::transmit::Finish;
 use nicety_host::threads::{Placement, Thread, Threads};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};

@@ -1,9 +1,9 @@
 //! The spec of an Ethernet card and of its host's kernel path.
 
-use super::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
-use super::flows::FlowHash;
-use super::rules::MOST_WORDS;
-use super::wire;
+use crate::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
+use crate::flows::FlowHash;
+use crate::rules::MOST_WORDS;
+use crate::wire;
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
@@ -13,7 +13,7 @@ use nicety_stack::{CongestionControl, LEAST_MTU_V6, Network, Stack, StackSpec};
 use nicety_types::{Duration, Gap, NodeId};
 use std::sync::Arc;
 
-pub use super::driver_spec::{DriverSpec, InterruptsSpec};
+pub use crate::driver_spec::{DriverSpec, InterruptsSpec};
 
 /// An Ethernet card.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! A tester at the end of a link: it sends frames when they are due, and takes all arriving ones. It has no host and no
 //! card.
 
-use super::transmit::whole;
-use super::wire;
+use crate::card::transmit::whole;
+use crate::wire;
 use nicety_fabric::{Channel, Label, Packet, Port};
 use nicety_kernel::{Signal, Sim, race};
 use nicety_nic_core::parts::{DueTime, Offered, Pace};

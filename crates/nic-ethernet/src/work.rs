@@ -1,7 +1,7 @@
 //! Work of a host for frames: the busy time of each thread that takes frames one after another, and its number of
 //! frames.
 
-use super::net::Net;
+use crate::net::Net;
 use nicety_types::Duration;
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ impl Net {
         let mut work: Vec<HostWork> = cpus.into_iter().map(of_cpu).collect();
         let sum = |of: fn(&HostWork) -> u64| work.iter().map(of).sum::<u64>();
         let (taken, came) = (u128::from(sum(|cpu| cpu.taken)).max(1), u128::from(sum(|cpu| cpu.came)));
-        let of_ring = |(number, ring): (usize, &super::softrings::SoftRing)| {
+        let of_ring = |(number, ring): (usize, &crate::net::softrings::SoftRing)| {
             let pushed = u128::from(ring.taken.get() + ring.dropped.get());
             HostWork {
                 name: format!("soft ring {number}"),

@@ -1,6 +1,6 @@
 //! Connection sockets: a thread's calls on them, and their costs.
 
-use crate::loans::Loan;
+use crate::net::loans::Loan;
 use crate::net::{Connection, Net};
 use crate::{stages, wire};
 use nicety_host::threads::{Group, Piece, Thread};

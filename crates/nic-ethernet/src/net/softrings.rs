@@ -1,8 +1,8 @@
 //! Soft rings: kernel threads that take frames from the interrupts' CPUs, and run the protocols.
 
-use super::loans::Loan;
-use super::net::Net;
-use super::{stages, wire};
+use crate::net::Net;
+use crate::net::loans::Loan;
+use crate::{stages, wire};
 use nicety_host::threads::{Data, Group, Page, Piece, Thread};
 use nicety_stack::{ChecksumStatus, Parsed, Source, TcpHeader};
 use nicety_types::{Buffer, Path};
@@ -11,34 +11,34 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A received frame in the kernel.
-pub(super) struct Frame {
-    pub(super) bytes: Buffer,
+pub(crate) struct Frame {
+    pub(crate) bytes: Buffer,
     /// Whether the card found its checksums valid.
-    pub(super) verified: bool,
+    pub(crate) verified: bool,
     /// The cache lines of its headers.
-    pub(super) headers: Data,
-    pub(super) path: Path,
+    pub(crate) headers: Data,
+    pub(crate) path: Path,
     /// Its buffers, if the code that frees it must post them again.
-    pub(super) loan: Option<Loan>,
+    pub(crate) loan: Option<Loan>,
 }
 
 /// A soft ring.
-pub(super) struct SoftRing {
-    pub(super) thread: Thread,
+pub(crate) struct SoftRing {
+    pub(crate) thread: Thread,
     frames: RefCell<VecDeque<Frame>>,
     /// Accepted frames.
-    pub(super) taken: Cell<u64>,
+    pub(crate) taken: Cell<u64>,
     /// Frames dropped because the backlog was full.
-    pub(super) dropped: Cell<u64>,
+    pub(crate) dropped: Cell<u64>,
 }
 
 impl SoftRing {
-    pub(super) fn new(thread: Thread) -> SoftRing {
+    pub(crate) fn new(thread: Thread) -> SoftRing {
         SoftRing { thread, frames: RefCell::default(), taken: Cell::new(0), dropped: Cell::new(0) }
     }
 
     /// Adds a frame, if fewer than `most` wait, or drops it. Returns whether it was added.
-    pub(super) fn push(&self, frame: Frame, most: usize) -> bool {
+    pub(crate) fn push(&self, frame: Frame, most: usize) -> bool {
         let mut frames = self.frames.borrow_mut();
         let fits = frames.len() < most;
         if fits {
@@ -53,7 +53,7 @@ impl SoftRing {
 
 impl Net {
     /// The thread of a soft ring.
-    pub(super) async fn serve_soft_ring(self: Rc<Net>, number: usize) {
+    pub(crate) async fn serve_soft_ring(self: Rc<Net>, number: usize) {
         let ring = &self.rings[number];
         loop {
             let frame = ring.frames.borrow_mut().pop_front();
@@ -65,7 +65,7 @@ impl Net {
     }
 
     /// Runs a frame through the protocols.
-    pub(super) async fn receive(self: &Rc<Net>, thread: &Thread, frame: Frame) {
+    pub(crate) async fn receive(self: &Rc<Net>, thread: &Thread, frame: Frame) {
         let Frame { bytes, verified, headers, mut path, loan } = frame;
         let segment = Segment::of(&bytes);
         path.advance(stages::SOFT_RING, self.sim.now());

@@ -1,12 +1,12 @@
 //! Disposition of testers' frames at a card, and their latency.
 
-use super::card::Card;
+use crate::card::Card;
 use nicety_types::{Histogram, NodeId, Time};
 use std::cell::RefCell;
 
 /// Disposition of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disposition {
+pub(crate) enum Disposition {
     Host,
     /// The host had no buffer for it, or none of sufficient length.
     NoRoom,
@@ -43,7 +43,7 @@ pub struct FrameDispositions {
 
 /// The watched testers.
 #[derive(Default)]
-pub(super) struct Testers(RefCell<Vec<Tester>>);
+pub(crate) struct Testers(RefCell<Vec<Tester>>);
 
 struct Tester {
     node: NodeId,
@@ -54,15 +54,15 @@ struct Tester {
 
 impl Testers {
     /// Counts the frames of a node from now on.
-    pub(super) fn watch(&self, node: NodeId, takes_all: bool) {
+    pub(crate) fn watch(&self, node: NodeId, takes_all: bool) {
         self.0.borrow_mut().push(Tester { node, takes_all, dispositions: FrameDispositions::default() });
     }
 
-    pub(super) fn dispositions(&self, node: NodeId) -> Option<FrameDispositions> {
+    pub(crate) fn dispositions(&self, node: NodeId) -> Option<FrameDispositions> {
         self.0.borrow().iter().find(|tester| tester.node == node).map(|tester| tester.dispositions.clone())
     }
 
-    pub(super) fn takes_all(&self, node: NodeId) -> bool {
+    pub(crate) fn takes_all(&self, node: NodeId) -> bool {
         self.0.borrow().iter().any(|tester| tester.node == node && tester.takes_all)
     }
 
@@ -76,7 +76,7 @@ impl Testers {
 
 impl Card {
     /// Counts `frames` frames of a node with this disposition.
-    pub(super) fn count_frames(&self, source: NodeId, disposition: Disposition, frames: u64) {
+    pub(crate) fn count_frames(&self, source: NodeId, disposition: Disposition, frames: u64) {
         self.testers.count(source, |dispositions| match disposition {
             Disposition::Host => dispositions.to_host += frames,
             Disposition::NoRoom => {
@@ -92,7 +92,7 @@ impl Card {
     }
 
     /// Counts a frame that has left the card's buffer. Its last byte arrived at `came`.
-    pub(super) fn settle(&self, source: NodeId, came: Time) {
+    pub(crate) fn settle(&self, source: NodeId, came: Time) {
         let now = self.sim.now();
         self.testers.count(source, |dispositions| {
             dispositions.handled += 1;

@@ -1,10 +1,10 @@
 //! Receive buffers lent to the kernel with their frames. If the driver returns each separately, the code that frees a
 //! frame does so by a register write. A driver short of buffers copies frames instead, and keeps their buffers.
 
-use super::card::Card;
-use super::net::Net;
-use super::receive::Held;
-use super::stages;
+use crate::card::Card;
+use crate::card::receive::Held;
+use crate::net::Net;
+use crate::stages;
 use nicety_host::threads::{Group, Page, Piece, Thread};
 use nicety_stack::{Arrival, Source};
 use nicety_types::Path;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// The buffers of a frame in the kernel. Dropping it frees them, and returns them to the card. Buffers of a block return
 /// together.
-pub(super) struct Loan {
+pub(crate) struct Loan {
     card: Rc<Card>,
     channel: usize,
     held: Held,
@@ -24,14 +24,14 @@ pub(super) struct Loan {
 }
 
 impl Loan {
-    pub(super) fn new(card: &Rc<Card>, channel: usize, held: Held, address: u64) -> Loan {
+    pub(crate) fn new(card: &Rc<Card>, channel: usize, held: Held, address: u64) -> Loan {
         let ring = &card.receive[channel];
         ring.lent.set(ring.lent.get() + held.buffers);
         Loan { card: card.clone(), channel, held, page: ring.page(address), freed: false }
     }
 
     /// The pages of these frames.
-    pub(super) fn pages<'l>(loans: impl IntoIterator<Item = &'l Loan>) -> Vec<Rc<Page>> {
+    pub(crate) fn pages<'l>(loans: impl IntoIterator<Item = &'l Loan>) -> Vec<Rc<Page>> {
         loans.into_iter().filter_map(|loan| loan.page.clone()).collect()
     }
 
@@ -68,7 +68,7 @@ impl Drop for Emptied {
 
 /// The buffers of a connection's frames with unread bytes, in order.
 #[derive(Default)]
-pub(super) struct Loans {
+pub(crate) struct Loans {
     frames: RefCell<VecDeque<(usize, Loan)>>,
     /// Bytes read of the first frame.
     read: Cell<usize>,
@@ -76,12 +76,12 @@ pub(super) struct Loans {
 
 impl Loans {
     /// Adds a frame with `bytes` bytes.
-    pub(super) fn add(&self, bytes: usize, loan: Loan) {
+    pub(crate) fn add(&self, bytes: usize, loan: Loan) {
         self.frames.borrow_mut().push_back((bytes, loan));
     }
 
     /// Records that `bytes` bytes were read, with `left` still unread. Returns the buffers of completely read frames.
-    pub(super) fn read(&self, bytes: usize, left: usize) -> Vec<Loan> {
+    pub(crate) fn read(&self, bytes: usize, left: usize) -> Vec<Loan> {
         let mut frames = self.frames.borrow_mut();
         if left == 0 {
             self.read.set(0);
@@ -103,7 +103,7 @@ impl Loans {
 
 impl Net {
     /// Lends a frame's buffers to its connection, if its bytes wait for a program. Otherwise returns them, to be freed.
-    pub(super) fn lend(&self, arrival: &Arrival, loan: Option<Loan>) -> Option<Loan> {
+    pub(crate) fn lend(&self, arrival: &Arrival, loan: Option<Loan>) -> Option<Loan> {
         let Source::Connection(id) = arrival.source else { return loan };
         match (self.connection(id), loan) {
             (Some(connection), Some(loan)) if arrival.readable > 0 => {
@@ -115,7 +115,7 @@ impl Net {
     }
 
     /// Frees frames, one after another: returns their buffers to the card, or the block of buffers that is free then.
-    pub(super) async fn free(&self, thread: &Thread, loans: impl IntoIterator<Item = Loan>, path: &mut Path) {
+    pub(crate) async fn free(&self, thread: &Thread, loans: impl IntoIterator<Item = Loan>, path: &mut Path) {
         let driver = &self.spec.driver;
         for mut loan in loans {
             if driver.free > 0 {

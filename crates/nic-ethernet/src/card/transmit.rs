@@ -1,9 +1,9 @@
 //! The transmit path of the card: descriptors from the rings, frames by DMA, and the link.
 
-use super::card::Card;
-use super::spec::{EthernetSpec, HEADERS};
-use super::waiters::Waiters;
-use super::{stages, wire};
+use crate::card::Card;
+use crate::spec::{EthernetSpec, HEADERS};
+use crate::waiters::Waiters;
+use crate::{stages, wire};
 use nicety_fabric::{Channel, Label, Packet};
 use nicety_host::threads::{Data, Thread};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// A frame in host memory, or a packet for several frames, with a descriptor in a ring.
-pub(super) struct Job {
+pub(crate) struct Job {
     address: u64,
     bytes: u64,
     message: MessageId,
@@ -24,18 +24,18 @@ pub(super) struct Job {
 
 /// The work that the host leaves to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Finish {
+pub(crate) struct Finish {
     /// Whether the card writes the checksums.
-    pub(super) checksum: bool,
+    pub(crate) checksum: bool,
     /// The payload of each frame but the last, if the card splits the packet.
-    pub(super) segment: Option<usize>,
+    pub(crate) segment: Option<usize>,
 }
 
 /// Cache lines of a ring touched per frame: the descriptor, the indices, the lock.
 const RING_LINES: u64 = 4;
 
 /// A ring of a transmit channel.
-pub(super) struct TransmitRing {
+pub(crate) struct TransmitRing {
     descriptors: Allocation,
     buffers: Allocation,
     /// Size of a buffer in bytes.
@@ -50,17 +50,17 @@ pub(super) struct TransmitRing {
     reclaimed: Cell<u64>,
     announced: RefCell<VecDeque<Job>>,
     /// Threads that wait for a free descriptor.
-    pub(super) waiting: Waiters,
+    pub(crate) waiting: Waiters,
     /// Whether the driver wants an interrupt when the next descriptor is free.
-    pub(super) wanted: Cell<bool>,
+    pub(crate) wanted: Cell<bool>,
     /// The handler of that interrupt.
-    pub(super) handler: RefCell<Option<Thread>>,
+    pub(crate) handler: RefCell<Option<Thread>>,
     /// The ring's lines in the caches of CPUs that fill it.
-    pub(super) data: Data,
+    pub(crate) data: Data,
 }
 
 impl TransmitRing {
-    pub(super) fn new(spec: &EthernetSpec, memory: &Rc<Memory>) -> Result<TransmitRing, MemoryError> {
+    pub(crate) fn new(spec: &EthernetSpec, memory: &Rc<Memory>) -> Result<TransmitRing, MemoryError> {
         let entries = spec.transmit.entries;
         let buffer = spec.receive.buffer.max(spec.frames.tso + HEADERS);
         Ok(TransmitRing {
@@ -81,23 +81,23 @@ impl TransmitRing {
     }
 
     /// Number of descriptors that the driver does not know to be free.
-    pub(super) fn pending(&self) -> u64 {
+    pub(crate) fn pending(&self) -> u64 {
         self.used.get() - self.reclaimed.get()
     }
 
     /// Updates the driver's knowledge of free descriptors.
-    pub(super) fn reclaim(&self) {
+    pub(crate) fn reclaim(&self) {
         self.reclaimed.set(self.freed.get());
     }
 
     /// Whether there is no free descriptor.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.used.get() - self.freed.get() == self.entries
     }
 }
 
 /// A frame between its ring and the link.
-pub(super) struct Leaving {
+pub(crate) struct Leaving {
     ring: usize,
     message: MessageId,
     buffer: u64,
@@ -111,7 +111,7 @@ impl Card {
     ///
     /// # Panics
     /// When the ring is full.
-    pub(super) fn post(&self, ring: usize, frame: &[u8], finish: Finish, path: Path) -> MessageId {
+    pub(crate) fn post(&self, ring: usize, frame: &[u8], finish: Finish, path: Path) -> MessageId {
         let channel = &self.transmit[ring];
         assert!(!channel.is_full(), "a descriptor is free where a frame is posted");
         let number = channel.unused.borrow_mut().pop().expect("as many buffers as descriptors");
@@ -127,12 +127,12 @@ impl Card {
     }
 
     /// Handles the arrival of the doorbell at the card.
-    pub(super) fn ring(&self) {
+    pub(crate) fn ring(&self) {
         self.announced.notify_one();
     }
 
     /// Fetches descriptors of all rings in turn, and starts the reads of their frames.
-    pub(super) async fn fetch_descriptors(self: Rc<Card>) {
+    pub(crate) async fn fetch_descriptors(self: Rc<Card>) {
         let mut turn = 0;
         let all = self.transmit.len();
         loop {
@@ -198,7 +198,7 @@ impl Card {
     }
 
     /// Sends frames in the order of their descriptors.
-    pub(super) async fn serve_link(self: Rc<Card>) {
+    pub(crate) async fn serve_link(self: Rc<Card>) {
         loop {
             let ready = || self.leaving.borrow().front().is_some_and(|frame| frame.ready.borrow().is_some());
             self.fetched.wait_until(ready).await;
@@ -250,7 +250,7 @@ impl Card {
     }
 
     /// Sends a frame of `bytes` bytes that no station takes. Returns when its last byte is on the link.
-    pub(super) async fn launch_to_nobody(&self, bytes: u64, path: Path) -> Time {
+    pub(crate) async fn launch_to_nobody(&self, bytes: u64, path: Path) -> Time {
         let end = {
             let _link = self.link.acquire().await;
             let turn = self.port.turn(Flight::resting(path)).await;
@@ -265,12 +265,12 @@ impl Card {
     }
 
     /// Sends a frame that is not from a ring. Returns when it is on the link.
-    pub(super) async fn put_on_wire(&self, to: NodeId, message: MessageId, payload: Payload, path: Path) {
+    pub(crate) async fn put_on_wire(&self, to: NodeId, message: MessageId, payload: Payload, path: Path) {
         self.launch(Label { destination: to, message, offset: 0 }, payload, path).await;
     }
 
     /// Begins to send such a frame. Returns the start of its transmission.
-    pub(super) async fn start_on_wire(
+    pub(crate) async fn start_on_wire(
         &self,
         to: NodeId,
         message: MessageId,
@@ -305,7 +305,7 @@ impl Card {
 }
 
 /// Returns a frame as sent, padded if it is short.
-pub(super) fn whole(frame: &[u8]) -> Payload {
+pub(crate) fn whole(frame: &[u8]) -> Payload {
     if frame.len() >= wire::SHORTEST {
         return Payload::real(Buffer::copy_of(frame));
     }

@@ -1,15 +1,19 @@
 //! A host's network: the stack, the kernel threads that run it, and the threads that wait for sockets.
 
-use super::card::Card;
-use super::holding::{Held, Holding};
-use super::loans::Loans;
-use super::programs::Programs;
-use super::serialiser::Serialiser;
-use super::softrings::SoftRing;
-use super::spec::EthernetSpec;
-use super::transmit::Finish;
-use super::waiters::Waiters;
-use super::{stages, wire};
+pub(crate) mod holding;
+pub(crate) mod loans;
+pub(crate) mod softrings;
+
+use crate::card::Card;
+use crate::card::transmit::Finish;
+use crate::net::holding::{Held, Holding};
+use crate::net::loans::Loans;
+use crate::net::softrings::SoftRing;
+use crate::programs::Programs;
+use crate::serialiser::Serialiser;
+use crate::spec::EthernetSpec;
+use crate::waiters::Waiters;
+use crate::{stages, wire};
 use nicety_host::threads::{Data, Group, Piece, Placement, Thread, Threads};
 use nicety_kernel::{Either, Signal, Sim, race};
 use nicety_nic_core::CardError;
@@ -22,35 +26,35 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The frame number of bus transfers that belong to no frame.
-pub(super) const NO_FRAME: u64 = u64::MAX;
+pub(crate) const NO_FRAME: u64 = u64::MAX;
 
 /// A connection's state in the kernel, besides the stack's own.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// Its cache lines.
-    pub(super) data: Data,
+    pub(crate) data: Data,
     /// Buffers of unread frames.
-    pub(super) loans: Loans,
+    pub(crate) loans: Loans,
     /// Bytes held back from readers.
-    pub(super) held: Held,
+    pub(crate) held: Held,
     /// Threads that wait to read.
-    pub(super) readers: Waiters,
+    pub(crate) readers: Waiters,
     /// Threads that wait to write, or for the connection to be established.
-    pub(super) writers: Waiters,
+    pub(crate) writers: Waiters,
     /// Whether [`Net::watcher`] waits for it.
-    pub(super) watched: Cell<bool>,
+    pub(crate) watched: Cell<bool>,
     /// The path up to the stack's work for the last frame.
-    pub(super) path: RefCell<Path>,
+    pub(crate) path: RefCell<Path>,
     /// The path up to its last segment, received or sent. Its timers run from there.
     last: RefCell<Path>,
     /// Whether it is established.
-    pub(super) connected: Cell<bool>,
+    pub(crate) connected: Cell<bool>,
     /// The reason for its failure.
-    pub(super) failed: Cell<Option<Error>>,
+    pub(crate) failed: Cell<Option<Error>>,
 }
 
 impl Connection {
     /// Records a segment with `readable` bytes for a program. A reader may see them before its notification.
-    pub(super) fn note_arrival(&self, readable: usize, path: &Path) {
+    pub(crate) fn note_arrival(&self, readable: usize, path: &Path) {
         self.last.replace(path.clone());
         if readable > 0 || !self.connected.get() {
             self.path.replace(path.clone());
@@ -70,43 +74,43 @@ impl Connection {
 
 /// A listener's or a datagram socket's state in the kernel.
 #[derive(Default)]
-pub(super) struct Waited {
+pub(crate) struct Waited {
     /// Threads that wait for a connection or a datagram.
-    pub(super) readers: Waiters,
+    pub(crate) readers: Waiters,
     /// Threads that wait for room.
-    pub(super) writers: Waiters,
+    pub(crate) writers: Waiters,
     /// Whether [`Net::watcher`] waits for it.
-    pub(super) watched: Cell<bool>,
+    pub(crate) watched: Cell<bool>,
     /// The path up to the stack's work for its last frame.
-    pub(super) path: RefCell<Option<Path>>,
+    pub(crate) path: RefCell<Option<Path>>,
 }
 
 /// The network of a host.
-pub(super) struct Net {
-    pub(super) sim: Sim,
-    pub(super) spec: Arc<EthernetSpec>,
-    pub(super) card: Rc<Card>,
-    pub(super) threads: Threads,
-    pub(super) stack: RefCell<Stack>,
-    pub(super) rings: Vec<SoftRing>,
+pub(crate) struct Net {
+    pub(crate) sim: Sim,
+    pub(crate) spec: Arc<EthernetSpec>,
+    pub(crate) card: Rc<Card>,
+    pub(crate) threads: Threads,
+    pub(crate) stack: RefCell<Stack>,
+    pub(crate) rings: Vec<SoftRing>,
     /// One per transmit ring, or none.
-    pub(super) serialisers: Vec<Serialiser>,
-    pub(super) programs: Rc<Programs>,
-    pub(super) holding: Holding,
+    pub(crate) serialisers: Vec<Serialiser>,
+    pub(crate) programs: Rc<Programs>,
+    pub(crate) holding: Holding,
     connections: RefCell<FxHashMap<ConnectionId, Rc<Connection>>>,
-    pub(super) listeners: RefCell<FxHashMap<ListenerId, Rc<Waited>>>,
-    pub(super) datagrams: RefCell<FxHashMap<DatagramId, Rc<Waited>>>,
+    pub(crate) listeners: RefCell<FxHashMap<ListenerId, Rc<Waited>>>,
+    pub(crate) datagrams: RefCell<FxHashMap<DatagramId, Rc<Waited>>>,
     /// A thread that waits for any of several sockets.
-    pub(super) watcher: RefCell<Option<Thread>>,
+    pub(crate) watcher: RefCell<Option<Thread>>,
     /// Signals arrivals for the watcher's sockets.
-    pub(super) early: Rc<Early>,
+    pub(crate) early: Rc<Early>,
     /// Ranks with stations known to the stack.
     known: RefCell<FxHashSet<u32>>,
-    pub(super) system_calls: Cell<u64>,
+    pub(crate) system_calls: Cell<u64>,
     /// Number of handled interrupts of receive channels, and the time of their handlers before they took frames.
-    pub(super) handlers: Cell<(u64, Duration)>,
+    pub(crate) handlers: Cell<(u64, Duration)>,
     /// The threads of interrupts, with their CPUs.
-    pub(super) interrupted: RefCell<Vec<(usize, Thread)>>,
+    pub(crate) interrupted: RefCell<Vec<(usize, Thread)>>,
     /// The time at which the timer's thread runs next.
     due: Cell<Option<Time>>,
     due_sooner: Signal,
@@ -117,7 +121,7 @@ impl Net {
     ///
     /// # Errors
     /// When no stack is possible with this spec.
-    pub(super) fn start(sim: &Sim, spec: Arc<EthernetSpec>, card: Rc<Card>) -> Result<Rc<Net>, CardError> {
+    pub(crate) fn start(sim: &Sim, spec: Arc<EthernetSpec>, card: Rc<Card>) -> Result<Rc<Net>, CardError> {
         let threads = Threads::new(sim, spec.threads, spec.cpus);
         let node = card.node;
         let stack = Stack::new(spec.host_stack(node, sim.rng("network stack").next_u64()));
@@ -166,17 +170,17 @@ impl Net {
     }
 
     /// Calls `act` on the stack at this instant.
-    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Stack, Time) -> T) -> T {
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Stack, Time) -> T) -> T {
         act(&mut self.stack.borrow_mut(), self.sim.now())
     }
 
     /// The message number of bus transfers that belong to no frame.
-    pub(super) fn no_frame(&self) -> MessageId {
+    pub(crate) fn no_frame(&self) -> MessageId {
         MessageId { source: self.card.node, sequence: NO_FRAME }
     }
 
     /// Returns a connection of the stack.
-    pub(super) fn connection(&self, id: ConnectionId) -> Option<Rc<Connection>> {
+    pub(crate) fn connection(&self, id: ConnectionId) -> Option<Rc<Connection>> {
         if let Some(known) = self.connections.borrow().get(&id) {
             return Some(known.clone());
         }
@@ -204,7 +208,7 @@ impl Net {
 
     /// Handles the results of a step of the stack: wakes waiting threads, sends frames that are ready, and sets the
     /// timer. All of it is work of `thread`.
-    pub(super) async fn follow(self: &Rc<Net>, thread: &Thread, path: &mut Path) {
+    pub(crate) async fn follow(self: &Rc<Net>, thread: &Thread, path: &mut Path) {
         loop {
             let event = self.stack.borrow_mut().next_event();
             let Some(event) = event else { break };
@@ -216,7 +220,7 @@ impl Net {
     }
 
     /// Wakes threads. The path continues without them.
-    pub(super) async fn wake(&self, thread: &Thread, woken: Vec<Thread>, path: &Path) {
+    pub(crate) async fn wake(&self, thread: &Thread, woken: Vec<Thread>, path: &Path) {
         for other in woken {
             thread.wake(&other, &mut path.clone()).await;
         }
@@ -257,7 +261,7 @@ impl Net {
     }
 
     /// Records an arrival for a socket. Returns the thread that watches it, if any.
-    pub(super) fn came_for(&self, watched: &Cell<bool>) -> Option<Thread> {
+    pub(crate) fn came_for(&self, watched: &Cell<bool>) -> Option<Thread> {
         if watched.get() {
             self.early.note();
         }
@@ -312,7 +316,7 @@ impl Net {
     }
 
     /// Number of cache lines of `bytes` bytes.
-    pub(super) fn lines(&self, bytes: usize) -> u64 {
+    pub(crate) fn lines(&self, bytes: usize) -> u64 {
         (bytes as u64).div_ceil(self.spec.threads.caches.line)
     }
 
@@ -323,7 +327,7 @@ impl Net {
     }
 
     /// Sets the timer to the stack's next deadline.
-    pub(super) fn set_timer(&self) {
+    pub(crate) fn set_timer(&self) {
         let stack = self.stack.borrow_mut().next_timer();
         let next = stack.into_iter().chain(self.holding.next()).min();
         let sooner = next.is_some_and(|next| self.due.get().is_none_or(|due| next < due));
@@ -359,7 +363,7 @@ impl Net {
     }
 
     /// Handles a socket's change by a frame. Returns the threads to wake: readers, and writers if there is enough room.
-    pub(super) fn arrived(&self, arrival: &Arrival, pushed: bool, path: &Path) -> Vec<Thread> {
+    pub(crate) fn arrived(&self, arrival: &Arrival, pushed: bool, path: &Path) -> Vec<Thread> {
         match arrival.source {
             Source::Connection(id) => {
                 let Some(connection) = self.connection(id) else { return Vec::new() };
@@ -381,20 +385,20 @@ impl Net {
     }
 
     /// Whether a connection's send buffer has enough room to wake a thread that waits for it.
-    pub(super) fn has_room(&self, id: ConnectionId) -> bool {
+    pub(crate) fn has_room(&self, id: ConnectionId) -> bool {
         let stack = self.stack.borrow();
         let (room, used) = (stack.writable(id).unwrap_or(0), stack.unacknowledged(id).unwrap_or(0));
         room as u64 * 100 >= (room + used) as u64 * self.spec.sockets.wake_room
     }
 
     /// Removes a connection with a returned handle. Returns the threads that waited for it.
-    pub(super) fn forget(&self, id: ConnectionId) -> Vec<Thread> {
+    pub(crate) fn forget(&self, id: ConnectionId) -> Vec<Thread> {
         let known = self.connections.borrow_mut().remove(&id);
         known.map_or_else(Vec::new, |state| [state.readers.all(), state.writers.all()].concat())
     }
 
     /// Makes a rank's station known, like an administrator's static entry.
-    pub(super) fn know(&self, rank: u32) {
+    pub(crate) fn know(&self, rank: u32) {
         if rank >= self.card.nodes || rank == self.card.node.0 || !self.known.borrow_mut().insert(rank) {
             return;
         }

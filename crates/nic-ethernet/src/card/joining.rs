@@ -7,8 +7,8 @@
 //! - It has the maximum length.
 //! - Frames of too many other connections wait.
 
-use super::card::Card;
-use super::stages;
+use crate::card::Card;
+use crate::stages;
 use nicety_stack::{Parsed, TcpHeader};
 use nicety_types::{Buffer, MessageId, Path, Payload};
 use std::cell::{Cell, RefCell};
@@ -19,20 +19,20 @@ use std::rc::Rc;
 const ACK: u8 = 0x10;
 
 /// A frame on its way to host memory, or several joined ones.
-pub(super) struct Arriving {
-    pub(super) hash: usize,
-    pub(super) payload: Payload,
+pub(crate) struct Arriving {
+    pub(crate) hash: usize,
+    pub(crate) payload: Payload,
     /// Number of joined frames.
-    pub(super) frames: u64,
+    pub(crate) frames: u64,
     /// Whether the card found its checksums valid.
-    pub(super) verified: bool,
-    pub(super) message: MessageId,
-    pub(super) path: Path,
+    pub(crate) verified: bool,
+    pub(crate) message: MessageId,
+    pub(crate) path: Path,
 }
 
 /// The waiting frames of a channel.
 #[derive(Default)]
-pub(super) struct Joining {
+pub(crate) struct Joining {
     waiting: RefCell<VecDeque<Waiting>>,
     begun: Cell<u64>,
 }
@@ -55,7 +55,7 @@ impl Waiting {
 
 impl Card {
     /// Joins a frame to a waiting one, lets it wait, or writes it.
-    pub(super) async fn join(self: &Rc<Card>, arriving: Arriving, frame: &[u8]) {
+    pub(crate) async fn join(self: &Rc<Card>, arriving: Arriving, frame: &[u8]) {
         let channel = arriving.hash % self.receive.len();
         let joining = &self.receive[channel].joining;
         let held = {

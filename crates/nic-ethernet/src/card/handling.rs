@@ -1,11 +1,11 @@
 //! Handlers on frames: rules select their frames before the host gets them, and handlers decide the destination.
 
-use super::card::Card;
-use super::disposition::Disposition;
-use super::joining::Arriving;
-use super::rules::{Rule, Word};
-use super::spec::HandlersSpec;
-use super::wire;
+use crate::card::Card;
+use crate::card::disposition::Disposition;
+use crate::card::joining::Arriving;
+use crate::rules::{Rule, Word};
+use crate::spec::HandlersSpec;
+use crate::wire;
 use nicety_kernel::{Channel, Needed, Sim};
 use nicety_nic_core::{Log, ProgramFailure, RefusedCommand};
 use nicety_nic_processors::{
@@ -168,7 +168,7 @@ pub struct Handling {
 }
 
 impl Handling {
-    pub(super) fn new(
+    pub(crate) fn new(
         sim: &Sim,
         spec: &HandlersSpec,
         (longest, channels): (u64, usize),
@@ -243,11 +243,11 @@ impl Handling {
         self.sent.get()
     }
 
-    pub(super) fn failures(&self) -> Vec<ProgramFailure> {
+    pub(crate) fn failures(&self) -> Vec<ProgramFailure> {
         self.frames.failures()
     }
 
-    pub(super) fn refused_commands(&self) -> Vec<RefusedCommand> {
+    pub(crate) fn refused_commands(&self) -> Vec<RefusedCommand> {
         self.frames.refused_commands()
     }
 
@@ -290,11 +290,11 @@ pub fn check_rule<'r>(
 }
 
 /// A frame from the link with a valid check sequence.
-pub(super) struct Checked {
-    pub(super) message: MessageId,
-    pub(super) frame: Buffer,
-    pub(super) payload: Payload,
-    pub(super) path: Path,
+pub(crate) struct Checked {
+    pub(crate) message: MessageId,
+    pub(crate) frame: Buffer,
+    pub(crate) payload: Payload,
+    pub(crate) path: Path,
 }
 
 impl FrameOwner for Card {
@@ -344,7 +344,7 @@ impl FrameOwner for Card {
 
 impl Card {
     /// Gives a frame to its rule's handlers, or has it delivered to host memory. Its last byte arrived at `came`.
-    pub(super) fn choose(self: &Rc<Card>, handling: &Handling, mut checked: Checked, came: Time) {
+    pub(crate) fn choose(self: &Rc<Card>, handling: &Handling, mut checked: Checked, came: Time) {
         let message = checked.message;
         handling.frames.watch_arrived(message, checked.frame.len() as u64);
         let (now, taken) = (self.sim.now(), handling.spec.match_);
@@ -386,7 +386,7 @@ impl Card {
     }
 
     /// Delivers frames without a rule to host memory, one after another.
-    pub(super) async fn serve_host(self: Rc<Card>) {
+    pub(crate) async fn serve_host(self: Rc<Card>) {
         let handling = self.handling.as_ref().expect("it has rules");
         loop {
             let next = handling.for_host.recv().await;
@@ -420,7 +420,7 @@ impl Card {
 
     /// Sends a frame of a handler. Returns when it has left the card's buffer.
     async fn send_on(&self, by: MessageId, frame: &[u8], path: Path) {
-        let payload = super::transmit::whole(frame);
+        let payload = crate::card::transmit::whole(frame);
         // A switch does not return a frame to its source.
         let other = |node: &NodeId| *node != self.node;
         let destination = match wire::destination(frame, self.nodes).filter(other) {
@@ -441,7 +441,7 @@ impl Card {
     }
 
     /// Busy times of its parts so far.
-    pub(super) fn busy(&self) -> Busy {
+    pub(crate) fn busy(&self) -> Busy {
         let (bus_to_card, bus_to_host) = self.dma.bus().busy();
         let matching = self.handling.as_ref().map(|handling| handling.matching.borrow().busy());
         let (matching, link) = (matching.unwrap_or_default(), self.port.busy());

@@ -1,14 +1,14 @@
 //! The receive path of the card: frames to the rings in host memory, and their interrupts.
 
-use super::blocks::{Blocks, Place};
-use super::card::Card;
-use super::disposition::Disposition;
-use super::driver_spec::DriverSpec;
-use super::handling::Checked;
-use super::interrupts::Coalescing;
-use super::joining::{Arriving, Joining};
-use super::spec::EthernetSpec;
-use super::{stages, wire};
+use crate::blocks::{Blocks, Place};
+use crate::card::Card;
+use crate::card::disposition::Disposition;
+use crate::card::handling::Checked;
+use crate::card::joining::{Arriving, Joining};
+use crate::driver_spec::DriverSpec;
+use crate::interrupts::Coalescing;
+use crate::spec::EthernetSpec;
+use crate::{stages, wire};
 use nicety_fabric::Packet;
 use nicety_host::threads::{Data, Page};
 use nicety_host::{Allocation, Memory, MemoryError, Notice};
@@ -22,32 +22,32 @@ use std::rc::Rc;
 const POSTING_LINES: u64 = 2;
 
 /// A frame in a buffer of a ring.
-pub(super) struct Arrived {
+pub(crate) struct Arrived {
     /// Its address.
-    pub(super) address: u64,
+    pub(crate) address: u64,
     /// Its length.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Its buffers.
-    pub(super) held: Held,
+    pub(crate) held: Held,
     /// Whether the card found its checksums valid.
-    pub(super) verified: bool,
+    pub(crate) verified: bool,
     /// Its number.
-    pub(super) message: MessageId,
+    pub(crate) message: MessageId,
     /// The path up to the arrival of its completion in host memory.
-    pub(super) path: Path,
+    pub(crate) path: Path,
 }
 
 /// Buffers of a frame.
 #[derive(Clone, Copy)]
-pub(super) struct Held {
+pub(crate) struct Held {
     /// Their number.
-    pub(super) buffers: u64,
+    pub(crate) buffers: u64,
     /// The place of a buffer in a block, if there are blocks.
     place: Option<Place>,
 }
 
 /// A ring of a receive channel.
-pub(super) struct ReceiveRing {
+pub(crate) struct ReceiveRing {
     buffers: Allocation,
     /// Size of a buffer in bytes.
     buffer: u64,
@@ -64,34 +64,34 @@ pub(super) struct ReceiveRing {
     completed: Cell<u64>,
     /// The most completions that the driver has not taken, and their number.
     most_reported: u64,
-    pub(super) reported: Cell<u64>,
+    pub(crate) reported: Cell<u64>,
     /// Single buffers used so far.
     used: Cell<u64>,
     /// Single buffers that the driver has returned.
     given_back: Cell<u64>,
     /// Buffers, or blocks, that are free and not yet returned.
-    pub(super) emptied: Cell<u64>,
+    pub(crate) emptied: Cell<u64>,
     /// Buffers of frames in the kernel.
-    pub(super) lent: Cell<u64>,
+    pub(crate) lent: Cell<u64>,
     /// The ring's lines in the caches of CPUs that post buffers.
-    pub(super) posting: Data,
+    pub(crate) posting: Data,
     /// Frames that wait to be joined with others.
-    pub(super) joining: Joining,
+    pub(crate) joining: Joining,
     /// Packets received; joined frames count as one.
-    pub(super) packets: Cell<u64>,
+    pub(crate) packets: Cell<u64>,
     /// Frames received, without those that had no buffer.
-    pub(super) frames: Cell<u64>,
+    pub(crate) frames: Cell<u64>,
     /// Frames without a buffer.
-    pub(super) missed: Cell<u64>,
+    pub(crate) missed: Cell<u64>,
     /// Frames with a completion in host memory.
-    pub(super) arrived: RefCell<VecDeque<Arrived>>,
+    pub(crate) arrived: RefCell<VecDeque<Arrived>>,
     /// Frames with completions that wait in the card, and the addresses of these.
     staged: RefCell<VecDeque<(u64, Arrived)>>,
-    pub(super) coalescing: Coalescing,
+    pub(crate) coalescing: Coalescing,
 }
 
 impl ReceiveRing {
-    pub(super) fn new(
+    pub(crate) fn new(
         spec: &EthernetSpec,
         memory: &Rc<Memory>,
         coalescing: Coalescing,
@@ -164,14 +164,14 @@ impl ReceiveRing {
     }
 
     /// The page of a buffer.
-    pub(super) fn page(&self, address: u64) -> Option<Rc<Page>> {
+    pub(crate) fn page(&self, address: u64) -> Option<Rc<Page>> {
         let at = (address - self.buffers.address()) / self.page;
         self.pages.get(at as usize).cloned()
     }
 
     /// Records that the driver sees a frame. Returns whether it copies the frame, because the kernel has too much of the
     /// ring.
-    pub(super) fn copies(&self, held: Held, driver: &DriverSpec) -> bool {
+    pub(crate) fn copies(&self, held: Held, driver: &DriverSpec) -> bool {
         match (&self.blocks, held.place) {
             (Some(blocks), Some(place)) => blocks.see(&place, driver.loan, driver.loan_small),
             _ => self.lent.get() * 100 >= self.entries * driver.loan,
@@ -179,7 +179,7 @@ impl ReceiveRing {
     }
 
     /// Frees a frame's buffers. Returns the number of buffers or of blocks to give back.
-    pub(super) fn free(&self, held: Held) -> u64 {
+    pub(crate) fn free(&self, held: Held) -> u64 {
         match (&self.blocks, held.place) {
             (Some(blocks), Some(place)) => u64::from(blocks.free(place.block)),
             _ => held.buffers,
@@ -187,7 +187,7 @@ impl ReceiveRing {
     }
 
     /// Records at the card that the driver has returned buffers, or blocks of them.
-    pub(super) fn give_back(&self, returned: u64) {
+    pub(crate) fn give_back(&self, returned: u64) {
         match &self.blocks {
             Some(blocks) => blocks.post(returned),
             None => self.given_back.set(self.given_back.get() + returned),
@@ -205,7 +205,7 @@ struct Taken {
 
 impl Card {
     /// Handles frames from the link.
-    pub(super) async fn serve_port(self: Rc<Card>) {
+    pub(crate) async fn serve_port(self: Rc<Card>) {
         loop {
             let packet = self.port.receive().await;
             if packet.is_control() {
@@ -255,7 +255,7 @@ impl Card {
     }
 
     /// Delivers a frame to host memory, or drops it. Returns when it has left the card's buffer.
-    pub(super) async fn accept(self: &Rc<Card>, checked: Checked) {
+    pub(crate) async fn accept(self: &Rc<Card>, checked: Checked) {
         let Checked { message, frame, payload, path } = checked;
         let hash = self.hash(&frame);
         let ring = &self.receive[hash % self.receive.len()];
@@ -276,12 +276,12 @@ impl Card {
     }
 
     /// Whether the card reports a frame's checksums as valid to the driver.
-    pub(super) fn verified(&self, frame: &[u8]) -> bool {
+    pub(crate) fn verified(&self, frame: &[u8]) -> bool {
         self.spec.frames.checksums && is_right(frame)
     }
 
     /// Writes a frame and then its completion to host memory, or drops it. Returns when it has left the card's buffer.
-    pub(super) async fn write(self: &Rc<Card>, arriving: Arriving) {
+    pub(crate) async fn write(self: &Rc<Card>, arriving: Arriving) {
         let Arriving { hash, payload, frames, verified, message, path } = arriving;
         let number = hash % self.receive.len();
         let ring = &self.receive[number];
@@ -342,7 +342,7 @@ impl Card {
     }
 
     /// Writes the completions that wait in the card.
-    pub(super) fn write_staged(self: &Rc<Card>, number: usize) {
+    pub(crate) fn write_staged(self: &Rc<Card>, number: usize) {
         let ring = &self.receive[number];
         ring.coalescing.stage(0);
         let staged = ring.staged.take();
@@ -363,7 +363,7 @@ impl Card {
     }
 
     /// Sends an interrupt over the bus, after earlier writes. Returns when it reaches the host.
-    pub(super) async fn interrupt(&self) {
+    pub(crate) async fn interrupt(&self) {
         let seen = self.dma.bus().post(Notice::Event, Path::clock(self.sim.now()));
         self.sim.until(seen.at()).await;
     }

@@ -1,12 +1,18 @@
 //! The card: rings in host memory, DMA channels, and the link between them.
 
-use super::disposition::Testers;
-use super::flows::FlowHash;
-use super::handling::Handling;
-use super::interrupts::Coalescing;
-use super::receive::ReceiveRing;
-use super::spec::{EthernetSpec, HEADERS};
-use super::transmit::{Leaving, TransmitRing};
+pub(crate) mod disposition;
+pub(crate) mod handling;
+pub(crate) mod joining;
+pub(crate) mod receive;
+pub(crate) mod transmit;
+
+use crate::card::disposition::Testers;
+use crate::card::handling::Handling;
+use crate::card::receive::ReceiveRing;
+use crate::card::transmit::{Leaving, TransmitRing};
+use crate::flows::FlowHash;
+use crate::interrupts::Coalescing;
+use crate::spec::{EthernetSpec, HEADERS};
 use nicety_fabric::Port;
 use nicety_host::Memory;
 use nicety_kernel::{Credits, Pool, Signal, Sim};
@@ -46,38 +52,38 @@ pub struct Statistics {
 
 /// An Ethernet card.
 pub struct Card {
-    pub(super) sim: Sim,
-    pub(super) spec: Arc<EthernetSpec>,
-    pub(super) node: NodeId,
-    pub(super) nodes: u32,
-    pub(super) dma: Rc<Dma>,
-    pub(super) port: Port,
-    pub(super) recorder: Recorder,
-    pub(super) rss: Toeplitz,
-    pub(super) transmit: Vec<TransmitRing>,
-    pub(super) announced: Signal,
-    pub(super) fifo: Credits,
-    pub(super) leaving: RefCell<VecDeque<Rc<Leaving>>>,
-    pub(super) fetched: Signal,
-    pub(super) receive: Vec<ReceiveRing>,
+    pub(crate) sim: Sim,
+    pub(crate) spec: Arc<EthernetSpec>,
+    pub(crate) node: NodeId,
+    pub(crate) nodes: u32,
+    pub(crate) dma: Rc<Dma>,
+    pub(crate) port: Port,
+    pub(crate) recorder: Recorder,
+    pub(crate) rss: Toeplitz,
+    pub(crate) transmit: Vec<TransmitRing>,
+    pub(crate) announced: Signal,
+    pub(crate) fifo: Credits,
+    pub(crate) leaving: RefCell<VecDeque<Rc<Leaving>>>,
+    pub(crate) fetched: Signal,
+    pub(crate) receive: Vec<ReceiveRing>,
     /// Rules and handlers, if the card has processors for them.
-    pub(super) handling: Option<Handling>,
+    pub(crate) handling: Option<Handling>,
     /// The link's owner: frames of the rings and those of handlers alternate.
-    pub(super) link: Pool,
+    pub(crate) link: Pool,
     /// Whether the card generates frames, and drops those received.
-    pub(super) discards: Cell<bool>,
+    pub(crate) discards: Cell<bool>,
     /// Stations with separate counters for their frames.
-    pub(super) testers: Testers,
+    pub(crate) testers: Testers,
     /// Bus time of frames to the host, for frames with a buffer and for frames without.
-    pub(super) carried: Cell<Duration>,
-    pub(super) left_out: Cell<Duration>,
+    pub(crate) carried: Cell<Duration>,
+    pub(crate) left_out: Cell<Duration>,
     counters: Cell<Statistics>,
     messages: Cell<u64>,
 }
 
 impl Card {
     /// Installs a card, and starts its tasks.
-    pub(super) fn install(
+    pub(crate) fn install(
         sim: &Sim,
         spec: Arc<EthernetSpec>,
         memory: &Rc<Memory>,
@@ -132,31 +138,31 @@ impl Card {
         self.counters.get()
     }
 
-    pub(super) fn count(&self, change: impl FnOnce(&mut Statistics)) {
+    pub(crate) fn count(&self, change: impl FnOnce(&mut Statistics)) {
         let mut counters = self.counters.get();
         change(&mut counters);
         self.counters.set(counters);
     }
 
     /// Returns the number of a new frame or message of this node.
-    pub(super) fn next_message(&self) -> MessageId {
+    pub(crate) fn next_message(&self) -> MessageId {
         let sequence = self.messages.get();
         self.messages.set(sequence + 1);
         MessageId { source: self.node, sequence }
     }
 
     /// Returns the hash of a frame's connection, which selects its receive channel.
-    pub(super) fn hash(&self, frame: &[u8]) -> usize {
+    pub(crate) fn hash(&self, frame: &[u8]) -> usize {
         self.spec.receive.hash.of(&self.rss, frame)
     }
 
     /// Returns the transmit ring of a frame.
-    pub(super) fn transmit_ring(&self, frame: &[u8]) -> usize {
+    pub(crate) fn transmit_ring(&self, frame: &[u8]) -> usize {
         self.spec.transmit.hash.of(&self.rss, frame) % self.transmit.len()
     }
 
     /// Returns the soft ring of a frame.
-    pub(super) fn soft_ring(&self, frame: &[u8]) -> usize {
+    pub(crate) fn soft_ring(&self, frame: &[u8]) -> usize {
         let hash = self.spec.stack.hash.of(&self.rss, frame);
         match self.spec.stack.hash {
             // The remainder has selected the receive channel.

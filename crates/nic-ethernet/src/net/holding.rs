@@ -1,8 +1,8 @@
 //! Bytes held back from a reader until there are enough, or the peer has pushed them. Fewer wake-ups of a reader then
 //! serve several frames.
 
-use super::net::{Connection, Net};
-use super::stages;
+use crate::net::{Connection, Net};
+use crate::stages;
 use nicety_host::threads::Thread;
 use nicety_stack::Arrival;
 use nicety_types::{Path, Time};
@@ -12,7 +12,7 @@ use std::rc::{Rc, Weak};
 
 /// The bytes that a connection holds back from its reader.
 #[derive(Default)]
-pub(super) struct Held {
+pub(crate) struct Held {
     bytes: Cell<usize>,
     /// The deadline.
     until: Cell<Option<Time>>,
@@ -20,15 +20,15 @@ pub(super) struct Held {
 
 /// Connections that hold back bytes, in the order of their deadlines.
 #[derive(Default)]
-pub(super) struct Holding(RefCell<VecDeque<(Time, Weak<Connection>)>>);
+pub(crate) struct Holding(RefCell<VecDeque<(Time, Weak<Connection>)>>);
 
 impl Held {
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }
 
     /// Releases all held bytes.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         self.bytes.set(0);
         self.until.set(None);
     }
@@ -36,14 +36,14 @@ impl Held {
 
 impl Holding {
     /// The earliest deadline.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(crate) fn next(&self) -> Option<Time> {
         self.0.borrow().front().map(|(until, _)| *until)
     }
 }
 
 impl Net {
     /// Handles a frame with bytes for a reader. Returns whether to notify the reader of them.
-    pub(super) fn is_told(&self, connection: &Rc<Connection>, arrival: &Arrival, pushed: bool) -> bool {
+    pub(crate) fn is_told(&self, connection: &Rc<Connection>, arrival: &Arrival, pushed: bool) -> bool {
         let (sockets, held) = (&self.spec.sockets, &connection.held);
         let bytes = held.bytes.get() + arrival.readable;
         // A frame that fills a gap releases later frames, and one of them may have been pushed.
@@ -63,7 +63,7 @@ impl Net {
     }
 
     /// Notifies a reader of its bytes. Returns the threads to wake.
-    pub(super) fn told(&self, connection: &Connection, path: &Path) -> Vec<Thread> {
+    pub(crate) fn told(&self, connection: &Connection, path: &Path) -> Vec<Thread> {
         connection.path.replace(path.clone());
         let mut threads = connection.readers.all();
         threads.extend(self.came_for(&connection.watched));
@@ -71,7 +71,7 @@ impl Net {
     }
 
     /// Notifies readers of bytes past their deadline.
-    pub(super) async fn tell_late(&self, thread: &Thread) {
+    pub(crate) async fn tell_late(&self, thread: &Thread) {
         let now = self.sim.now();
         while self.holding.next().is_some_and(|until| until <= now) {
             let first = self.holding.0.borrow_mut().pop_front();
