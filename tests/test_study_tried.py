@@ -26,6 +26,9 @@ COMMANDS = {
     "nicety bench broadcast --nic spin-integrated --nodes 4 --sizes 8 --mode rdma --topology fat-tree:36": "latency_ns",
     "nicety bench storage --nic spin-discrete --sizes 4Ki --operation write --mode spin": "latency_ns",
     "nicety bench matching --nic spin-discrete --sizes 64Ki --arrival expected --mode spin": "host_memory",
+    "nicety bench matching --nic spin-discrete --sizes 64Ki --arrival expected --eager 64Ki --mode host": "host_memory",
+    "nicety bench stream --nic niagara2-niu --peer xeon-oplin --warmup 1ms --duration 1ms --connections 4 --cpus 8 "
+    "--io-sizes 1Ki --set driver.receive=161": "cpu_ns_per_packet",
 }
 
 
@@ -42,7 +45,7 @@ def test_a_command_is_what_the_study_runs(command: str) -> None:
 
 
 def test_commands_of_pages_are_benchmarks() -> None:
-    for name in ("apenet", "qnix", "nfcomms", "spin"):
+    for name in ("apenet", "qnix", "nfcomms", "spin", "niagara2"):
         commands = _COMMAND.findall(report(name))
         assert commands, name
         for command in commands:

@@ -212,6 +212,8 @@ pub struct TcpSpec {
     pub congestion: CongestionControl,
     /// Whether selective acknowledgements are offered and used.
     pub sack: bool,
+    /// Whether a lost tail is probed before the retransmission timeout, where the peer acknowledges selectively.
+    pub loss_probe: bool,
 }
 
 /// Messages of `send` and `recv`.
@@ -248,7 +250,7 @@ impl EthernetSpec {
             initial_window: tcp.initial_window,
             congestion: tcp.congestion,
             sack: tcp.sack,
-            loss_probe: tcp.sack,
+            loss_probe: tcp.sack && tcp.loss_probe,
             send_buffer: sockets.send_buffer as usize,
             receive_buffer: sockets.receive_buffer as usize,
             connections: sockets.connections as usize,
@@ -557,6 +559,11 @@ fn read_tcp(reader: &Reader<'_>) -> TcpSpec {
             _ => CongestionControl::Reno,
         },
         sack: s.flag("sack", "whether selective acknowledgements are offered and used"),
+        loss_probe: s.flag_or(
+            "loss_probe",
+            true,
+            "whether a lost tail is probed after two round trips (RFC 8985), if the peer acknowledges selectively",
+        ),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Limits of cards and hosts, and the behaviour at them.
 
 use super::support::{PLAIN_NIU, Rig, at, pattern, read};
-use nicety_fabric::Faults;
+use nicety_fabric::{Faults, Rates};
 use nicety_nic_ethernet::{Setting, SocketKind};
-use nicety_types::Duration;
+use nicety_types::{Duration, Time};
+use std::cell::Cell;
+use std::rc::Rc;
 
 #[test]
 fn a_full_receive_ring_drops_and_counts() {
@@ -171,4 +173,36 @@ fn impossible_specs_are_refused_in_words() {
         let error = read(PLAIN_NIU, overrides).unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+#[test]
+fn a_lost_tail_is_probed_where_the_spec_has_probes() {
+    let took = |overrides: &[&str]| {
+        let rates = Rates { loss: 0.1, ..Rates::default() };
+        let mut rig = Rig::of(&[(PLAIN_NIU, overrides); 2], Faults { seed: 3, rates, ..Faults::default() });
+        let end = Rc::new(Cell::new(Time::ZERO));
+        let seen = end.clone();
+        rig.program(0, async move |user| {
+            let socket = user.connected(1, 80).await;
+            for n in 0..20 {
+                user.send(socket, &[n; 100]).await.unwrap();
+                assert_eq!(user.recv(socket, 100).await.unwrap(), [n; 100]);
+            }
+            seen.set(user.sim.now());
+            user.close(socket).await.unwrap();
+        });
+        rig.program(1, async move |user| {
+            let listening = user.listening(80).await;
+            let socket = user.accept(listening).await.unwrap();
+            for n in 0..20 {
+                assert_eq!(user.recv(socket, 100).await.unwrap(), [n; 100]);
+                user.send(socket, &[n; 100]).await.unwrap();
+            }
+        });
+        rig.run();
+        end.get()
+    };
+    // Without probes each lost message waits for tcp.min_rto, 400 ms.
+    let (probed, waited) = (took(&[]), took(&["tcp.loss_probe=false"]));
+    assert!(waited.since(probed) > Duration::from_us(400_000), "{probed:?} {waited:?}");
 }

@@ -14,6 +14,7 @@ from nicety.bench.channels import bench_channels
 from nicety.bench.contexts import bench_pcsa
 from nicety.bench.interfaces import bench_registration
 from nicety.bench.messages import run_benchmark
+from nicety.bench.sockets import bench_stream
 from nicety.show.columns import fixed
 from nicety.studies.claims import Tried
 from nicety.usecases import Broadcast, Matching, Storage, UseCase, run_usecase
@@ -25,11 +26,12 @@ _RENAMED = {
     "direction": "directions",
     "operation": "operations",
     "arrival": "arrivals",
+    "eager": "eager_bytes",
 }
 """Options of the command line with another name in Python."""
 _LISTS = {"nodes", "sizes", "operations", "arrivals"}
 """Parameters of use cases that are lists."""
-_OWN = {*_LISTS, "servers", "requests"}
+_OWN = {*_LISTS, "servers", "requests", "eager_bytes"}
 """All of them."""
 HOST_MEMORY = "host_memory"
 """The figure of the bytes that the hosts' memories read and write."""
@@ -54,7 +56,18 @@ def _usecase(case: Callable[..., UseCase]) -> Callable[..., Mapping[str, Any]]:
     return run
 
 
+_POINTS = {"io_sizes", "connections", "cpus"}
+"""Parameters of streams that are lists."""
+
+
+def _stream(**given: Any) -> Mapping[str, Any]:
+    direction = {"direction": given.pop("directions")} if "directions" in given else {}
+    points = {name: (given.pop(name),) for name in _POINTS & given.keys()}
+    return cast(Mapping[str, Any], cast(Any, bench_stream)(**direction, **points, **given))
+
+
 _BENCHMARKS: dict[str, Callable[..., Any]] = {
+    "stream": _stream,
     "latency": _messages("latency"),
     "bandwidth": _messages("bandwidth"),
     "channel-bandwidth": _channels("channel-bandwidth"),

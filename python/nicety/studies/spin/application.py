@@ -30,8 +30,14 @@ _CAVEAT = (
 )
 
 
-def _calls(rank: int, doubles: int) -> Iterator[str]:
-    """The calls of a rank as liballprof writes them, each of a microsecond, with the interior's time between."""
+def _calls(rank: int, doubles: int, *, during: bool) -> Iterator[str]:
+    """The calls of a rank as liballprof writes them, each of a microsecond, with the interior's time between.
+
+    Args:
+        rank: the rank.
+        doubles: doubles of a face.
+        during: the interior is computed before the waits for faces, and not behind them.
+    """
     row, column = divmod(rank, _SIDE)
     others = [
         (row * _SIDE + (column + step) % _SIDE, (row + down) % _SIDE * _SIDE + column)[down != 0]
@@ -49,26 +55,34 @@ def _calls(rank: int, doubles: int) -> Iterator[str]:
         for way, other in enumerate(others):
             now += _CALL_US
             yield f"MPI_Isend:{now}:94321:{doubles}:11,8,8:{other}:{way}:{own}:{7105000 + 8 * way}:{now}"
-        now += _COMPUTE_US
+        if during:
+            now += _COMPUTE_US
         for base in (7104000, 7105000):
             for way in range(len(others)):
                 yield f"MPI_Wait:{now}:{base + 8 * way}:140734:{now}"
+        if not during:
+            now += _COMPUTE_US
         yield f"MPI_Allreduce:{now}:94321:94322:1:11,8,8:3:{own}:{now}"
         now += _CALL_US
     yield f"MPI_Finalize:{now}:-"
 
 
 @lru_cache(maxsize=16)
-def _run(doubles: int, nic: str, mode: MessageMode) -> ScheduleReport:
+def _run(doubles: int, nic: str, mode: MessageMode, *, during: bool = True) -> ScheduleReport:
     with tempfile.TemporaryDirectory() as folder:
         files = []
         for rank in range(_SIDE * _SIDE):
             file = Path(folder) / f"pmpi-trace-rank-{rank}.txt"
-            file.write_text("\n".join(_calls(rank, doubles)) + "\n", encoding="utf-8")
+            file.write_text("\n".join(_calls(rank, doubles, during=during)) + "\n", encoding="utf-8")
             files.append(file)
         schedule = Path(folder) / "traced.goal"
         trace_schedule(files, schedule)
         return run_schedule(schedule, nic=nic, mode=mode)
+
+
+def _time(doubles: int, nic: str, mode: MessageMode, *, during: bool = True) -> float:
+    """The time until the last rank has finished, in us."""
+    return max(float(ns) for ns in _run(doubles, nic, mode, during=during)["finish_ns"]) / 1000
 
 
 def application(options: Options, nics: tuple[str, ...]) -> tuple[Ours, Table]:
@@ -76,12 +90,10 @@ def application(options: Options, nics: tuple[str, ...]) -> tuple[Ours, Table]:
     faces = dict(list(_FACES.items())[-1:]) if options.quick else _FACES
     rows = [["Face", *(f"{nic}, {mode}" for nic in nics for mode in _MODES), *(f"{nic}, less" for nic in nics)]]
     gains: list[str] = []
+    behind: dict[str, float] = {}
     for name, doubles in faces.items():
-        times = {
-            (nic, mode): max(float(ns) for ns in _run(doubles, nic, mode)["finish_ns"]) / 1000
-            for nic in nics
-            for mode in _MODES
-        }
+        times = {(nic, mode): _time(doubles, nic, mode) for nic in nics for mode in _MODES}
+        behind[name] = 1 - times[nics[0], "card"] / _time(doubles, nics[0], "host", during=False)
         less = [fixed(100 * (1 - times[nic, "card"] / times[nic, "host"]), 1) for nic in nics]
         gains.append(f"{name} {less[0]} %")
         rows.append([name, *(fixed(time, 1) for time in times.values()), *(f"{gain} %" for gain in less)])
@@ -89,8 +101,9 @@ def application(options: Options, nics: tuple[str, ...]) -> tuple[Ours, Table]:
         Ours(
             None,
             f"a mini-application on the discrete card takes less time by: {', '.join(gains)}",
-            "assumed, not tried: in a schedule's run the host's library answers a rendezvous while its rank computes; "
-            "the paper's host does not",
+            "in a schedule's run the host's library answers a rendezvous while its rank computes. Tried: a host that "
+            "computes behind its waits, so that nothing moves meanwhile; over it the card takes less time by "
+            + ", ".join(f"{name} {fixed(100 * gain, 1)} %" for name, gain in behind.items()),
         ),
         Table(
             section="Matching",

@@ -243,9 +243,13 @@ def host_memory(options: Options) -> Measured:
 
 
 def _rendezvous() -> tuple[Tried, ...]:
-    """The memories' traffic of a rendezvous, by the host and by the card."""
-    command = f"nicety bench matching --nic {DISCRETE} --sizes 64Ki --arrival expected --mode"
-    return tuple(tried(f"{command} {mode}", HOST_MEMORY, 1 / LARGE, "B a byte") for mode in ("host", "spin"))
+    """The memories' traffic of a message by the host and by the card: as a rendezvous, and where it is sent at once."""
+    command = f"nicety bench matching --nic {DISCRETE} --sizes 64Ki --arrival expected"
+    return tuple(
+        tried(f"{command}{eager} --mode {mode}", HOST_MEMORY, 1 / LARGE, "B a byte")
+        for eager in ("", " --eager 64Ki")
+        for mode in ("host", "spin")
+    )
 
 
 def _moved(options: Options) -> dict[str, dict[str, float]]:
