@@ -226,3 +226,27 @@ fn definitions_that_linux_refuses_are_refused_with_advice() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn work_of_helpers_takes_from_the_budget() {
+    let large = definition(MapKind::Array, 4, 8, 60_000, 0);
+    let mut machine = Machine::empty(Limits { instructions: 100_000, ..Limits::default() });
+    machine.add_map(&large).unwrap();
+    // A walk of the array by a callback that ends it at once, for ever.
+    let mut slots = map(1, 0).to_vec();
+    slots.extend(function(2, 6));
+    slots.extend([mov_imm(3, 0), mov_imm(4, 0), call(Helper::ForEachMapElem), goto(-8), exit()]);
+    slots.extend([mov_imm(0, 1), exit()]);
+    let number = machine.add_program(Linked::of_slots("test", slots).unwrap());
+    let trap = machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap_err();
+    assert!(trap.to_string().contains("is used up by work of a helper"), "{trap}");
+}
+
+#[test]
+fn maps_together_have_a_limit() {
+    let half = definition(MapKind::Hash, 4, 1024, 60_000, 0);
+    let mut machine = Machine::empty(Limits { map_bytes: 100 << 20, ..Limits::default() });
+    machine.add_map(&half).unwrap();
+    let error = machine.add_map(&half).unwrap_err().to_string();
+    assert!(error.contains("are left for maps"), "{error}");
+}
