@@ -5,6 +5,7 @@ use nicety_ebpf::{Attach, Helper, Initial, Limits, Machine, MapKind, Object, Pac
 const PARTS: &[u8] = include_bytes!("data/parts.o");
 const TRAPS: &[u8] = include_bytes!("data/traps.o");
 const KERNEL: &[u8] = include_bytes!("data/kernel.o");
+const LOCKS: &[u8] = include_bytes!("data/locks.o");
 const OLD: &[u8] = include_bytes!("data/old.o");
 
 fn loaded(file: &[u8], name: &str) -> (Object, Machine, usize) {
@@ -173,5 +174,24 @@ fn helpers_that_are_not_there_are_refused_by_number_name_and_line() {
     ] {
         let error = object.link(object.program(Some(name)).unwrap()).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("old.c:"), "{error}");
+    }
+}
+
+#[test]
+fn locks_are_released_before_the_end() {
+    let (_, mut machine, number) = loaded(LOCKS, "locked");
+    let value = machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap().value as i32;
+    // No entry at first, one behind the second call, and a refusal by the third.
+    assert_eq!(value, -2 * 10_000 - 17 * 100);
+    let sum = |machine: &Machine, name: &str| {
+        machine.maps[machine.map_named(name).unwrap()].get(&1u32.to_ne_bytes()).unwrap()[0].clone()
+    };
+    assert_eq!(sum(&machine, "accounts")[8..], 60u64.to_le_bytes());
+    assert_eq!(sum(&machine, "copies")[..8], [0, 0, 0, 0, 9, 0, 0, 0]);
+    for (name, expected) in [("forgotten", "ends with a lock"), ("twice", "a second lock")] {
+        let (_, mut machine, number) = loaded(LOCKS, name);
+        let trap = machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap_err();
+        assert_eq!(trap.kind, TrapKind::Kept);
+        assert!(trap.to_string().contains(expected), "{trap}");
     }
 }
