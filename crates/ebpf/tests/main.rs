@@ -3,5 +3,7 @@
 mod instructions;
 #[cfg(target_os = "linux")]
 mod kernel;
+mod maps;
 mod objects;
+mod packets;
 mod reports;

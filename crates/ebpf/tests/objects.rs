@@ -5,6 +5,8 @@ use nicety_ebpf::{Attach, Helper, Initial, Limits, Machine, MapKind, Object, Pac
 const PARTS: &[u8] = include_bytes!("data/parts.o");
 const TRAPS: &[u8] = include_bytes!("data/traps.o");
 const KERNEL: &[u8] = include_bytes!("data/kernel.o");
+const LOCKS: &[u8] = include_bytes!("data/locks.o");
+const OLD: &[u8] = include_bytes!("data/old.o");
 
 fn loaded(file: &[u8], name: &str) -> (Object, Machine, usize) {
     let object = Object::read(file).unwrap();
@@ -137,4 +139,59 @@ fn maps_that_do_not_fit_are_refused_with_their_size() {
     let limits = Limits { map_bytes: 100, ..Limits::default() };
     let error = Machine::new(&object, limits).unwrap_err().to_string();
     assert!(error.contains("bytes, and ") && error.contains("are left for maps"), "{error}");
+}
+
+#[test]
+fn old_objects_have_maps_without_types_and_the_context_by_name() {
+    let (object, mut machine, number) = loaded(OLD, "by_name");
+    let maps: Vec<_> =
+        object.maps.iter().map(|map| (map.name.as_str(), map.key_size, map.max_entries)).collect();
+    assert!(maps.contains(&("table", 8, 2)) && maps.contains(&("other", 4, 3)), "{maps:?}");
+    let mut packet = Packet::new(&[0; 60], 0).unwrap();
+    packet.queue = 6;
+    assert_eq!(machine.run(number, &mut packet).unwrap().value, 6);
+    let value = |name: &str, key: &[u8]| machine.maps[machine.map_named(name).unwrap()].get(key);
+    assert_eq!(value("table", b"key 123\0"), Some(vec![60u32.to_le_bytes().to_vec()]));
+    assert_eq!(value("other", &2u32.to_ne_bytes()), Some(vec![11u64.to_le_bytes().to_vec()]));
+    assert_eq!(value(".data.own", &[0; 4]), Some(vec![11u32.to_le_bytes().to_vec()]));
+}
+
+#[test]
+fn sections_say_where_a_program_is_attached() {
+    let object = Object::read(OLD).unwrap();
+    let entry = object.program(Some("in_map")).unwrap();
+    assert_eq!((entry.attach, entry.fragments), (Attach::DeviceMap, true));
+    assert_eq!(object.others, [("socket".to_owned(), "of_a_socket".to_owned())]);
+    assert_eq!(object.license, "Dual BSD/GPL");
+}
+
+#[test]
+fn helpers_that_are_not_there_are_refused_by_number_name_and_line() {
+    let object = Object::read(OLD).unwrap();
+    for (name, expected) in [
+        ("calls_unknown", "helper 9999 is unknown to Linux"),
+        ("calls_refused", "helper 112 (bpf_probe_read_user) is not among those that nicety has"),
+    ] {
+        let error = object.link(object.program(Some(name)).unwrap()).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("old.c:"), "{error}");
+    }
+}
+
+#[test]
+fn locks_are_released_before_the_end() {
+    let (_, mut machine, number) = loaded(LOCKS, "locked");
+    let value = machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap().value as i32;
+    // No entry at first, one behind the second call, and a refusal by the third.
+    assert_eq!(value, -2 * 10_000 - 17 * 100);
+    let sum = |machine: &Machine, name: &str| {
+        machine.maps[machine.map_named(name).unwrap()].get(&1u32.to_ne_bytes()).unwrap()[0].clone()
+    };
+    assert_eq!(sum(&machine, "accounts")[8..], 60u64.to_le_bytes());
+    assert_eq!(sum(&machine, "copies")[..8], [0, 0, 0, 0, 9, 0, 0, 0]);
+    for (name, expected) in [("forgotten", "ends with a lock"), ("twice", "a second lock")] {
+        let (_, mut machine, number) = loaded(LOCKS, name);
+        let trap = machine.run(number, &mut Packet::new(&[0; 60], 0).unwrap()).unwrap_err();
+        assert_eq!(trap.kind, TrapKind::Kept);
+        assert!(trap.to_string().contains(expected), "{trap}");
+    }
 }

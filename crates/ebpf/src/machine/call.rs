@@ -69,6 +69,20 @@ impl Machine {
         }
     }
 
+    /// Takes work of a helper from the budget: `units` of eight bytes or one entry each.
+    pub(crate) fn charge(&mut self, units: u64) -> Result<(), Fault> {
+        if units > self.budget {
+            self.charged += self.budget;
+            self.budget = 0;
+            let limit = self.limits.instructions;
+            let problem = format!("the budget of {limit} instructions is used up by work of a helper");
+            return Err(Fault::new(TrapKind::Budget, problem));
+        }
+        self.budget -= units;
+        self.charged += units;
+        Ok(())
+    }
+
     /// A random number of SplitMix64.
     fn random(&mut self) -> u32 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -137,6 +151,7 @@ impl Machine {
     fn for_each(&mut self, code: &Rc<Linked>, r: &Registers) -> Returned {
         let map = self.map_argument(r[1], Helper::ForEachMapElem, 1)?;
         let step = self.function_argument(code, r[2], Helper::ForEachMapElem)?;
+        self.charge(u64::from(self.maps[map].definition.max_entries))?;
         let Some(walk) = self.maps[map].walk(self.cpu) else {
             return Err(self.wrong_map(map, Helper::ForEachMapElem));
         };
@@ -165,6 +180,7 @@ impl Machine {
         }
         let (flags, size) = (r[3], r[5] as usize);
         self.readable(r[4], size)?;
+        self.charge(self.packet.length() as u64 / 8)?;
         if flags & !(INDEX | PACKET_BYTES) != 0 {
             return Ok(Errno::EINVAL.returned());
         }

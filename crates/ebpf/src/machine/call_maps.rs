@@ -159,6 +159,11 @@ impl Machine {
         if self.maps[number].kind != MapKind::Ring {
             return Err(self.wrong_map(number, helper));
         }
+        // A record is cleared.
+        if helper == Helper::RingbufReserve {
+            let size = r[2].min(u64::from(self.maps[number].definition.max_entries));
+            self.charge(size / 8)?;
+        }
         let bytes = match helper {
             Helper::RingbufOutput => {
                 if r[4] & !WAKE != 0 {

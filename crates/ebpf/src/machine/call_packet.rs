@@ -36,6 +36,7 @@ impl Machine {
             return Err(self.refused(r[3], length, access));
         }
         let mut bytes = if store { self.copied(r[3], length)?.to_vec() } else { vec![0; length] };
+        self.charge(length as u64 / 8)?;
         let result = self.packet.copy(offset, &mut bytes, store);
         if !store && result.is_ok() {
             self.put(r[3], &bytes)?;

@@ -120,6 +120,9 @@ impl Machine {
         if length == 0 {
             return Ok(Bytes::Short([0; 64], 0));
         }
+        if length > 64 {
+            self.charge(length as u64 / 8)?;
+        }
         match self.bytes(at, length, Access::Read) {
             Some(bytes) if length <= 64 => {
                 let mut short = [0; 64];

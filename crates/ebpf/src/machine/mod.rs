@@ -17,6 +17,7 @@ use crate::error::ObjectError;
 use crate::map::{Errno, Map, MapKind};
 use crate::object::btf::Btf;
 use crate::object::{Entry, Initial, Linked, MapDefinition, Object};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The most functions inside one another.
@@ -118,6 +119,8 @@ pub struct Machine {
     depth: usize,
     key: Vec<u8>,
     budget: u64,
+    /// The part of the budget that work of helpers took.
+    charged: u64,
     tail_calls: u32,
     redirect: Option<Redirect>,
     locked: Option<u64>,
@@ -145,6 +148,7 @@ impl Machine {
             depth: 0,
             key: Vec::new(),
             budget: 0,
+            charged: 0,
             tail_calls: 0,
             redirect: None,
             locked: None,
@@ -166,8 +170,9 @@ impl Machine {
             let number = machine.add_map(definition)?;
             machine.maps[number].set_lock(lock(&object.btf, definition));
         }
+        let mut linked = BTreeMap::new();
         for (number, definition) in object.maps.iter().enumerate() {
-            machine.fill(object, number, definition)?;
+            machine.fill(object, number, definition, &mut linked)?;
         }
         Ok(machine)
     }
@@ -188,20 +193,25 @@ impl Machine {
     }
 
     /// Puts in the entries that a definition names.
-    fn fill(
+    fn fill<'o>(
         &mut self,
-        object: &Object,
+        object: &'o Object,
         number: usize,
-        definition: &MapDefinition,
+        definition: &'o MapDefinition,
+        linked: &mut BTreeMap<&'o str, usize>,
     ) -> Result<(), ObjectError> {
         let place = || format!("map {}", definition.name);
         for (key, initial) in &definition.initial {
             let value = match initial {
                 Initial::Map(other) => *other as u32,
-                Initial::Program(name) => {
-                    let entry = object.program(Some(name))?;
-                    self.add_program(object.link(entry)?) as u32
-                }
+                Initial::Program(name) => match linked.get(name.as_str()) {
+                    Some(&known) => known as u32,
+                    None => {
+                        let added = self.add(object, object.program(Some(name))?)?;
+                        linked.insert(name, added);
+                        added as u32
+                    }
+                },
             };
             self.maps[number].set_map(&key.to_ne_bytes(), value).map_err(|error| {
                 let problem = format!("its entry {key} cannot be filled ({error})");
@@ -247,6 +257,7 @@ impl Machine {
         std::mem::swap(&mut self.packet, packet);
         (self.depth, self.tail_calls, self.budget) = (0, 0, self.limits.instructions);
         (self.redirect, self.locked, self.output, self.running) = (None, None, 0, program);
+        self.charged = 0;
         let context = address::at(address::CONTEXT, 0);
         let result = self.function(&code, 0, [context, 0, 0, 0, 0]).and_then(|value| {
             self.released()?;
@@ -258,7 +269,7 @@ impl Machine {
             Ok(value) => Ok(Outcome {
                 value: value as u32,
                 redirect: self.redirect.filter(|_| value as u32 == REDIRECT),
-                instructions: self.limits.instructions - self.budget,
+                instructions: self.limits.instructions - self.budget - self.charged,
                 printed,
                 samples,
             }),

@@ -34,6 +34,8 @@ pub struct Map {
     table: Index,
     /// Bytes of the lock in a value, which updates leave alone.
     lock: Option<usize>,
+    /// Bytes that a full map takes.
+    reserved: u64,
 }
 
 /// The way from keys to entries.
@@ -88,7 +90,7 @@ impl Map {
             definition.max_entries = cpus;
         }
         let values = Values::new(definition.value_size);
-        check_size(&definition, kind, cpus, most, &values)?;
+        let reserved = check_size(&definition, kind, cpus, most, &values)?;
         let entries = definition.max_entries;
         let table = match kind {
             MapKind::Array | MapKind::PerCpuArray => Index::Array,
@@ -106,7 +108,7 @@ impl Map {
             MapKind::Ring => Index::Ring(Ring::new(entries)),
             _ => Index::Slots(vec![false; entries as usize]),
         };
-        let mut map = Map { definition, kind, cpus, values, table, lock: None };
+        let mut map = Map { definition, kind, cpus, values, table, lock: None, reserved };
         if matches!(map.table, Index::Array | Index::Slots(_)) {
             map.values.grow(entries as usize * map.copies() as usize);
         }
@@ -135,9 +137,9 @@ impl Map {
         if self.kind.is_per_cpu() { entry * self.cpus + cpu } else { entry }
     }
 
-    /// Bytes of memory that values take.
+    /// Bytes of memory that a full map takes.
     pub fn memory(&self) -> u64 {
-        self.values.bytes().len() as u64
+        self.reserved
     }
 
     /// The entry of a key.
@@ -471,13 +473,14 @@ fn check(definition: &MapDefinition) -> Result<MapKind, ObjectError> {
     Ok(kind)
 }
 
+/// The bytes of a full map, where they are at most `most`.
 fn check_size(
     definition: &MapDefinition,
     kind: MapKind,
     cpus: u32,
     most: u64,
     values: &Values,
-) -> Result<(), ObjectError> {
+) -> Result<u64, ObjectError> {
     let entries = u64::from(definition.max_entries);
     let (memory, fits) = match kind {
         MapKind::Bloom => (Bloom::bits(definition.max_entries, hashes(definition)) / 8, true),
@@ -488,7 +491,7 @@ fn check_size(
     // Entries of an LRU map have nodes and keys from the begin.
     let memory = memory.saturating_add(if kind.is_lru() { 48 * entries } else { 0 });
     if fits && memory <= most {
-        return Ok(());
+        return Ok(memory);
     }
     let problem = format!("it takes {memory} bytes, and {most} are left for maps");
     Err(refused(definition, problem, "write a smaller max_entries"))

@@ -29,11 +29,13 @@ pub(crate) struct Ring {
     records: Vec<Record>,
     consumer: u64,
     producer: u64,
+    /// Reserved records.
+    reserved: usize,
 }
 
 impl Ring {
     pub(crate) fn new(size: u32) -> Ring {
-        Ring { size: u64::from(size), records: Vec::new(), consumer: 0, producer: 0 }
+        Ring { size: u64::from(size), records: Vec::new(), consumer: 0, producer: 0, reserved: 0 }
     }
 
     /// Reserves a record, and returns the address of its bytes.
@@ -46,6 +48,7 @@ impl Ring {
         let position = self.producer;
         self.records.push(Record { position, bytes: vec![0; size as usize], state: State::Reserved });
         self.producer = end;
+        self.reserved += 1;
         Some(self.address(position))
     }
 
@@ -62,6 +65,7 @@ impl Ring {
     /// Submits or discards a record.
     pub(crate) fn finish(&mut self, address: u32, submit: bool) -> Option<()> {
         let at = self.find(address)?;
+        self.reserved -= 1;
         self.records[at].state = if submit { State::Submitted } else { State::Discarded };
         Some(())
     }
@@ -107,6 +111,6 @@ impl Ring {
 
     /// Whether a record is reserved.
     pub(crate) fn has_reserved(&self) -> bool {
-        self.records.iter().any(|record| record.state == State::Reserved)
+        self.reserved > 0
     }
 }

@@ -59,11 +59,6 @@ impl Values {
     }
 
     #[inline(always)]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    #[inline(always)]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }

@@ -121,10 +121,13 @@ fn evictions_come_in_the_kernels_lots() {
             let values = [vec![0; 8]];
             kernel.update(&key.to_ne_bytes(), &values, 0).unwrap();
             machine.maps[number].set(&key.to_ne_bytes(), &values, 0).unwrap();
+            if key % (entries / 8 + 1) > 0 && key != entries {
+                continue;
+            }
+            let mut own: Vec<_> = machine.maps[number].items().into_iter().map(|item| item.key).collect();
+            let theirs: Vec<_> = kernel.items().into_iter().map(|(key, _)| key).collect();
+            own.sort();
+            assert_eq!(own, theirs, "{entries} entries, key {key}");
         }
-        let mut own: Vec<_> = machine.maps[number].items().into_iter().map(|item| item.key).collect();
-        let theirs: Vec<_> = kernel.items().into_iter().map(|(key, _)| key).collect();
-        own.sort();
-        assert_eq!(own, theirs, "{entries} entries");
     }
 }

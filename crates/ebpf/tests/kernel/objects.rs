@@ -4,7 +4,7 @@ use super::generate::Random;
 use super::sys::{self, KernelMap, possible_cpus, stay_on_first_cpu};
 use super::{allowed, programs};
 use nicety_ebpf::instruction::{CONSTANT_MAP, CONSTANT_VALUE};
-use nicety_ebpf::{Entry, Helper, Initial, Limits, Linked, Machine, MapKind, Object, Packet};
+use nicety_ebpf::{Entry, Helper, Initial, Limits, Linked, Machine, MapDefinition, MapKind, Object, Packet};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A program in both, with its maps.
@@ -21,6 +21,7 @@ fn kernel_maps(object: &Object, cpus: u32) -> Result<Vec<KernelMap>, i32> {
     for map in &object.maps {
         let made = match &map.inner {
             Some(inner) => KernelMap::with_inner(map, &KernelMap::new(inner, cpus)?)?,
+            None if has_lock(object, map) => KernelMap::with_lock(map, cpus)?,
             None => KernelMap::new(&sized(map.clone(), cpus), cpus)?,
         };
         if let Some(contents) = &map.contents {
@@ -39,8 +40,14 @@ fn kernel_maps(object: &Object, cpus: u32) -> Result<Vec<KernelMap>, i32> {
     Ok(maps)
 }
 
+/// Whether values begin with a lock.
+fn has_lock(object: &Object, map: &MapDefinition) -> bool {
+    let first = object.btf.members(map.types.1).and_then(|members| members.first());
+    first.and_then(|first| object.btf.plain(first.type_id)).is_some_and(|found| found.name == "bpf_spin_lock")
+}
+
 /// Loaders set the sizes of arrays of perf events.
-fn sized(mut map: nicety_ebpf::MapDefinition, cpus: u32) -> nicety_ebpf::MapDefinition {
+fn sized(mut map: MapDefinition, cpus: u32) -> MapDefinition {
     if map.kind == MapKind::PerfEvents as u32 {
         map.value_size = 4;
         map.max_entries = if map.max_entries == 0 { cpus } else { map.max_entries };
@@ -223,6 +230,9 @@ fn programs_of_objects_run_as_in_the_kernel() {
     let mut random = Random(5);
     let (ran, others) = compare(include_bytes!("../data/parts.o"), &mut random, programs());
     assert_eq!((ran.as_slice(), others.as_slice()), (&["other".to_owned(), "parts".to_owned()][..], &[][..]));
+    let (ran, others) = compare(include_bytes!("../data/locks.o"), &mut random, programs());
+    assert_eq!(ran, ["locked"]);
+    assert_eq!(others.len(), 2, "{others:?}");
     let Some(folder) = std::env::var_os("NICETY_XDP_OBJECTS") else { return };
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -84,16 +84,26 @@ pub(crate) struct KernelMap {
 
 impl KernelMap {
     pub(crate) fn new(map: &MapDefinition, cpus: u32) -> Result<KernelMap, i32> {
-        KernelMap::made(map, cpus, 0)
+        KernelMap::made(map, cpus, 0, None)
     }
 
     /// A map of maps like `inner`.
     pub(crate) fn with_inner(map: &MapDefinition, inner: &KernelMap) -> Result<KernelMap, i32> {
-        KernelMap::made(map, 1, number(&inner.fd))
+        KernelMap::made(map, 1, number(&inner.fd), None)
     }
 
-    fn made(map: &MapDefinition, cpus: u32, inner: u32) -> Result<KernelMap, i32> {
+    /// A map with a lock at the begin of each value.
+    pub(crate) fn with_lock(map: &MapDefinition, cpus: u32) -> Result<KernelMap, i32> {
+        let types = load_btf(&lock_btf(map.value_size - 4))?;
+        KernelMap::made(map, cpus, 0, Some(types))
+    }
+
+    fn made(map: &MapDefinition, cpus: u32, inner: u32, types: Option<OwnedFd>) -> Result<KernelMap, i32> {
+        let (key, value) = if types.is_some() { (1, 5) } else { (0, 0) };
         let fd = Attributes::new()
+            .u32(48, types.as_ref().map_or(0, number))
+            .u32(52, key)
+            .u32(56, value)
             .u32(0, map.kind)
             .u32(4, map.key_size)
             .u32(8, map.value_size)
@@ -164,12 +174,7 @@ impl KernelMap {
 /// Loads a program; its constants have descriptors of maps. The error has the verifier's last lines.
 pub(crate) fn load(slots: &[Instruction], functions: &[usize]) -> Result<OwnedFd, (i32, String)> {
     let bytes: Vec<u8> = slots.iter().flat_map(|slot| slot.bytes()).collect();
-    let btf = btf();
-    let types = Attributes::new()
-        .pointer(0, btf.as_ptr())
-        .u32(16, btf.len() as u32)
-        .open(BTF_LOAD, 28)
-        .map_err(|error| (error, "BTF".to_owned()))?;
+    let types = load_btf(&btf()).map_err(|error| (error, "BTF".to_owned()))?;
     let info: Vec<u32> = functions.iter().flat_map(|&first| [first as u32, 3]).collect();
     let try_load = |log: &mut [u8]| {
         Attributes::new()
@@ -197,13 +202,38 @@ pub(crate) fn load(slots: &[Instruction], functions: &[usize]) -> Result<OwnedFd
     })
 }
 
+fn load_btf(btf: &[u8]) -> Result<OwnedFd, i32> {
+    Attributes::new().pointer(0, btf.as_ptr()).u32(16, btf.len() as u32).open(BTF_LOAD, 28)
+}
+
+const INT: u32 = 1 << 24;
+const ARRAY: u32 = 3 << 24;
+const STRUCTURE: u32 = 4 << 24;
+const FUNCTION: u32 = 12 << 24;
+const PROTOTYPE: u32 = 13 << 24;
+
 /// Types for functions: an int, a prototype, and a static function.
 fn btf() -> Vec<u8> {
-    let strings = b"\0int\0f\0";
-    let types: [u32; 10] = [1, 1 << 24, 4, (1 << 24) | 32, 0, 13 << 24, 1, 5, 12 << 24, 2];
-    let header = [0x0001_eb9f, 24, 0, 40, 40, strings.len() as u32];
-    let mut bytes: Vec<u8> = header.iter().chain(&types).flat_map(|word| word.to_ne_bytes()).collect();
-    bytes.extend(strings);
+    let types = [1, INT, 4, (1 << 24) | 32, 0, PROTOTYPE, 1, 5, FUNCTION, 2];
+    section(&types, b"\0int\0f\0")
+}
+
+/// Types for values with a lock and `rest` bytes: a word, the lock, a byte, bytes, and the value.
+fn lock_btf(rest: u32) -> Vec<u8> {
+    let word = [1, INT, 4, 32];
+    let lock = [5, STRUCTURE | 1, 4, 19, 1, 0];
+    let byte = [23, INT, 1, 8];
+    let bytes = [0, ARRAY, 0, 3, 1, rest];
+    let value = [28, STRUCTURE | 2, 4 + rest, 34, 2, 0, 39, 4, 32];
+    let types = [&word[..], &lock, &byte, &bytes, &value].concat();
+    section(&types, b"\0u32\0bpf_spin_lock\0val\0byte\0value\0lock\0rest\0")
+}
+
+fn section(types: &[u32], names: &[u8]) -> Vec<u8> {
+    let size = 4 * types.len() as u32;
+    let header = [0x0001_eb9f, 24, 0, size, size, names.len() as u32];
+    let mut bytes: Vec<u8> = header.iter().chain(types).flat_map(|word| word.to_ne_bytes()).collect();
+    bytes.extend(names);
     bytes
 }
 
