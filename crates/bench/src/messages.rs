@@ -5,6 +5,7 @@
 
 use super::latency::{self, Measured, Plan};
 use super::pattern::Direction;
+use super::payload::Payload;
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Point, Row};
 use nicety::{Buffer, Cluster, Error, Host};
@@ -176,9 +177,7 @@ fn program_windows(
                 if let Some((direction, windows)) = &outgoing {
                     {
                         let mut windows = windows.borrow_mut();
-                        windows.sent.resize(size as usize, 0);
-                        rng.fill(&mut windows.sent);
-                        out.write(0, &windows.sent);
+                        windows.sent = Payload::write(&mut rng, &out);
                         windows.begun.push(host.now());
                     }
                     for sender in 0..window.min(SENDERS) {
