@@ -93,3 +93,27 @@ def test_a_file_that_has_no_results_is_named(tmp_path: Path, content: str | None
     assert done.returncode != 0
     assert done.stderr.startswith(f"{file}: ")
     assert len(done.stderr.splitlines()) == 1
+
+
+def peak_bytes(act: str) -> int:
+    """The peak of resident memory of a process that does this."""
+    code = f"import resource, nicety; {act}; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    return int(done.stdout.splitlines()[-1]) * (1 if sys.platform == "darwin" else 1024)
+
+
+def test_a_bandwidth_holds_a_message_in_two_memories_and_no_other_copy() -> None:
+    bench = (
+        "nicety.run_benchmark('bandwidth', nics=['spin-discrete'], modes=['rdma'], window=1, iterations=1, sizes=[{}])"
+    )
+    sizes = [8 << 20, 40 << 20]
+    least, most = (peak_bytes(bench.format(size)) for size in sizes)
+    assert most - least < 2.5 * (sizes[1] - sizes[0])
+
+
+def test_a_packet_of_a_line_rate_check_takes_bounded_memory() -> None:
+    source = Path(__file__).parents[1] / "handlers/pspin/empty.c"
+    check = f"nicety.check_line_rate({str(source)!r}, nics=['pspin'], packet_sizes=[64], messages={{}})"
+    least, most = (peak_bytes(check.format(messages)) for messages in (500, 4000))
+    # 64 packets a message.
+    assert (most - least) / (3500 * 64) < 560

@@ -3,6 +3,7 @@
 
 use super::latency::{self, Measured};
 use super::pattern::Direction;
+use super::payload::Payload;
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Mode, Pattern, Point, Row};
 use nicety::cards::Card;
@@ -254,7 +255,6 @@ pub(super) fn windows(point: &Point<'_>, benchmark: Benchmark) -> Result<Row, Er
                 None => None,
                 Some((direction, windows)) => {
                     let rng = host.rng("stream payload");
-                    windows.borrow_mut().sent = vec![0; size as usize];
                     Some(Sender { to: direction.target, out: messages.buffer(size)?, rng, windows })
                 }
             };
@@ -345,8 +345,7 @@ impl Sender {
         let host = &messages.host;
         {
             let mut windows = self.windows.borrow_mut();
-            self.rng.fill(&mut windows.sent);
-            self.out.write(0, &windows.sent);
+            windows.sent = Payload::write(&mut self.rng, &self.out);
             windows.begun.push(host.now());
         }
         let mut posted: VecDeque<Operation> = VecDeque::new();

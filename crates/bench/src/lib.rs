@@ -31,6 +31,7 @@ mod measure;
 mod messages;
 mod mode;
 mod pattern;
+mod payload;
 pub mod pcsa;
 mod points;
 mod printed;

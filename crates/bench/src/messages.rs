@@ -5,6 +5,7 @@
 
 use super::latency::{self, Measured, Plan};
 use super::pattern::Direction;
+use super::payload::Payload;
 use super::stream::{self, Shared};
 use super::{Benchmark, Meter, Point, Row};
 use nicety::{Buffer, Cluster, Error, Host};
@@ -219,9 +220,7 @@ impl WindowEnd {
     /// Fills the next window's bytes, and begins the window.
     fn fill(&self, rng: &mut Rng, windows: &Shared, now: Time) {
         let mut windows = windows.borrow_mut();
-        windows.sent.resize(self.out.len() as usize, 0);
-        rng.fill(&mut windows.sent);
-        self.out.write(0, &windows.sent);
+        windows.sent = Payload::write(rng, &self.out);
         windows.begun.push(now);
     }
 }

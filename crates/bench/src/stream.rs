@@ -2,6 +2,7 @@
 
 use super::figures::Spread;
 use super::pattern::Direction;
+use super::payload::{Difference, Payload};
 use super::{Benchmark, Flow, Meter, Mode, Pattern, Point, Row, fairness};
 use nicety::{Buffer, Cluster, Duration, Error, Host, Portals, Time};
 use nicety_portals::{CtHandle, EqHandle, EventKind, List, Md, MdOptions, Me, MeOptions, PutRequest, Source};
@@ -20,7 +21,7 @@ pub(super) struct Windows {
     /// The time at which the receiving host noticed the last message.
     pub(super) ended: Vec<Time>,
     /// The bytes of the last window.
-    pub(super) sent: Vec<u8>,
+    pub(super) sent: Payload,
 }
 
 pub(super) type Shared = Rc<RefCell<Windows>>;
@@ -28,12 +29,10 @@ pub(super) type Shared = Rc<RefCell<Windows>>;
 impl Windows {
     /// Checks the bytes of a window in its destination.
     pub(super) fn check(&self, memory: &Buffer, round: u64) -> Result<(), Error> {
-        let found = memory.read(0, memory.len());
-        match found.iter().zip(&self.sent).position(|(a, b)| a != b) {
+        match self.sent.difference(memory) {
             None => Ok(()),
-            Some(at) => Err(Error::Program(format!(
-                "window {round} left wrong bytes in the receiver's memory from byte {at} on: {:#04x} instead of {:#04x}",
-                found[at], self.sent[at]
+            Some(Difference { at, found, expected }) => Err(Error::Program(format!(
+                "window {round} left wrong bytes in the receiver's memory from byte {at} on: {found:#04x} instead of {expected:#04x}"
             ))),
         }
     }
@@ -158,7 +157,6 @@ impl Sender {
         let options = MdOptions::EVENT_SEND_DISABLE;
         let md = portals.md_bind(Md { start: out.address(), length: size, options, ..Md::default() })?;
         let rng = host.rng("stream payload");
-        windows.borrow_mut().sent = vec![0; size as usize];
         let put = PutRequest::new(md, size, NodeId(to), PT, DATA);
         Ok(Sender { host, portals, out, put, window, rng, windows })
     }
@@ -167,8 +165,7 @@ impl Sender {
     async fn send(&mut self) -> Result<(), Error> {
         {
             let mut windows = self.windows.borrow_mut();
-            self.rng.fill(&mut windows.sent);
-            self.out.write(0, &windows.sent);
+            windows.sent = Payload::write(&mut self.rng, &self.out);
             windows.begun.push(self.host.now());
         }
         for _ in 0..self.window {

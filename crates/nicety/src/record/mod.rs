@@ -19,6 +19,7 @@ use nicety_types::{
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::mem;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,28 +112,13 @@ pub struct StageTotal {
 
 impl Recording {
     /// Joins the records of the nodes, in the order of their numbers. `stages` are those of the cards.
-    pub(crate) fn of(level: Level, stages: Vec<Stage>, nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
-        let mut recording = Recording { level, stages, ..Recording::default() };
-        let mut packets: FxHashMap<(MessageId, u64), PacketArrived> = FxHashMap::default();
-        for (_, records) in &nodes {
-            recording.left_out.add(&records.left_out);
-            packets.extend(records.packets_arrived.iter().map(|row| ((row.message, row.offset), *row)));
-        }
+    pub(crate) fn of(level: Level, stages: Vec<Stage>, mut nodes: Vec<(NodeId, NodeRecords)>) -> Recording {
+        let packets = packets(&mut nodes);
+        let mut recording = Recording { level, stages, packets, ..Recording::default() };
         for (node, mut records) in nodes {
+            recording.left_out.add(&records.left_out);
             records.messages.sort();
             recording.rows.push((node, records.messages));
-            recording.packets.extend(records.packets_sent.iter().map(|sent| {
-                let there = packets.get(&(sent.message, sent.offset));
-                PacketRow {
-                    message: sent.message,
-                    offset: sent.offset,
-                    bytes: sent.bytes,
-                    sent: sent.sent,
-                    arrived: there.map(|row| row.arrived),
-                    matched: there.and_then(|row| row.matched),
-                    settled: there.and_then(|row| row.settled),
-                }
-            }));
             recording.handler_runs.extend(records.handler_runs.into_iter().map(|run| (node, run)));
             recording.resources.extend(usages(node, records.slices));
         }
@@ -196,6 +182,32 @@ fn message(sent: &Sent, arrived: Option<Arrived>) -> Message {
         outcome: arrived.map_or("in flight", |row| row.outcome),
         stages: completed.and_then(|path| Some(path.since(&sent.base)?.collect())),
     }
+}
+
+/// Takes both ends' rows of packets out of the records, and joins them. They are freed before other rows are copied.
+fn packets(nodes: &mut [(NodeId, NodeRecords)]) -> Vec<PacketRow> {
+    let arrived: Vec<Vec<PacketArrived>> =
+        nodes.iter_mut().map(|(_, records)| mem::take(&mut records.packets_arrived)).collect();
+    let mut ends: FxHashMap<(MessageId, u64), &PacketArrived> = FxHashMap::default();
+    ends.reserve(arrived.iter().map(Vec::len).sum());
+    // The last row of a packet counts, if it arrived several times.
+    ends.extend(arrived.iter().flatten().map(|row| ((row.message, row.offset), row)));
+    let mut packets = Vec::new();
+    for (_, records) in nodes {
+        packets.extend(mem::take(&mut records.packets_sent).into_iter().map(|sent| {
+            let there = ends.get(&(sent.message, sent.offset));
+            PacketRow {
+                message: sent.message,
+                offset: sent.offset,
+                bytes: sent.bytes,
+                sent: sent.sent,
+                arrived: there.map(|row| row.arrived),
+                matched: there.and_then(|row| row.matched),
+                settled: there.and_then(|row| row.settled),
+            }
+        }));
+    }
+    packets
 }
 
 /// Sorts the uses of a node's resources, and numbers equal resources.
