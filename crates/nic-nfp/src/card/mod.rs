@@ -11,6 +11,7 @@
 //! | `managers.rs` | the managers: mailboxes over the bus, transfer registers, DMA |
 //! | `driver.rs` | the host's driver: threads, the shared interrupt, pinned pages |
 //! | `device.rs` | [`Device`]: the calls of a host's programs |
+//! | `pending.rs` | calls on channels that go on by themselves |
 //! | `setup.rs` | channels connected before the run |
 //!
 //! The state machines of the two ends are in the `channels` crate, without time. Here each of their effects takes time:
