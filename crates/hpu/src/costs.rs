@@ -56,7 +56,7 @@ pub struct CycleCosts {
     pub fence: u16,
     /// `ecall`: the issue of a command to the card, without the time of the command itself.
     pub ecall: u16,
-    /// Added to a misaligned load or store, if [`Misaligned::Costs`] allows it.
+    /// Added to a misaligned load or store, if [`Misaligned::Costs`](crate::Misaligned::Costs) allows it.
     pub misaligned_extra: u16,
 }
 
