@@ -3,7 +3,14 @@
 use nicety_ebpf::asm::*;
 use nicety_ebpf::{Errno, Helper, Instruction, Limits, Linked, Machine, MapDefinition, MapKind, Packet};
 
-fn definition(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32, flags: u32) -> MapDefinition {
+/// A map of a kind. Sizes are in bytes.
+pub(crate) fn definition(
+    kind: MapKind,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    flags: u32,
+) -> MapDefinition {
     let name = kind.name().to_owned();
     MapDefinition {
         name,

@@ -3,20 +3,8 @@
 use super::generate::Random;
 use super::sys::{KernelMap, possible_cpus, stay_on_first_cpu};
 use super::{allowed, programs};
+use crate::maps::definition;
 use nicety_ebpf::{Limits, Machine, MapDefinition, MapKind};
-
-fn definition(kind: MapKind, key_size: u32, value_size: u32, max_entries: u32, flags: u32) -> MapDefinition {
-    let name = kind.name().to_owned();
-    MapDefinition {
-        name,
-        kind: kind as u32,
-        key_size,
-        value_size,
-        max_entries,
-        flags,
-        ..MapDefinition::default()
-    }
-}
 
 /// A random key: often one that is present.
 fn key(map: &MapDefinition, random: &mut Random) -> Vec<u8> {
