@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
+//! | `stages.rs`, `spec.rs`, `driver_spec.rs`, `receive_spec.rs`, `wire.rs` | stages, the spec, addresses and the check sequence of frames |
 //! | `flows.rs` | hashes that distribute connections to channels and soft rings |
 //! | `interrupts.rs`, `card/joining.rs` | coalesced interrupts, joined frames (LRO) |
 //! | `card/transmit.rs`, `card/receive.rs`, `card/` | the card: rings in host memory, DMA, the link |
@@ -46,6 +46,7 @@ mod interrupts;
 mod messages;
 mod net;
 mod programs;
+mod receive_spec;
 mod rules;
 mod serialiser;
 mod sockets;

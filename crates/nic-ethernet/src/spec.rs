@@ -2,18 +2,21 @@
 
 use crate::driver_spec::{MOST_PACKET, instructions, read_driver, read_interrupts};
 use crate::flows::FlowHash;
+use crate::receive_spec::read_receive;
 use crate::rules::MOST_WORDS;
 use crate::wire;
 use nicety_host::BusSpec;
 use nicety_host::threads::ThreadsSpec;
 use nicety_nic_core::{NodeSpec, read_bus, read_node, read_ports, read_threads};
 use nicety_nic_processors::{HpuSpec, Scheduling, read_hpu};
-use nicety_spec::{Reader, Section};
+use nicety_spec::Reader;
 use nicety_stack::{CongestionControl, LEAST_MTU_V6, Network, Stack, StackSpec};
 use nicety_types::{Duration, Gap, NodeId};
 use std::sync::Arc;
 
 pub use crate::driver_spec::{DriverSpec, InterruptsSpec};
+pub(super) use crate::receive_spec::HEADERS;
+pub use crate::receive_spec::ReceiveSpec;
 
 /// An Ethernet card.
 #[derive(Clone, Debug)]
@@ -100,39 +103,6 @@ pub struct TransmitSpec {
     pub fetch: u64,
     /// The most frames, of all channels, that are being read or wait for the link.
     pub fifo: u64,
-}
-
-/// The receive rings in host memory.
-#[derive(Clone, Copy, Debug)]
-pub struct ReceiveSpec {
-    /// Number of DMA channels, each with a ring. A hash distributes frames to them.
-    pub channels: usize,
-    /// That hash.
-    pub hash: FlowHash,
-    /// Entries per ring: blocks of buffers.
-    pub entries: u64,
-    /// Size of a buffer in bytes.
-    pub buffer: u64,
-    /// Buffers of an entry.
-    pub block: u64,
-    /// Size of the buffers in blocks for short frames; 0 if those take full ones.
-    pub small: u64,
-    /// The same for frames of a length between.
-    pub medium: u64,
-    /// Size in bytes of the pages that map the buffers; 0 if they are always in the TLB.
-    pub page: u64,
-    /// Entries of the ring of completions; 0 for one per buffer.
-    pub completions: u64,
-    /// Completions that the card writes at a time. At the end of the interrupt's timer it writes fewer.
-    pub batch: u64,
-    /// Size of a completion in bytes.
-    pub completion: u64,
-    /// The longest IP packet that the card joins from frames of a connection (LRO), in bytes; 0 without LRO.
-    pub lro: u64,
-    /// The time that a frame waits to be joined with others.
-    pub lro_time: Duration,
-    /// The most connections of a channel with waiting frames.
-    pub lro_connections: usize,
 }
 
 /// The protocols' work, in instructions unless stated otherwise.
@@ -279,7 +249,7 @@ pub(super) fn read_ethernet(reader: &Reader<'_>) -> EthernetSpec {
     let registers = read_registers(reader);
     let frames = read_frames(reader);
     let transmit = read_transmit(reader);
-    let receive = read_receive(reader, &frames);
+    let receive = read_receive(reader, frames.mtu, frames.checksums);
     let interrupts = read_interrupts(&reader.section("interrupts"), &reader.section("bus"), cpus);
     if receive.batch > 1 && !interrupts.from_arming {
         let help = "write interrupts.timer = \"arming\", or leave batch out";
@@ -360,127 +330,6 @@ fn read_transmit(reader: &Reader<'_>) -> TransmitSpec {
         descriptor: s.size("descriptor", 8..=256, "a descriptor in host memory"),
         fetch: s.count("fetch", 1..=256, "descriptors that the card fetches at a time"),
         fifo: s.count("fifo", 1..=4096, "frames that are being read, or wait for the link"),
-    }
-}
-
-fn read_receive(reader: &Reader<'_>, frames: &FramesSpec) -> ReceiveSpec {
-    let s = reader.section("receive");
-    let entries =
-        s.count("entries", 2..=1 << 16, "entries of a receive ring, each a buffer or a block of them");
-    let buffer = s.size("buffer", 64..=16 << 10, "a receive buffer");
-    let block = s.size_or(
-        "block",
-        0..=1 << 20,
-        "0 B",
-        "buffers that an entry has, in bytes, posted when the last of them is free; 0 B for one buffer",
-    );
-    let receive = ReceiveSpec {
-        channels: s.count("channels", 1..=256, "receive DMA channels") as usize,
-        hash: FlowHash::read(&s, &["toeplitz", "crc"], "hash of a connection that chooses its channel"),
-        entries,
-        buffer,
-        block: (block / buffer).max(1),
-        small: s.size_or(
-            "small",
-            0..=16 << 10,
-            "0 B",
-            "buffers of blocks for frames that fit; 0 B if these have blocks of full buffers",
-        ),
-        medium: s.size_or(
-            "medium",
-            0..=16 << 10,
-            "0 B",
-            "the same, for frames that do not fit into receive.small",
-        ),
-        page: s.size_or(
-            "page",
-            0..=1 << 30,
-            "0 B",
-            "pages that map the buffers; 0 B if they are always in the TLB (threads.data_tlb)",
-        ),
-        completions: s.count_or(
-            "completions",
-            0..=1 << 20,
-            0,
-            "completions that a ring has room for; with 0 one for each buffer",
-        ),
-        completion: s.size("completion", 4..=256, "what the card writes behind a frame"),
-        batch: s.count_or(
-            "batch",
-            1..=64,
-            1,
-            "completions that the card writes at a time, or fewer at the timer's end",
-        ),
-        lro: s.size_or(
-            "lro",
-            0..=MOST_PACKET,
-            "0 B",
-            "longest packet that the card joins from frames; 0 B without LRO",
-        ),
-        lro_time: s.time_or("lro_time", "0 s", "how long a frame waits for others to be joined with"),
-        lro_connections: s.count_or(
-            "lro_connections",
-            1..=1024,
-            16,
-            "connections of a channel with waiting frames, at a time",
-        ) as usize,
-    };
-    check_receive(&s, &receive, frames);
-    check_sizes(&s, &receive);
-    check_buffer(reader, frames, receive.buffer);
-    receive
-}
-
-/// Refuses combinations of values that a card cannot have.
-fn check_receive(s: &Section<'_>, receive: &ReceiveSpec, frames: &FramesSpec) {
-    if receive.lro > 0 && !frames.checksums {
-        let help = "write frames.checksums = \"card\", or leave lro out";
-        s.refuse("lro", "a card that joins frames verifies their checksums", help);
-    }
-    if receive.lro + HEADERS > receive.buffer * receive.entries {
-        s.refuse("lro", "a ring has no room for such a packet", "raise receive.entries");
-    }
-    if receive.lro > 0 && receive.block > 1 {
-        s.refuse(
-            "block",
-            "a joined packet needs buffers in a row, and blocks have one for each frame",
-            "leave lro out",
-        );
-    }
-}
-
-/// Refuses sizes of buffers for shorter frames that no block has, or that are not shorter.
-fn check_sizes(s: &Section<'_>, receive: &ReceiveSpec) {
-    for (key, size, next) in
-        [("small", receive.small, receive.medium), ("medium", receive.medium, receive.buffer)]
-    {
-        let next = if next == 0 { receive.buffer } else { next };
-        if size > 0 && receive.block == 1 {
-            s.refuse(key, "an entry is a single buffer, and shorter ones need blocks", "set receive.block");
-        } else if size > 0 && (size < 64 || size >= next) {
-            let message = format!("{size} B is not between 64 B and the next larger buffer, {next} B");
-            s.refuse(key, &message, "write less, or 0 B");
-        }
-    }
-}
-
-/// Refuses a receive buffer without room for the longest frame.
-fn check_buffer(reader: &Reader<'_>, frames: &FramesSpec, buffer: u64) {
-    if buffer >= frames.mtu + HEADERS {
-        return;
-    }
-    let s = reader.section("receive");
-    let longest = frames.mtu + HEADERS;
-    let message = format!(
-        "a frame of {longest} bytes, with {} of frames.mtu, does not fit into a receive buffer of {buffer} bytes (receive.buffer)",
-        frames.mtu
-    );
-    // If a longer MTU was requested, the buffer has to grow with it.
-    match reader.section("frames") {
-        of if of.change("mtu") > s.change("buffer") => {
-            of.refuse("mtu", &message, &format!("write receive.buffer = \"{longest} B\" or more, too"));
-        }
-        _ => s.refuse("buffer", &message, &s.example("buffer", &format!("{longest} B"))),
     }
 }
 
@@ -600,6 +449,3 @@ fn read_handlers(reader: &Reader<'_>) -> HandlersSpec {
         hpu: Arc::new(hpu),
     }
 }
-
-/// Bytes of a frame before its IP packet: Ethernet and 802.1Q.
-pub(super) const HEADERS: u64 = 18;
