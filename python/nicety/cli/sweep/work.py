@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ def run_command(arguments: Sequence[str]) -> Outcome:
         arguments: command-line arguments without `--json`.
     """
     begin, said, error = time.perf_counter(), io.StringIO(), None
-    with collected() as documents, _streams(said):
+    with collected() as documents, _streams(said), _threads_may_parse():
         try:
             # Not among the arguments after `--`.
             place = arguments.index("--") if "--" in arguments else len(arguments)
@@ -52,3 +53,31 @@ def _streams(said: io.StringIO) -> Iterator[None]:
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         yield
     sys.stdout.flush()
+
+
+_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_parsing_lock = threading.Lock()
+_parsing = 0
+_added = False
+
+
+@contextlib.contextmanager
+def _threads_may_parse() -> Iterator[None]:
+    """Let several threads parse command lines.
+
+    Typer 0.29 sets this variable while it parses, and then restores it. Without a value from before, the second of two threads
+    fails, because the first has removed the variable.
+    """
+    global _parsing, _added
+    with _parsing_lock:
+        if _parsing == 0:
+            _added = _PLUGINS not in os.environ
+            os.environ.setdefault(_PLUGINS, "1")
+        _parsing += 1
+    try:
+        yield
+    finally:
+        with _parsing_lock:
+            _parsing -= 1
+            if _parsing == 0 and _added:
+                del os.environ[_PLUGINS]
