@@ -4,8 +4,8 @@
 
 use cpu_time::ThreadTime;
 use nicety_fabric::{
-    Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, NetworkSpec, Packet, Port, RouterSpec, SwitchSpec,
-    Symbol, Topology, Torus,
+    Channel, HeaderBytes, Label, LinkProtocol, LinkSpec, Medium, NetworkSpec, Packet, Port, RouterSpec,
+    SwitchSpec, Symbol, Topology, Torus,
 };
 use nicety_kernel::{Config, Sim, World};
 use nicety_types::{Duration, Flight, Gap, MessageId, NodeId, Path, Payload, Time};
@@ -24,7 +24,13 @@ const SPEC: NetworkSpec = NetworkSpec {
         protocol: LinkProtocol::NONE,
     },
     switch: SwitchSpec { latency: Duration::from_ns(150), ports: 7, buffer: 8 },
-    router: Some(RouterSpec { latency: Duration::from_ns(150), buffer: 8, entry: 2, gap: None }),
+    router: Some(RouterSpec {
+        latency: Duration::from_ns(150),
+        buffer: 8,
+        entry: 2,
+        gap: None,
+        axes: [Medium::LINK; 3],
+    }),
 };
 
 /// Sends packets to random other hosts, one every `mean` on average, until `end`.

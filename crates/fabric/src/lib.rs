@@ -55,7 +55,7 @@ pub use packet_box::PacketBox;
 pub use port::{Port, Turn, pair};
 pub use ring::Ring;
 pub use routing::{Route, Routing, RoutingTable};
-pub use spec::{BitErrorRate, LinkProtocol, LinkSpec, NetworkSpec, Resend, RouterSpec, SwitchSpec};
+pub use spec::{BitErrorRate, LinkProtocol, LinkSpec, Medium, NetworkSpec, Resend, RouterSpec, SwitchSpec};
 pub use switch::Switch;
 pub use symbol::Symbol;
 pub use topology::{Network, Topology};

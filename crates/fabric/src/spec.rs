@@ -116,6 +116,37 @@ pub struct RouterSpec {
     pub entry: u32,
     /// Time per byte between card and router, if it is not that of the card's link.
     pub gap: Option<Gap>,
+    /// The medium of the links of each axis.
+    pub axes: [Medium; 3],
+}
+
+/// The values of a torus axis that differ from the card's link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Medium {
+    /// Propagation delay; at least a picosecond.
+    pub latency: Option<Duration>,
+    /// Time per byte.
+    pub gap: Option<Gap>,
+    /// The bit error rate, on a link with resending.
+    pub bit_errors: Option<BitErrorRate>,
+}
+
+impl Medium {
+    /// The medium of the card's link.
+    pub const LINK: Medium = Medium { latency: None, gap: None, bit_errors: None };
+}
+
+impl LinkSpec {
+    /// This link on another medium.
+    pub(crate) fn on(self, medium: &Medium) -> LinkSpec {
+        let mut link = self;
+        link.latency = medium.latency.unwrap_or(link.latency);
+        link.gap = medium.gap.unwrap_or(link.gap);
+        if let (Some(resend), Some(rate)) = (&mut link.protocol.resend, medium.bit_errors) {
+            resend.bit_errors = rate;
+        }
+        link
+    }
 }
 
 /// The specifications of a network's parts.

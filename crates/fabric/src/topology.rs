@@ -169,7 +169,9 @@ impl Topology {
         let stations = ports.iter().filter_map(Port::station).collect();
         let mut network = Network { hosts: meters, switches, stations, faults: Vec::new(), taps: Vec::new() };
         let links = hosts.iter().map(|host| &host.1).chain([&spec.link]);
-        if links.map(|link| link.protocol).any(|protocol| protocol.has_bit_errors()) {
+        let media = spec.router.iter().flat_map(|router| &router.axes);
+        let on_axes = |link: &LinkSpec| media.clone().any(|medium| link.on(medium).protocol.has_bit_errors());
+        if links.clone().any(|link| link.protocol.has_bit_errors() || on_axes(link)) {
             network.inject(&Faults::default(), &mut ports).expect("no link is named");
         }
         Ok((ports, network))

@@ -2,8 +2,8 @@
 
 use crate::switch_support::{Net, Received, SPIN, Send, at, cases, ps, send};
 use nicety_fabric::{
-    BitErrorRate, Cause, Faults, LinkFaults, LinkProtocol, NetworkSpec, NetworkStatistics, Outage, Place,
-    Rates, Resend, RouterSpec, Topology, Torus,
+    BitErrorRate, Cause, Faults, LinkFaults, LinkProtocol, Medium, NetworkSpec, NetworkStatistics, Outage,
+    Place, Rates, Resend, RouterSpec, Topology, Torus,
 };
 use nicety_types::{Duration, Gap, Stage};
 use proptest::prelude::*;
@@ -220,6 +220,7 @@ impl Storm {
             buffer: self.buffer,
             entry: 1,
             gap: Some(Gap::new(7, 1)),
+            axes: [Medium::LINK; 3],
         });
         let torus = Torus::new(&self.sizes).unwrap();
         let mut net = Net::joined(Topology::Torus(torus), self.messages.len() as u32, shards, &spec);

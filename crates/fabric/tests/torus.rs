@@ -2,7 +2,7 @@
 
 use crate::switch_support::{Net, SPIN, Send, at, ps, send};
 use nicety_fabric::{
-    Faults, LinkFaults, NetworkSpec, NodeFailure, Outage, Place, Rates, RouterSpec, Topology, Torus,
+    Faults, LinkFaults, Medium, NetworkSpec, NodeFailure, Outage, Place, Rates, RouterSpec, Topology, Torus,
     TorusShape,
 };
 use nicety_kernel::RunError;
@@ -217,12 +217,49 @@ fn a_packet_takes_the_latency_of_its_hops_and_its_bytes_once() {
 
 #[test]
 fn a_router_has_its_own_latency_buffer_and_gap_where_the_card_says_so() {
-    let router = RouterSpec { latency: ps(70_000), buffer: 1, entry: 1, gap: Some(Gap::new(10, 1)) };
+    let router = RouterSpec {
+        latency: ps(70_000),
+        buffer: 1,
+        entry: 1,
+        gap: Some(Gap::new(10, 1)),
+        axes: [Medium::LINK; 3],
+    };
     let mut net = net("torus:3", &NetworkSpec { router: Some(router), ..SPIN });
     net.sends(0, &[send(1, 1000, 0)]);
     let (_, received, _) = net.run();
     // The bytes arrive at the router twice as fast as the link takes them.
     assert_eq!(received[0].when, at(1 + 70_000 + 33_400 + 70_000 + 1 + 20_000));
+}
+
+#[test]
+fn an_axis_has_its_own_medium() {
+    // Packets of 1000 bytes: 20 ps a byte and 33.4 ns on the card's link, 10 ps and 5 ns along y.
+    let medium = Medium { latency: Some(ps(5_000)), gap: Some(Gap::new(10, 1)), bit_errors: None };
+    let router = RouterSpec {
+        latency: ps(50_000),
+        buffer: 4,
+        entry: 4,
+        gap: None,
+        axes: [Medium::LINK, medium, Medium::LINK],
+    };
+    let spec = NetworkSpec { router: Some(router), ..SPIN };
+    let inside = 1 + 50_000 + 50_000 + 1 + 20_000;
+    for (to, link) in [(1, 33_400), (3, 5_000)] {
+        let mut net = net("torus:3x3", &spec);
+        net.sends(0, &[send(to, 1000, 0)]);
+        let (_, received, _) = net.run();
+        assert_eq!(received[0].when, at(inside + link), "to {to}");
+    }
+    // A slow axis limits a stream through it: ten packets, 40 ps a byte.
+    let slow = Medium { gap: Some(Gap::new(40, 1)), ..Medium::LINK };
+    let router = RouterSpec { axes: [Medium::LINK, Medium::LINK, slow], ..router };
+    for (to, gap) in [(1, 20), (9, 40)] {
+        let mut net = net("torus:3x3x3", &NetworkSpec { router: Some(router), ..SPIN });
+        net.sends(0, &(0..10).map(|k| Send { message: k, ..send(to, 4096, 0) }).collect::<Vec<_>>());
+        let (_, received, _) = net.run();
+        let took = received[9].when.ps() - received[0].when.ps();
+        assert_eq!(took, 9 * 4096 * gap, "to {to}");
+    }
 }
 
 #[test]
@@ -241,7 +278,7 @@ fn ports_have_names_of_their_directions_and_only_links_that_there_are() {
 
 /// Each host of a ring of six sends packets two hosts further, both ways round, with one slot in every buffer.
 fn ring(torus: Torus) -> (Result<(), RunError>, usize, bool) {
-    let router = RouterSpec { latency: ps(50_000), buffer: 1, entry: 1, gap: None };
+    let router = RouterSpec { latency: ps(50_000), buffer: 1, entry: 1, gap: None, axes: [Medium::LINK; 3] };
     let mut net = Net::joined(Topology::Torus(torus), 6, 1, &NetworkSpec { router: Some(router), ..SPIN });
     for host in 0..6 {
         let to = |k: u64| if k.is_multiple_of(2) { (host + 2) % 6 } else { (host + 4) % 6 };

@@ -3,7 +3,7 @@
 
 use crate::switch_support::{Net, Received, Send, at, cases, ps};
 use nicety_fabric::{
-    LinkProtocol, LinkSpec, NetworkSpec, NetworkStatistics, RouterSpec, SwitchSpec, Topology, Torus,
+    LinkProtocol, LinkSpec, Medium, NetworkSpec, NetworkStatistics, RouterSpec, SwitchSpec, Topology, Torus,
     TorusShape,
 };
 use nicety_kernel::Summary;
@@ -47,6 +47,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
                     buffer,
                     entry,
                     gap: inner.map(|(gap, of)| Gap::new(gap, of)),
+                    axes: [Medium::LINK; 3],
                 }),
             },
         );
@@ -135,7 +136,8 @@ proptest! {
 #[test]
 fn a_saturated_torus_does_not_lock_up() {
     // All to all, many packets, one slot in every buffer, and receivers slower than links.
-    let router = Some(RouterSpec { latency: ps(500), buffer: 1, entry: 1, gap: None });
+    let router =
+        Some(RouterSpec { latency: ps(500), buffer: 1, entry: 1, gap: None, axes: [Medium::LINK; 3] });
     let link = LinkSpec {
         latency: ps(1_000),
         gap: Gap::new(20, 1),

@@ -134,6 +134,15 @@ impl Request {
         if !(1..=LONGEST).contains(&self.packet) {
             return wrong(format!("--packet is 1 to {LONGEST}, not {}", self.packet));
         }
+        for (name, card) in &cards {
+            let network = Resolved::network(card);
+            if !network.torus_router().has_one_rate(&network.link) {
+                return wrong(format!(
+                    "{name}: bench torus gives loads as fractions of one rate, and an axis of this card has another one; \
+                     write --set link.x.gap and those of y and z as link.gap"
+                ));
+            }
+        }
         let links = || cards.iter().map(|(_, card)| card.spec.node().link.serialisation(self.packet));
         let alone = || cards.iter().map(|(_, card)| alone(&shape, &Resolved::network(card), self.packet));
         let warmup = time("--warmup", self.warmup.as_deref(), WARMUP, alone().max().map(|time| time * 2))?;
@@ -188,7 +197,7 @@ impl Resolved {
 
 /// The time of a packet over the longest route of an idle torus. Routers cut through.
 pub(super) fn alone(shape: &TorusShape, network: &NetworkSpec, packet: u64) -> Duration {
-    let links = shape.sizes().iter().map(|size| size / 2).sum();
+    let links = shape.sizes().map(|size| size / 2);
     network.torus_router().alone(&network.link, links, packet)
 }
 

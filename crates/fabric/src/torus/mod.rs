@@ -14,7 +14,7 @@ pub use dependencies::{Cycle, TorusChannel};
 pub use shape::{Hop, TorusShape, most_cubic};
 
 use crate::link::{card, inner_link, link_between};
-use crate::spec::RouterSpec;
+use crate::spec::{Medium, RouterSpec};
 use crate::{
     Delivery, LinkEnd, LinkProtocol, LinkSpec, NetworkSpec, Port, Route, Routing, Switch, SwitchSpec, Symbol,
     Terminal, TopologyError, Transit,
@@ -49,21 +49,34 @@ impl RouterSpec {
     /// A router with the parameters of this switch.
     pub const fn like(switch: &SwitchSpec) -> RouterSpec {
         let &SwitchSpec { latency, buffer, .. } = switch;
-        RouterSpec { latency, buffer, entry: RouterSpec::usual_entry(buffer), gap: None }
+        RouterSpec {
+            latency,
+            buffer,
+            entry: RouterSpec::usual_entry(buffer),
+            gap: None,
+            axes: [Medium::LINK; DIMENSIONS],
+        }
     }
 
-    /// The latency of a packet with `bytes` bytes of payload over `links` links and the routers at their ends, without
-    /// other traffic.
-    pub fn alone(&self, link: &LinkSpec, links: u32, bytes: u64) -> Duration {
+    /// The latency of a packet with `bytes` bytes of payload over `links` links of each axis and the routers at their ends,
+    /// without other traffic. All links have the rate of `link`.
+    pub fn alone(&self, link: &LinkSpec, links: [u32; DIMENSIONS], bytes: u64) -> Duration {
         let inside = self.latency + INNER_LATENCY + INNER_LATENCY;
-        link.serialisation(bytes) + inside + (link.latency + self.latency) * u64::from(links)
+        let axes = self.axes.iter().zip(links);
+        let passed = axes.map(|(axis, links)| (link.on(axis).latency + self.latency) * u64::from(links));
+        passed.fold(link.serialisation(bytes) + inside, |sum, axis| sum + axis)
+    }
+
+    /// Whether all axes have the rate of `link`.
+    pub fn has_one_rate(&self, link: &LinkSpec) -> bool {
+        self.axes.iter().all(|axis| link.on(axis).gap == link.gap)
     }
 
     /// Throughput limits by its buffers, for packets with `bytes` bytes of payload. The first is that of a card's
     /// sending, the second that of a link with all its virtual channels. Both are fractions of the link's bandwidth,
     /// and may be above 1.
     ///
-    /// A slot is taken from a packet's start until its credit is back. This is the time there and back on the link, the
+    /// All links have the rate of `link`. A slot is taken from a packet's start until its credit is back. This is the time there and back on the link, the
     /// router's latency, and the time of the packet's bytes on the way out.
     pub fn passes(&self, link: &LinkSpec, bytes: u64) -> [f64; 2] {
         let bytes = link.serialisation(bytes);
@@ -71,7 +84,8 @@ impl RouterSpec {
             let held = latency + latency + self.latency + bytes;
             f64::from(places) * bytes.ps() as f64 / held.ps() as f64
         };
-        [share(self.entry, INNER_LATENCY), share(u32::from(CHANNELS) * self.buffer, link.latency)]
+        let longest = self.axes.iter().map(|axis| link.on(axis).latency).max().unwrap_or(link.latency);
+        [share(self.entry, INNER_LATENCY), share(u32::from(CHANNELS) * self.buffer, longest)]
     }
 }
 
@@ -187,14 +201,14 @@ impl Torus {
             ports.push(Port::new(near));
             ends.push(std::iter::once(Some(far)).chain((0..2 * DIMENSIONS).map(|_| None)).collect());
         }
-        let link_of = |rank: u32| {
+        let link_of = |rank: u32, dimension: usize| {
             let (node, link) = hosts[rank as usize];
-            (at(node), LinkSpec { channels: CHANNELS, ..link })
+            (at(node), LinkSpec { channels: CHANNELS, ..link.on(&router.axes[dimension]) })
         };
         for rank in 0..hosts.len() as u32 {
             for dimension in (0..DIMENSIONS).filter(|&dimension| shape.sizes()[dimension] > 1) {
                 let next = shape.neighbour(rank, dimension, true);
-                let (near, far) = link_between(world, link_of(rank), link_of(next));
+                let (near, far) = link_between(world, link_of(rank, dimension), link_of(next, dimension));
                 ends[rank as usize][1 + 2 * dimension] = Some(near);
                 ends[next as usize][2 + 2 * dimension] = Some(far);
             }

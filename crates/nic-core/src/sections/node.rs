@@ -1,6 +1,6 @@
 //! The design-independent part of a card's spec: the host, the network, the job launcher.
 
-use nicety_fabric::{BitErrorRate, LinkProtocol, LinkSpec, Resend, RouterSpec, SwitchSpec};
+use nicety_fabric::{BitErrorRate, LinkProtocol, LinkSpec, Medium, Resend, RouterSpec, SwitchSpec};
 use nicety_host::HostSpec;
 use nicety_spec::{Ratio, Reader, Section};
 use nicety_types::Duration;
@@ -46,6 +46,11 @@ pub fn read_node(reader: &Reader<'_>) -> NodeSpec {
         buffer: s.count("buffer", 1..=1 << 16, "incoming packets that each port of a switch holds") as u32,
     };
     let router = read_router(&reader.section("router"), &switch);
+    let axes = ["x", "y", "z"].map(|axis| read_medium(&reader.section("link").section(axis), &link));
+    let router = match axes {
+        [Medium::LINK, Medium::LINK, Medium::LINK] => router,
+        _ => Some(RouterSpec { axes, ..router.unwrap_or(RouterSpec::like(&switch)) }),
+    };
     let s = reader.section("barrier");
     let barrier = positive_time(&s, "latency", "one way to or from the job launcher, which keeps barriers");
     NodeSpec { host, link, ports: 1, switch, router, barrier }
@@ -79,9 +84,7 @@ fn read_protocol(s: &Section<'_>) -> LinkProtocol {
         let help = "write a time of at least twice link.latency, for example \"2 us\"";
         s.refuse("retry_timeout", "an answer takes the link's latency forth and back", help);
     }
-    let rate = |key| s.ratio(key, Ratio::ZERO..=Ratio::ONE, "how many of the bits on a link are hit");
-    let rate = if s.has("bit_error_rate") { rate("bit_error_rate") } else { Ratio::ZERO };
-    let bit_errors = BitErrorRate::new(rate.numerator(), rate.denominator());
+    let bit_errors = if s.has("bit_error_rate") { read_bit_errors(s) } else { BitErrorRate::ZERO };
     LinkProtocol { resend: Some(Resend { retries, timeout, bit_errors }), ..protocol }
 }
 
@@ -100,7 +103,31 @@ fn read_router(s: &Section<'_>, switch: &SwitchSpec) -> Option<RouterSpec> {
         buffer,
         entry: entry.unwrap_or(RouterSpec::usual_entry(buffer)),
         gap: s.has("gap").then(|| s.gap("gap", "per byte between card and router")),
+        axes: [Medium::LINK; 3],
     })
+}
+
+/// Reads the section of the links of a torus axis. Missing keys are as in `link`.
+fn read_medium(s: &Section<'_>, link: &LinkSpec) -> Medium {
+    let key = "bit_error_rate";
+    let bit_errors = s.has(key).then(|| read_bit_errors(s));
+    if bit_errors.is_some() && link.protocol.resend.is_none() {
+        let help = "write link.retries and link.retry_timeout as well";
+        s.refuse(key, "this link has no checksum and does not resend", help);
+    }
+    Medium {
+        latency: s
+            .has("latency")
+            .then(|| positive_time(s, "latency", "flight time of this axis' links on a torus")),
+        gap: s.has("gap").then(|| s.gap("gap", "per byte on this axis' links of a torus")),
+        bit_errors,
+    }
+}
+
+fn read_bit_errors(s: &Section<'_>) -> BitErrorRate {
+    let rate =
+        s.ratio("bit_error_rate", Ratio::ZERO..=Ratio::ONE, "the share of bits on a link with an error");
+    BitErrorRate::new(rate.numerator(), rate.denominator())
 }
 
 fn read_host(s: &Section<'_>) -> HostSpec {
