@@ -24,7 +24,7 @@ def run_command(arguments: Sequence[str]) -> Outcome:
         arguments: command-line arguments without `--json`.
     """
     begin, said, error = time.perf_counter(), io.StringIO(), None
-    with collected() as documents, _streams(said), _threads_may_parse():
+    with collected() as documents, _streams(said), _parsing:
         try:
             # Not among the arguments after `--`.
             place = arguments.index("--") if "--" in arguments else len(arguments)
@@ -55,29 +55,32 @@ def _streams(said: io.StringIO) -> Iterator[None]:
     sys.stdout.flush()
 
 
-_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
-_parsing_lock = threading.Lock()
-_parsing = 0
-_added = False
+class _Parsing(contextlib.AbstractContextManager[None]):
+    """Lets several threads parse command lines.
 
-
-@contextlib.contextmanager
-def _threads_may_parse() -> Iterator[None]:
-    """Let several threads parse command lines.
-
-    Typer 0.29 sets this variable while it parses, and then restores it. Without a value from before, the second of two threads
-    fails, because the first has removed the variable.
+    Typer 0.29 sets a variable while it parses, and then restores it. Without a value from before, the second of two
+    threads fails, because the first has removed the variable. Here it has a value until all threads have parsed.
     """
-    global _parsing, _added
-    with _parsing_lock:
-        if _parsing == 0:
-            _added = _PLUGINS not in os.environ
-            os.environ.setdefault(_PLUGINS, "1")
-        _parsing += 1
-    try:
-        yield
-    finally:
-        with _parsing_lock:
-            _parsing -= 1
-            if _parsing == 0 and _added:
-                del os.environ[_PLUGINS]
+
+    _NAME = "PYDANTIC_DISABLE_PLUGINS"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._added = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._threads == 0:
+                self._added = self._NAME not in os.environ
+                os.environ.setdefault(self._NAME, "1")
+            self._threads += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._threads -= 1
+            if self._threads == 0 and self._added:
+                del os.environ[self._NAME]
+
+
+_parsing = _Parsing()
