@@ -184,4 +184,39 @@ static __always_inline __u16 xdp_folded(__u64 sum) {
     return (__u16)~sum;
 }
 
+/* Puts the packet, which has an IP header, into an IP-in-IP tunnel, and returns its action: to a station out of the port of its
+ * arrival, or dropped without headroom for the outer header. */
+static __always_inline int xdp_into_tunnel(struct xdp_md *context, __be32 source, __be32 destination,
+                                           const __u8 *station) {
+    struct ethhdr *eth = xdp_data(context);
+    struct iphdr *ip = (void *)(eth + 1);
+    if ((void *)(ip + 1) > xdp_end(context)) {
+        return XDP_DROP;
+    }
+    struct ethhdr old = *eth;
+    __u16 length = bpf_ntohs(ip->tot_len) + sizeof(*ip);
+    if (bpf_xdp_adjust_head(context, -(int)sizeof(*ip))) {
+        return XDP_DROP;
+    }
+    eth = xdp_data(context);
+    ip = (void *)(eth + 1);
+    if ((void *)(ip + 1) > xdp_end(context)) {
+        return XDP_DROP;
+    }
+    __builtin_memcpy(eth->h_dest, station, 6);
+    __builtin_memcpy(eth->h_source, old.h_dest, 6);
+    eth->h_proto = old.h_proto;
+    *ip = (struct iphdr){
+        .version = 4,
+        .ihl = 5,
+        .tot_len = bpf_htons(length),
+        .ttl = 64,
+        .protocol = IPPROTO_IPIP,
+        .saddr = source,
+        .daddr = destination,
+    };
+    ip->check = xdp_folded(bpf_csum_diff(0, 0, (__be32 *)ip, sizeof(*ip), 0));
+    return XDP_TX;
+}
+
 #endif

@@ -66,38 +66,6 @@ static __always_inline __u32 hashed(const struct flow *flow) {
     return hash;
 }
 
-static __always_inline int sent(struct xdp_md *context, const struct server *server) {
-    struct ethhdr *eth = xdp_data(context);
-    struct iphdr *ip = (void *)(eth + 1);
-    if ((void *)(ip + 1) > xdp_end(context)) {
-        return XDP_DROP;
-    }
-    struct ethhdr old = *eth;
-    __u16 length = bpf_ntohs(ip->tot_len) + sizeof(*ip);
-    if (bpf_xdp_adjust_head(context, -(int)sizeof(*ip))) {
-        return XDP_DROP;
-    }
-    eth = xdp_data(context);
-    ip = (void *)(eth + 1);
-    if ((void *)(ip + 1) > xdp_end(context)) {
-        return XDP_DROP;
-    }
-    __builtin_memcpy(eth->h_dest, server->station, 6);
-    __builtin_memcpy(eth->h_source, old.h_dest, 6);
-    eth->h_proto = old.h_proto;
-    *ip = (struct iphdr){
-        .version = 4,
-        .ihl = 5,
-        .tot_len = bpf_htons(length),
-        .ttl = 64,
-        .protocol = IPPROTO_IPIP,
-        .saddr = own_address,
-        .daddr = server->address,
-    };
-    ip->check = xdp_folded(bpf_csum_diff(0, 0, (__be32 *)ip, sizeof(*ip), 0));
-    return XDP_TX;
-}
-
 SEC("xdp") int balancer(struct xdp_md *context) {
     void *end = xdp_end(context);
     struct ethhdr *eth = xdp_data(context);
@@ -131,7 +99,7 @@ SEC("xdp") int balancer(struct xdp_md *context) {
         bpf_map_update_elem(&known, &flow, &chosen, BPF_ANY);
     }
     struct server *server = bpf_map_lookup_elem(&servers, &chosen);
-    return server ? sent(context, server) : XDP_DROP;
+    return server ? xdp_into_tunnel(context, own_address, server->address, server->station) : XDP_DROP;
 }
 
 char _license[] SEC("license") = "GPL";
