@@ -10,34 +10,8 @@
 use crate::diagnosis::FailedOperation;
 use crate::handle::Slab;
 use crate::interface::release;
-use crate::{CtHandle, Effect, Effects, Error, Interface, OperationHandle};
+use crate::{CtEvent, CtHandle, Effect, Effects, Error, Interface, OperationHandle};
 use std::collections::VecDeque;
-
-/// The value of a counting event (`ptl_ct_event_t`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct CtEvent {
-    /// Operations or bytes that succeeded.
-    pub success: u64,
-    /// Operations that failed.
-    pub failure: u64,
-}
-
-impl CtEvent {
-    /// Returns `n` successes.
-    pub const fn success(n: u64) -> CtEvent {
-        CtEvent { success: n, failure: 0 }
-    }
-
-    /// Returns `n` failures.
-    pub const fn failure(n: u64) -> CtEvent {
-        CtEvent { success: 0, failure: n }
-    }
-
-    /// Returns successes plus failures, which triggered operations compare with their thresholds.
-    pub const fn total(self) -> u64 {
-        self.success.saturating_add(self.failure)
-    }
-}
 
 /// An operation that waits on a counter.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use crate::interface::release;
 use crate::request::Draft;
 use crate::{
     AckRequest, CtEvent, CtHandle, Effect, Effects, EqHandle, Error, Event, EventKind, FailType, Features,
-    Header, HeaderKind, Interface, MdHandle, MdOptions, Operand, OperationHandle, Request,
+    Header, HeaderKind, Interface, MdHandle, MdOptions, Operand, OperationHandle, Outgoing, Request,
 };
 use nicety_types::NodeId;
 
@@ -26,39 +26,6 @@ pub struct Md {
     pub eq: Option<EqHandle>,
     /// The counter, if any.
     pub ct: Option<CtHandle>,
-}
-
-/// A message for the card to send: a header and [`Header::payload_bytes`] bytes. The payload is the operand, if any, and then
-/// `header.length` bytes of host memory from `start` on. A get has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing {
-    /// The operation, for [`Interface::sent`].
-    pub operation: OperationHandle,
-    /// The header.
-    pub header: Header,
-    /// Host address of the payload's first byte in host memory.
-    pub start: u64,
-    /// The operand of a conditional or masked swap; the payload begins with it.
-    pub operand: Operand,
-}
-
-/// The destination of a reply's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// The operation that it answers.
-    pub operation: OperationHandle,
-    /// Host address of its first byte.
-    pub start: u64,
-    /// Length in bytes; all are kept.
-    pub mlength: u64,
-    /// Requested length in bytes.
-    pub rlength: u64,
-    /// The offset of the bytes in the target's memory.
-    pub remote_offset: u64,
-    /// The outcome of the operation at the target; a failed one has no bytes.
-    pub fail: FailType,
-    /// The operation is a get of the card's own: [`Interface::card_get`].
-    pub of_card: bool,
 }
 
 pub(crate) struct Descriptor {
@@ -354,7 +321,7 @@ impl Interface {
         effects: &mut Effects,
     ) {
         if let (Some(ct), true) = (md.ct, md.options.contains(option)) {
-            let by = amount(outcome, md.options.contains(MdOptions::EVENT_CT_BYTES), bytes);
+            let by = CtEvent::of(outcome, md.options.contains(MdOptions::EVENT_CT_BYTES), bytes);
             if let (false, Ok(counter)) = (outcome.is_ok(), self.counters.get_mut(ct)) {
                 counter.first_failure.get_or_insert(FailedOperation::new(header, outcome));
             }
@@ -378,14 +345,5 @@ impl Operation {
             start,
             ..Event::new(kind, node, self.user_ptr)
         }
-    }
-}
-
-/// Returns the amount that one operation adds to a counter: a failure counts one, in any unit.
-pub(crate) fn amount(outcome: FailType, in_bytes: bool, bytes: u64) -> CtEvent {
-    match (outcome.is_ok(), in_bytes) {
-        (false, _) => CtEvent::failure(1),
-        (true, true) => CtEvent::success(bytes),
-        (true, false) => CtEvent::success(1),
     }
 }

@@ -8,9 +8,8 @@ use crate::late::LateMessages;
 use crate::list::Entry;
 use crate::portal::PortalTable;
 use crate::queue::Queues;
-use crate::target::DropReason;
 use crate::unexpected::UnexpectedHeader;
-use crate::{Error, Features, MdHandle, MeHandle, OperationHandle};
+use crate::{DropReason, Error, Features, MdHandle, MeHandle, OperationHandle};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 

@@ -7,9 +7,10 @@
 //! # Layers, from the bottom
 //! - [`MeHandle`] and its siblings: names of resources, which become stale when the resource is freed, over bounded slabs. All resources of
 //!   the crate are bounded by [`Limits`].
-//! - [`MeOptions`], [`MdOptions`], [`Event`], [`FailType`], [`Error`]: the vocabulary of the specification.
+//! - [`MeOptions`], [`MdOptions`], [`FailType`], [`DropReason`], [`Error`]: the vocabulary of the specification.
 //! - [`Atomic`] (`atomic.rs`): operators and types of atomic operations, and their arithmetic on bytes.
 //! - [`Header`]: the header of a message, and its bytes on the wire.
+//! - [`Event`], [`Effects`] and [`Delivery`]: the results of calls.
 //! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations are stored with their counter, and start in the call that
 //!   changes the counter.
 //! - The initiator (`request.rs`, `initiator.rs`, `ending.rs`): memory descriptors; operations, now ([`Interface::start`]) or
@@ -76,16 +77,20 @@
 
 mod atomic;
 mod counter;
+mod delivery;
 mod diagnosis;
+mod effect;
 mod ending;
 mod error;
 mod event;
+mod failure;
 mod handle;
 mod header;
 mod initiator;
 mod interface;
 mod late;
 mod list;
+mod named;
 mod options;
 mod portal;
 mod queue;
@@ -94,17 +99,17 @@ mod target;
 mod unexpected;
 
 pub use atomic::{Atomic, AtomicOp, Datatype, Operand};
-pub use counter::CtEvent;
+pub use delivery::{Arrival, Delivery, Prospect, Reply};
 pub use diagnosis::{Counted, DroppedMessage, FailedOperation, UnexpectedMessage, WaitingTriggered};
+pub use effect::{Effect, Effects, Outgoing};
 pub use error::Error;
-pub use event::{Effect, Effects, Event, EventKind, FailType};
+pub use event::{CtEvent, Event, EventKind};
+pub use failure::{DropReason, FailType};
 pub use handle::{CtHandle, EqHandle, MdHandle, MeHandle, OperationHandle};
 pub use header::{HEADER_BYTES, Header, HeaderError, HeaderKind};
-pub use initiator::{Md, Outgoing, Reply};
+pub use initiator::Md;
 pub use interface::{Interface, Limits, Statistics, StatusRegister};
-pub use list::{List, Me, Source, User};
-pub use options::{AckRequest, Features, MdOptions, MeOptions, PtOptions};
+pub use list::{Me, Source, User};
+pub use options::{AckRequest, Features, List, MdOptions, MeOptions, PtOptions, SearchOp};
 pub use portal::OWN_PT;
 pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest, Request};
-pub use target::{Arrival, Delivery, DropReason, Prospect};
-pub use unexpected::SearchOp;

@@ -5,21 +5,12 @@
 
 use crate::handle::Slab;
 use crate::interface::release;
-use crate::target::DropReason;
-use crate::{CtHandle, Effects, Error, Event, EventKind, Header, HeaderKind, Interface, MeHandle, MeOptions};
+use crate::{
+    CtHandle, DropReason, Effects, Error, Event, EventKind, Header, HeaderKind, Interface, List, MeHandle,
+    MeOptions,
+};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
-
-/// The list of a match entry (`ptl_list_t`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum List {
-    /// Searched first.
-    #[default]
-    Priority,
-    /// Searched if no entry of the priority list matches; a match leaves an unexpected header.
-    Overflow,
-}
 
 /// The source ranks that an entry accepts (`match_id`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

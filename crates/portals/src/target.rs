@@ -4,166 +4,9 @@ use crate::diagnosis::DroppedMessage;
 use crate::list::search;
 use crate::unexpected::UnexpectedHeader;
 use crate::{
-    AckRequest, Effect, Effects, Error, Event, EventKind, FailType, Features, Header, HeaderKind, Interface,
-    Limits, List, Me, MeHandle, MeOptions, Reply,
+    AckRequest, Arrival, Delivery, DropReason, Effect, Effects, Error, Event, EventKind, FailType, Features,
+    Header, HeaderKind, Interface, Limits, List, Me, MeHandle, MeOptions, Prospect,
 };
-use std::fmt;
-
-/// The outcome of an arriving message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// It has matched: the card carries out the [`Delivery`] and then calls [`Interface::complete`].
-    Matched(Delivery),
-    /// It is dropped, with its payload. If an answer was requested, it is among the effects.
-    Dropped(DropReason),
-    /// It was an acknowledgement; its effects have been added.
-    Acknowledged,
-    /// It is the reply to an operation of this initiator: the card deposits its bytes and then calls [`Interface::complete_reply`].
-    Reply(Reply),
-}
-
-/// The address of a message's bytes. The action depends on the kind of its header:
-///
-/// - `Put`: write the first `mlength` bytes of the payload to `start`.
-/// - `Get`: read `mlength` bytes at `start`, and send them behind the header from [`Delivery::reply`].
-/// - `Atomic`: apply [`crate::Atomic::apply`] to the `mlength` bytes at `start`.
-/// - `FetchAtomic`, `Swap`: the same, and send the previous bytes as for a get. The payload of a swap begins with the operand, if its
-///   operator has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// The match entry.
-    pub me: MeHandle,
-    /// The list of the entry when it matched.
-    pub list: List,
-    /// Host address of the message's first byte.
-    pub start: u64,
-    /// Bytes to keep, from the start of the message. If handlers drop some of them, the card lowers it before [`Interface::complete`];
-    /// events, counts and the acknowledgement follow it.
-    pub mlength: u64,
-    /// Length of the message in bytes.
-    pub rlength: u64,
-    /// Offset of the message in the entry's memory, in bytes.
-    pub remote_offset: u64,
-    /// The entry's handlers.
-    pub handlers: Option<u32>,
-    /// The entry's user word.
-    pub user_ptr: u64,
-    /// Match entries searched.
-    pub searched: u32,
-    /// The message's header.
-    pub header: Header,
-    /// The card has sent the requested reply. The initiator learns of no later failure of the message.
-    pub replied: bool,
-    pub(crate) unexpected: Option<u64>,
-    /// The overflow entry of a redelivered message.
-    pub(crate) late: Option<MeHandle>,
-}
-
-impl Delivery {
-    /// Returns the header of the reply to a successful get, fetch-and-atomic or swap; `mlength` bytes follow. For a failed one,
-    /// [`Interface::complete`] returns the reply.
-    pub const fn reply(&self) -> Option<Header> {
-        if !self.header.kind.wants_reply() {
-            return None;
-        }
-        Some(reply(&self.header, FailType::Ok, self.mlength, self.remote_offset))
-    }
-}
-
-const fn reply(request: &Header, fail: FailType, length: u64, remote_offset: u64) -> Header {
-    let answer = answer(request, AckRequest::None, fail, length, remote_offset);
-    Header { kind: HeaderKind::Reply, ..answer }
-}
-
-const fn answer(
-    request: &Header,
-    ack: AckRequest,
-    fail: FailType,
-    length: u64,
-    remote_offset: u64,
-) -> Header {
-    Header {
-        kind: HeaderKind::Ack,
-        ack,
-        fail,
-        source: request.target,
-        target: request.source,
-        length,
-        remote_offset,
-        hdr_data: 0,
-        uid: 0,
-        atomic: None,
-        ..*request
-    }
-}
-
-/// The match of a message, computed in advance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prospect {
-    /// The handlers of the match entry.
-    pub handlers: Option<u32>,
-    /// Whether its portal table entry has flow control.
-    pub flow_control: bool,
-}
-
-macro_rules! drop_reasons {
-    ($($(#[$doc:meta])* $name:ident = $text:literal, $fail:ident;)*) => {
-        /// The reason for a dropped message.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum DropReason { $($(#[$doc])* $name),* }
-
-        impl DropReason {
-            /// All reasons.
-            pub const ALL: &'static [DropReason] = &[$(DropReason::$name),*];
-
-            /// Returns the failure for an initiator that waits for an answer. If the message has disabled its portal table entry, the
-            /// initiator gets [`FailType::PtDisabled`] instead.
-            pub const fn fail_type(self) -> FailType {
-                match self { $(DropReason::$name => FailType::$fail),* }
-            }
-        }
-
-        impl fmt::Display for DropReason {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $(DropReason::$name => $text),* })
-            }
-        }
-    };
-}
-
-drop_reasons! {
-    /// No match entry took it.
-    NoMatch = "no match entry takes it", Dropped;
-    /// Its portal table entry does not exist.
-    PtInvalid = "its portal table index is not in use", Dropped;
-    /// Its portal table entry is disabled.
-    PtDisabled = "its portal table entry is disabled", PtDisabled;
-    /// The match entry does not allow the operation.
-    OpViolation = "the match entry does not allow this operation", OpViolation;
-    /// The match entry is for another user.
-    PermViolation = "the match entry is for another user", PermViolation;
-    /// Its portal table entry has flow control, and the queue has no room for its events.
-    NoEventRoom = "the event queue has no room for its events", PtDisabled;
-    /// It matched, and the card has no room to handle it.
-    NoContext = "the card has no room to handle it", Dropped;
-    /// It matched on the overflow list, and there is no room for another unexpected header.
-    NoUnexpectedHeader = "there is no room for one more unexpected header", Dropped;
-    /// It is for another node.
-    WrongTarget = "it is for another node", Undeliverable;
-    /// The target's card does not support this operation, or this length.
-    Unsupported = "this operation is not supported", Unsupported;
-    /// It answers an operation that does not wait for an answer.
-    StrayAnswer = "it answers no operation that waits", Dropped;
-}
-
-impl DropReason {
-    /// Returns whether it reports a lack of a resource that the host can provide. Flow control acts on these.
-    const fn is_exhaustion(self) -> bool {
-        use DropReason::*;
-        matches!(self, NoMatch | NoEventRoom | NoContext | NoUnexpectedHeader)
-    }
-}
 
 /// The match of a message.
 struct Found {
@@ -479,10 +322,10 @@ impl Interface {
     ) {
         if header.kind.wants_reply() {
             if !fail.is_ok() {
-                effects.push(Effect::Ack(reply(header, fail, 0, offset)));
+                effects.push(Effect::Ack(header.reply(fail, 0, offset)));
             }
         } else if header.ack != AckRequest::None {
-            effects.push(Effect::Ack(Header { list, ..answer(header, ack, fail, mlength, offset) }));
+            effects.push(Effect::Ack(Header { list, ..header.acknowledgement(ack, fail, mlength, offset) }));
         }
     }
 }

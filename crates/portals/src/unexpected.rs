@@ -1,10 +1,10 @@
 //! Unexpected headers: messages that matched on the overflow list and that no append or search has taken ('Overflow List', `PtlMEAppend`,
 //! `PtlMESearch`).
 
-use crate::initiator::amount;
 use crate::list::{Entry, Key, fits};
 use crate::{
-    Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, List, Me, MeHandle, MeOptions,
+    CtEvent, Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, List, Me, MeHandle,
+    MeOptions, SearchOp,
 };
 
 /// A message that matched on the overflow list and has not been taken yet.
@@ -43,15 +43,6 @@ impl UnexpectedHeader {
             ..Event::new(kind, header.source, me.user_ptr)
         }
     }
-}
-
-/// The effect of a search on the unexpected headers it finds (`ptl_search_op_t`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SearchOp {
-    /// `PTL_SEARCH_ONLY`: leaves them on the list.
-    Only,
-    /// `PTL_SEARCH_DELETE`: takes them off the list, as an append does.
-    Delete,
 }
 
 /// Returns whether an entry gets this message redelivered, instead of only an event.
@@ -276,7 +267,7 @@ impl Interface {
         effects: &mut Effects,
     ) {
         if let (Some(ct), true) = (me.ct, me.options.contains(option)) {
-            let by = amount(outcome, me.options.contains(MeOptions::EVENT_CT_BYTES), mlength);
+            let by = CtEvent::of(outcome, me.options.contains(MeOptions::EVENT_CT_BYTES), mlength);
             self.count(ct, by, effects);
         }
     }
