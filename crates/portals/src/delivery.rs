@@ -11,7 +11,8 @@ pub enum Arrival {
     Dropped(DropReason),
     /// It was an acknowledgement; its effects have been added.
     Acknowledged,
-    /// It is the reply to an operation of this initiator: the card deposits its bytes and then calls [`Interface::complete_reply`](crate::Interface::complete_reply).
+    /// It is the reply to an operation of this initiator: the card deposits its bytes and then calls
+    /// [`Interface::complete_reply`](crate::Interface::complete_reply).
     Reply(Reply),
 }
 
@@ -30,8 +31,8 @@ pub struct Delivery {
     pub list: List,
     /// Host address of the message's first byte.
     pub start: u64,
-    /// Bytes to keep, from the start of the message. If handlers drop some of them, the card lowers it before [`Interface::complete`](crate::Interface::complete);
-    /// events, counts and the acknowledgement follow it.
+    /// Bytes to keep, from the start of the message. If handlers drop some of them, the card lowers it before
+    /// [`Interface::complete`](crate::Interface::complete); events, counts and the acknowledgement follow it.
     pub mlength: u64,
     /// Length of the message in bytes.
     pub rlength: u64,
