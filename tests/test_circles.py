@@ -16,13 +16,6 @@ ROOT = Path(__file__).parent.parent
 CRATES = sorted(path.parent.parent.name for path in (ROOT / "crates").glob("*/src/lib.rs"))
 Module = tuple[str, ...]
 
-# Modules that still import one another in a circle.
-KNOTS = {
-    "portals": [
-        "atomic counter diagnosis event header initiator interface late list portal queue request target unexpected",
-    ],
-}
-
 
 @cache
 def code(path: Path) -> str:
@@ -73,16 +66,15 @@ def imports(source: Path, here: Module, text: str) -> Iterator[Module]:
                 yield there
 
 
-def circle(crate: str, without: set[str]) -> list[str]:
-    """A circle of modules of a crate, if there is one; imports between modules of `without` do not count."""
+def circle(crate: str) -> list[str]:
+    """A circle of modules of a crate, if there is one."""
     source = ROOT / "crates" / crate / "src"
     graph: dict[str, set[str]] = {}
     for path in sorted(source.rglob("*.rs")):
         names = path.relative_to(source).with_suffix("").parts
         if names[-1] != "tests" and names[0] != "bin":
             here = names[:-1] if names[-1] in ("mod", "lib") else names
-            used = {"/".join(there) for there in imports(source, here, code(path))}
-            graph["/".join(here)] = used - without if "/".join(here) in without else used
+            graph["/".join(here)] = {"/".join(there) for there in imports(source, here, code(path))}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -92,14 +84,7 @@ def circle(crate: str, without: set[str]) -> list[str]:
 
 @pytest.mark.parametrize("crate", CRATES)
 def test_modules_import_one_another_in_one_direction(crate: str) -> None:
-    assert circle(crate, {module for knot in KNOTS.get(crate, []) for module in knot.split()}) == []
-
-
-@pytest.mark.parametrize(("crate", "knot"), [(crate, knot) for crate, knots in KNOTS.items() for knot in knots])
-def test_a_listed_circle_is_still_there(crate: str, knot: str) -> None:
-    others = {module for other in KNOTS[crate] if other != knot for module in other.split()}
-    assert set(circle(crate, others)) <= set(knot.split())
-    assert circle(crate, others) != [], "take it off the list"
+    assert circle(crate) == []
 
 
 @pytest.mark.parametrize(
@@ -115,13 +100,35 @@ def test_imports_are_found_through_re_exports(text: str, found: list[Module]) ->
     assert list(imports(ROOT / "crates/kernel/src", ("wire",), text)) == found
 
 
-def test_files_of_the_line_rate_check_have_the_order_of_its_table() -> None:
-    source = ROOT / "crates/line-rate/src"
-    rows = re.findall(r"^//! \| (`.*`) \| ", (source / "lib.rs").read_text(encoding="utf-8"), re.MULTILINE)
-    order = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
-    files = {path.relative_to(source).parts[0].removesuffix(".rs") for path in source.rglob("*.rs")} - {"lib"}
-    assert set(order) == files
-    for at, name in enumerate(order):
-        paths = [source / f"{name}.rs", *(source / name).glob("*.rs")]
-        used = {there[0] for path in paths if path.is_file() for there in imports(source, (name,), code(path)) if there}
-        assert used <= set(order[:at]), name
+def order(face: Path) -> list[str]:
+    """The files of a folder in the order of the table of its `lib.rs` or `mod.rs`, which names all."""
+    rows = re.findall(r"^//! \| (`.*`) \| ", face.read_text(encoding="utf-8"), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(names) == sorted({path.stem for path in face.parent.iterdir()} - {face.stem})
+    return names
+
+
+@pytest.mark.parametrize("face", ["line-rate/src/lib.rs", "portals/src/calls/mod.rs", "portals/src/state/mod.rs"])
+def test_files_import_those_before_them_in_their_table(face: str) -> None:
+    crate, _, *inner = Path(face).parent.parts
+    source, folder = ROOT / "crates" / crate / "src", (ROOT / "crates" / face).parent
+    names, outer = order(ROOT / "crates" / face), tuple(inner)
+    for at, name in enumerate(names):
+        paths = [folder / f"{name}.rs", *(folder / name).glob("*.rs")]
+        found = (there for path in paths if path.is_file() for there in imports(source, (*outer, name), code(path)))
+        used = {there[len(outer)] for there in found if there[: len(outer)] == outer and len(there) > len(outer)}
+        assert used <= set(names[:at]), name
+
+
+def test_methods_of_a_portals_interface_call_those_of_files_before_them() -> None:
+    """The files that add methods to one type need no imports for calls of one another."""
+    folder = ROOT / "crates/portals/src/calls"
+    names = order(folder / "mod.rs")
+    texts = [code(folder / f"{name}.rs").partition("\nimpl Interface {\n")[2].partition("\n}\n")[0] for name in names]
+    defined = [
+        set(re.findall(r"^    (?:pub(?:\(crate\))? )?(?:const )?fn (\w+)", text, re.MULTILINE)) for text in texts
+    ]
+    assert all(defined)
+    for at, text in enumerate(texts):
+        called = set(re.findall(r"\bself\s*\.\s*(\w+)\(", text))
+        assert called & set().union(*defined[at + 1 :]) == set(), names[at]

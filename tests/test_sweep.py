@@ -463,7 +463,7 @@ def test_dask_runs_points_on_its_workers(tmp_path: Path) -> None:
 
 
 def test_threads_parse_commands_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library of the command line sets and removes a variable as it parses; here the second thread is the slower one."""
+    """The library of the command line sets and removes a variable as it parses. The second thread is the slower one."""
     monkeypatch.delenv("PYDANTIC_DISABLE_PLUGINS", raising=False)
     first_begins, second_begins, first_ends = threading.Event(), threading.Event(), threading.Event()
 

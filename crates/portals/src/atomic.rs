@@ -4,7 +4,7 @@
 //! interleave, as the specification allows.
 
 use crate::error::Error;
-use crate::event::named;
+use crate::named::named;
 use std::cmp::Ordering;
 use std::fmt;
 

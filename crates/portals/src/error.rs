@@ -111,3 +111,8 @@ fn key(field: &str) -> &str {
         same => same,
     }
 }
+
+/// Refuses to free a resource that has users.
+pub(crate) fn release(users: u32, what: &'static str, by: &'static str) -> Result<(), Error> {
+    if users > 0 { Err(Error::InUse { what, by }) } else { Ok(()) }
+}

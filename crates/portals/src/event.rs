@@ -1,38 +1,8 @@
-//! Effects of an operation: full events, counts, due operations, acknowledgements.
+//! Full events and counting events ('Events and Event Queues', 'Lightweight Counting Events').
 
-use crate::{Atomic, CtEvent, CtHandle, EqHandle, Header, HeaderKind, List, Outgoing};
+use crate::named::named;
+use crate::{Atomic, FailType, HeaderKind, List};
 use nicety_types::NodeId;
-
-macro_rules! named {
-    (
-        $(#[$outer:meta])*
-        pub enum $type:ident {
-            $($(#[$doc:meta])* $name:ident = $text:literal,)*
-        }
-    ) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
-        pub enum $type { $($(#[$doc])* $name),* }
-
-        impl $type {
-            /// All values, in the order of their numbers.
-            pub const ALL: &'static [$type] = &[$($type::$name),*];
-
-            /// Returns the name in the specification.
-            pub const fn name(self) -> &'static str {
-                match self { $($type::$name => $text),* }
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
-pub(crate) use named;
 
 named! {
     /// The kind of a full event ('Events and Event Queues', `ptl_event_kind_t`).
@@ -72,36 +42,6 @@ named! {
     }
 }
 
-named! {
-    /// The end of an operation ('Events', `ptl_ni_fail_t`).
-    #[derive(Default)]
-    pub enum FailType {
-        /// The operation succeeded.
-        #[default]
-        Ok = "PTL_NI_OK",
-        /// The message could not be delivered to its target.
-        Undeliverable = "PTL_NI_UNDELIVERABLE",
-        /// The portal table entry is disabled.
-        PtDisabled = "PTL_NI_PT_DISABLED",
-        /// The target dropped the message.
-        Dropped = "PTL_NI_DROPPED",
-        /// The entry is for another user.
-        PermViolation = "PTL_NI_PERM_VIOLATION",
-        /// The entry does not allow this operation.
-        OpViolation = "PTL_NI_OP_VIOLATION",
-        /// The memory of the entry or descriptor is not mapped.
-        Segv = "PTL_NI_SEGV",
-        /// The target does not support this operation.
-        Unsupported = "PTL_NI_UNSUPPORTED",
-        /// A handler of the message failed. An addition of sPIN to the specification's list.
-        HandlerError = "PTL_NI_HANDLER_ERROR",
-        /// No unexpected header matches the search.
-        NoMatch = "PTL_NI_NO_MATCH",
-        /// The application of the message's handlers has used up its budget of cycles. An addition of sPIN, too.
-        HandlerBudget = "PTL_NI_HANDLER_BUDGET",
-    }
-}
-
 impl EventKind {
     /// Returns the event kind for a message of this kind.
     pub(crate) const fn of(kind: HeaderKind, list: List) -> EventKind {
@@ -115,19 +55,6 @@ impl EventKind {
             (HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack, List::Priority) => EventKind::Put,
             (HeaderKind::Put | HeaderKind::Reply | HeaderKind::Ack, List::Overflow) => EventKind::PutOverflow,
         }
-    }
-}
-
-impl FailType {
-    /// Returns whether the operation succeeded.
-    pub const fn is_ok(self) -> bool {
-        matches!(self, FailType::Ok)
-    }
-
-    /// Returns this failure, or `other` if there is none.
-    #[must_use]
-    pub const fn or(self, other: FailType) -> FailType {
-        if self.is_ok() { other } else { self }
     }
 }
 
@@ -187,77 +114,37 @@ impl Event {
     }
 }
 
-/// An effect that the card must show to the host or carry out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Write a full event to an event queue.
-    Event {
-        /// The queue.
-        eq: EqHandle,
-        /// The event.
-        event: Event,
-    },
-    /// The queue was full and the event is lost; the host's next read of the queue must return `PTL_EQ_DROPPED`.
-    EventDropped {
-        /// The queue.
-        eq: EqHandle,
-    },
-    /// A counter has changed.
-    Count {
-        /// The counter.
-        ct: CtHandle,
-        /// The new value.
-        value: CtEvent,
-    },
-    /// A triggered operation is due: fetch its payload, if any, from host memory and send it.
-    Start(Outgoing),
-    /// Send this answer without a payload: an acknowledgement, or the reply to a failed operation. The card itself sends the reply to a
-    /// successful one, with a payload: [`crate::Delivery::reply`].
-    Ack(Header),
-    /// An entry with [`MeOptions::REDELIVER`](crate::MeOptions::REDELIVER) has found a message among the unexpected headers. Send this
-    /// header and the bytes from `start` on, as many as the header says, to this node.
-    Redeliver {
-        /// The header, for [`Interface::arrive`](crate::Interface::arrive) of this node.
-        header: Header,
-        /// Host address of the message's first byte in its overflow entry.
-        start: u64,
-    },
+/// The value of a counting event (`ptl_ct_event_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CtEvent {
+    /// Operations or bytes that succeeded.
+    pub success: u64,
+    /// Operations that failed.
+    pub failure: u64,
 }
 
-/// Effects, in order. The card keeps and reuses the list, so that a message allocates nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Effects {
-    list: Vec<Effect>,
-}
-
-impl Effects {
-    /// Returns an empty list.
-    pub const fn new() -> Effects {
-        Effects { list: Vec::new() }
+impl CtEvent {
+    /// Returns `n` successes.
+    pub const fn success(n: u64) -> CtEvent {
+        CtEvent { success: n, failure: 0 }
     }
 
-    /// Appends an effect.
-    pub fn push(&mut self, effect: Effect) {
-        self.list.push(effect);
+    /// Returns `n` failures.
+    pub const fn failure(n: u64) -> CtEvent {
+        CtEvent { success: 0, failure: n }
     }
 
-    /// Removes and returns all effects in order, and keeps the memory.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, Effect> {
-        self.list.drain(..)
+    /// Returns the amount that one operation adds to a counter: a failure counts one, in any unit.
+    pub(crate) const fn of(outcome: FailType, in_bytes: bool, bytes: u64) -> CtEvent {
+        match (outcome.is_ok(), in_bytes) {
+            (false, _) => CtEvent::failure(1),
+            (true, true) => CtEvent::success(bytes),
+            (true, false) => CtEvent::success(1),
+        }
     }
 
-    /// Removes all effects.
-    pub fn clear(&mut self) {
-        self.list.clear();
-    }
-
-    /// Returns all effects in order.
-    pub fn as_slice(&self) -> &[Effect] {
-        &self.list
-    }
-
-    /// Returns whether the list is empty.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+    /// Returns successes plus failures, which triggered operations compare with their thresholds.
+    pub const fn total(self) -> u64 {
+        self.success.saturating_add(self.failure)
     }
 }

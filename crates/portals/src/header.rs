@@ -183,6 +183,35 @@ impl Header {
         }
     }
 
+    /// Returns the header of the reply to this request.
+    pub(crate) const fn reply(&self, fail: FailType, length: u64, remote_offset: u64) -> Header {
+        let answer = self.acknowledgement(AckRequest::None, fail, length, remote_offset);
+        Header { kind: HeaderKind::Reply, ..answer }
+    }
+
+    /// Returns the header of the acknowledgement of this request.
+    pub(crate) const fn acknowledgement(
+        &self,
+        ack: AckRequest,
+        fail: FailType,
+        length: u64,
+        remote_offset: u64,
+    ) -> Header {
+        Header {
+            kind: HeaderKind::Ack,
+            ack,
+            fail,
+            source: self.target,
+            target: self.source,
+            length,
+            remote_offset,
+            hdr_data: 0,
+            uid: 0,
+            atomic: None,
+            ..*self
+        }
+    }
+
     /// Returns the bytes that follow the header in its message: the data of a put, an atomic or a reply. A swap has its operand, if any,
     /// and then the data. A get or an acknowledgement has none.
     pub const fn payload_bytes(&self) -> u64 {

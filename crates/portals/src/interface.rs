@@ -1,16 +1,15 @@
 //! One network interface: its resources, limits and statistics.
 
-use crate::counter::{Action, Counters};
-use crate::diagnosis::DroppedMessage;
 use crate::handle::Slab;
-use crate::initiator::{Descriptor, Operation};
-use crate::late::LateMessages;
-use crate::list::Entry;
-use crate::portal::PortalTable;
-use crate::queue::Queues;
-use crate::target::DropReason;
-use crate::unexpected::UnexpectedHeader;
-use crate::{Error, Features, MdHandle, MeHandle, OperationHandle};
+use crate::state::counter::{Action, Counters};
+use crate::state::descriptor::Descriptors;
+use crate::state::entry::Entries;
+use crate::state::late::LateMessages;
+use crate::state::operation::Operations;
+use crate::state::portal::PortalTable;
+use crate::state::queue::Queues;
+use crate::state::unexpected::UnexpectedHeader;
+use crate::{DropReason, DroppedMessage, Features};
 use nicety_types::NodeId;
 use std::collections::VecDeque;
 
@@ -153,11 +152,11 @@ pub struct Interface {
     pub(crate) statistics: Statistics,
     pub(crate) queues: Queues,
     pub(crate) counters: Counters,
-    pub(crate) descriptors: Slab<MdHandle, Descriptor>,
-    pub(crate) operations: Slab<OperationHandle, Operation>,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) operations: Operations,
     /// Sent operations without a complete answer.
     pub(crate) unanswered: u32,
-    pub(crate) entries: Slab<MeHandle, Entry>,
+    pub(crate) entries: Entries,
     pub(crate) table: PortalTable,
     /// Unexpected headers of all portal table entries.
     pub(crate) unexpected: u32,
@@ -240,9 +239,4 @@ impl Interface {
     pub const fn pending_triggered(&self) -> u32 {
         self.triggered
     }
-}
-
-/// Refuses to free a resource that has users.
-pub(crate) fn release(users: u32, what: &'static str, by: &'static str) -> Result<(), Error> {
-    if users > 0 { Err(Error::InUse { what, by }) } else { Ok(()) }
 }

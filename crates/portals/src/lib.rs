@@ -7,16 +7,18 @@
 //! # Layers, from the bottom
 //! - [`MeHandle`] and its siblings: names of resources, which become stale when the resource is freed, over bounded slabs. All resources of
 //!   the crate are bounded by [`Limits`].
-//! - [`MeOptions`], [`MdOptions`], [`Event`], [`FailType`], [`Error`]: the vocabulary of the specification.
+//! - [`MeOptions`], [`MdOptions`], [`FailType`], [`DropReason`], [`Error`]: the vocabulary of the specification.
 //! - [`Atomic`] (`atomic.rs`): operators and types of atomic operations, and their arithmetic on bytes.
 //! - [`Header`]: the header of a message, and its bytes on the wire.
-//! - Counters and event queues (`counter.rs`, `queue.rs`): triggered operations are stored with their counter, and start in the call that
-//!   changes the counter.
-//! - The initiator (`request.rs`, `initiator.rs`, `ending.rs`): memory descriptors; operations, now ([`Interface::start`]) or
-//!   triggered ([`Interface::trigger`]); and the SEND, ACK and REPLY that end an operation.
-//! - The target (`list.rs`, `portal.rs`, `unexpected.rs`, `target.rs`): portal table with flow control; match entries on priority and
-//!   overflow lists; unexpected headers and their search. [`Interface::arrive`] handles a message's header, and [`Interface::complete`] its
-//!   last byte.
+//! - [`Event`], [`Effects`] and [`Delivery`]: the results of calls.
+//! - `state`: the parts of an interface, a file for each subject. They do not know the interface.
+//! - [`Interface`] (`interface.rs`): its parts, limits and statistics.
+//! - `calls`: the methods of the interface, a file for each subject:
+//!   - Event queues and counters. Triggered operations are stored with their counter, and start in the call that changes the counter.
+//!   - The initiator: memory descriptors; operations, now ([`Interface::start`]) or triggered ([`Interface::trigger`]); and the SEND, ACK
+//!     and REPLY that end an operation.
+//!   - The target: portal table with flow control; match entries on priority and overflow lists; unexpected headers and their search.
+//!     [`Interface::arrive`] handles a message's header, and [`Interface::complete`] its last byte.
 //!
 //! # One message
 //! `start` at the initiator returns an [`Outgoing`]: a header and a range of host memory. At the target, `arrive` searches the lists and
@@ -63,8 +65,9 @@
 //! [`DropReason::Unsupported`] and reports that to its initiator.
 //!
 //! # Flow control
-//! On a portal table entry with [`PtOptions::FLOWCTRL`], a message that finds an exhausted resource disables the entry: see `portal.rs`.
-//! Its sender, and every later sender, gets [`FailType::PtDisabled`] and may send again. The host gets one [`EventKind::PtDisabled`].
+//! On a portal table entry with [`PtOptions::FLOWCTRL`], a message that finds an exhausted resource disables the entry
+//! (`calls/portals.rs`). Its sender, and every later sender, gets [`FailType::PtDisabled`] and may send again. The host gets one
+//! [`EventKind::PtDisabled`].
 //!
 //! A message is admitted only if there is room for all of its events. A host command that would post more events than fit is refused with
 //! [`Error::EqFull`]. So no event of an admitted message is lost. A card that may lack handler contexts asks with [`Interface::arrive_if`].
@@ -75,36 +78,34 @@
 //! Sections cited in the documentation are those of 'The Portals 4.x Network Programming Interface' by topic.
 
 mod atomic;
-mod counter;
+mod calls;
+mod delivery;
 mod diagnosis;
-mod ending;
+mod effect;
 mod error;
 mod event;
+mod failure;
 mod handle;
 mod header;
-mod initiator;
 mod interface;
-mod late;
-mod list;
+mod named;
 mod options;
-mod portal;
-mod queue;
 mod request;
-mod target;
-mod unexpected;
+mod state;
 
 pub use atomic::{Atomic, AtomicOp, Datatype, Operand};
-pub use counter::CtEvent;
-pub use diagnosis::{Counted, DroppedMessage, FailedOperation, UnexpectedMessage, WaitingTriggered};
+pub use calls::waiting::{Counted, UnexpectedMessage, WaitingTriggered};
+pub use delivery::{Arrival, Delivery, Prospect, Reply};
+pub use diagnosis::{DroppedMessage, FailedOperation};
+pub use effect::{Effect, Effects, Outgoing};
 pub use error::Error;
-pub use event::{Effect, Effects, Event, EventKind, FailType};
+pub use event::{CtEvent, Event, EventKind};
+pub use failure::{DropReason, FailType};
 pub use handle::{CtHandle, EqHandle, MdHandle, MeHandle, OperationHandle};
 pub use header::{HEADER_BYTES, Header, HeaderError, HeaderKind};
-pub use initiator::{Md, Outgoing, Reply};
 pub use interface::{Interface, Limits, Statistics, StatusRegister};
-pub use list::{List, Me, Source, User};
-pub use options::{AckRequest, Features, MdOptions, MeOptions, PtOptions};
-pub use portal::OWN_PT;
+pub use options::{AckRequest, Features, List, MdOptions, MeOptions, PtOptions, SearchOp};
 pub use request::{AtomicRequest, FetchRequest, GetRequest, PutRequest, Request};
-pub use target::{Arrival, Delivery, DropReason, Prospect};
-pub use unexpected::SearchOp;
+pub use state::descriptor::Md;
+pub use state::entry::{Me, Source, User};
+pub use state::portal::OWN_PT;

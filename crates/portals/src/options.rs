@@ -1,4 +1,4 @@
-//! Option sets, named as in the specification but without `PTL_ME_` and `PTL_MD_`.
+//! Options of calls, named as in the specification but without `PTL_ME_` and `PTL_MD_`.
 
 use bitflags::bitflags;
 
@@ -103,4 +103,24 @@ pub enum AckRequest {
 impl AckRequest {
     pub(crate) const ALL: [AckRequest; 4] =
         [AckRequest::None, AckRequest::Full, AckRequest::Counting, AckRequest::OperationCompleted];
+}
+
+/// The list of a match entry (`ptl_list_t`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum List {
+    /// Searched first.
+    #[default]
+    Priority,
+    /// Searched if no entry of the priority list matches; a match leaves an unexpected header.
+    Overflow,
+}
+
+/// The effect of a search on the unexpected headers it finds (`ptl_search_op_t`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SearchOp {
+    /// `PTL_SEARCH_ONLY`: leaves them on the list.
+    Only,
+    /// `PTL_SEARCH_DELETE`: takes them off the list, as an append does.
+    Delete,
 }

@@ -4,75 +4,8 @@
 //! dropped, and the answers report that to the initiators. The host gets one `PT_DISABLED` event, behind the events of all messages
 //! admitted before. After making room, it enables the entry again. No event of an admitted message is lost.
 
-use crate::list::Key;
-use crate::unexpected::UnexpectedHeader;
-use crate::{Effects, EqHandle, Error, Event, EventKind, Interface, List, PtOptions};
-use std::collections::VecDeque;
-
-#[derive(Default)]
-pub(crate) struct PortalEntry {
-    pub eq: Option<EqHandle>,
-    pub disabled: bool,
-    pub priority: VecDeque<Key>,
-    pub overflow: VecDeque<Key>,
-    pub unexpected: VecDeque<UnexpectedHeader>,
-    pub next_unexpected: u64,
-    /// Match entries, linked or still in use.
-    pub entries: u32,
-    /// Messages that have matched and are not complete.
-    pub active: u32,
-    /// With flow control, the queue, which reserves room for all events of the entry.
-    pub flow: Option<EqHandle>,
-    /// The number of the last `PT_DISABLED` event.
-    notice: u64,
-    /// A `PT_DISABLED` event is due after the messages admitted before.
-    notice_due: bool,
-}
-
-/// The index of the portal table entry for the card's own software: [`Interface::pt_alloc_own`].
-pub const OWN_PT: u32 = u32::MAX;
-
-/// The portal table index of redelivered messages: [`Effect::Redeliver`](crate::Effect::Redeliver). Messages of other nodes to it are
-/// dropped.
-pub(crate) const LATE_PT: u32 = u32::MAX - 1;
-
-/// A portal table, followed by the entry for the card's own software.
-#[derive(Default)]
-pub(crate) struct PortalTable {
-    entries: Vec<Option<PortalEntry>>,
-    own: Option<Box<PortalEntry>>,
-}
-
-impl PortalTable {
-    pub fn get(&self, index: u32) -> Option<&PortalEntry> {
-        match index {
-            OWN_PT => self.own.as_deref(),
-            index => self.entries.get(index as usize)?.as_ref(),
-        }
-    }
-
-    pub fn get_mut(&mut self, index: u32) -> Option<&mut PortalEntry> {
-        match index {
-            OWN_PT => self.own.as_deref_mut(),
-            index => self.entries.get_mut(index as usize)?.as_mut(),
-        }
-    }
-}
-
-impl PortalEntry {
-    pub fn list(&mut self, list: List) -> &mut VecDeque<Key> {
-        match list {
-            List::Priority => &mut self.priority,
-            List::Overflow => &mut self.overflow,
-        }
-    }
-
-    /// Returns whether the bytes of this unexpected header are still outstanding.
-    pub fn awaits(&self, id: u64) -> bool {
-        let at = self.unexpected.binary_search_by_key(&id, |u| u.id);
-        at.is_ok_and(|at| self.unexpected[at].outcome.is_none())
-    }
-}
+use crate::state::portal::{OWN_PT, PortalEntry};
+use crate::{Effects, EqHandle, Error, Event, EventKind, Interface, PtOptions};
 
 impl Interface {
     /// Allocates a portal table entry without options.
@@ -112,16 +45,12 @@ impl Interface {
         let flow = match (options.contains(PtOptions::FLOWCTRL), eq) {
             (true, None) => return Err(Error::PtEqNeeded),
             (true, Some(eq)) => {
-                self.keep_notice(eq)?;
+                self.queues.keep_notice(eq)?;
                 Some(eq)
             }
             (false, _) => None,
         };
-        let entries = &mut self.table.entries;
-        if entries.len() <= index as usize {
-            entries.resize_with(index as usize + 1, || None);
-        }
-        entries[index as usize] = Some(PortalEntry { eq, flow, ..PortalEntry::default() });
+        self.table.insert(index, PortalEntry { eq, flow, ..PortalEntry::default() });
         if let Some(eq) = eq {
             self.queues.get_mut(eq)?.users += 1;
         }
@@ -135,10 +64,10 @@ impl Interface {
     /// [`Error::PtInUse`] if it is allocated; [`Error::Stale`] for the queue.
     pub fn pt_alloc_own(&mut self, eq: Option<EqHandle>) -> Result<(), Error> {
         eq.map(|eq| self.queues.get(eq)).transpose()?;
-        if self.table.own.is_some() {
+        if self.table.get(OWN_PT).is_some() {
             return Err(Error::PtInUse { index: OWN_PT });
         }
-        self.table.own = Some(Box::new(PortalEntry { eq, ..PortalEntry::default() }));
+        self.table.insert(OWN_PT, PortalEntry { eq, ..PortalEntry::default() });
         if let Some(eq) = eq {
             self.queues.get_mut(eq)?.users += 1;
         }
@@ -154,13 +83,9 @@ impl Interface {
         if self.portal(index)?.entries > 0 {
             return Err(Error::PtInUse { index });
         }
-        let portal = match index {
-            OWN_PT => self.table.own.take().map(|own| *own),
-            index => self.table.entries[index as usize].take(),
-        };
-        let portal = portal.expect("it was just found");
+        let portal = self.table.remove(index).expect("it was just found");
         if let Some(eq) = portal.flow {
-            self.drop_notice(eq);
+            self.queues.drop_notice(eq);
         }
         if let Some(eq) = portal.eq {
             self.queues.get_mut(eq)?.users -= 1;
@@ -225,7 +150,7 @@ impl Interface {
         portal.disabled = true;
         let (eq, notice) = (portal.flow.expect("only flow control disables"), portal.notice);
         // An unread notice covers this one, too; the queue has room for one.
-        if silent || portal.notice_due || self.unread(eq, notice) {
+        if silent || portal.notice_due || self.queues.unread(eq, notice) {
             return;
         }
         self.portal_of(pt).notice_due = true;
@@ -241,24 +166,22 @@ impl Interface {
         portal.notice_due = false;
         let eq = portal.flow.expect("only flow control has notices");
         let event = Event { pt, ..Event::new(EventKind::PtDisabled, self.node, 0) };
-        self.portal_of(pt).notice = self.post_notice(eq, event, effects);
+        self.portal_of(pt).notice = self.queues.post_notice(eq, event, effects);
     }
 
     /// Reserves room for events of a portal table entry with flow control; all others share the rest.
     pub(crate) fn expect_events(&mut self, pt: u32, events: u32) -> Result<(), Error> {
-        let Some(eq) = self.portal_of(pt).flow else { return Ok(()) };
-        if !self.has_room(eq, events) {
-            return Err(Error::EqFull { needed: events });
+        match self.portal_of(pt).flow {
+            Some(eq) => self.queues.promise(eq, events),
+            None => Ok(()),
         }
-        self.promise(eq, events);
-        Ok(())
     }
 
     /// Posts an event with reserved room; `None` frees the room without an event.
     pub(crate) fn post_expected(&mut self, pt: u32, event: Option<Event>, effects: &mut Effects) {
         let portal = self.portal_of(pt);
         match (portal.flow, event) {
-            (Some(eq), event) => self.keep_promise(eq, event, effects),
+            (Some(eq), event) => self.queues.keep_promise(eq, event, effects),
             (None, Some(event)) => {
                 let eq = portal.eq;
                 self.post(eq, event, effects);

@@ -7,57 +7,9 @@
 //! first makes all its operations due, and then carries them out. So an operation that sets the counter back does not delay the others.
 //! Operations of all counters are carried out in the order in which they became due.
 
-use crate::diagnosis::FailedOperation;
-use crate::handle::Slab;
-use crate::interface::release;
-use crate::{CtHandle, Effect, Effects, Error, Interface, OperationHandle};
-use std::collections::VecDeque;
-
-/// The value of a counting event (`ptl_ct_event_t`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct CtEvent {
-    /// Operations or bytes that succeeded.
-    pub success: u64,
-    /// Operations that failed.
-    pub failure: u64,
-}
-
-impl CtEvent {
-    /// Returns `n` successes.
-    pub const fn success(n: u64) -> CtEvent {
-        CtEvent { success: n, failure: 0 }
-    }
-
-    /// Returns `n` failures.
-    pub const fn failure(n: u64) -> CtEvent {
-        CtEvent { success: 0, failure: n }
-    }
-
-    /// Returns successes plus failures, which triggered operations compare with their thresholds.
-    pub const fn total(self) -> u64 {
-        self.success.saturating_add(self.failure)
-    }
-}
-
-/// An operation that waits on a counter.
-#[derive(Clone, Copy)]
-pub(crate) enum Action {
-    Start(OperationHandle),
-    Inc(CtHandle, CtEvent),
-    Set(CtHandle, CtEvent),
-}
-
-pub(crate) struct Ct {
-    pub value: CtEvent,
-    /// The first failed operation that it has counted.
-    pub first_failure: Option<FailedOperation>,
-    /// Match entries and descriptors that count into it, and triggered operations that change it.
-    pub users: u32,
-    /// Sorted by threshold, then by age.
-    pub waiting: VecDeque<(u64, Action)>,
-}
-
-pub(crate) type Counters = Slab<CtHandle, Ct>;
+use crate::error::release;
+use crate::state::counter::{Action, Ct};
+use crate::{CtEvent, CtHandle, Effect, Effects, Error, Interface};
 
 impl Interface {
     /// Allocates a counter at zero (`PtlCTAlloc`).
@@ -65,12 +17,7 @@ impl Interface {
     /// # Errors
     /// [`Error::NoSpace`].
     pub fn ct_alloc(&mut self) -> Result<CtHandle, Error> {
-        self.counters.insert(Ct {
-            value: CtEvent::default(),
-            first_failure: None,
-            users: 0,
-            waiting: VecDeque::new(),
-        })
+        self.counters.insert(Ct::default())
     }
 
     /// Frees a counter (`PtlCTFree`).
@@ -232,30 +179,16 @@ impl Interface {
         while let Some(action) = self.due.pop_front() {
             self.triggered -= 1;
             match action {
-                Action::Start(operation) => self.start_due(operation, effects),
+                Action::Start(operation) => effects.push(Effect::Start(self.operations.begin(operation))),
                 Action::Inc(target, by) => {
                     self.add(target, by, effects);
-                    self.unuse(Some(target));
+                    self.counters.unuse(Some(target));
                 }
                 Action::Set(target, value) => {
                     self.change(target, |_| value, effects);
-                    self.unuse(Some(target));
+                    self.counters.unuse(Some(target));
                 }
             }
-        }
-    }
-
-    /// Adds a user of the counter.
-    pub(crate) fn r#use(&mut self, ct: Option<CtHandle>) {
-        if let Some(ct) = ct {
-            self.counters.get_mut(ct).expect("the caller has looked at the counter").users += 1;
-        }
-    }
-
-    /// Removes a user of the counter.
-    pub(crate) fn unuse(&mut self, ct: Option<CtHandle>) {
-        if let Some(ct) = ct {
-            self.counters.get_mut(ct).expect("a counter in use is not freed").users -= 1;
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The ends of an initiator's operations: SEND, ACK and REPLY ('Data Movement Operations').
 
-use crate::initiator::{Answer, Operation, State};
+use crate::diagnosis::FailedOperation;
+use crate::state::operation::{Answer, Operation, State};
 use crate::{
-    AckRequest, Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, MdOptions,
-    OperationHandle, Reply,
+    AckRequest, CtEvent, Effects, Error, Event, EventKind, FailType, Header, HeaderKind, Interface, Md,
+    MdOptions, OperationHandle, Reply,
 };
 use nicety_types::NodeId;
 
@@ -170,7 +171,7 @@ impl Interface {
         let to = op.to?;
         Some(Reply {
             operation,
-            of_card: Interface::of_card(to),
+            of_card: to.of_card(),
             start: to.start,
             mlength: if answer.fail.is_ok() { answer.length } else { 0 },
             rlength: asked,
@@ -190,5 +191,28 @@ impl Interface {
         *answer = new;
         let sent = *sent;
         Some((op, sent))
+    }
+
+    fn post_initiator(&mut self, md: &Md, event: Event, effects: &mut Effects) {
+        if !(event.fail.is_ok() && md.options.contains(MdOptions::EVENT_SUCCESS_DISABLE)) {
+            self.post(md.eq, event, effects);
+        }
+    }
+
+    fn count_initiator(
+        &mut self,
+        md: &Md,
+        option: MdOptions,
+        (header, outcome): (&Header, FailType),
+        bytes: u64,
+        effects: &mut Effects,
+    ) {
+        if let (Some(ct), true) = (md.ct, md.options.contains(option)) {
+            let by = CtEvent::of(outcome, md.options.contains(MdOptions::EVENT_CT_BYTES), bytes);
+            if let (false, Ok(counter)) = (outcome.is_ok(), self.counters.get_mut(ct)) {
+                counter.first_failure.get_or_insert(FailedOperation::new(header, outcome));
+            }
+            self.count(ct, by, effects);
+        }
     }
 }

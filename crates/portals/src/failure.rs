@@ -1,0 +1,106 @@
+//! Failures of operations, as their initiators learn them, and the target's reasons for them.
+
+use crate::named::named;
+use std::fmt;
+
+named! {
+    /// The end of an operation ('Events', `ptl_ni_fail_t`).
+    #[derive(Default)]
+    pub enum FailType {
+        /// The operation succeeded.
+        #[default]
+        Ok = "PTL_NI_OK",
+        /// The message could not be delivered to its target.
+        Undeliverable = "PTL_NI_UNDELIVERABLE",
+        /// The portal table entry is disabled.
+        PtDisabled = "PTL_NI_PT_DISABLED",
+        /// The target dropped the message.
+        Dropped = "PTL_NI_DROPPED",
+        /// The entry is for another user.
+        PermViolation = "PTL_NI_PERM_VIOLATION",
+        /// The entry does not allow this operation.
+        OpViolation = "PTL_NI_OP_VIOLATION",
+        /// The memory of the entry or descriptor is not mapped.
+        Segv = "PTL_NI_SEGV",
+        /// The target does not support this operation.
+        Unsupported = "PTL_NI_UNSUPPORTED",
+        /// A handler of the message failed. An addition of sPIN to the specification's list.
+        HandlerError = "PTL_NI_HANDLER_ERROR",
+        /// No unexpected header matches the search.
+        NoMatch = "PTL_NI_NO_MATCH",
+        /// The application of the message's handlers has used up its budget of cycles. An addition of sPIN, too.
+        HandlerBudget = "PTL_NI_HANDLER_BUDGET",
+    }
+}
+
+impl FailType {
+    /// Returns whether the operation succeeded.
+    pub const fn is_ok(self) -> bool {
+        matches!(self, FailType::Ok)
+    }
+
+    /// Returns this failure, or `other` if there is none.
+    #[must_use]
+    pub const fn or(self, other: FailType) -> FailType {
+        if self.is_ok() { other } else { self }
+    }
+}
+
+macro_rules! drop_reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $fail:ident;)*) => {
+        /// The reason for a dropped message.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DropReason { $($(#[$doc])* $name),* }
+
+        impl DropReason {
+            /// All reasons.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$name),*];
+
+            /// Returns the failure for an initiator that waits for an answer. If the message has disabled its portal table entry, the
+            /// initiator gets [`FailType::PtDisabled`] instead.
+            pub const fn fail_type(self) -> FailType {
+                match self { $(DropReason::$name => FailType::$fail),* }
+            }
+        }
+
+        impl fmt::Display for DropReason {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(DropReason::$name => $text),* })
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// No match entry took it.
+    NoMatch = "no match entry takes it", Dropped;
+    /// Its portal table entry does not exist.
+    PtInvalid = "its portal table index is not in use", Dropped;
+    /// Its portal table entry is disabled.
+    PtDisabled = "its portal table entry is disabled", PtDisabled;
+    /// The match entry does not allow the operation.
+    OpViolation = "the match entry does not allow this operation", OpViolation;
+    /// The match entry is for another user.
+    PermViolation = "the match entry is for another user", PermViolation;
+    /// Its portal table entry has flow control, and the queue has no room for its events.
+    NoEventRoom = "the event queue has no room for its events", PtDisabled;
+    /// It matched, and the card has no room to handle it.
+    NoContext = "the card has no room to handle it", Dropped;
+    /// It matched on the overflow list, and there is no room for another unexpected header.
+    NoUnexpectedHeader = "there is no room for one more unexpected header", Dropped;
+    /// It is for another node.
+    WrongTarget = "it is for another node", Undeliverable;
+    /// The target's card does not support this operation, or this length.
+    Unsupported = "this operation is not supported", Unsupported;
+    /// It answers an operation that does not wait for an answer.
+    StrayAnswer = "it answers no operation that waits", Dropped;
+}
+
+impl DropReason {
+    /// Returns whether it reports a lack of a resource that the host can provide. Flow control acts on these.
+    pub(crate) const fn is_exhaustion(self) -> bool {
+        use DropReason::*;
+        matches!(self, NoMatch | NoEventRoom | NoContext | NoUnexpectedHeader)
+    }
+}
