@@ -12,7 +12,7 @@
 //!   after [`TransportSpec::timeout`] without progress, it resends from the missing packet on. The timeout doubles each
 //!   time, at most six times. After [`TransportSpec::retries`] consecutive timeouts the sender gives the flow up, and
 //!   its unacknowledged messages have failed.
-//! - A card that waits for a reply to an acknowledged message probes the other card at intervals of
+//! - A card that waits for a reply to an acknowledged message probes the other card. The interval of probes is
 //!   [`TransportSpec::patience`], the time after which a card gives up. A probe is a packet with only a number, and is
 //!   acknowledged like any other packet. A card that has given up the flow sends farewells as its acknowledgements. A
 //!   missing reply is thus detected within a bounded time ([`Wire::answers`]).
