@@ -1,5 +1,5 @@
-//! Cycle counts calculated by hand from the shipped spec. In cycles: an instruction takes 1, a return 3, a switch 2, a
-//! read of CLS 37, a write of CLS 38, and a signal 10.
+//! Cycle counts calculated by hand from the shipped spec. An instruction takes 1 cycle, a return 3 cycles, and a switch
+//! 2. A read of CLS takes 37 cycles, a write of CLS 38, and a signal 10.
 
 use crate::{Rig, program, spec};
 use nicety_hpu::asm::*;

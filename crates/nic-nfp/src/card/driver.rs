@@ -138,7 +138,7 @@ struct Through {
 enum ThreadState {
     Free,
     Called,
-    /// In a call whose future was dropped.
+    /// In a call with a future that was dropped.
     Abandoned,
     Done,
 }

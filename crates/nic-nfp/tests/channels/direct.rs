@@ -25,9 +25,9 @@ fn bytes_go_both_ways() {
 
 /// The path of one direct message to a waiting reader, calculated by hand from the shipped spec.
 ///
-/// PCI Express, generation 3 x8: 7.877 GB/s, 126.95 ps a byte. A crossing takes 250 ns. The bytes on the link are 4 +
-/// 24 for a doorbell, 24 for a read request, 84 for a completion of 64 bytes, 88 for a written mailbox, and 28 for an
-/// MSI-X message. A cycle is 5000/3 ps.
+/// PCI Express, generation 3 x8: 7.877 GB/s, 126.95 ps a byte. A crossing takes 250 ns. On the link, a doorbell has 4 +
+/// 24 bytes, a read request 24, and a completion of 64 bytes 84. A written mailbox has 88 bytes, and an MSI-X message
+/// 28. A cycle is 5000/3 ps.
 #[test]
 fn a_path_says_where_the_time_went() {
     let mut host = Host::new(&[]);

@@ -61,8 +61,9 @@ const fn wire(bytes: u64) -> u64 {
     (bytes * 130_000).div_ceil(8 * 128)
 }
 
-/// A message to a waiting process, calculated by hand as in `direct.rs`: the thread's work, the doorbell, the fetch (75
-/// cycles of 5000/3 ps) and the delivery (89 cycles). Then a signal takes 10 cycles from the next cycle on.
+/// A message to a waiting process, calculated by hand as in `direct.rs`. Its stages are the thread's work, the
+/// doorbell, the fetch (75 cycles of 5000/3 ps) and the delivery (89 cycles). Then a signal takes 10 cycles from the
+/// next cycle on.
 #[test]
 fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     let mut host = Host::recorded(&[]);
