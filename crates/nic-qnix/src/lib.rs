@@ -21,8 +21,8 @@
 //!
 //! # The steps of a message
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
-//!    message follows the command by programmed I/O. A longer message is copied to the process's Buffer Pool, or the
-//!    kernel locks its pages and the library writes their descriptors into the Context Region.
+//!    message goes with the command, also by programmed I/O. A longer message is copied to the process's Buffer Pool.
+//!    Or the kernel locks the message's pages, and the library writes the pages' descriptors into the Context Region.
 //! 2. The control program takes the command. A DMA channel fetches one packet of the message at a time. When the link
 //!    has sent the previous packet, the control program builds the header of the next packet and hands the packet to
 //!    the link.

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Returns the header of a packet to node 0: the sending node, the message's number at that node, and the packet's
-/// offset; then the two interfaces, the message's size and its tag.
+/// Returns the header of a packet to node 0. The first argument has the sending node, the message's number at that
+/// node, and the packet's offset. The second has the two interfaces, the message's size and its tag.
 fn header((node, message, offset): (u32, u64, u64), [from, to, bytes, tag]: [u64; 4]) -> Vec<u8> {
     let words = [node, from as u32, 0, to as u32].map(u32::to_le_bytes).concat();
     [words, [message, offset, bytes, tag].map(u64::to_le_bytes).concat()].concat()

@@ -155,8 +155,8 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// An operation of which a call processes the completion. If this guard is dropped, another call can process the
-/// completion again.
+/// A guard for an operation while a call processes its completion. If this guard is dropped, another call can process
+/// the completion again.
 pub(crate) struct Ending<'p> {
     process: &'p Process,
     vni: u32,
