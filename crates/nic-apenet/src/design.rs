@@ -1,4 +1,4 @@
-//! The APEnet+ implementation of the card design seam.
+//! The APEnet+ card as a [`Design`].
 
 use crate::hints::hints;
 use crate::messages::Messenger;
@@ -27,7 +27,7 @@ pub const DESIGN: &Design = &Design {
     ..Design::new("apenet", "apenet-v5", "RDMA", |reader| Arc::new(read_apenet(reader)))
 };
 
-/// A card with RDMA: its counters, and the busy times of its parts.
+/// The counters of a card with RDMA, and the busy times of its parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "RdmaReport")]
 pub struct Report {
@@ -40,7 +40,7 @@ pub struct Report {
     pub receive_busy_ps: u64,
     /// Busy time of the embedded processor, in picoseconds.
     pub processor_busy_ps: u64,
-    /// Peak number of commands waiting for the embedded processor.
+    /// Peak number of commands that waited for the embedded processor.
     pub processor_queue: u64,
     /// Regions registered at the end, including those of the library.
     pub regions: u64,
@@ -69,7 +69,8 @@ impl Node {
         &self.card
     }
 
-    /// The process of this number, with an event queue; none if the number is the library's own, `u32::MAX`.
+    /// Returns the process with this number, and opens its event queue. `None` for the library's own number,
+    /// `u32::MAX`.
     pub fn process(&self, number: u32) -> Option<Process> {
         (number != LIBRARY).then(|| Process::new(&self.card, number))
     }
@@ -155,7 +156,8 @@ impl nicety_nic_core::Card for Node {
         })
     }
 
-    /// Refusals that no program has taken, and lost events. Without them a program could continue without its bytes.
+    /// Refusals with an event that no program has taken, and lost events. If they were not reported, a program could
+    /// continue without its bytes unnoticed.
     fn refused_commands(&self) -> Vec<RefusedCommand> {
         let (refused, lost) = self.card.events.unnoticed();
         let refused = refused.into_iter().map(|((why, node), times)| RefusedCommand {

@@ -1,7 +1,7 @@
 //! The driver's transmit side: from a call to descriptors in the transmit ring and the card's doorbell.
 //!
-//! A call that has entered the driver completes, even if its program stops waiting for it. A message with its
-//! descriptors in the ring is complete.
+//! A call that has entered the driver completes, even if its program stops waiting for the call. The ring thus never
+//! has only a part of a message's descriptors.
 
 use crate::transmit::{Job, Leaving};
 use crate::wire::{Kind, Repr};
@@ -19,7 +19,7 @@ pub(super) struct Order {
     pub(super) physical: bool,
     pub(super) from: u32,
     pub(super) to: Endpoint,
-    /// First address of the bytes on this host; for a get, their destination.
+    /// First address of the bytes on this host. For a get, this is their destination.
     pub(super) local: u64,
     /// First address of the bytes on the other host.
     pub(super) remote: u64,
@@ -29,7 +29,8 @@ pub(super) struct Order {
 }
 
 impl Card {
-    /// Makes the driver hand an operation to the card, in a system call. Returns when the doorbell has been written.
+    /// Makes the driver hand an operation to the card, in a system call. Returns when the driver has written the
+    /// doorbell.
     pub(super) async fn post(self: &Rc<Card>, order: Order, path: &mut Path) {
         let (card, done) = (self.clone(), Signal::new(&self.sim));
         let (ended, given): (Rc<RefCell<Option<Path>>>, _) = (Rc::default(), path.clone());
@@ -83,7 +84,7 @@ impl Card {
         drop(writing);
     }
 
-    /// The header of the first page, without its length.
+    /// The header of the packet for the first page, without its length.
     fn header(&self, order: &Order, sequence: u32) -> Repr {
         Repr {
             kind: order.kind,
@@ -100,7 +101,7 @@ impl Card {
         }
     }
 
-    /// Announces descriptors to the card.
+    /// Announces the descriptors of `batch` to the card by a write of the doorbell register.
     async fn ring_doorbell(self: &Rc<Card>, batch: &mut Vec<Job>, path: &mut Path, message: MessageId) {
         if batch.is_empty() {
             return;
@@ -119,7 +120,7 @@ impl Card {
         });
     }
 
-    /// Writes a register of the card from a CPU. Returns when the write reaches the card.
+    /// Writes a register of the card from a CPU. Returns the time at which the write reaches the card.
     pub(super) async fn write_register(&self, path: &mut Path, message: MessageId) -> nicety_types::Time {
         let cpu = self.kernel.cpus().hold(path).await;
         let handover = self.dma.bus().store(message, self.spec.ring.doorbell, path.clone()).await;

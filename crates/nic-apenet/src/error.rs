@@ -6,17 +6,17 @@ use std::fmt;
 /// A card's reason to refuse a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
-    /// No region holds these bytes: never registered, or deregistered since.
+    /// No region contains these bytes: they were never registered, or have been deregistered.
     Unregistered,
-    /// Another process registered them.
+    /// Another process has registered these bytes.
     Foreign,
-    /// There is no unused streaming buffer.
+    /// All streaming buffers are in use.
     NoBuffer,
     /// The message is longer than the next streaming buffer.
     TooLong,
-    /// The card's table of gets to answer is full.
+    /// The card's table of gets that it must answer is full.
     Busy,
-    /// An empty message for a process that has not asked for events.
+    /// The message is empty, and its process has no event queue.
     NoProcess,
     /// A packet of the message never arrived.
     Lost,
@@ -71,7 +71,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A failed call. Unless it says otherwise, it had no effect.
+/// The reason why a call failed. A failed call has no effect, except where a variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApenetError {
     /// There is no such node.
@@ -81,14 +81,14 @@ pub enum ApenetError {
         /// Number of nodes.
         nodes: u32,
     },
-    /// A message longer than the largest.
+    /// The message is longer than the limit.
     Message {
-        /// Its bytes.
+        /// The length of the message in bytes.
         bytes: u64,
         /// The limit.
         limit: u64,
     },
-    /// Addresses without memory on another host.
+    /// The remote range goes past the last address.
     Address {
         /// First address.
         address: u64,
@@ -104,14 +104,14 @@ pub enum ApenetError {
         /// The process.
         process: u32,
     },
-    /// An empty region or streaming buffer.
+    /// The region or streaming buffer is empty.
     Empty,
-    /// Too many regions.
+    /// The card has too many regions.
     Regions {
         /// The limit.
         limit: u64,
     },
-    /// Too many registered pages.
+    /// The card would have too many registered pages.
     Pages {
         /// Pages of the call.
         pages: u64,
@@ -123,23 +123,23 @@ pub enum ApenetError {
         /// Its number.
         region: u64,
     },
-    /// A streaming buffer that overlaps an unused one.
+    /// The streaming buffer overlaps an unused streaming buffer of the process.
     StreamingOverlap {
         /// First address of the bytes.
         address: u64,
         /// Bytes.
         bytes: u64,
-        /// First address of the unused one.
+        /// First address of the unused buffer.
         buffer: u64,
-        /// Its bytes.
+        /// The length of the unused buffer in bytes.
         len: u64,
     },
-    /// Too many unused streaming buffers.
+    /// The process has too many unused streaming buffers.
     Streaming {
         /// The limit.
         limit: u64,
     },
-    /// Too many gets without a reply.
+    /// The card has too many gets without a reply.
     Gets {
         /// The limit.
         limit: u64,
@@ -158,21 +158,21 @@ pub enum ApenetError {
         /// The process.
         process: u32,
     },
-    /// A message was refused.
+    /// A message of this node was refused.
     Refused {
         /// The reason.
         why: Refusal,
-        /// The node that refused it: the receiver's, or the sender's for the destination of a get.
+        /// The node that refused it: the receiver's node, or this node if the destination of a get was refused.
         node: u32,
     },
-    /// This card has refused another's message.
+    /// This card has refused a message of another process.
     Rejected {
         /// The reason.
         why: Refusal,
         /// The sender's node.
         node: u32,
     },
-    /// An access outside allocated memory.
+    /// An access was outside allocated memory.
     Memory(MemoryError),
 }
 

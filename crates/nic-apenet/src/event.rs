@@ -7,15 +7,15 @@ use nicety_types::NodeId;
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// The card has read the bytes of a put or send. Their buffer may be reused.
+    /// The card has read the bytes of a put or send. The buffer may be reused.
     Sent(Operation),
     /// The bytes of a get are in its buffer.
     Fetched(Operation),
-    /// A put, send or get of this process was refused. No more of it is written.
+    /// A put, send or get of this process was refused. No further bytes of it are written.
     Refused(Operation, Refusal),
     /// The bytes of a peer's put or send are in memory.
     Received,
-    /// A peer's put, send or get was refused. No more of it is written.
+    /// This card refused a put, send or get of a peer. No further bytes of it are written.
     Rejected(Refusal),
 }
 
@@ -47,18 +47,18 @@ pub struct Event {
     pub kind: EventKind,
     /// The other end.
     pub peer: Endpoint,
-    /// The address of the bytes on this host. For a send at its receiver, the address of its streaming buffer, or 0
-    /// without one. For a refused put or send at its sender, the address of its buffer. It is 0 if its descriptors in
-    /// the transmit ring have been overwritten since.
+    /// The address of the bytes on this host. For a received send, it is the address of the streaming buffer, or 0 if
+    /// the send took no buffer. For a refused put or send of this process, it is the address of the sent bytes. It is 0
+    /// if their descriptors in the transmit ring have been overwritten.
     pub address: u64,
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     pub bytes: u64,
-    /// The sender's data for a put or send.
+    /// The data that the sender of a put or send gave for this event.
     pub data: u64,
     /// Whether the bytes are in a streaming buffer.
     pub streaming: bool,
-    /// Of `Refused` and `Rejected`: the refusing node. It is this node if a get fails for its own destination, or for a
-    /// packet of its reply.
+    /// The node that refused, for `Refused` and `Rejected`. It is this node if a get failed because of its destination,
+    /// or because of a lost packet of its reply.
     pub refused_by: Option<NodeId>,
 }
 

@@ -74,7 +74,7 @@ fn incomplete(card: &Card) -> Vec<String> {
     open.values().map(of).collect()
 }
 
-/// Gets without a begun reply.
+/// Gets without any packet of their reply.
 fn gets(card: &Card) -> Vec<String> {
     let gets = card.receive.gets.borrow();
     let waiting = gets.values().filter(|get| !get.begun);
@@ -83,7 +83,7 @@ fn gets(card: &Card) -> Vec<String> {
         .collect()
 }
 
-/// Events that wait for a call, and waiting processes that cannot be sent anything.
+/// Events that no call has taken, and processes that wait for an event although no put to them can succeed.
 fn queues(card: &Card) -> Vec<String> {
     let of = |(number, events, waits): (u32, std::collections::BTreeMap<&'static str, u64>, bool)| {
         let names: Vec<String> = events.iter().map(|(name, count)| format!("{count} {name}")).collect();

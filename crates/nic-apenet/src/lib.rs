@@ -1,4 +1,4 @@
-//! The APEnet+ card: RDMA between registered memories, with a TLB on the card and DMA engines side by side.
+//! The APEnet+ card: RDMA between registered memories, with a TLB on the card and parallel DMA engines.
 //!
 //! A module imports only from modules before it in this order:
 //!
@@ -17,16 +17,17 @@
 //! | `hints`, `design` | deadlock hints; the card behind the design seam |
 //!
 //! # The steps of a put
-//! 1. The library calls the driver. It writes a descriptor for each page of the buffer to a ring in host memory, and
-//!    their number to a register of the card.
-//! 2. The card fetches the descriptors, then the pages. Each packet takes a transmit engine: its set-up, then the read.
-//!    With two engines one is set up while the other waits for its bytes.
-//! 3. When all bytes have been read, the engine is set up again, and writes an event to a queue in host memory.
+//! 1. The library calls the driver. The driver writes a descriptor for each page of the buffer to a ring in host
+//!    memory. Then it writes the number of descriptors to a register of the card.
+//! 2. The card fetches the descriptors, then the pages. Each packet takes a transmit engine: first the set-up of the
+//!    engine, then the read. With two engines, one engine is set up while the other waits for its bytes.
+//! 3. When all bytes have been read, the engine is set up again and writes an event to a queue in host memory.
 //! 4. Packets go over the link in order, and wait whole in the receiver's packet buffer for a receive engine.
-//! 5. The engine looks the page up in the TLB. On a miss the embedded processor translates it. Then the engine is set
-//!    up and writes the bytes.
-//! 6. The engine is set up again, and writes a completion of the packet. That of a message's last bytes is its event.
-//! 7. The driver polls for events, or an interrupt calls it. It copies them to the queue of their process.
+//! 5. The receive engine looks the page up in the TLB. On a miss the embedded processor translates the address. Then
+//!    the engine is set up and writes the bytes.
+//! 6. The engine is set up again and writes a completion of the packet. The completion of a message's last bytes is the
+//!    event of the message.
+//! 7. The driver polls for events, or an interrupt calls it. The driver copies each event to the queue of its process.
 //!
 //! # Timing decisions that the sources leave open
 //! - A packet is complete in the transmit FIFO before it goes to the link, and complete in the packet buffer before an
@@ -35,11 +36,12 @@
 //!   set up while the other writes.
 //! - A TLB miss takes the lookup and the embedded processor's time.
 //! - Virtual and physical addresses are equal numbers: a host has one address space. A physical address skips the TLB.
-//!   It must be in registered memory of the process, and this check takes no time.
-//! - The choice of a streaming buffer takes no time besides its translation.
-//! - A completion takes the set-up of an engine like any transfer, and its bytes follow those of the packet.
-//! - A packet's completion before the message's last takes no entry of a queue, but time of the driver.
-//! - A thread that waits for events takes no CPU until there is one.
+//!   It must be in registered memory of the process, and this check takes no simulated time.
+//! - The choice of a streaming buffer takes no simulated time besides the translation of its address.
+//! - A completion takes the set-up of an engine like any transfer, and its bytes follow the bytes of the packet.
+//! - If a packet is not the last of its message, its completion takes no entry of a queue, but it takes time of the
+//!   driver.
+//! - A thread that waits for an event occupies no CPU until there is an event.
 
 mod design;
 mod driver;
@@ -86,7 +88,7 @@ const LIBRARY: u32 = u32::MAX;
 pub struct Endpoint {
     /// The node of its host.
     pub node: NodeId,
-    /// Its number there.
+    /// Its number on that host.
     pub process: u32,
 }
 
@@ -122,11 +124,11 @@ pub struct Statistics {
     pub registrations: u64,
     /// Writes to the doorbell register.
     pub doorbells: u64,
-    /// Times that the transmit ring was full.
+    /// Number of times that the driver found the transmit ring full.
     pub ring_full: u64,
     /// Descriptors fetched.
     pub descriptors: u64,
-    /// Reads that fetched them.
+    /// Reads of host memory that fetched descriptors.
     pub fetches: u64,
     /// Packets sent, over the link and to this card.
     pub packets_sent: u64,
@@ -144,13 +146,13 @@ pub struct Statistics {
     pub refused_by_peer: u64,
     /// Events written.
     pub events: u64,
-    /// Completions written for packets before the last of their message.
+    /// Completions written for packets that are not the last of their message.
     pub packet_completions: u64,
     /// Events lost because a queue was full.
     pub events_lost: u64,
-    /// Refused messages that were given up because one of their packets never arrived.
+    /// Messages that were given up because one of their packets never arrived. They are counted as refused, too.
     pub abandoned: u64,
-    /// Packets of replies to failed gets.
+    /// Received packets that belong to replies to failed gets.
     pub stale_replies: u64,
     /// Invalid or damaged packets.
     pub unusable: u64,
@@ -291,17 +293,17 @@ impl Card {
         self.translation.longest()
     }
 
-    /// Makes puts and gets use physical addresses, which skip the TLB.
+    /// If true, puts and gets use physical addresses, which skip the TLB.
     pub fn set_physical(&self, physical: bool) {
         self.physical.set(physical);
     }
 
-    /// Drops arriving packets without processing, for measurements of the transmit side.
+    /// If true, drops arriving packets without processing, for measurements of the transmit side.
     pub fn set_flushed(&self, flushed: bool) {
         self.receive.flushed.set(flushed);
     }
 
-    /// Sets the notification of events from now on.
+    /// Sets how the driver is notified of events from now on.
     pub fn set_notify(&self, notify: Notify) {
         self.events.set_notify(notify);
     }

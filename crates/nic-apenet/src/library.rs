@@ -1,4 +1,4 @@
-//! The library of a process: register, put, get, send, streaming buffers, events.
+//! The library of a process: calls for registration, puts, gets, sends, streaming buffers and events.
 
 use crate::driver::Order;
 use crate::error::ApenetError;
@@ -20,11 +20,11 @@ pub struct Transfer {
     pub peer: Endpoint,
     /// First address of the bytes on this host, in a registered region of the process.
     pub local: u64,
-    /// First address on the other host; 0 for the first unused streaming buffer there.
+    /// First address on the other host. 0 selects the first unused streaming buffer of the peer.
     pub remote: u64,
     /// Bytes.
     pub bytes: u64,
-    /// The sender's data for the receiver's event.
+    /// Data of the sender that the receiver's event carries.
     pub data: u64,
 }
 
@@ -50,12 +50,12 @@ impl Process {
     /// Registers memory: the kernel locks its pages, and the embedded processor enters them in its table.
     ///
     /// # Errors
-    /// When it is empty, not allocated, or there is no room in the table.
+    /// When the range is empty or not allocated, or the table has no room.
     pub async fn register(&self, address: u64, bytes: u64, path: &mut Path) -> Result<Region, ApenetError> {
         self.card.register(self.number, address, bytes, path).await
     }
 
-    /// Ends a registration. It waits for active transfers, and later messages are refused.
+    /// Ends a registration. The call waits for active transfers. Later messages to the region are refused.
     ///
     /// # Errors
     /// When the process has no such region.
@@ -66,7 +66,7 @@ impl Process {
         }
     }
 
-    /// Registers memory without taking time: part of set-up.
+    /// Registers memory as part of set-up. Takes no simulated time.
     ///
     /// # Errors
     /// As [`Process::register`].
@@ -135,10 +135,12 @@ impl Process {
         Ok(operation)
     }
 
-    /// Adds a streaming buffer, in a registered region, after the unused ones. A CPU writes it to the card.
+    /// Adds a streaming buffer in a registered region, behind the other unused streaming buffers. A CPU writes the
+    /// buffer's descriptor to the card.
     ///
     /// # Errors
-    /// When it is empty or not registered, overlaps an unused one, or too many are unused.
+    /// When the buffer is empty, not registered, or overlaps an unused streaming buffer. Also when the process has too
+    /// many unused streaming buffers.
     pub async fn post_streaming(&self, address: u64, bytes: u64, path: &mut Path) -> Result<(), ApenetError> {
         self.check_streaming(address, bytes)?;
         let (card, message) = (&self.card, self.card.next_message());
@@ -151,7 +153,7 @@ impl Process {
         self.set_up_streaming(address, bytes)
     }
 
-    /// Adds a streaming buffer without taking time: part of set-up.
+    /// Adds a streaming buffer as part of set-up. Takes no simulated time.
     ///
     /// # Errors
     /// As [`Process::post_streaming`].
@@ -197,11 +199,12 @@ impl Process {
         self.card.poll_event(self.number, Wanted::Any, path).await
     }
 
-    /// Waits for the completion of an operation of this process: its buffer may be reused, or its bytes have arrived.
+    /// Waits for the completion of an operation of this process. Then the buffer of a put may be reused, or the bytes
+    /// of a get have arrived.
     ///
     /// # Errors
-    /// When the other end has refused it; when its completion was reported before, by this call or as an event; when
-    /// events were lost.
+    /// When the operation was refused, or events were lost. Also when the completion was reported before, by this call
+    /// or as an event.
     pub async fn wait(&self, operation: Operation, path: &mut Path) -> Result<Event, ApenetError> {
         let event = self.take(Wanted::End(operation), path).await?;
         match event.kind {
@@ -220,7 +223,7 @@ impl Process {
         self.take(Wanted::Received, path).await
     }
 
-    /// Waits for a wanted event. Others stay in the queue.
+    /// Waits for a wanted event, and takes it. Other events stay in the queue.
     async fn take(&self, wanted: Wanted, path: &mut Path) -> Result<Event, ApenetError> {
         let (event, _) = self.card.take_event(self.number, wanted, Follow::Thread(path)).await?;
         Ok(event)

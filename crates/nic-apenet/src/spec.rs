@@ -39,22 +39,22 @@ pub struct ApenetSpec {
 /// The driver's work on a CPU of the host.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
-    /// For a put or get, apart from its descriptors.
+    /// Time for a put or get, apart from its descriptors.
     pub operation: Duration,
-    /// Per descriptor.
+    /// Time per descriptor.
     pub descriptor: Duration,
-    /// To copy an event to the queue of its process.
+    /// Time to copy an event to the queue of its process.
     pub event: Duration,
 }
 
 /// The transmit ring in host memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RingSpec {
-    /// Its descriptors.
+    /// Its capacity in descriptors.
     pub entries: u64,
     /// Bytes of a descriptor.
     pub descriptor: u64,
-    /// Capacity in descriptors of the card, and the most per fetch.
+    /// The most descriptors that the card holds, and that it fetches at a time.
     pub fetch: u64,
     /// Size of a register write, in bytes.
     pub doorbell: u64,
@@ -69,14 +69,14 @@ pub struct DmaSpec {
     pub receive_engines: usize,
     /// Set-up time of an engine before a transfer uses the bus.
     pub setup: Duration,
-    /// Capacity in packets of the transmit FIFO: packets being read, or waiting for the link.
+    /// Capacity of the transmit FIFO in packets. Packets that are being read, or that wait for the link, occupy it.
     pub fifo: u64,
 }
 
 /// The TLB.
 #[derive(Clone, Copy, Debug)]
 pub struct TlbSpec {
-    /// Number of entries, one per page.
+    /// Number of entries. Each entry holds a page.
     pub entries: usize,
     /// Time of a lookup.
     pub lookup: Duration,
@@ -93,7 +93,7 @@ pub struct ProcessorSpec {
     pub page: Duration,
 }
 
-/// The notification of events.
+/// The way in which the driver is notified of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notify {
     /// The driver polls the memory of the next event.
@@ -115,27 +115,28 @@ impl Notify {
     }
 }
 
-/// The bytes that one completion reports.
+/// The unit for which a side of the card writes a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
-    /// Those of a packet. The driver reads each completion, and the last of a message is its event.
+    /// A completion for each packet. The driver reads every completion; the last completion of a message is the
+    /// message's event.
     Packet,
-    /// Those of a message.
+    /// A completion for each message.
     Message,
 }
 
 /// The engine that writes a completion to host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
-    /// The engine that moved the bytes, set up once more.
+    /// The engine that moved the bytes, after another set-up.
     Own,
     /// An engine of the receive side, also for completions of the transmit side.
     Receive,
-    /// None: the card writes it beside its engines.
+    /// No engine: the card writes a completion without the set-up of an engine.
     Bus,
 }
 
-/// The event queue in host memory, and those of the processes.
+/// The card's event queue in host memory, and the event queues of the processes.
 #[derive(Clone, Copy, Debug)]
 pub struct EventsSpec {
     /// Events that the card's queue holds.
@@ -146,24 +147,24 @@ pub struct EventsSpec {
     pub user: u64,
     /// The default notification of events.
     pub notify: Notify,
-    /// The completions of the receive side.
+    /// The unit of completions of the receive side.
     pub received: Per,
-    /// The completions of the transmit side.
+    /// The unit of completions of the transmit side.
     pub sent: Per,
-    /// Who writes completions.
+    /// The engine that writes completions.
     pub writer: Writer,
 }
 
 /// Limits of the card.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitsSpec {
-    /// Registered regions.
+    /// The most registered regions.
     pub regions: u64,
-    /// Registered pages.
+    /// The most registered pages.
     pub pages: u64,
-    /// Unused streaming buffers of a process.
+    /// The most unused streaming buffers of a process.
     pub streaming: u64,
-    /// Gets of this card without a reply, and gets of others not yet answered.
+    /// The most gets of this card without a reply, and the most gets of other cards that it has not answered.
     pub gets: u64,
     /// Bytes of the largest message.
     pub message: u64,
@@ -172,7 +173,8 @@ pub struct LimitsSpec {
 /// Messages of `send` and `recv`.
 #[derive(Clone, Copy, Debug)]
 pub struct MessagesSpec {
-    /// The most bytes of a message into a streaming buffer. A longer one is put into its receive's buffer.
+    /// The most bytes of a message that is sent into a streaming buffer. A longer message is put into its receive's
+    /// buffer.
     pub eager: u64,
     /// The most messages to one host that no receive has taken.
     pub window: u64,

@@ -6,7 +6,7 @@ nicety_types::stages! {
 
     /// The driver turns a buffer into descriptors, and writes them to the transmit ring.
     pub const DRIVER = 55, "driver";
-    /// Waiting for the reception of earlier messages, or for a buffer of the library.
+    /// Waiting until receives take earlier messages, or for a buffer of the library.
     pub const WINDOW_QUEUED = 45, "window, queued";
     /// Waiting for the driver, or for a free descriptor of the transmit ring.
     pub const RING_QUEUED = 57, "transmit ring, queued";
@@ -26,6 +26,6 @@ nicety_types::stages! {
     pub const EVENT_QUEUED = 427, "event, queued";
     /// The embedded processor changes its table of registered memory.
     pub const REGISTER = 75, "register";
-    /// Waiting for the embedded processor with a registration.
+    /// A registration waits for the embedded processor.
     pub const REGISTER_QUEUED = 77, "register, queued";
 }

@@ -12,12 +12,12 @@
 //!
 //! | footer | field |
 //! |---|---|
-//! | 0..8 | number of the message at its sender's node; of a refusal, that of the refused message |
+//! | 0..8 | number of the message at its sender's node; refusal: number of the refused message |
 //! | 8..12 | offset of the payload in the message, in bytes |
-//! | 12..16 | bytes of the message; of a get, of its reply; of a refusal, of the refused message |
+//! | 12..16 | bytes of the message; get: bytes of its reply; refusal: bytes of the refused message |
 //! | 16..24 | put: data for the receiver's event; reply: number of the get; refusal: the reason; else 0 |
-//! | 24..28 | put and get: number of earlier ones of its kind from node to node, modulo 2^32; else 0 |
-//! | 28..32 | CRC-32 over everything before it and the payload |
+//! | 24..28 | put, get: number of earlier messages of this kind from this node to that node, modulo 2^32; else 0 |
+//! | 28..32 | CRC-32 over all earlier bytes of header and footer, and the payload |
 
 use crate::Endpoint;
 use crate::error::Refusal;
@@ -66,7 +66,7 @@ pub(super) struct Repr {
     /// Bytes of the message.
     pub(super) bytes: u32,
     pub(super) data: u64,
-    /// Of a put or get: the number of earlier ones from node to node.
+    /// For a put or get, the number of earlier messages of its kind from this node to that node.
     pub(super) sequence: u32,
 }
 
@@ -76,7 +76,7 @@ impl Repr {
         MessageId { source: self.from.node, sequence: self.number }
     }
 
-    /// Returns the header for the part of the message `offset` bytes after this one, without its length.
+    /// Returns the header for the part of the message that begins `offset` bytes after this part, without its length.
     pub(super) fn page(&self, offset: u64) -> Repr {
         let moves = self.address != 0 && self.kind != Kind::Get;
         let address = if moves { self.address + offset } else { self.address };
@@ -127,7 +127,7 @@ impl Repr {
         unsealed.followed_by(&checksum(unsealed.as_slice(), payload).to_le_bytes())
     }
 
-    /// Parses header and footer around this payload; none if they are invalid or damaged.
+    /// Parses header and footer around this payload. `None` if they are invalid or damaged.
     pub(super) fn parse(bytes: &[u8], payload: &Payload) -> Option<Repr> {
         let (rest, crc) = <&[u8; BYTES]>::try_from(bytes).ok()?.split_last_chunk::<4>()?;
         let zeros = rest[2] | rest[3] | (rest[1] & !1);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 const PAGE: u64 = 4096;
 const BEGIN: Time = Time::from_ps(100_000_000_000);
 
-/// Bytes per nanosecond of back-to-back puts of a buffer: until the last has been read, and until it has been
+/// Bytes per nanosecond of back-to-back puts of a buffer: until the last buffer has been read, and until it has been
 /// written.
 struct Rate {
     sent: f64,
@@ -24,7 +24,7 @@ struct Rate {
 struct Stream<'o> {
     card: &'o str,
     overrides: &'o [&'o str],
-    /// To itself, or to another node.
+    /// Whether a node puts to itself; otherwise to another node.
     loopback: bool,
     bytes: u64,
     flush: bool,
@@ -95,7 +95,7 @@ fn the_peak_of_reads_is_what_the_set_up_was_calibrated_to() {
     assert!(close(beside.received, 4.8, 0.005), "{}", beside.received);
 }
 
-/// Returns the times of a page on an idle bus of the card: a read until its last byte has arrived, and a write.
+/// Returns the times of a page on the card's idle bus: of a read, until its last byte has arrived, and of a write.
 fn page_on_the_bus() -> (Duration, Duration) {
     let spec = spec_of("apenet-v5", &[]).unwrap();
     let mut world: World<()> = World::new(Config::default());

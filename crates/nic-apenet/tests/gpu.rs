@@ -10,7 +10,7 @@ use std::rc::Rc;
 const START: Time = Time::from_ps(1_000_000_000);
 const BYTES: u64 = 2 * 65_536 + 100;
 
-/// Returns a buffer in either memory, registered.
+/// Returns a registered buffer in the graphics processor's memory, or otherwise in host memory.
 async fn buffer(user: &User, gpu: bool, byte: u8) -> (u64, u64) {
     let memory = if gpu { &user.card.gpu().unwrap().memory } else { user.card.host_memory() };
     let allocation = memory.allocate(BYTES).unwrap();

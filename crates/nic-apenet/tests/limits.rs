@@ -1,4 +1,4 @@
-//! Queues at their limits: the transmit ring, event queues, gets.
+//! Tests of queues at their limits: the transmit ring, event queues, gets.
 
 use super::support::Rig;
 use nicety_nic_apenet::{ApenetError, EventKind, Notify, Operation, Refusal};

@@ -1,4 +1,4 @@
-//! Packets that the network loses. Their message is given up, and reported at both ends.
+//! Packets that the network loses. The receiver gives up their message, which is reported at both ends.
 
 use super::support::{Rig, User};
 use nicety_nic_apenet::{Event, EventKind, Refusal};
@@ -16,8 +16,8 @@ async fn memory(user: &User, byte: u8) -> (u64, u64) {
     buffer
 }
 
-/// Node 0 puts or sends three pages, then 8 bytes. The link loses a packet. Returns the events of both nodes, and the
-/// receiver's memory.
+/// Node 0 puts or sends three pages, then 8 bytes. The link loses the packet with this number. Returns the events of
+/// both nodes, and the contents and the address of the receiver's memory.
 fn lose(packet: u64, streaming: bool) -> (Vec<Event>, Vec<Event>, Vec<u8>, u64) {
     let mut rig = Rig::losing(0, &[packet], &[]);
     let events: [Rc<RefCell<Vec<Event>>>; 2] = Default::default();

@@ -1,4 +1,5 @@
-//! The APEnet+ card: times by hand, translation, protection, queues at their limits, and random traffic.
+//! Tests of the APEnet+ card: times calculated by hand, translation, protection, queues at their limits, and random
+//! traffic.
 
 mod figures;
 mod gpu;

@@ -1,5 +1,5 @@
-//! Messages with numbers out of the order of their arrival. Separate units of a card serve replies, puts and gets,
-//! and do not wait for each other.
+//! Messages that arrive in another order than that of their numbers. Separate units of a card serve replies, puts and
+//! gets, and do not wait for each other.
 
 use super::support::Rig;
 use nicety_nic_apenet::EventKind;

@@ -41,7 +41,7 @@ where
     found.take().unwrap()
 }
 
-/// Registers a buffer of `bytes` ones for process 0.
+/// Registers a buffer of `bytes` bytes with the value 1.
 async fn ones(user: &User, bytes: usize) -> (u64, u64) {
     let buffer = user.bytes(&vec![1; bytes]);
     user.register(buffer).await.unwrap();
@@ -293,7 +293,7 @@ fn a_deregistration_waits_for_what_is_on_its_way_and_refuses_the_rest() {
     deregister(&slow, 350);
 }
 
-/// Deregisters a buffer `us` microseconds after the begin of a put to it.
+/// Deregisters a buffer `us` microseconds after the beginning of a put to it.
 fn deregister(overrides: &[&str], us: u64) {
     let mut rig = Rig::new(2, overrides);
     let (address, slow) = (Rc::new(Cell::new(0)), !overrides.is_empty());

@@ -21,7 +21,7 @@ pub fn spec_of(name: &str, overrides: &[&str]) -> Result<ApenetSpec, String> {
     card.of::<ApenetSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Nodes. Their programs are added before the run.
+/// The nodes of a test. Tests add the nodes' programs before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -36,7 +36,7 @@ impl Rig {
         Rig::of("apenet-v5", nodes, overrides, shards)
     }
 
-    /// Nodes with this card.
+    /// Returns nodes with this card.
     pub fn of(card: &str, nodes: u32, overrides: &[&str], shards: usize) -> Rig {
         Rig::build(card, nodes, overrides, shards, &Faults::default())
     }
@@ -97,7 +97,7 @@ impl Rig {
     }
 }
 
-/// The calls of a process, with their path.
+/// A process with the path of its calls.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -118,17 +118,17 @@ impl User {
         self.path.set(Path::from(self.sim.now()));
     }
 
-    /// Returns zeroed host memory of this size.
+    /// Returns the address and the length of new, zeroed host memory.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.card.host_memory().allocate(bytes).unwrap().address(), bytes)
     }
 
-    /// Returns zeroed memory of the graphics processor, of this size.
+    /// Returns the address and the length of new, zeroed memory of the graphics processor.
     pub fn gpu_room(&self, bytes: u64) -> (u64, u64) {
         (self.card.gpu().unwrap().memory.allocate(bytes).unwrap().address(), bytes)
     }
 
-    /// Returns host memory with these bytes in it.
+    /// Returns the address and the length of new host memory with these bytes in it.
     pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
         let memory = self.card.host_memory().allocate(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);

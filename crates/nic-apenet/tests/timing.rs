@@ -1,5 +1,5 @@
-//! Times by hand, to the picosecond, on a plain bus: 150 ns a crossing and 127 ps a byte. The link takes 200 ps a
-//! byte and 200 ns. Header and footer are 64 B.
+//! Times calculated by hand, to the picosecond. The plain bus takes 150 ns for a crossing and 127 ps for a byte. The
+//! link takes 200 ns and 200 ps for a byte. Header and footer are 64 B.
 
 use super::support::{Rig, User};
 use nicety_nic_apenet::{EventKind, Notify, stages};
@@ -11,11 +11,11 @@ use std::rc::Rc;
 const START: Time = Time::from_ps(1_000_000_000);
 const PLAIN: &str = "bus.kind=plain";
 
-/// A change on the cards before a put.
+/// A change of a card's settings before a put.
 type Change = fn(&User);
 
-/// Returns the path of a put, from its call to the notice of its receiver. Unless `warm`, the receiver's TLB has room
-/// only for another page.
+/// Returns the path of a put, from its call to the time at which its receiver notices the event. Unless `warm`, the
+/// receiver's TLB has a single entry, which holds another page.
 fn put(bytes: u64, warm: bool, overrides: &[&str], change: Change) -> Path {
     let small: &[&str] = if warm { &[] } else { &["tlb.entries=1"] };
     let mut rig = Rig::new(2, &[&[PLAIN], small, overrides].concat());
@@ -73,7 +73,7 @@ fn around(pages: u64) -> [Vec<(Stage, u64)>; 2] {
     [before, vec![(stages::EVENT, 90_000), (Stage::NOTICE, 65_000)]]
 }
 
-/// The event of 32 B behind the payload.
+/// Time of the event of 32 B behind the payload: its bytes on the bus, and a crossing.
 const EVENT: u64 = 4064 + 150_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Random registrations, puts, gets, sends and deregistrations between hosts. Every byte is right, no byte outside
+//! Random registrations, puts, gets, sends and deregistrations between hosts. Every byte is correct, no byte outside
 //! registered memory is written, and there is no deadlock. The run is the same in any number of shards.
 
 use super::support::{Rig, User};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 const SLOT: u64 = 10_000;
 const SLOTS: u64 = 6;
 const BEGIN: Time = Time::from_ps(1_000_000_000);
-/// Address and length of a host's memory. They are the same on all hosts, since they allocate alike.
+/// Address and length of a host's memory. They are the same on all hosts, because all hosts make the same allocations.
 type Memory = (u64, u64);
 
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ fn own(rank: u32) -> u8 {
     100 + rank as u8
 }
 
-/// Regions of each slot, with a page between neighbours, and a place for gets and streaming buffers.
+/// A host's memory: slots for regions, with a page between neighbours, and a place for gets and streaming buffers.
 struct Home {
     user: User,
     slots: Memory,
@@ -101,7 +101,7 @@ impl Home {
         self.regions.borrow_mut()[slot as usize] = Some(region);
     }
 
-    /// Returns whether an operation was not refused by the end of its first event.
+    /// Waits for the first event of an operation. Returns false if the event is a refusal.
     async fn end(&self, operation: nicety_nic_apenet::Operation) -> bool {
         match self.user.wait(operation).await {
             Ok(_) => true,

@@ -1,4 +1,4 @@
-//! APEnet+: headers and footers of 64 bytes, with a CRC.
+//! Forged APEnet+ packets: header and footer of 64 bytes together, with a CRC.
 
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
@@ -17,7 +17,7 @@ fn packet(kind: (u8, u8), origin: (u32, u64, u64), words: [u64; 5], payload: &[u
     packet_to(0, kind, origin, words, payload)
 }
 
-/// The same for any node.
+/// Returns a packet to any node; see [`packet`].
 fn packet_to(
     target: u32,
     (kind, physical): (u8, u8),
@@ -44,7 +44,7 @@ fn run(packets: Vec<Forged>) -> (Statistics, Vec<u8>) {
     run_on(packets, true)
 }
 
-/// Does the same. Packets of a node may arrive in any order, unless `ordered`.
+/// As [`run`]. Packets of a node may arrive in any order, unless `ordered`.
 fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
     let overrides = ["buffer.packets=4", "limits.gets=2"].map(|text| parse_override(text).unwrap());
     let spec = Spec::load("apenet-v5", &overrides, SHIPPED).unwrap();
@@ -106,7 +106,8 @@ fn run_on(packets: Vec<Forged>, ordered: bool) -> (Statistics, Vec<u8>) {
 
 /// The first address of the region of `run`.
 const REGION: u64 = FIRST + 1000;
-/// Behind the rings: 1024 descriptors and 16384 events of 32 B each, with an unused page after each.
+/// The first address behind the rings: 1024 descriptors and 16384 events of 32 B each, with an unused page after each
+/// ring.
 const FIRST: u64 = 0x10_0000 + 32_768 + 4096 + 524_288 + 4096;
 
 proptest! {
@@ -186,8 +187,8 @@ fn strays_are_dropped_and_counted() {
     assert_eq!((counted.packets_received, counted.events_lost, counted.abandoned), (16 - 7 + 3, 0, 1));
 }
 
-/// Runs a card that expects the reply to its get 0, of 100 bytes. Returns its counters of packets: unusable, late,
-/// refused, refused elsewhere, given up, gets served.
+/// Runs a card that expects the reply of 100 bytes to its get 0. Returns these counters of the card, and its memory:
+/// packets unusable and late; messages refused, refused by peers and given up; gets served.
 fn counted(packets: &[Forged]) -> ([u64; 6], Vec<u8>) {
     let (counted, memory) = run(packets.to_vec());
     // And eight more invalid packets.
@@ -308,8 +309,8 @@ fn to_library((node, number): (u32, u64), address: u64, data: u64) -> Forged {
     Forged { pause: 200_000, ..packet((1, 0), (node, number, 0), [library, library, address, 0, data], &[]) }
 }
 
-/// Runs a host with a forger as its peer. It sends 8 KiB from a longer buffer to rank 1, and posts a receive. Returns
-/// the counters of its card, and the number of its completed calls.
+/// Runs a host with a forger as its peer. The host sends 8 KiB from a longer buffer to rank 1, and posts a receive.
+/// Returns the counters of the host's card, and the number of the host's completed calls.
 fn library(packets: Vec<Forged>) -> (Statistics, u32) {
     let spec = Spec::load("apenet-v5", &[], SHIPPED).unwrap();
     let (spec, _) = nicety_nic_core::read(&spec, &[nicety_nic_apenet::DESIGN]).unwrap();

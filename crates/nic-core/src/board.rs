@@ -1,4 +1,4 @@
-//! A board: the parts of a card between host memory and its link, and the steps that most cards take with them.
+//! A board: the parts of a card between host memory and its link, and the steps that most cards take with these parts.
 
 use crate::parts::transport::{TransportSpec, Wire};
 use crate::parts::{Dma, Engine, EngineSpec, stages};
@@ -24,7 +24,7 @@ pub struct BoardSpec {
     pub dma: EngineSpec,
 }
 
-/// Reads the sections of a board: those of the [node](read_node), `[bus]`, `[transport]` and `[dma]`.
+/// Reads the sections of a board: `[bus]`, `[transport]`, `[dma]`, and the sections that [`read_node`] reads.
 pub fn read_board(reader: &Reader<'_>) -> BoardSpec {
     BoardSpec {
         node: read_node(reader),
@@ -76,7 +76,7 @@ impl Board {
         &self.recorder
     }
 
-    /// Numbers a message. A CPU posts it, and rings the card's doorbell over the bus.
+    /// Numbers a message, posts it on a CPU, and rings the card's doorbell over the bus. Returns the message's number.
     pub async fn post(&self, cpus: &Cpus, message: &Outgoing, path: &mut Path) -> MessageId {
         let number = self.posted.get();
         self.posted.set(number + 1);
@@ -87,7 +87,7 @@ impl Board {
         id
     }
 
-    /// Reads host memory by a channel of the DMA engine.
+    /// Reads host memory through a channel of the DMA engine.
     pub async fn fetch(&self, message: MessageId, address: u64, bytes: u64, path: &mut Path) -> Payload {
         let moving = self.engine.start((self.spec.dma.setup, stages::DMA_SETUP), message, path).await;
         let payload = self.dma.fetch(message, address, bytes, path).await;
@@ -95,7 +95,8 @@ impl Board {
         payload
     }
 
-    /// Sends a packet at its turn on the link. Returns after the handover of its last byte.
+    /// Waits for a packet's turn on the link, and sends the packet. Returns when the link has taken the packet's last
+    /// byte.
     pub async fn send(&self, label: Label, header: HeaderBytes, payload: Payload, path: &mut Path) {
         let turn = self.wire.turn(label.destination, Flight::resting(path.clone())).await;
         let packet = Packet { label, channel: Channel::Data(0), header, payload, path: path.clone() };
@@ -113,8 +114,9 @@ impl Board {
         });
     }
 
-    /// Writes the first `keep` bytes of a packet to host memory by a channel of the DMA engine. Then the packet leaves
-    /// the packet buffer. Returns when its bytes are in memory, at the end of its path.
+    /// Writes the first `keep` payload bytes of a packet to host memory through a channel of the DMA engine. Then frees
+    /// the packet's slot in the packet buffer. Returns when the bytes are in host memory, and extends the packet's path
+    /// up to that time.
     pub async fn deposit(&self, message: MessageId, address: u64, keep: u64, packet: &mut PacketBox) {
         let set_up = (self.spec.dma.setup, stages::DMA_SETUP);
         let moving = self.engine.start(set_up, message, &mut packet.path).await;

@@ -1,4 +1,4 @@
-//! Counters of cards. Each design has its own.
+//! Counters of cards. Each design has its own type of counters.
 
 use nicety_host::KernelCounters;
 use std::any::Any;
@@ -13,7 +13,7 @@ pub trait Counters: Any + fmt::Debug + PartialEq + Send + Sync {
     }
 }
 
-/// No counters.
+/// A design without counters.
 impl Counters for () {}
 
 /// A card's counters, in the design's own type.
@@ -26,7 +26,7 @@ impl CardReport {
         CardReport(Arc::new(counters))
     }
 
-    /// Returns the counters, if they are of this type.
+    /// Returns the counters if their type is `R`.
     pub fn of<R: Any>(&self) -> Option<&R> {
         let any: &dyn Any = &*self.0;
         any.downcast_ref()
@@ -46,7 +46,7 @@ impl PartialEq for CardReport {
 
 impl Eq for CardReport {}
 
-/// [`Counters`] of any design.
+/// [`Counters`] of any design, as a trait object.
 trait Counted: Any + fmt::Debug + Send + Sync {
     fn kernel_entries(&self) -> KernelCounters;
     fn is_same(&self, other: &dyn Any) -> bool;

@@ -27,32 +27,32 @@ use std::sync::Arc;
 /// Cards with their ranks.
 pub type RankedCards = [(u32, Rc<dyn Card>)];
 
-/// A design of cards. [`Design::new`] has the defaults.
+/// A design of cards. [`Design::new`] sets the defaults.
 pub struct Design {
     /// Its name in specs.
     pub name: &'static str,
     /// The name of a card of this design, for error texts.
     pub example: &'static str,
-    /// The interface of its cards to a host, with an article if English needs one.
+    /// The name of its cards' interface to a host, with an article if English needs one, for error texts.
     pub interface: &'static str,
     /// The modes in which a benchmark may send between hosts, besides the card's natural mode. By default none.
     pub modes: &'static [&'static str],
-    /// The mode that the card uses by default; none if it chooses for each message, or has no modes.
+    /// The mode that a card uses by default. `None` if the card chooses a mode for each message, or has no modes.
     pub natural_mode: Option<&'static str>,
-    /// Whether messages need real bytes, because something on their path reads them. Phantoms are then refused.
+    /// Whether messages need real bytes, because a part on their path reads the bytes. If true, phantom messages are
+    /// refused.
     pub needs_bytes: bool,
-    /// The stages that its cards declare, in groups, besides those of [every node](Stage::COMMON).
+    /// The stages that its cards add to the [stages of every node](Stage::COMMON), in groups.
     pub stages: &'static [&'static [Stage]],
     /// Reads the card's sections. The reader reports all errors at once.
     pub read: fn(&Reader<'_>) -> Arc<dyn CardSpec>,
-    /// Deadlock hints from all cards of this design, with their ranks: notes on possible reasons. Each begins with a
+    /// Returns the deadlock hints of the given cards of this design: notes on possible reasons. Each note begins with a
     /// line break.
     pub hints: fn(&RankedCards) -> String,
 }
 
 impl Design {
-    /// A design of this name, with an example of its cards, their interface to a host and the reader of their specs. It
-    /// has neither modes nor stages nor hints.
+    /// A design with these four values. It has no modes, stages or hints, and accepts phantom messages.
     pub const fn new(
         name: &'static str,
         example: &'static str,
@@ -72,7 +72,7 @@ impl Design {
         }
     }
 
-    /// The interface of its cards, without an article.
+    /// The name of its cards' interface, without an article.
     pub fn bare_interface(&self) -> &'static str {
         self.interface.trim_start_matches("a ").trim_start_matches("an ")
     }
@@ -105,27 +105,29 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
     /// The surroundings of the card: host and network.
     fn node(&self) -> NodeSpec;
 
-    /// The kind of core for its programs, if it runs any.
+    /// The kind of core that runs the card's programs, if the card runs programs.
     fn core(&self) -> Option<&Core> {
         None
     }
 
-    /// The instruction set of its programs, if it runs any.
+    /// The instruction set of the card's programs, if the card runs programs.
     fn isa(&self) -> Option<&str> {
         None
     }
 
-    /// The interface of its handlers: `nicety`, or `pspin` or `fpspin` for the headers of those.
+    /// The C interface of its handlers: `nicety`, or `pspin` or `fpspin` for handlers that use the headers of PsPIN or
+    /// FPsPIN.
     fn interface(&self) -> &'static str {
         "nicety"
     }
 
-    /// The most bytes of host memory registered for the card at a time; none if the card reaches all host memory.
+    /// The most bytes of host memory that may be registered for the card at a time. `None` if the card reaches all host
+    /// memory.
     fn registers(&self) -> Option<u64> {
         None
     }
 
-    /// The graphics processor of its host, if the card can access its memory.
+    /// The host's graphics processor, if the card can access the memory of that processor.
     fn gpu(&self) -> Option<GpuSpec> {
         None
     }
@@ -140,12 +142,12 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         self.transport().is_some_and(|transport| transport.reliable)
     }
 
-    /// Its packets, as the object of 'sends'.
+    /// Its packets in words, as the object of 'sends'.
     fn packets(&self) -> String {
         format!("packets of design {}", self.design().name)
     }
 
-    /// Its protocol on the link, as the object of 'sends'. All cards of a network must have the same.
+    /// Its protocol on the link in words, as the object of 'sends'. All cards of a network must have the same protocol.
     fn protocol(&self) -> String {
         self.packets() + if self.is_reliable() { " with reliable transport" } else { "" }
     }
@@ -155,25 +157,27 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
         LinkLayer::Own
     }
 
-    /// Whether a packet lost or damaged by the network is sent again, or carries no program data. A run that loses
-    /// another packet and completes has [lost](crate::FailureKind::Lost) data that perhaps no program has missed.
+    /// Whether the network may lose or damage this packet without loss of program data: the packet is sent again, or
+    /// carries none. If another packet is lost, program data is missing even if the run completes, and the run reports
+    /// it as [lost](crate::FailureKind::Lost).
     fn makes_up_for(&self, _packet: &Packet) -> bool {
         self.is_reliable()
     }
 
-    /// The most payload of a packet that it sends or accepts, in bytes; none if other cards need not know.
+    /// The most payload of a packet that it sends or accepts, in bytes. `None` if this limit does not concern other
+    /// cards.
     fn packet_payload(&self) -> Option<u64> {
         None
     }
 
-    /// The most payload of a packet on its link, in bytes, from which buffers of switches are sized. By default that of
-    /// a jumbo frame, 9000.
+    /// The most payload of a packet on its link, in bytes. The sizes of switch buffers derive from it. The default is
+    /// [`CardSpec::packet_payload`], or the payload of a jumbo frame, 9000 bytes.
     fn largest_packet(&self) -> u64 {
         self.packet_payload().unwrap_or(9000)
     }
 
-    /// The longest message of `send` that leaves before its receive is known, in bytes; none if other cards need not
-    /// know.
+    /// The longest eager message of `send`, in bytes: the card sends it before it knows of a receive. `None` if this
+    /// limit does not concern other cards.
     fn eager(&self) -> Option<u64> {
         None
     }
@@ -188,11 +192,11 @@ pub trait CardSpec: Any + fmt::Debug + Send + Sync {
 /// The format of packets on a card's link in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkLayer {
-    /// The design's own.
+    /// The packet format of the design.
     Own,
     /// Ethernet frames, from the destination address on.
     Ethernet {
-        /// Bytes of the frame checksum at the end of a packet's header, which a capture leaves out.
+        /// Length in bytes of the frame checksum at the end of a packet's header. Captures leave this checksum out.
         checksum: usize,
     },
 }
@@ -220,7 +224,8 @@ pub struct NodeContext<'s> {
     pub sim: &'s Sim,
     /// Number of nodes.
     pub nodes: u32,
-    /// Whether packets from one node to another arrive in the order of sending, unless a fault delays one.
+    /// Whether packets from one node to another arrive in the order of sending. A packet that a fault delays is an
+    /// exception.
     pub ordered: bool,
     /// The host's memory.
     pub memory: &'s Rc<Memory>,
@@ -228,14 +233,13 @@ pub struct NodeContext<'s> {
     pub gpu: Option<&'s Gpu>,
     /// The host's CPUs.
     pub cpus: &'s Rc<Cpus>,
-    /// The link; unconnected on a single node.
+    /// The port to the link; unconnected if the cluster has a single node.
     pub port: Port,
-    /// The most payload of a packet that all cards of the network accept, in bytes, if they limit it.
+    /// The most payload of a packet that all cards of the network accept, in bytes. `None` if no card limits it.
     pub packet_payload: Option<u64>,
-    /// The longest message that all cards of the network accept before its receive is known, in bytes, if they limit
-    /// it.
+    /// The longest eager message that all cards of the network accept, in bytes. `None` if no card limits it.
     pub eager: Option<u64>,
-    /// The user of the host's operations.
+    /// The user ID of the host's operations.
     pub uid: u32,
     /// The output of programs on the card.
     pub log: &'s Log,
@@ -268,7 +272,7 @@ pub trait Card: Any {
         self.wire().map(Wire::undelivered).unwrap_or_default()
     }
 
-    /// Whether it resends packets that the network lost; none if its design never does.
+    /// Whether it resends packets that the network lost. `None` if its design has no reliable transport.
     fn is_reliable(&self) -> Option<bool> {
         self.wire().map(Wire::is_reliable)
     }
@@ -283,18 +287,18 @@ pub trait Card: Any {
         Vec::new()
     }
 
-    /// Messages without cycles left in their application's budget: the application, and their number.
+    /// Applications with refused messages because their cycle budget was used up, and the number of these messages.
     fn unserved(&self) -> Vec<(String, u64)> {
         Vec::new()
     }
 
-    /// Printed lines of programs that exceed the limit.
+    /// Number of lines that programs printed beyond the limit.
     fn lines_left_out(&self) -> u64 {
         0
     }
 
-    /// The host's library of `send` and `recv`, if software matches their messages. By default it carries out all calls
-    /// below.
+    /// The host's library of `send` and `recv`, if software matches the messages. By default this library carries out
+    /// all calls below.
     fn library(&self) -> Option<Rc<dyn Messages>> {
         None
     }
@@ -310,8 +314,8 @@ pub trait Card: Any {
         }
     }
 
-    /// Posts a receive without waiting for its message. If software matches messages only on demand, this takes no time
-    /// and just stores the request.
+    /// Posts a receive without waiting for its message. If software matches messages only on demand, the call takes no
+    /// simulated time and only stores the request.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -341,11 +345,11 @@ pub trait Card: Any {
         }
     }
 
-    /// Calls `then` with the receive once a message has arrived for it, so that [`Card::received`] need not wait. Many
-    /// receives may be posted with little memory for each.
+    /// Calls `then` with the receive when a message has arrived for it. Then [`Card::received`] need not wait, so a
+    /// program can post many receives with little memory for each.
     ///
     /// # Errors
-    /// The receive, if a message has arrived already, or the card cannot report the arrival.
+    /// Returns the receive if a message has arrived already, or if the card cannot report the arrival.
     fn when_received(
         &self,
         posted: PostedReceive,
@@ -354,10 +358,10 @@ pub trait Card: Any {
         Err(posted)
     }
 
-    /// Makes the library match the messages of `send` and `recv` on cards that match by themselves and keep their
-    /// receives. Any number of receives can then be posted, probed and cancelled. Libraries with room for a number of
-    /// messages per host get as much for each pair. Call it before the first message, on all cards and with the same
-    /// pairs. It has no effect if the library matches already, as at a second call.
+    /// Makes the host's library match the messages of `send` and `recv`, on a card that otherwise matches them itself.
+    /// A program can then post, probe and cancel any number of receives. A library with room for a fixed number of
+    /// messages per host gets this room for each pair of processes. Call this method on all cards with the same pairs,
+    /// before the first message. It has no effect if the library matches messages already, such as at a second call.
     ///
     /// # Errors
     /// When a limit of the card is reached.
@@ -365,8 +369,8 @@ pub trait Card: Any {
         Ok(())
     }
 
-    /// Returns the oldest early message that a receive of this source and these tags would take. The message stays in
-    /// place. The arrival's room is its own length.
+    /// Returns the oldest message without a receive that a receive from this source with these tags would take. The
+    /// message stays in its list. `room` of the returned [`Arrival`] is the message's length.
     ///
     /// # Errors
     /// When the design does not support this, or a message was lost.
@@ -382,13 +386,14 @@ pub trait Card: Any {
         }
     }
 
-    /// Signals when a probe for an early message may find more than the previous one. None before the first message, or
-    /// if the design does not support this.
+    /// Signals when a probe may find a message that the previous probe did not find. `None` before the first message,
+    /// or if the design does not support this signal.
     fn early(&self) -> Option<&Early> {
         None
     }
 
-    /// Cancels a posted receive. Returns it if a message has arrived for it or is about to; it must then be received.
+    /// Cancels a posted receive. If a message has arrived for the receive or is about to arrive, returns the receive
+    /// instead. The caller must then wait for its message with [`Card::received`].
     ///
     /// # Errors
     /// When the design cannot take back a posted receive.
@@ -459,7 +464,7 @@ impl fmt::Display for WrongDesign {
 
 impl std::error::Error for WrongDesign {}
 
-/// Returns the stages of messages with cards of these designs, in their usual order.
+/// Returns the stages of messages with cards of these designs, in ascending order of the stages' numbers.
 pub fn stages(designs: impl IntoIterator<Item = &'static Design>) -> Vec<Stage> {
     let mut stages = Stage::COMMON.to_vec();
     stages.extend(designs.into_iter().flat_map(|design| design.stages.concat()));
@@ -468,7 +473,7 @@ pub fn stages(designs: impl IntoIterator<Item = &'static Design>) -> Vec<Stage> 
     stages
 }
 
-/// Reads a card's specification, of one of these designs.
+/// Reads the spec of a card of one of the `known` designs. Returns also the listing of the spec's keys.
 ///
 /// # Errors
 /// All errors in it, each with its place and a correction.

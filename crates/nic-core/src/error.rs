@@ -6,9 +6,9 @@ use std::fmt;
 /// The failure of a host's call on its card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardError {
-    /// The arguments are invalid at any time.
+    /// The arguments are invalid in every state of the card.
     Input(String),
-    /// It is impossible now, or failed.
+    /// The call is impossible in the present state, or failed.
     Failed(String),
     /// A program on the card trapped, and the call waited for its result.
     Trapped(String),

@@ -1,12 +1,13 @@
 //! The parts of cards, and the seam between a card's design and everything outside it.
 //!
-//! A [`CardSpec`] describes a card, and is read from a TOML file. One [`Design`] serves every card that arranges its
-//! parts. `design.rs` is the seam. Each design is a crate of its own, and this one names none of them.
+//! A [`CardSpec`] describes a card, and is read from a TOML file. One [`Design`] serves all cards with the same
+//! arrangement of parts. `design.rs` is the seam. Each design is a crate of its own, and this crate depends on no
+//! design.
 //!
 //! - [`library`]: `send` and `recv` in software, over the transport of a design.
 //! - [`parts`]: parts that several cards share.
 //! - `sections.rs`: keys of specs that several cards have.
-//! - `board.rs`: the parts between host memory and the link in one.
+//! - `board.rs`: one type with the parts of a card between host memory and its link.
 //! - `messages.rs`: messages between ranks.
 //! - `programs.rs`, `text.rs`: output and failures of programs, and texts of notes.
 

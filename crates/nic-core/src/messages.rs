@@ -36,7 +36,7 @@ impl Caller<'_> {
         result
     }
 
-    /// Makes a part of such a call.
+    /// Makes a part of a call on the thread's path, and does not record it.
     pub async fn on_path<T>(&self, part: impl AsyncFnOnce(&mut Path) -> T) -> T {
         let mut path = self.path.borrow().clone();
         let result = part(&mut path).await;
@@ -50,7 +50,7 @@ impl Caller<'_> {
     }
 }
 
-/// Bits of a tag. One bit of 64 is left to libraries, to distinguish short and long messages.
+/// Number of bits of a tag. Libraries use the 64th bit to distinguish short and long messages.
 pub const TAG_BITS: u32 = 63;
 
 /// The largest tag.
@@ -68,14 +68,14 @@ pub fn check_tag(tag: u64) -> Result<(), CardError> {
     Err(CardError::Input(text))
 }
 
-/// Pairs of processes. Two hosts have several pairs if their processes share the cards' libraries. Bits of a message's
-/// tag are the number of its pair. Messages without a receive have separate room for each pair, so no pair waits for
-/// another.
+/// Pairs of processes, one process on each of two hosts. Two hosts have several pairs if several processes share the
+/// library of a card. Some bits of a message's tag hold the number of its pair. Each pair has room of its own for
+/// messages without a receive, so no pair waits for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pairs {
-    /// The first bit of the number.
+    /// The lowest bit of the pair's number in a tag.
     pub first: u32,
-    /// Number of its bits.
+    /// Number of bits of the pair's number.
     pub bits: u32,
 }
 
@@ -83,7 +83,7 @@ impl Pairs {
     /// Hosts with one process.
     pub const ONE: Pairs = Pairs { first: 0, bits: 0 };
 
-    /// Number of pairs of two hosts.
+    /// Number of pairs between two hosts.
     pub const fn count(self) -> u32 {
         1 << self.bits
     }
@@ -94,12 +94,12 @@ impl Pairs {
     }
 }
 
-/// The tags that a receive takes: those with its bits, apart from ignored ones.
+/// The tags that a receive takes: all tags that equal `bits` in every bit that is 0 in `ignore`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tags {
     /// The bits of the tag.
     pub bits: u64,
-    /// The bits that are not compared: one means ignored.
+    /// A mask of the bits that are not compared: each 1 bit is ignored.
     pub ignore: u64,
 }
 
@@ -112,12 +112,12 @@ impl Tags {
         Tags { bits: tag, ignore: 0 }
     }
 
-    /// One tag, or any if none.
+    /// One tag, or all tags if `tag` is `None`.
     pub fn exactly_or_any(tag: Option<u64>) -> Tags {
         tag.map_or(Tags::ANY, Tags::exactly)
     }
 
-    /// Whether a tag is one of them.
+    /// Whether a receive with these tags takes this tag.
     pub const fn has(self, tag: u64) -> bool {
         (tag ^ self.bits) & !self.ignore == 0
     }
@@ -149,7 +149,7 @@ pub struct Outgoing {
 /// A receive to be posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The source rank, which the host has checked; any if none.
+    /// The source rank, which the host has checked; `None` for any rank.
     pub source: Option<u32>,
     /// The tags; the host has [checked](check_tag) their bits.
     pub tags: Tags,
@@ -165,7 +165,7 @@ impl Wanted {
         self.source.is_none_or(|wanted| wanted == source) && self.tags.has(tag)
     }
 
-    /// The object of 'waits for', for deadlock hints.
+    /// The message in words, as the object of 'waits for' in deadlock hints.
     pub fn what(&self) -> String {
         let from = self.source.map_or("any rank".to_owned(), |rank| format!("rank {rank}"));
         format!("a message from {from}, {}", self.tags.what())
@@ -181,11 +181,11 @@ pub struct Arrival {
     pub tag: u64,
     /// Its length in bytes as sent.
     pub bytes: u64,
-    /// Size of the buffer in bytes. The message was cut to it.
+    /// Size of the buffer in bytes. A longer message was cut to this size.
     pub room: u64,
 }
 
-/// A posted receive, in its card design's own type. A clone is the same receive.
+/// A posted receive, in its card design's own type. A clone refers to the same receive.
 #[derive(Clone)]
 pub struct PostedReceive(Rc<dyn Any>);
 

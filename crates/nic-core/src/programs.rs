@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The most lines that a card outputs in a run. Further ones are only counted.
 pub const LINES_KEPT: u64 = 1000;
 
-/// Lines printed by a handler in one call.
+/// The text that a handler printed by one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     /// Time.

@@ -3,9 +3,9 @@
 /// The most items in a list of one kind.
 pub const LISTED: usize = 8;
 
-/// Sends to a rank without room for more messages of their sender.
+/// Sends that wait, because the receiving rank has no room for more messages of this sender.
 pub struct BlockedSends {
-    /// The rank that they are for.
+    /// The receiving rank.
     pub to: u32,
     /// The pair of processes, if hosts have several.
     pub pair: Option<u32>,
@@ -16,14 +16,14 @@ pub struct BlockedSends {
 }
 
 impl BlockedSends {
-    /// A text that describes the wait, and the spec key of the window, if there is one.
+    /// Describes the wait in a sentence. `key` is the spec key of the window, if there is such a key.
     pub fn text(&self, key: Option<&str>) -> String {
         let BlockedSends { to, pair, sends, window } = self;
         let (sends, verb) = (counted(*sends, "send"), if *sends == 1 { "waits" } else { "wait" });
         let pair = pair.map_or(String::new(), |pair| format!(", pair {pair},"));
         let key = key.map_or(String::new(), |key| format!(" ({key})"));
         format!(
-            "{sends} to rank {to}{pair} {verb}: there are {window} messages from here, which is all that there is room for before receives take them{key}"
+            "{sends} to rank {to}{pair} {verb}: that rank holds {window} messages from this rank without a receive, and has no room for more{key}"
         )
     }
 }

@@ -1,5 +1,5 @@
-//! The two ends of a flow over an adversarial channel, without time. At any moment the accepted packets are the sent
-//! ones, each once and in order. Once the channel is reliable again, everything arrives.
+//! The two ends of a flow over an adversarial channel, without simulated time. At any moment the accepted packets are a
+//! prefix of the sent packets, each once and in order. Once the channel is reliable again, all packets arrive.
 
 use nicety_nic_core::parts::transport::{Arrived, Expired, Receiving, Sending};
 use proptest::prelude::*;

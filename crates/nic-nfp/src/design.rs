@@ -1,4 +1,4 @@
-//! The flow processor's implementation of the card design seam.
+//! The flow processor as a [`Design`].
 
 use crate::spec::read_processor;
 use crate::stages;
@@ -28,7 +28,7 @@ pub const DESIGN: &Design = &Design {
     ..Design::new("nfp", "nfp-4000", "processes and channels", |reader| Arc::new(read_processor(reader)))
 };
 
-/// A card with microengines: its channels, its port, and its microengines.
+/// The counters of a card with microengines: of its channels, its port, and its microengines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ChannelReport")]
 pub struct Report {
@@ -50,7 +50,7 @@ impl Counters for Report {
     }
 }
 
-/// Deadlock hints: the doings of processes and frames at ports, and calls that wait.
+/// Returns deadlock hints: the state of processes, frames at ports, and sends that wait.
 fn hints(cards: &RankedCards) -> String {
     let of_card = |(rank, table): (u32, Rc<ProcessTable>)| {
         let doings = [table.doings(), frames(&table.port())].concat();
@@ -72,7 +72,7 @@ fn hints(cards: &RankedCards) -> String {
     text
 }
 
-/// Frames that a card's port still holds or has dropped.
+/// Describes the frames that a card's port still holds or has dropped.
 fn frames(port: &PortReport) -> Vec<String> {
     let of = |queue: &QueueCounters| {
         let QueueCounters { queue, unclaimed, waiting, .. } = *queue;

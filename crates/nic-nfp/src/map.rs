@@ -40,7 +40,7 @@ impl MemoryKind {
         }
     }
 
-    /// NAME in its spec section `memory.NAME`.
+    /// The NAME of its spec section `memory.NAME`.
     pub const fn key(self) -> &'static str {
         match self {
             MemoryKind::Cls => "cls",
@@ -60,7 +60,7 @@ impl MemoryKind {
         }
     }
 
-    /// Whether each island has its own.
+    /// Whether each island has a memory of this kind of its own.
     pub const fn of_island(self) -> bool {
         matches!(self, MemoryKind::Cls | MemoryKind::Ctm)
     }

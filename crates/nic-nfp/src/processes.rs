@@ -24,8 +24,8 @@ pub struct Start<'s> {
     pub microengine: usize,
     /// The context.
     pub context: usize,
-    /// The number of contexts to prepare, if the microengine has another program or none. Their stacks share the local
-    /// memory beside the program's data. By default all contexts of the microengine.
+    /// The number of contexts to prepare when the program is loaded; by default, all contexts of the microengine. The
+    /// stacks of these contexts share the local memory that the program's data leaves.
     pub contexts: Option<usize>,
     /// Arguments of the function, at most eight words.
     pub arguments: &'s [u32],
@@ -51,18 +51,19 @@ pub enum ProcessEnd {
     Trapped(String),
 }
 
-/// A process on a context of a microengine. Its cycles count from the card's beginning, each with one cause.
+/// A process on a context of a microengine. The context's cycles count from the beginning of the simulation, each with
+/// one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProcessReport {
     /// The number of its context.
     pub context: usize,
     /// The last function started there.
     pub name: String,
-    /// Its outcome; none while it runs.
+    /// Its outcome. `None` while it runs.
     #[serde(flatten, serialize_with = "ending")]
     #[schemars(with = "Ending")]
     pub end: Option<ProcessEnd>,
-    /// The context's cycles by cause, since the card's beginning.
+    /// The context's cycles by cause, since the beginning of the simulation.
     #[serde(flatten)]
     pub counters: ContextCounters,
 }
@@ -70,9 +71,9 @@ pub struct ProcessReport {
 /// The end of a process in its report.
 #[derive(Serialize, JsonSchema)]
 struct Ending<'e> {
-    /// The result of its function; none while it runs, or if it was stopped.
+    /// The result of its function. `None` while it runs, or if it was stopped.
     returned: Option<u32>,
-    /// The reason and line of a stop; none if it was not stopped.
+    /// The reason and line of a stop. `None` if it was not stopped.
     trapped: Option<&'e str>,
 }
 
@@ -85,22 +86,22 @@ fn ending<S: Serializer>(end: &Option<ProcessEnd>, to: S) -> Result<S::Ok, S::Er
     Ending { returned, trapped }.serialize(to)
 }
 
-/// A microengine with a program. Its cycles count from the card's beginning.
+/// A microengine with a program. Its cycles count from the beginning of the simulation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MicroengineReport {
     /// Its number.
     pub microengine: usize,
-    /// Its cycles by cause, since the card's beginning.
+    /// Its cycles by cause, since the beginning of the simulation.
     #[serde(flatten)]
     pub counters: CoreCounters,
     /// The contexts with a started process.
     pub processes: Vec<ProcessReport>,
 }
 
-/// The port of a card, through which processes send frames.
+/// Counters of a card's port, through which processes send frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PortReport {
-    /// Over all queues.
+    /// Counters over all queues.
     #[serde(flatten)]
     pub counters: PortCounters,
     /// Invalid frames and envelopes of messages between hosts.
@@ -122,11 +123,11 @@ impl PortReport {
 pub struct CardMemory {
     /// The memory.
     pub kind: MemoryKind,
-    /// The island, if each has its own.
+    /// The number of the island, if each island has a memory of this kind; otherwise 0.
     pub island: usize,
-    /// First byte.
+    /// Offset of the first byte in the memory.
     pub offset: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u32,
 }
 
@@ -168,7 +169,7 @@ fn unfit(error: &ProgramError) -> CardError {
 }
 
 impl ProcessTable {
-    /// A card without processes. Those that forward messages between ranks start with the first message.
+    /// A card without processes. The processes that forward messages between ranks start with the first message.
     pub fn new(sim: &Sim, card: Rc<Card>, ranks: u32) -> ProcessTable {
         let messenger = Messenger::install(sim, &card, ranks)
             .unwrap_or_else(|error| Messenger::unfit(sim, &card, ranks, unfit(&error)));
@@ -186,7 +187,7 @@ impl ProcessTable {
         }
     }
 
-    /// The messages of its host.
+    /// The messenger of the card's host.
     pub(crate) const fn messenger(&self) -> &Rc<Messenger> {
         &self.messenger
     }
@@ -223,7 +224,7 @@ impl ProcessTable {
         self.nfp.spec()
     }
 
-    /// Starts a process. Loads the program first if its microengine has another one.
+    /// Starts a process. First loads the program, if its microengine has another program or another number of contexts.
     pub fn start(&self, processes: &Processes, start: &Start<'_>) -> Result<Process, CardError> {
         let Start { name, microengine, context, contexts, arguments } = *start;
         let spec = self.nfp.spec();
@@ -349,7 +350,7 @@ impl ProcessTable {
         }
     }
 
-    /// Checks a part of a memory.
+    /// Checks that a part of a memory exists.
     pub fn check(&self, part: &CardMemory) -> Result<(), CardError> {
         let spec = self.nfp.spec();
         if part.kind.of_island() {
@@ -370,7 +371,7 @@ impl ProcessTable {
         Ok(())
     }
 
-    /// Reads a part of a memory. Takes no time.
+    /// Reads a part of a memory. Takes no simulated time.
     ///
     /// # Errors
     /// When the part reaches beyond the memory.
@@ -379,7 +380,7 @@ impl ProcessTable {
         memory.peek(part.offset.into(), bytes).map_err(|outside| CardError::Input(outside.to_string()))
     }
 
-    /// Writes a part of a memory. Takes no time.
+    /// Writes a part of a memory. Takes no simulated time.
     ///
     /// # Errors
     /// When the part reaches beyond the memory.
@@ -393,7 +394,7 @@ impl ProcessTable {
         self.failures.borrow().clone()
     }
 
-    /// The state of each process that was started last on its context, for deadlock hints.
+    /// Describes the state of each context's last process, for deadlock hints.
     pub fn doings(&self) -> Vec<String> {
         let started = self.started.borrow();
         let mut found = Vec::new();
@@ -412,7 +413,7 @@ impl ProcessTable {
         found
     }
 
-    /// The microengines prepared for a program.
+    /// Reports of the microengines with a program.
     pub fn microengines(&self) -> Vec<MicroengineReport> {
         let loaded = self.loaded.borrow();
         let used = (0..loaded.len()).filter(|&microengine| loaded[microengine].is_some());

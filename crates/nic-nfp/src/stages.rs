@@ -6,11 +6,11 @@ nicety_types::stages! {
 
     /// A driver's own work on the host's CPU: mailboxes, page lists, doorbells.
     pub const DRIVER = 80, "driver";
-    /// A manager of the card moves a channel's mailbox, or orders its move.
+    /// A manager of the card moves a channel's mailbox, or starts its move by DMA.
     pub const MANAGER = 120, "manager";
     /// Waiting for a manager.
     pub const MANAGER_QUEUED = 130, "manager, queued";
-    /// The own work of a process on the card.
+    /// A process on the card does its own work.
     pub const PROCESS = 340, "process";
     /// A message waits for its receiver.
     pub const RECEIVER = 350, "receiver";

@@ -15,10 +15,10 @@ use nicety_types::{NodeId, Payload, Segment};
 const HEADER: usize = 14;
 /// Bytes of the checksum, at the end of the header here.
 pub(super) const CHECKSUM: usize = 4;
-/// The least value of the last field that is an EtherType, not a length.
+/// The least value of the last field that is an EtherType. A lower value is a length.
 const LEAST_TYPE: u16 = 0x600;
 
-/// An address: locally administered. In this network, it is that of a queue of a node's port.
+/// A locally administered Ethernet address. In this network, it is the address of a queue of a node's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub [u8; 6]);
 
@@ -29,7 +29,7 @@ impl Address {
         Address([2, queue, a, b, c, d])
     }
 
-    /// Returns its queue; none if it is not of this form.
+    /// Returns the node and the queue of the address. `None` if the address has another form.
     pub const fn queue(self) -> Option<(NodeId, u8)> {
         match self.0 {
             [2, queue, a, b, c, d] => Some((NodeId(u32::from_be_bytes([a, b, c, d])), queue)),
@@ -50,13 +50,13 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Returns the EtherType; none for a frame with a length.
+    /// Returns the EtherType. `None` for a frame with a length.
     pub const fn ether_type(&self) -> Option<u16> {
         if self.last < LEAST_TYPE { None } else { Some(self.last) }
     }
 
-    /// Bytes of its payload without padding, given `bytes` bytes with it. Only a length distinguishes the two. None if
-    /// the payload is empty or shorter than the length says; a port drops such a frame.
+    /// Returns the payload bytes without padding, of a payload of `bytes` bytes with padding. Only a frame with a
+    /// length tells the padding. `None` if the payload is empty or shorter than the length; a port drops such a frame.
     pub fn unpadded(&self, bytes: u64) -> Option<u64> {
         let length = if self.ether_type().is_some() { bytes } else { self.last.into() };
         (1..=bytes).contains(&length).then_some(length)
@@ -73,7 +73,8 @@ impl Frame {
         })
     }
 
-    /// Parses the header of a frame with this payload; none if it is no header or damaged.
+    /// Parses the header of a frame with this payload. `None` if the bytes are not a header, or header or payload is
+    /// damaged.
     pub fn parse(bytes: &[u8], payload: &Payload) -> Option<Frame> {
         let (header, sum) = bytes.split_first_chunk::<HEADER>()?;
         let intact = !payload.is_damaged() && payload.is_real();

@@ -1,11 +1,11 @@
-//! Cycle counts by hand from the shipped spec: an instruction 1, a return 3, a switch 2. CLS 37 to read and 38 to
-//! write, a signal 10.
+//! Cycle counts calculated by hand from the shipped spec. An instruction takes 1 cycle, a return 3 cycles, and a switch
+//! 2. A read of CLS takes 37 cycles, a write of CLS 38, and a signal 10.
 
 use crate::{Rig, program, spec};
 use nicety_hpu::asm::*;
 use nicety_nic_nfp::{ContextCounters, CoreCounters, MemoryCounters, MemoryKind, Outcome, map, number};
 
-/// Loads a word, uses it, returns: 1 cycle, a reference, 1 + 3 cycles.
+/// Code that loads a word, uses it and returns. Takes 1 cycle, a reference, and 1 + 3 cycles.
 fn load() -> [u32; 3] {
     [lw(T0, 0, A0), addi(A0, T0, 1), ret()]
 }

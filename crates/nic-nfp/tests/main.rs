@@ -1,4 +1,4 @@
-//! Microengines: cycles by hand, compiled programs, and general properties.
+//! Tests of microengines: cycles calculated by hand, compiled programs, and general properties.
 
 mod channels;
 mod cycles;

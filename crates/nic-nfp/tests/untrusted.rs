@@ -1,4 +1,5 @@
-//! The network flow processor: Ethernet frames, and the protocol of messages between hosts in them.
+//! Forged packets for the network flow processor: Ethernet frames, and the protocol of messages between hosts in
+//! frames.
 
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Memory};
@@ -72,7 +73,7 @@ fn run(packets: Vec<Forged>) -> (PortCounters, MessengerCounters, Vec<Result<u64
     (card.port_counters(), messenger.counters(), results)
 }
 
-/// Returns a frame for a forwarding process: a head of small numbers, then bytes.
+/// Generates a frame's payload for a forwarding process: a head of small numbers, then random bytes.
 fn told() -> impl Strategy<Value = Vec<u8>> {
     let head = (0..6u8, 0..9u8, 0..9u8, 0..3u8, number(), number());
     (head, prop::collection::vec(any::<u8>(), 0..60)).prop_map(

@@ -1,4 +1,4 @@
-//! The QNIX implementation of the card design seam, and the processes of its host.
+//! The QNIX card as a [`Design`], and the processes of its host.
 
 use crate::messages::Messenger;
 use crate::spec::read_qnix;
@@ -53,9 +53,9 @@ pub struct Node {
     processes: RefCell<BTreeMap<u32, Rc<Process>>>,
     /// The interface of the process that owns `send` and `recv`.
     own: u32,
-    /// Messages of `send` are posted in the order of sending, however long each copy or registration takes.
+    /// Keeps messages of `send` in the order of sending, however long each copy or registration takes.
     turn: Pool,
-    /// The library that matches these messages, if the card does not.
+    /// The library that matches the messages of `send` and `recv`, if the card does not match them.
     library: OnceCell<Rc<Messenger>>,
 }
 
@@ -79,14 +79,14 @@ impl Node {
         self.own
     }
 
-    /// Returns the process with this number.
+    /// Returns the process with this number. Creates the process at the first call.
     pub fn process(&self, number: u32) -> Rc<Process> {
         let mut processes = self.processes.borrow_mut();
         let new = || Rc::new(Process::new(&self.card, number));
         processes.entry(number).or_insert_with(new).clone()
     }
 
-    /// Posts a send of the host's own process. The message has its transfer method to the card.
+    /// Posts a send of the host's own process. `how` is the transfer method of the message to the card.
     ///
     /// # Errors
     /// When the message is too long for that transfer method.
@@ -122,7 +122,7 @@ impl Node {
         Ok(caller.timed(what, wait).await?)
     }
 
-    /// Posts a receive of the host's own process. It has its transfer method from the card.
+    /// Posts a receive of the host's own process. `how` is the transfer method of the message from the card.
     ///
     /// # Errors
     /// When a limit is reached.

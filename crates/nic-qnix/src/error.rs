@@ -3,7 +3,7 @@
 use nicety_host::MemoryError;
 use std::fmt;
 
-/// A refused call, without effect.
+/// The reason why a call was refused. A refused call has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QnixError {
     /// All interfaces are in use.
@@ -25,7 +25,7 @@ pub enum QnixError {
         /// The calling process.
         process: u32,
     },
-    /// Bytes outside the memory of the process.
+    /// The call names bytes outside the memory of the process.
     NotYourMemory {
         /// First address.
         address: u64,
@@ -34,31 +34,31 @@ pub enum QnixError {
         /// The calling process.
         process: u32,
     },
-    /// Too many pending sends of the process.
+    /// The process has too many pending sends.
     Sends {
         /// The most pending sends.
         limit: u32,
     },
-    /// Too many pending receives of the process.
+    /// The process has too many pending receives.
     Receives {
         /// The most pending receives.
         limit: u32,
     },
-    /// A message longer than the largest.
+    /// The message is longer than the limit.
     Message {
         /// Its bytes.
         bytes: u64,
         /// The limit.
         limit: u64,
     },
-    /// A buffer with more pages than a Context Region has descriptors.
+    /// The buffer has more pages than a Context Region has descriptors.
     Pages {
         /// Pages.
         pages: u64,
         /// Descriptors.
         limit: u64,
     },
-    /// A Buffer Pool beyond the limit, or an empty one.
+    /// The Buffer Pool is larger than the limit, or empty.
     Pool {
         /// Its bytes.
         bytes: u64,
@@ -67,7 +67,7 @@ pub enum QnixError {
     },
     /// The process has a Buffer Pool already.
     PoolThere,
-    /// A buffer outside the Buffer Pool.
+    /// The buffer is outside the Buffer Pool.
     NotInPool {
         /// Its first address.
         address: u64,
@@ -102,7 +102,7 @@ pub enum QnixError {
         /// Number of interfaces of a card.
         limit: u32,
     },
-    /// A message too long for the programmed I/O that the caller requested.
+    /// The message is too long for the programmed I/O that the caller requested.
     TooLongForPio {
         /// Its bytes.
         bytes: u64,
@@ -119,7 +119,7 @@ pub enum QnixError {
         /// Its number.
         operation: u64,
     },
-    /// An access outside the host's memory.
+    /// An access was outside the host's memory.
     Memory(MemoryError),
 }
 

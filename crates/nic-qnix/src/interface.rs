@@ -1,5 +1,5 @@
-//! A virtual network interface on the card: its commands, its packets for the link, and its messages with and without
-//! receives.
+//! A virtual network interface on the card: its commands, its packets for the link, and the messages with and without
+//! receives that arrive for it.
 
 use crate::Endpoint;
 use crate::wire::Repr;
@@ -32,9 +32,9 @@ pub(super) enum Command {
 
 /// The location of a message's bytes.
 pub(super) enum Source {
-    /// In the Context Region: they arrived by programmed I/O.
+    /// The bytes are in the Context Region, where they arrived by programmed I/O.
     Card(Payload),
-    /// In host memory, from this address on. The card has the descriptors of its pages.
+    /// The bytes are in host memory, from this address on. The card has the descriptors of their pages.
     Host(u64),
 }
 
@@ -55,7 +55,7 @@ pub(super) struct SendCommand {
 #[derive(Clone)]
 pub(super) struct ReceiveCommand {
     pub(super) operation: u64,
-    /// The sender; any if none.
+    /// The sender; `None` for any sender.
     pub(super) from: Option<Endpoint>,
     pub(super) tags: Tags,
     pub(super) address: u64,
@@ -72,7 +72,7 @@ impl ReceiveCommand {
 /// The progress of an operation.
 pub(super) enum Progress {
     Pending,
-    /// Its doorbell is set, for this message.
+    /// The doorbell is set, after the end of this message. The path ends at the doorbell.
     Done(Completed, Path, MessageId),
 }
 
@@ -85,9 +85,9 @@ pub(super) enum Kind {
 
 /// A staged packet: a part of a message, and its slot in the card's memory.
 pub(super) struct Staged {
-    /// None while a channel fetches its bytes.
+    /// The bytes of the packet. `None` while a channel fetches them.
     pub(crate) bytes: Option<(Payload, Path)>,
-    /// Its slot, unless it is in a Context Region.
+    /// The packet's staging slot. `None` if its bytes are in a Context Region.
     pub(crate) place: Option<Permit>,
     pub(crate) operation: u64,
     pub(crate) header: Repr,
@@ -98,9 +98,9 @@ pub(super) struct Staged {
 pub(super) enum Slot {
     /// In the packet buffer.
     Link,
-    /// In a staging slot of the same card, unless it is in a Context Region; with its message.
+    /// In a staging slot of the same card, or in a Context Region if `place` is `None`.
     Staged { place: Option<Permit>, message: MessageId },
-    /// In this number of bytes of the card's memory.
+    /// In the card's memory, where it occupies this number of bytes.
     Memory(u64),
 }
 
@@ -118,7 +118,7 @@ pub(super) struct Receiving {
     pub(crate) come: Cell<u64>,
     /// Bytes that are in host memory, or beyond the buffer.
     pub(crate) settled: Cell<u64>,
-    /// The path of the last of them.
+    /// The path of the last settled bytes.
     pub(crate) path: RefCell<Path>,
 }
 
@@ -156,7 +156,7 @@ pub(super) struct Interface {
     pub(super) receiving: BTreeMap<MessageId, Rc<Receiving>>,
     /// The operations of the process, by number, until it has seen their completion.
     pub(super) operations: BTreeMap<u64, (Kind, Progress)>,
-    /// Bytes of card memory with the descriptors of its Buffer Pool.
+    /// Bytes of card memory that the descriptors of its Buffer Pool occupy.
     pub(super) pool_memory: u64,
     /// Notified when a doorbell of the process is set.
     pub(super) rung: Signal,

@@ -1,8 +1,8 @@
-//! The QNIX card: every process has its own protected interface, and needs the kernel only to register itself and to
-//! lock memory.
+//! The QNIX card: every process has its own protected interface. A process needs the kernel only to register itself and
+//! to lock memory.
 //!
-//! A packet passes `transmit` and `receive`, from the top down. A module imports only from modules before it in this
-//! order:
+//! A packet passes the functions of `transmit` and `receive` in the order of the files. A module imports only from
+//! modules before it in this order:
 //!
 //! | module | contents |
 //! |---|---|
@@ -21,33 +21,37 @@
 //!
 //! # The steps of a message
 //! 1. The library writes a Send command into the Command Queue of the process's interface, by programmed I/O. A short
-//!    message goes with it the same way. A longer one is copied to the process's Buffer Pool. Or the kernel locks its
-//!    pages, and the library writes their descriptors into the Context Region.
-//! 2. The control program takes the command. A DMA channel fetches one packet at a time for it. When the link has sent
-//!    the previous packet, it builds the header of the next one and hands it to the link.
-//! 3. The control program of the receiving card looks for a matching receive, and a DMA channel writes the bytes to its
-//!    buffer. Without one they stay in the card's memory until there is one. Without memory the packet stays in the
-//!    packet buffer, and so do those behind it: back-pressure, and no loss.
+//!    message goes with the command, also by programmed I/O. A longer message is copied to the process's Buffer Pool.
+//!    Or the kernel locks the message's pages, and the library writes the pages' descriptors into the Context Region.
+//! 2. The control program takes the command. A DMA channel fetches one packet of the message at a time. When the link
+//!    has sent the previous packet, the control program builds the header of the next packet and hands the packet to
+//!    the link.
+//! 3. The control program of the receiving card looks for a matching receive, and a DMA channel writes the bytes to the
+//!    receive's buffer. Without a matching receive, the bytes stay in the card's memory until there is one. If the
+//!    card's memory is full, the packet and all packets behind it stay in the packet buffer. This is back-pressure,
+//!    without loss.
 //! 4. A DMA channel sets the doorbell in host memory, which the process polls.
 //!
 //! # The polling order
 //! The control program polls in a cycle: link, DMA, interface, link, DMA, next interface, and so on over the open
-//! interfaces, by number. Each poll takes `program.poll` cycles. A poll that finds work does one unit of it. At the
-//! link, it hands over a packet if the link is free, and takes a received one. At the DMA controller, it programs one
-//! channel. At an interface, it takes one command and starts the fetch of one packet of its oldest send. Interfaces
-//! with a packet for the link take turns, so senders get equal shares of packets, whatever their number of commands.
+//! interfaces, by number. Each poll takes `program.poll` cycles. A poll that finds work does one unit of work. At the
+//! link, the control program hands over a packet if the link is free, and takes a received packet. At the DMA
+//! controller, it programs one channel. At an interface, it takes one command and starts the fetch of one packet of the
+//! interface's oldest send. Interfaces with a packet for the link take turns. Senders thus get equal shares of packets,
+//! whatever their number of commands.
 //!
 //! # The critical path
-//! The link takes one packet at a time, without a queue. The poll that finds it free, and the work on the next packet's
-//! header, are not hidden. Fetches overlap with transmission, up to `memory.staging` packets ahead, and so does all
-//! other work. Apart from those two, long messages reach the link's rate.
+//! The link takes one packet at a time, without a queue. Between two packets, the link is idle during the poll that
+//! finds it free and during the work on the next packet's header. Fetches overlap with transmission, up to
+//! `memory.staging` packets ahead, and so does all other work. Long messages thus reach the link's rate except for the
+//! poll and the header.
 //!
 //! # Timing decisions that the source leaves open
 //! - A message is matched with the receives of its interface in posting order, by sender and tag.
 //! - Packets are stored and forwarded in the card's memory, in both directions.
-//! - The set-up of a DMA channel takes the channel's time, not the processor's. Channels are set up in parallel and
+//! - The set-up of a DMA channel occupies the channel, not the card's processor. Channels are set up in parallel and
 //!   move their bytes one after another, so two channels hide each other's set-up.
-//! - A process that waits for a doorbell takes no CPU until it polls the doorbell that was set.
+//! - A process that waits for a doorbell occupies no CPU until the doorbell is set; then it polls it.
 
 mod design;
 mod error;
@@ -88,9 +92,9 @@ use std::sync::Arc;
 /// A virtual network interface of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
-    /// The node of its card.
+    /// The node of the interface's card.
     pub node: NodeId,
-    /// Its number there.
+    /// The number of the interface on that card.
     pub vni: u32,
 }
 
@@ -106,7 +110,7 @@ impl fmt::Display for Endpoint {
 pub struct Statistics {
     /// Send commands taken.
     pub sends: u64,
-    /// Of these, messages sent by programmed I/O.
+    /// Send commands of messages that were sent by programmed I/O.
     pub programmed_io_sends: u64,
     /// Receive commands taken.
     pub receives: u64,
@@ -116,7 +120,7 @@ pub struct Statistics {
     pub packets_received: u64,
     /// Packets put into the card's memory because no receive matched.
     pub buffered: u64,
-    /// Times that a packet found no memory and stayed in the packet buffer.
+    /// Number of times that the card had no memory for a packet, which stayed in the packet buffer.
     pub buffer_stalls: u64,
     /// Messages dropped because their interface was not open.
     pub strays: u64,
@@ -140,7 +144,7 @@ pub struct Card {
     recorder: Recorder,
     /// By number.
     interfaces: RefCell<Vec<Option<Interface>>>,
-    /// Numbers of the open ones, in order.
+    /// Numbers of the open interfaces, in order.
     open: RefCell<Vec<u32>>,
     /// Notified when the control program may find new work.
     changed: Signal,
@@ -247,7 +251,7 @@ impl Card {
         self.interfaces.borrow_mut().get_mut(vni as usize)?.as_mut().map(act)
     }
 
-    /// Charges `cycles` cycles of the processor's work to `path`, and its wait until now.
+    /// Does work of `cycles` cycles on the card's processor. Charges to `path` the wait until now, and the work.
     async fn work(&self, cycles: u64, path: &mut Path) {
         path.advance(stages::CONTROL_QUEUED, self.sim.now());
         self.sim.delay(self.spec.program.clock.cycles(cycles)).await;

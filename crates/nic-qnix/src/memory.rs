@@ -5,9 +5,9 @@
 pub struct CardMemory {
     /// Its size.
     pub size: u64,
-    /// The control program, the interfaces with their Context Regions, and the packet buffers.
+    /// Bytes of the control program, the interfaces with their Context Regions, and the packet buffers.
     pub fixed: u64,
-    /// Unexpected packets with their status, and descriptors of Buffer Pools.
+    /// Bytes of unexpected packets with their status, and of the descriptors of Buffer Pools.
     pub used: u64,
     /// The maximum of `used` so far.
     pub peak: u64,
@@ -23,7 +23,7 @@ impl CardMemory {
         self.size - self.fixed - self.used
     }
 
-    /// Takes bytes, if enough are left.
+    /// Takes bytes, if enough bytes are left. Returns whether it took them.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         if bytes > self.left() {
             return false;

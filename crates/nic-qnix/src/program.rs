@@ -17,12 +17,12 @@ enum Place {
 struct Round {
     /// The next source to poll, counted from the beginning of the round.
     at: usize,
-    /// Start of that poll.
+    /// Start time of the next poll.
     since: Time,
 }
 
 impl Card {
-    /// The polling loop; never returns. Polls that find nothing are counted and not simulated.
+    /// The polling loop; never returns. Polls that find nothing take their time but are not simulated one by one.
     pub(super) async fn run(self: Rc<Card>) {
         let mut round = Round { at: 0, since: self.sim.now() };
         loop {
@@ -36,7 +36,7 @@ impl Card {
         }
     }
 
-    /// Hands a packet to the link, and takes a received one.
+    /// Hands a packet to the link, and takes a received packet.
     async fn serve_link(self: &Rc<Card>) {
         if self.may_leave() {
             self.hand_over().await;
@@ -46,7 +46,7 @@ impl Card {
         }
     }
 
-    /// Polls of a round: link, DMA and an interface, for each open one.
+    /// Number of polls of a round: link, DMA and interface, for each open interface.
     fn places(&self) -> usize {
         (3 * self.open.borrow().len()).max(2)
     }
@@ -59,7 +59,7 @@ impl Card {
         }
     }
 
-    /// Number of polls from a position on until one finds work; none if no poll would.
+    /// Number of polls from a position on that find nothing before a poll finds work. `None` if no poll finds work.
     fn looks(&self, from: usize) -> Option<usize> {
         let (link, dma) = (self.has_packet() || self.may_leave(), self.has_transfer());
         let places = self.places();

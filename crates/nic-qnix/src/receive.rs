@@ -1,4 +1,4 @@
-//! The receive path: from the link to a receive, or into the card's memory until there is one.
+//! The receive path: from the link to a receive's buffer, or into the card's memory until there is a receive.
 
 use crate::interface::{Completed, Kept, ReceiveCommand, Receiving, Slot, Waiting};
 use crate::transfer::{Deposit, Doorbell, Transfer};
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// A received packet.
 struct Arrived {
-    /// None if it is invalid.
+    /// The parsed header. `None` if the packet is invalid.
     header: Option<Repr>,
     payload: Payload,
     path: Path,
@@ -24,17 +24,17 @@ struct Arrived {
 #[derive(Default)]
 pub(super) struct Arrivals {
     queue: RefCell<VecDeque<Arrived>>,
-    /// Whether the first packet found no memory and nothing has changed since.
+    /// Whether the card had no memory for the first packet, and nothing has changed since.
     held_back: Cell<bool>,
     /// The latest messages of each sending interface.
     heard: RefCell<BTreeMap<Endpoint, DuplicateFilter<REMEMBERED>>>,
 }
 
-/// Number of remembered messages of an interface: twice as many as it may have in flight.
+/// Number of remembered messages of a sending interface.
 const REMEMBERED: usize = 64;
 
 impl Arrivals {
-    /// Whether a message is a duplicate, or older than all remembered ones.
+    /// Whether a message is a duplicate, or older than all remembered messages.
     fn has_heard(&self, from: Endpoint, message: MessageId) -> bool {
         self.heard.borrow().get(&from).is_some_and(|seen| seen.has(message.sequence))
     }
@@ -71,7 +71,7 @@ impl Card {
         }
     }
 
-    /// Reads the header of a packet, and queues it for the control program.
+    /// Parses the header of a packet, and queues the packet for the control program.
     pub(super) fn arrived(&self, packet: Packet, slot: Slot) {
         let Packet { header, payload, path, .. } = packet;
         let header = Repr::parse(header.as_slice()).filter(|header| self.may_be(header, &payload, &slot));
@@ -87,13 +87,13 @@ impl Card {
         !self.arrivals.held_back.get() && !self.arrivals.queue.borrow().is_empty()
     }
 
-    /// Records a change for which a packet without memory may have waited.
+    /// Records a change that may have freed memory for a packet that waits in the packet buffer.
     pub(super) fn let_on(&self) {
         self.arrivals.held_back.set(false);
         self.changed.notify_all();
     }
 
-    /// Takes a received packet: into its receive's buffer, or into the card's memory.
+    /// Takes a received packet, and moves it to its receive's buffer or into the card's memory.
     pub(super) async fn take_packet(self: &Rc<Card>) {
         let next = self.arrivals.queue.borrow_mut().pop_front();
         let Some(Arrived { header, payload, mut path, slot }) = next else { return };
@@ -131,8 +131,9 @@ impl Card {
         self.vacate(slot, path);
     }
 
-    /// Whether a header is valid for a packet with this payload: a part of a message to this card. Its sender is an
-    /// interface of another card if it came by the link, and of this card otherwise.
+    /// Whether a header is valid for a packet with this payload: a part of a message to this card. The sender of a
+    /// packet from the link must be an interface of another card. The sender of any other packet must be an interface
+    /// of this card.
     fn may_be(&self, header: &Repr, payload: &Payload, slot: &Slot) -> bool {
         let Repr { from, to, offset, .. } = *header;
         let (limits, bytes) = (&self.spec.limits, payload.len());
@@ -213,7 +214,7 @@ impl Card {
         receiving
     }
 
-    /// Queues the deposit of a packet in its receive's buffer; bytes beyond the buffer are left out.
+    /// Queues the deposit of a packet into its receive's buffer. Bytes beyond the buffer are discarded.
     fn come(&self, receiving: &Rc<Receiving>, offset: u64, payload: Payload, mut path: Path, slot: Slot) {
         let bytes = payload.len();
         receiving.come.set(offset + bytes);
@@ -249,7 +250,7 @@ impl Card {
         self.settled(&receiving, bytes, &path);
     }
 
-    /// Counts `bytes` bytes of a message as done. After the last one its doorbell is queued.
+    /// Counts `bytes` bytes of a message as settled. After the last byte, queues the doorbell of the receive.
     fn settled(&self, receiving: &Rc<Receiving>, bytes: u64, path: &Path) {
         receiving.path.borrow_mut().follow(path);
         receiving.settled.set(receiving.settled.get() + bytes);
@@ -262,7 +263,8 @@ impl Card {
         }
     }
 
-    /// Keeps a packet in the card's memory. Without memory it stays in the packet buffer and blocks those behind it.
+    /// Keeps a packet in the card's memory. If the memory is full, the packet stays in the packet buffer and blocks the
+    /// packets behind it.
     fn keep(&self, waiting: Rc<Waiting>, packet: Arrived) {
         let memory = packet.payload.len() + self.spec.memory.status;
         if !self.card_memory.borrow_mut().take(memory) {
@@ -321,7 +323,7 @@ impl Card {
         self.let_on();
     }
 
-    /// Frees the card memory of a closed interface. Returns the number of messages without a receive.
+    /// Frees the card memory of a closed interface's messages. Returns the number of messages without a receive.
     pub(super) fn forget(&self, matching: &Matching<ReceiveCommand, Rc<Waiting>>) -> u64 {
         for message in matching.messages() {
             for kept in message.packets.take() {

@@ -30,12 +30,12 @@ pub struct QnixSpec {
     pub pio: u64,
 }
 
-/// The library in the process. The costs to post a command and to notice a doorbell are the host's.
+/// The library in the process. The section `host` has the costs to post a command and to notice a doorbell.
 #[derive(Clone, Copy, Debug)]
 pub struct LibrarySpec {
     /// Size of a command in the Command Queue, in bytes.
     pub command: u64,
-    /// Overhead to write descriptors into a Context Region, in addition to the writes.
+    /// Time to begin to write descriptors into a Context Region, in addition to the writes themselves.
     pub context: Duration,
     /// Time per byte to copy from a buffer to a Buffer Pool, or back.
     pub copy: Gap,
@@ -46,9 +46,9 @@ pub struct LibrarySpec {
 pub struct LimitsSpec {
     /// Number of virtual network interfaces, and thus of registered processes.
     pub vnis: u32,
-    /// Pending sends of a process.
+    /// The most pending sends of a process.
     pub sends: u32,
-    /// Pending receives of a process.
+    /// The most pending receives of a process.
     pub receives: u32,
     /// Bytes of the largest message.
     pub message: u64,
@@ -61,15 +61,15 @@ pub struct LimitsSpec {
 pub struct MemorySpec {
     /// Its size in bytes.
     pub size: u64,
-    /// The control program and its own state.
+    /// Bytes of the control program and its own state.
     pub program: u64,
-    /// A virtual network interface without its Context Regions.
+    /// Bytes of a virtual network interface without its Context Regions.
     pub interface: u64,
-    /// A descriptor of a page.
+    /// Bytes of the descriptor of a page.
     pub descriptor: u64,
-    /// The status of a buffered packet.
+    /// Bytes of the status of a buffered packet.
     pub status: u64,
-    /// Number of staged packets in the transmit path.
+    /// The most staged packets in the transmit path.
     pub staging: u32,
 }
 
@@ -78,17 +78,17 @@ pub struct MemorySpec {
 pub struct ProgramSpec {
     /// The processor's clock.
     pub clock: Frequency,
-    /// Polling one source of work.
+    /// Cycles to poll one source of work.
     pub poll: u64,
-    /// Taking a command out of a Command Queue.
+    /// Cycles to take a command out of a Command Queue.
     pub command: u64,
-    /// Building a packet's header and handing the packet to the link.
+    /// Cycles to build a packet's header and to hand the packet to the link.
     pub header: u64,
-    /// Examining a received packet or a buffered message.
+    /// Cycles to examine a received packet.
     pub receive: u64,
-    /// Comparing it with one receive, or a receive with one message.
+    /// Cycles to compare a message with one receive, or a receive with one message.
     pub compare: u64,
-    /// Programming a DMA channel.
+    /// Cycles to program a DMA channel.
     pub transfer: u64,
 }
 
@@ -97,14 +97,14 @@ pub struct ProgramSpec {
 pub struct DmaSpec {
     /// Number of channels. Each does one transfer at a time.
     pub channels: usize,
-    /// A channel's time before a transfer uses the bus, of data or of a doorbell.
+    /// Set-up time of a channel, before its transfer of data or of a doorbell uses the bus.
     pub setup: Duration,
     /// Bytes of a doorbell.
     pub doorbell_bytes: u64,
 }
 
 impl LimitsSpec {
-    /// The most pages of a message: those of the largest message.
+    /// The most pages of a message: the number of pages of the largest message.
     pub const fn message_pages(&self, page: u64) -> u64 {
         self.message.div_ceil(page)
     }

@@ -8,7 +8,7 @@ nicety_types::stages! {
     pub const CONTROL = 140, "control program";
     /// Waiting for the card's control program.
     pub const CONTROL_QUEUED = 150, "control program, queued";
-    /// The set-up of a DMA channel for a doorbell of a completion.
+    /// A DMA channel is set up for the doorbell of a completion.
     pub const DOORBELL = 390, "doorbell";
     /// An arrived message waits for the thread of the host's library.
     pub const LIBRARY_QUEUED = 392, "library, queued";

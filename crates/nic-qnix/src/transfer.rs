@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// A packet to fetch, with its number among those staged for its interface.
+/// A packet to fetch, with its number among the packets staged for its interface.
 pub(super) struct Fetch {
     pub(super) vni: u32,
     pub(super) number: u64,
@@ -121,7 +121,7 @@ impl Card {
         self.transfers.engine.set_up(channel, set_up, message, path).await
     }
 
-    /// Fetches a packet's bytes by a channel.
+    /// Fetches a packet's bytes through a channel.
     pub(super) async fn fetch(self: Rc<Card>, fetch: Fetch, channel: Permit) {
         let Fetch { vni, number, message, address, bytes, mut path } = fetch;
         let moving = self.prepare(channel, message, &mut path).await;

@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// Packets ready for the link.
 #[derive(Default)]
 pub(super) struct Departures {
-    /// Interfaces with a complete oldest staged packet, in the order of completion.
+    /// Interfaces for which the oldest staged packet is complete, in the order of completion.
     ready: RefCell<VecDeque<u32>>,
     /// Whether a packet occupies the link.
     occupied: Cell<bool>,
@@ -111,21 +111,21 @@ impl Card {
         self.whole(vni, number);
     }
 
-    /// Records that a staged packet is complete. If it is the oldest of its interface, the interface queues for the
-    /// link.
+    /// Records that a staged packet is complete. If it is the oldest packet of its interface, the interface queues for
+    /// the link.
     fn whole(&self, vni: u32, number: u64) {
         if self.interface(vni, |interface| interface.handed_over) == Some(number) {
             self.departures.ready.borrow_mut().push_back(vni);
         }
     }
 
-    /// Whether a packet may go to the link: one is complete, and the previous one has left.
+    /// Whether a packet may go to the link: a packet is complete, and the previous packet has left.
     pub(super) fn may_leave(&self) -> bool {
         !self.departures.occupied.get() && !self.departures.ready.borrow().is_empty()
     }
 
-    /// Builds the header of the oldest packet of the interface first in the queue, and hands the packet to the link.
-    /// The link takes one packet at a time, so this begins only after the previous packet has left.
+    /// Takes the interface at the head of the queue, builds the header of its oldest packet, and hands the packet to
+    /// the link. The link takes one packet at a time, so this begins only after the previous packet has left.
     pub(super) async fn hand_over(self: &Rc<Card>) {
         let Some(vni) = self.departures.ready.borrow_mut().pop_front() else { return };
         let next = self.interface(vni, |interface| {
@@ -164,7 +164,7 @@ impl Card {
         }
     }
 
-    /// Sends a packet on the link, once there is a credit of the receiver for it.
+    /// Sends a packet on the link when the receiver has a credit for it.
     async fn transmit(self: Rc<Card>, packet: Packet, place: Option<Permit>) {
         let (message, path) = (packet.label.message, packet.path.clone());
         let turn = self.port.turn(Flight::resting(path)).await;

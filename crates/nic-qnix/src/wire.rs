@@ -58,7 +58,7 @@ impl Repr {
         })
     }
 
-    /// Parses a header; none if the bytes are no header.
+    /// Parses a header. `None` if the bytes are not a header.
     pub(super) fn parse(bytes: &[u8]) -> Option<Repr> {
         let view = View(<&[u8; BYTES]>::try_from(bytes).ok()?);
         let end = |at| Endpoint { node: NodeId(view.u32(at)), vni: view.u32(at + 4) };

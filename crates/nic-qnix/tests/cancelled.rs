@@ -54,7 +54,7 @@ async fn wait(user: &User, operation: Operation, limit: u64) {
     user.wait(operation).await.unwrap();
 }
 
-/// Returns the posted operation. None if the pool has no room for it beside the operations in progress.
+/// Returns the posted operation. `None` if operations in progress leave no room for it in the pool.
 fn unless_full(posted: Result<Operation, QnixError>) -> Option<Operation> {
     match posted {
         Err(QnixError::PoolFull { bytes, free }) => {

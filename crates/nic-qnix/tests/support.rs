@@ -23,7 +23,7 @@ pub fn spec(overrides: &[&str]) -> Result<QnixSpec, String> {
     card.of::<QnixSpec>().cloned().map_err(|wrong| wrong.to_string())
 }
 
-/// Nodes. Their programs are added before the run.
+/// The nodes of a test. Tests add the nodes' programs before the run.
 pub struct Rig {
     pub world: World<Symbol>,
     pub cards: Vec<Rc<Card>>,
@@ -84,7 +84,7 @@ impl Rig {
     }
 }
 
-/// The calls of a process, with their path.
+/// A process with the path of its calls.
 #[derive(Clone)]
 pub struct User {
     pub sim: Sim,
@@ -154,14 +154,14 @@ impl User {
         self.timed(async |path| self.process.test(self.vni.get(), operation, path).await).await
     }
 
-    /// Returns memory with these bytes in it.
+    /// Returns the address and the length of new memory with these bytes in it.
     pub fn bytes(&self, bytes: &[u8]) -> (u64, u64) {
         let memory = self.process.alloc(bytes.len() as u64).unwrap();
         memory.bytes().unwrap().write(0, bytes);
         (memory.address(), memory.len())
     }
 
-    /// Returns uninitialised memory.
+    /// Returns the address and the length of new, uninitialised memory.
     pub fn room(&self, bytes: u64) -> (u64, u64) {
         (self.process.alloc(bytes).unwrap().address(), bytes)
     }

@@ -1,5 +1,5 @@
-//! Times by hand, to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, and a poll
-//! 40 ns. Programmed I/O of 16 bytes is 2 + 2 x 15 clocks.
+//! Times calculated by hand, to the picosecond. A clock of the bus is 15 ns, a cycle of the card's processor 10 ns, and
+//! a poll 40 ns. Programmed I/O of 16 bytes takes 2 + 2 x 15 clocks.
 
 use super::support::{Rig, at};
 use nicety_nic_core::parts;
@@ -10,8 +10,9 @@ use std::rc::Rc;
 
 const START: Time = Time::from_ps(100_000_000);
 
-/// Returns the path of one message, from the send call to the doorbell of an earlier receive, and the time of the
-/// receiver's notice. If `pools`, each process has a Buffer Pool that contains the buffer.
+/// Returns the path of one message, from the send call to the doorbell of a receive that was posted before. Returns
+/// also the time at which the receiver notices the doorbell. If `pools`, each process has a Buffer Pool that contains
+/// the buffer.
 fn message(bytes: u64, how: TransferMethod, overrides: &[&str], pools: bool) -> (Path, Duration) {
     let mut rig = Rig::new(2, overrides);
     let result = Rc::new(Cell::new(None));
@@ -67,7 +68,8 @@ fn an_empty_message_by_hand() {
     assert_eq!(stages, expected);
 }
 
-/// Returns the path's time without the polls, which depend on the phase of the control program's round.
+/// Returns the path's time without the polls. The time of the polls depends on the phase of the control program's
+/// round.
 fn without_looks(path: &Path) -> u64 {
     let time = path.at().since(path.origin()) - path.total(stages::CONTROL_QUEUED);
     assert!(path.total(stages::CONTROL_QUEUED) < Duration::from_ns(600), "{path:?}");

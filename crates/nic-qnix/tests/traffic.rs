@@ -1,4 +1,4 @@
-//! Many processes: every byte and every order under any contention.
+//! Many processes: every byte arrives, and in order, under any contention.
 
 use super::support::{Rig, User, at};
 use nicety_nic_qnix::TransferMethod;
@@ -192,7 +192,7 @@ fn sendings() -> impl Strategy<Value = Vec<Sending>> {
     prop::collection::vec(sending, 1..24)
 }
 
-/// Overrides that make one resource or another scarce.
+/// Overrides that make some resources scarce.
 fn scarcity() -> impl Strategy<Value = Vec<&'static str>> {
     let scarce = vec![
         "buffer.packets=1",

@@ -1,4 +1,4 @@
-//! QNIX: headers of 48 bytes.
+//! Forged packets with QNIX headers of 48 bytes.
 
 use nicety_fabric::Symbol;
 use nicety_host::{Cpus, Kernel, Memory};
@@ -12,8 +12,8 @@ use proptest::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Returns the header of a packet to node 0: number of its message at a node, offset there, two interfaces, size and
-/// tag.
+/// Returns the header of a packet to node 0. The first argument has the sending node, the message's number at that
+/// node, and the packet's offset. The second has the two interfaces, the message's size and its tag.
 fn header((node, message, offset): (u32, u64, u64), [from, to, bytes, tag]: [u64; 4]) -> Vec<u8> {
     let words = [node, from as u32, 0, to as u32].map(u32::to_le_bytes).concat();
     [words, [message, offset, bytes, tag].map(u64::to_le_bytes).concat()].concat()
@@ -130,7 +130,7 @@ fn repeated_cut_and_overlong_messages_are_dropped() {
     assert_eq!((counted.unusable, counted.packets_received), (9 + 8, 4 + 5 * 2));
 }
 
-/// A forged message arrives with the number of the first message that the card will send to itself, before that one.
+/// A forged message arrives before the card's first message to itself, and with the number of that message.
 #[test]
 fn messages_in_the_cards_own_name_are_dropped() {
     let packet = |source: u32, message: u64| Forged {

@@ -1,12 +1,13 @@
 //! Throughput of the card model on one pair of cards.
 //!
-//! Packets per second of CPU time: deposits, a small payload handler that stores its packet, and a handler of 30
-//! instructions with single-packet messages.
+//! Packets per second of CPU time are measured for deposits, and for two handlers. One is a small payload handler that
+//! stores its packet. The other is a handler of 30 instructions, with single-packet messages.
 //!
-//! Cycles per second of CPU time are summed over 32 busy cores: with ideal memory, with contended banks, and with
-//! data caches before these. A further figure has handlers so short that they mostly start and end.
+//! Simulated cycles per second of CPU time are summed over 32 busy cores. They are measured with ideal memory, with
+//! contended banks, and with data caches in front of the banks. Another figure is for handlers so short that most of
+//! their time is start and end.
 //!
-//! Where machines differ, compare the ratio of a figure to its baseline in the same run, not the figure.
+//! To compare machines, use the ratio of a figure to its baseline in the same run, not the figure itself.
 //!
 //! `cargo bench -p nicety-nic-spin --bench card` runs all figures, and `-- memory` only those of memory.
 
@@ -25,7 +26,7 @@ const PACKET: usize = 1024;
 const MESSAGE: usize = 64 * PACKET;
 const MESSAGES: u64 = 3000;
 
-/// Stores its packet by DMA and returns: 11 instructions.
+/// Returns a handler that stores its packet by DMA: 11 instructions.
 fn store() -> Code {
     use nicety_hpu::asm::*;
     Code::new()
@@ -62,7 +63,7 @@ fn packets_per_s(handlers: bool) -> f64 {
     (MESSAGES * (MESSAGE / PACKET) as u64) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Hashes four words of its packet and counts it in the state: 30 instructions.
+/// Returns a handler that hashes four words of its packet and counts the packet in the state: 30 instructions.
 fn count() -> Code {
     use nicety_hpu::asm::*;
     let word = |at| [lw(T1, 4 * at, A0), xor(T0, T0, T1), slli(T2, T0, 5), add(T0, T0, T2), srli(T2, T0, 7)];
@@ -72,7 +73,8 @@ fn count() -> Code {
     Code::enter().with(&[lw(A0, 0, A0)]).with(&words).with(&counts).returns(0)
 }
 
-/// Single-packet messages of 256 B, at slightly less than the matching unit's rate.
+/// Returns the single-packet messages of 256 B per second of CPU time. They arrive at slightly less than the matching
+/// unit's rate.
 fn one_packet_messages_per_s() -> f64 {
     const EACH: u64 = 100_000;
     let mut rig = Rig::new(&["packet.payload=1 KiB"]);
@@ -98,7 +100,8 @@ fn one_packet_messages_per_s() -> f64 {
     EACH as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Changes words of the state: 2 accesses in a round of 12 cycles. Each processor uses words of its own.
+/// Returns a handler that changes words of the state, with 2 accesses in a round of 12 cycles. Each processor uses
+/// words of its own.
 fn change_words() -> Code {
     use nicety_hpu::asm::*;
     let round = [
@@ -138,7 +141,8 @@ fn core_cycles_per_s(overrides: &[&str]) -> f64 {
     rig.nodes[1].card.processors().handler_statistics().cycles as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Cycles per second with runs of 30 instructions. Packets arrive as fast as 32 cores take them.
+/// Returns the cycles per second of CPU time with runs of 30 instructions. Packets arrive as fast as 32 cores take
+/// them.
 fn short_runs_cycles_per_s() -> f64 {
     const MESSAGE: usize = 64 * 1000;
     const MESSAGES: u64 = 100;

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-/// The outcome of a message in progress.
+/// The name of the outcome of a message in progress, in tables.
 pub(super) const IN_FLIGHT: &str = "in flight";
 
 /// Returns the outcome of a message for tables.
@@ -29,9 +29,9 @@ pub(super) fn outcome(fail: FailType) -> &'static str {
 /// The disposition of a message's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
-    /// Unknown until the header handler has ended. Packets wait.
+    /// Unknown until the header handler has ended. Meanwhile, packets wait.
     Undecided,
-    /// Deposited in host memory. The card carries out a get or an atomic operation.
+    /// Deposited in host memory. For a get or an atomic operation, the card carries out the operation.
     Deposit,
     /// Handed to the payload handler.
     Process,
@@ -40,8 +40,8 @@ pub(super) enum Disposition {
 }
 
 impl Disposition {
-    /// Returns the disposition of a message's data unless a header handler decides otherwise: the payload handler, or host
-    /// memory if the program has none.
+    /// Returns the disposition of a message's data unless a header handler decides otherwise. The data goes to the
+    /// payload handler, or to host memory if the program has no payload handler.
     pub(super) fn by_default(attachment: &Attachment) -> Disposition {
         match (attachment.program.handlers.payload, &attachment.program.handlers.pspin) {
             (Some(_), _) => Disposition::Process,
@@ -56,22 +56,22 @@ impl Disposition {
 pub(super) struct Incoming {
     pub(super) message: MessageId,
     pub(super) header: Header,
-    /// Its destination. None if nothing matched.
+    /// Its destination. `None` if no match entry matched.
     pub(super) delivery: Option<Delivery>,
-    /// The destination of a reply.
+    /// If the message is a reply, the operation to which it replies, with the destination.
     pub(super) reply: Option<Reply>,
     pub(super) attachment: Option<Rc<Attachment>>,
     /// Number of earlier messages for handlers. Modulo the number of message queues, it selects the queue.
     pub(super) queue: u64,
     pub(super) disposition: Disposition,
-    /// Packets that arrived before the end of the header handler, by offset in the message.
+    /// Packets that arrived before the end of the header handler, in the order of arrival.
     pub(super) waiting: VecDeque<Arrived>,
     /// Bytes received.
     pub(super) received: u64,
-    /// Unsettled work: packets received and not yet deposited, handled or dropped; a reply not yet sent; transfers
-    /// that handlers have left in flight.
+    /// Number of unsettled items. These are packets that are not yet deposited, handled or dropped, and a reply that is
+    /// not yet sent. Transfers that handlers have left in flight also count.
     pub(super) unsettled: u32,
-    /// Packets with bytes that such transfers have still to read or write.
+    /// Packets with bytes that transfers of ended handlers have still to read or write.
     pub(super) lent: Vec<Lent>,
     pub(super) dropped_bytes: u64,
     /// Whether flow control has disabled its portal table entry during the message.
@@ -84,33 +84,33 @@ pub(super) struct Incoming {
     /// The path of the message's latest step.
     pub(super) path: Path,
     pub(super) completion_started: bool,
-    /// Its last packet, for a tail handler of PsPIN.
+    /// The message's last packet, kept for a tail handler of PsPIN.
     pub(super) last: Option<Box<LastPacket>>,
-    /// Whether the message is done and waits only for earlier ones.
+    /// Whether the message is done and waits only for earlier messages.
     pub(super) done: bool,
-    /// The next message to complete after it, if one has matched.
+    /// The message that completes next after this message, if such a message has matched.
     pub(super) behind: Option<usize>,
 }
 
-/// The last packet of a message, kept for a tail handler of PsPIN. Source: PsPIN's `mpq_engine.sv`. There, the queue
-/// of a message gives up its last packet when it has sent the task of the tail handler.
+/// The last packet of a message, kept for a tail handler of PsPIN. Source: PsPIN's `mpq_engine.sv`, where the queue of
+/// a message frees the last packet after it has sent the task of the tail handler.
 pub(super) struct LastPacket {
     pub(super) packet: Arrived,
-    /// Its slots in the packet buffer, if any.
+    /// The packet's slot in the packet buffer, if it has one.
     pub(super) slot: Option<u32>,
 }
 
-/// A packet in use by transfers of ended handlers.
+/// A packet that transfers of ended handlers use.
 pub(super) struct Lent {
     /// Its offset in the message.
     offset: u64,
     transfers: u32,
-    /// Whether it is settled, so that only the transfers keep its slot.
+    /// Whether the packet is settled, so that only transfers keep its slot.
     settled: bool,
 }
 
 impl Incoming {
-    /// Returns a message before its first packet is taken in, without a destination.
+    /// Returns a message without a destination, before its first packet is taken in.
     pub(super) const fn new(message: MessageId, header: Header, path: Path) -> Incoming {
         Incoming {
             message,
@@ -159,13 +159,13 @@ impl Incoming {
         self.lent[index].transfers == 0 && self.lent.swap_remove(index).settled
     }
 
-    /// Returns the address and length of the host memory for its bytes. None if nothing matched.
+    /// Returns the address and length of the host memory for its bytes. `None` if no match entry matched.
     pub(super) fn memory(&self) -> Option<(u64, u64)> {
         let delivered = self.delivery.map(|delivery| (delivery.start, delivery.mlength));
         delivered.or(self.reply.map(|reply| (reply.start, reply.mlength)))
     }
 
-    /// Returns the number of bytes, of `len` bytes of payload from `offset` on, that are left after truncation.
+    /// Returns the number of bytes that truncation leaves of `len` bytes of payload from `offset` on.
     pub(super) fn kept(&self, offset: u64, len: u64) -> u64 {
         let left = self.memory().map_or(0, |(_, mlength)| mlength);
         // The payload of a swap may begin with an operand.
@@ -174,8 +174,8 @@ impl Incoming {
         len.min(left.saturating_sub(offset))
     }
 
-    /// Returns whether the packet with `bytes` bytes from `offset` on is the last one, and a tail handler of PsPIN
-    /// takes it.
+    /// Returns whether the packet with `bytes` bytes from `offset` on is the last packet, and the message has a tail
+    /// handler of PsPIN.
     pub(super) fn keeps(&self, offset: u64, bytes: u64) -> bool {
         let has_tail = |attachment: &Rc<Attachment>| {
             let handlers = &attachment.program.handlers;
@@ -200,7 +200,7 @@ impl Incoming {
     }
 }
 
-/// The messages in progress at a receiver. Entries are reused, with the capacity of their queues.
+/// The messages in progress at a receiver. Entries are reused, so that their queues keep their memory.
 #[derive(Default)]
 pub(super) struct IncomingTable {
     pub(super) places: Vec<Incoming>,
@@ -208,8 +208,8 @@ pub(super) struct IncomingTable {
     by_message: FxHashMap<MessageId, usize>,
     /// The message of the last look-up. Packets of a message mostly arrive back to back.
     last: Cell<Option<(MessageId, usize)>>,
-    /// Messages of one initiator at one portal table entry complete in matching order. The value is the first and the
-    /// last message in progress.
+    /// By initiator and portal table entry, the first and the last message in progress. Messages of such a pair
+    /// complete in the order in which they matched.
     pub(super) order: FxHashMap<(NodeId, u32), (usize, usize)>,
 }
 
@@ -230,7 +230,7 @@ impl IncomingTable {
         }
     }
 
-    /// Returns the entry that a further packet of a message will need.
+    /// Returns the memory of the entry that a further packet of a message will need.
     pub(super) fn needed(&self, message: MessageId) -> Needed {
         self.place_of(message).map_or(Needed::NOTHING, |place| Needed::of(&self.places[place]))
     }
@@ -263,7 +263,7 @@ impl IncomingTable {
         place
     }
 
-    /// Takes the first message in this order if it is done. Returns its index.
+    /// Removes the first message from the order of `key` if the message is done. Returns its index.
     pub(super) fn next_done(&mut self, key: (NodeId, u32)) -> Option<usize> {
         let Entry::Occupied(mut line) = self.order.entry(key) else { return None };
         let first = line.get().0;
@@ -277,7 +277,7 @@ impl IncomingTable {
         Some(first)
     }
 
-    /// Ends the reply to this operation at its present length, as failed. Returns its index.
+    /// Ends the arriving reply to an operation as failed, at the bytes that have arrived. Returns the reply's index.
     pub(super) fn cut(&mut self, operation: OperationHandle, now: Time) -> Option<usize> {
         let is_its = |p: &usize| self.places[*p].reply.is_some_and(|reply| reply.operation == operation);
         let place = self.by_message.values().copied().find(is_its)?;
@@ -307,7 +307,7 @@ impl IncomingTable {
 }
 
 impl Card {
-    /// Returns the number of a packet's bytes left after truncation.
+    /// Returns the number of bytes that truncation leaves of a packet.
     pub(super) fn kept(&self, place: usize, packet: &Arrived) -> u64 {
         self.incoming.borrow_mut().get(place).kept(packet.offset, packet.payload.len())
     }

@@ -1,7 +1,7 @@
 //! The card of the sPIN paper: Portals 4 messages, with packet handlers on handler processors.
 //!
-//! A packet passes through `transmit`, `receive`, `handlers`, `deposit` and `complete`, in this order, and returns to
-//! none of them. A module imports only from the modules above it in this table:
+//! A packet passes through `transmit`, `receive`, `handlers`, `deposit` and `complete` in this order, and never goes
+//! back. A module imports only from the modules above it in this table:
 //!
 //! | module | contents |
 //! |---|---|
@@ -17,9 +17,9 @@
 //! | `host` | host calls: set-up, posts, waits, `send` and `recv`; the host's view of the card |
 //! | `design` | the card behind the design seam, and its deadlock hints |
 //!
-//! Each stage of [`Card`] owns its state, and its neighbours call a few functions. The `portals` crate decides which
-//! entry a message matches and which events it generates. The `nic-processors` crate runs handlers. This crate adds the
-//! time of the other parts.
+//! Each stage of [`Card`] owns its state, and neighbouring stages call a few functions of it. The `portals` crate
+//! decides which entry a message matches and which events it generates. The `nic-processors` crate runs handlers. This
+//! crate adds the simulated time of the other parts.
 
 mod complete;
 mod deposit;
@@ -85,7 +85,7 @@ pub struct Card {
     atomics: Atomics,
     complete: Complete,
     view: HostView,
-    /// The state of `send` and `recv`, if it is on a node.
+    /// The state of `send` and `recv`, if the card is on a node.
     library: OnceCell<Messages>,
 }
 
@@ -135,7 +135,7 @@ impl Card {
         self.handlers.processors()
     }
 
-    /// Marks the data that every packet touches as [kept near](Sim::keep_near).
+    /// Requests that data which every packet uses is [kept near](Sim::keep_near).
     fn keep_near(&self) {
         self.sim.keep_near(&self.incoming);
         self.receive.keep_near(&self.sim);
@@ -143,13 +143,13 @@ impl Card {
         self.dma.keep_near();
     }
 
-    /// Sets the user of this node's operations, which match entries may require. The default is user 0. Operations in
-    /// flight keep their user.
+    /// Sets the user ID of this node's operations, which match entries may require. The default is user 0. Operations
+    /// in flight keep their user ID.
     pub fn set_uid(&self, uid: u32) {
         self.interface.borrow_mut().set_uid(uid);
     }
 
-    /// Returns the user of this node's operations (`PtlGetUid`).
+    /// Returns the user ID of this node's operations (`PtlGetUid`).
     pub fn uid(&self) -> u32 {
         self.interface.borrow().uid()
     }

@@ -19,25 +19,25 @@ pub struct SpinSpec {
     pub bus: BusSpec,
     /// The link.
     pub link: LinkSpec,
-    /// Ports of the card. Each has such a link.
+    /// Number of ports of the card. Each port has a link as described by `link`.
     pub ports: u32,
     /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
-    /// The gap between the starts of messages.
+    /// The least time between the starts of two messages: g.
     pub send_gap: Duration,
-    /// Places of the send queue for messages of handlers.
+    /// The most messages of handlers in the send queue.
     pub send_queue: u64,
-    /// Most payload of a packet, in bytes.
+    /// The most payload of a packet, in bytes.
     pub packet_payload: u64,
-    /// Matching a header packet.
+    /// Time to match the first packet of a message.
     pub match_first: Duration,
-    /// Matching each further packet.
+    /// Time to match each further packet.
     pub match_further: Duration,
-    /// Serving a command of the host.
+    /// Time to serve a command of the host.
     pub match_command: Duration,
-    /// Computing an atomic operation, between reading host memory and writing it back.
+    /// Time to compute an atomic operation, between the read and the write of host memory.
     pub atomic: Duration,
-    /// Operations in flight that need a reply.
+    /// The most arrived operations in progress that need a reply.
     pub replies: u32,
     /// The limits of the Portals interface.
     pub limits: Limits,

@@ -4,10 +4,10 @@ nicety_types::stages! {
     /// All stages.
     pub const STAGES;
 
-    /// Execution of an atomic operation on the card.
+    /// The card carries out an atomic operation.
     pub const ATOMIC = 300, "atomic";
     /// Waiting for earlier atomic operations.
     pub const ATOMIC_QUEUED = 310, "atomic, queued";
-    /// Waiting of a completed message for earlier ones.
+    /// A completed message waits for earlier messages.
     pub const IN_ORDER = 400, "completion order";
 }

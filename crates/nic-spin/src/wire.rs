@@ -1,11 +1,11 @@
-//! The header of a packet, little-endian: 72 bytes in the first packet of a message, 32 in the others.
+//! The header of a packet, little-endian: 72 bytes in the first packet of a message, and 32 bytes in further packets.
 //!
 //! | bytes | first packet |
 //! |---|---|
 //! | 0..64 | the Portals header of the message ([`Header`]), with sender and receiver |
 //! | 64..72 | number of the message at its sender |
 //!
-//! | bytes | others |
+//! | bytes | further packets |
 //! |---|---|
 //! | 0 | version, 1, as in a Portals header |
 //! | 1 | 0, an invalid kind of Portals message |
@@ -31,7 +31,7 @@ pub(super) enum Repr {
     /// The header of a message's first packet.
     First {
         header: Header,
-        /// The sender's count of messages.
+        /// Number of the message at its sender.
         number: u64,
     },
     /// The header of any other packet.
@@ -97,7 +97,7 @@ impl Repr {
         }
     }
 
-    /// Parses a header. Returns none for bytes that are no header.
+    /// Parses a header. Returns `None` if the bytes are not a header.
     pub(super) fn parse(bytes: &[u8]) -> Option<Repr> {
         let view = View(bytes);
         match bytes.len() {

@@ -1,4 +1,5 @@
-//! In steady state a packet costs no allocation and few events. A dropped cluster leaves no memory behind.
+//! In steady state a packet takes no allocation and few events of the simulation. A dropped cluster leaves no memory
+//! behind.
 
 mod support;
 
@@ -42,13 +43,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Messages of four packets each: before the measurement, and while allocations are counted.
+/// Number of messages of four packets before the measurement, and while allocations are counted.
 const WARM_UP: u64 = 300;
 const MEASURED: u64 = 1000;
 const LEN: usize = 4096;
 
-/// Allocations while rank 0 sends messages of four packets to an entry of rank 1, and waits for every tenth.
-/// `handlers`, if any, receive the messages. If `echoed`, the packets return as messages.
+/// Returns the number of allocations while rank 0 sends messages of four packets to an entry of rank 1. Rank 0 waits
+/// for every tenth message. `handlers`, if any, receive the messages. If `echoed`, the packets return as messages.
 fn allocations(handlers: Option<(nicety_nic_processors::Handlers, Vec<u8>)>, echoed: bool) -> u64 {
     let mut rig = Rig::new(&["packet.payload=1 KiB"]);
     let made = Rc::new(Cell::new(u64::MAX));
@@ -85,7 +86,7 @@ fn allocations(handlers: Option<(nicety_nic_processors::Handlers, Vec<u8>)>, ech
     made.get()
 }
 
-/// Stores its packet by DMA, blocking or not.
+/// Returns a handler that stores its packet by DMA, blocking or not.
 fn store(blocking: bool) -> Code {
     use nicety_hpu::asm::*;
     Code::enter()
@@ -155,7 +156,7 @@ fn packets_cost_no_allocation_and_clusters_no_memory() {
     assert!(growth.abs() < 4096, "bytes left after each 20 clusters: {live:?}");
 }
 
-/// Returns the kernel's events per packet of a message to `handlers`, if any. Nothing else runs.
+/// Returns the number of simulation events per packet of a message to `handlers`, if any. Nothing else runs.
 fn events_of_a_packet(handlers: Option<&nicety_nic_processors::Handlers>) -> u64 {
     let events = |packets: usize| {
         let mut rig = Rig::new(&["packet.payload=1 KiB"]);

@@ -12,7 +12,7 @@ use nicety_types::{Duration, NodeId, Path};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Adds one to the first word of the state, and shows the old value to the host.
+/// Returns handlers that add one to the first word of the state, and show the old value to the host.
 fn count() -> Handlers {
     let bump = Code::enter().with(&[addi(T0, ZERO, 1), amoadd_w(T1, T0, S0), sw(T1, 4, S0)]).returns(0);
     let show = Code::enter_completion().publish(8).returns(0);
@@ -23,7 +23,7 @@ fn attached(card: &Card, handlers: &Handlers, application: ApplicationId, state:
     Some(card.attach_as(&Attach { handlers, application, state, memory: None }).unwrap())
 }
 
-/// Rank 0 puts 8 bytes for each of these match bits. Each message is done before the next.
+/// Rank 0 puts 8 bytes for each of these match bits. Each message is complete before the next begins.
 fn messages(rig: &Rig, match_bits: &'static [u64]) {
     rig.program(0, async move |a| {
         a.start().await;
@@ -229,7 +229,7 @@ fn all_applications_share_the_memory_of_the_card() {
     rig.run();
 }
 
-/// Sets up two applications: handlers of the first loop for ever, and those of the second count.
+/// Sets up two applications. The handlers of the first application loop for ever, and those of the second count.
 async fn two(b: &Node, config: ApplicationConfig) -> nicety_host::Allocation {
     let first = b.card.application(config).unwrap();
     let memory = b.alloc(&[0; 8]);
@@ -370,8 +370,8 @@ fn cycles_that_a_handler_waits_are_stalls() {
     rig.run();
 }
 
-/// Lets the first application complete ten looping runs of 10 000 cycles. Returns the second application's completed
-/// runs until then, and the cycles of each application.
+/// Runs until ten looping runs of 10 000 cycles of the first application have ended. Returns the number of runs that
+/// the second application has completed by then, and the cycles of each application.
 fn beside_a_looping_application(scheduling: &str) -> (u64, [u64; 2]) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", &format!("hpu.scheduling={scheduling}")]);
     rig.program(0, async move |a| {

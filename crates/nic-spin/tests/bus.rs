@@ -25,7 +25,7 @@ fn pcie(card: &str, overrides: &[&str]) -> PcieSpec {
     }
 }
 
-/// Returns the error with one more override.
+/// Returns the error that these overrides cause.
 fn refused(overrides: &[&str]) -> String {
     bus("spin-discrete", overrides).unwrap_err()
 }

@@ -1,4 +1,4 @@
-//! Packets on a card with clusters of processors: their clusters, their processors, and the times.
+//! Packets on a card with clusters of processors: the cluster, the processor and the times of each packet.
 
 use crate::support::code::{Code, payload, program};
 use crate::support::*;

@@ -1,4 +1,4 @@
-//! Message contexts for handlers: one message more than there are contexts.
+//! Message contexts for handlers: tests with one message more than there are contexts.
 
 use crate::support::code::{Code, number, payload, program, word};
 use crate::support::*;
@@ -17,8 +17,9 @@ fn slow(rounds: u32) -> Handlers {
     payload(Code::enter().spin(rounds).returns(0))
 }
 
-/// Rank 0 puts `count` messages of `len` bytes as fast as it can. The first byte is the message's number. Returns the
-/// times at which rank 1 saw each, with the number in memory at the event's offset, and the number of drops.
+/// Rank 0 puts `count` messages of `len` bytes as fast as it can. The first byte of each message is its number. Returns
+/// the time at which rank 1 saw the event of each message, with the number in memory at the event's offset. Returns
+/// also the number of drops.
 fn flood(overrides: &[&str], handlers: Handlers, count: u64, len: u64) -> (Vec<(u64, u64)>, u64) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
     all.extend(overrides);

@@ -1,4 +1,4 @@
-//! Data caches before a level: hand-counted cycles, and properties of any handler.
+//! Data caches in front of a memory level: cycles counted by hand, and properties of any handler.
 
 use crate::levels::{both, outcome};
 use crate::support::code::{Code, payload};
@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 const MHARTID: u32 = 0xf14;
 
-/// A line is one word of each bank, and arrives 20 cycles later. A load that hits takes 2 cycles, a store 1.
+/// A cache line is one word of each bank, and arrives 20 cycles after the miss. A load that hits takes 2 cycles, and a
+/// store that hits takes 1.
 const CACHED: [&str; 7] = [
     "memory.l1.cached=true",
     "memory.l1.banks=4",
@@ -20,7 +21,7 @@ const CACHED: [&str; 7] = [
 ];
 const BACK: [&str; 1] = ["memory.cache.transfer=9"];
 
-/// Returns the cycles of both processors with write-back caches.
+/// Returns the cycles of two processors with write-back caches.
 fn back(code: Code) -> [u64; 2] {
     both(&[&CACHED[..], &BACK].concat(), code)
 }
@@ -168,8 +169,8 @@ fn handler(steps: &[Step]) -> Code {
     code.returns(0)
 }
 
-/// Reference model: sets of lines in the order of their last use, and whether each is changed. Returns hits, misses,
-/// written lines, and cycles beyond those of the entry.
+/// A reference model of the cache: sets of lines in the order of their last use, and whether each line is changed.
+/// Returns hits, misses, written lines, and cycles beyond those of the handler's entry.
 fn naive(steps: &[Step], sets: u64, ways: usize, through: bool) -> [u64; 4] {
     let mut lines: Vec<Vec<(u64, bool)>> = vec![Vec::new(); sets as usize];
     let [mut hits, mut misses, mut written_back, mut cycles] = [0; 4];

@@ -1,5 +1,5 @@
-//! Properties of any traffic: every byte arrives once, without deadlock and before its event. Paths add up, and any
-//! number of shards gives the same run.
+//! Properties of any traffic: every byte arrives once, without deadlock and before its event. The stages of each path
+//! add up, and any number of shards gives the same run.
 
 use crate::support;
 use crate::support::code::{Code, echo, number, payload, program, put};
@@ -24,7 +24,7 @@ enum ReceiveMethod {
     All,
 }
 
-/// One message: its length, its receive method, and its sender's computation time before it.
+/// A message: its length, its receive method, and the time for which its sender computes before it.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     len: usize,
@@ -80,8 +80,8 @@ fn traffic() -> impl Strategy<Value = Traffic> {
     })
 }
 
-/// Lost packets of a direction, and its down time: the start after the begin of the run and the length, in
-/// microseconds.
+/// The lost packets of a direction, and the time for which the direction is down. This time has a start after the
+/// beginning of the run, and a length, both in microseconds.
 type Script = (Vec<u64>, Option<(u64, u64)>);
 
 /// Returns traffic over links with arbitrary faults, for cards with reliable transport.
@@ -122,7 +122,7 @@ fn faulty_traffic() -> impl Strategy<Value = Traffic> {
     )
 }
 
-/// Stores its packet at its offset, blocking.
+/// Returns a handler that stores its packet at the packet's offset, blocking.
 fn store() -> Code {
     use nicety_hpu::asm::*;
     // a0 base, a1 offset, a2 length.
@@ -134,7 +134,8 @@ fn store() -> Code {
         .returns(0)
 }
 
-/// Returns the same handler without blocking. The card completes the transfer after the handler's end.
+/// Returns a handler that stores its packet at the packet's offset without blocking. The card completes the transfer
+/// after the handler's end.
 fn store_behind() -> Code {
     use nicety_hpu::asm::*;
     Code::enter()

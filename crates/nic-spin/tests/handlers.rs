@@ -1,4 +1,4 @@
-//! Handlers: their order, the effects of their results, their failures, and the cores they run on.
+//! Tests of handlers: their order, the effects of their results, their failures, and the cores that they run on.
 
 use crate::support::code::{Code, echo, number, payload, program, put, result, word};
 use crate::support::*;
@@ -10,7 +10,7 @@ use nicety_portals::{Event, EventKind, FailType};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Texts that handlers print: their offsets in the state.
+/// The offsets in the state of the texts that handlers print.
 const HEADER: i32 = 64;
 const PAYLOAD: i32 = 80;
 const COMPLETION: i32 = 96;
@@ -44,7 +44,7 @@ struct Delivered {
     rig: Rig,
 }
 
-/// Rank 0 puts `bytes` to an entry of rank 1 with `room` bytes. The handlers serve it.
+/// Rank 0 puts `bytes` to an entry of rank 1 with `room` bytes. The handlers serve this message.
 fn deliver(overrides: &[&str], handlers: &Handlers, bytes: &[u8], room: usize) -> Delivered {
     let mut rig = Rig::new(overrides);
     let bytes = bytes.to_vec();
@@ -258,7 +258,7 @@ fn a_deposit_is_cut_to_the_room_there_is() {
     assert_eq!(rig.nodes[1].card.statistics().truncated, 1);
 }
 
-/// Returns a handler of each kind in turn with this code.
+/// Returns three programs: in each, the handler of another kind has this code.
 fn one_of_each_kind(bad: &Code) -> [(&'static str, Handlers); 3] {
     let (header, payload, completion) =
         (header(result::PROCESS_DATA), packet(result::SUCCESS), completion(result::SUCCESS));

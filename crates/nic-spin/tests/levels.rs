@@ -1,4 +1,4 @@
-//! Levels of memory with banks that cores share: hand-counted waits, and properties of any program.
+//! Levels of memory with banks that cores share: waits counted by hand, and properties of any program.
 
 use crate::support::code::{Code, number, payload, program_for};
 use crate::support::*;
@@ -9,7 +9,7 @@ use nicety_nic_processors::{CacheUse, HandlerStatistics, Handlers, LevelUse, map
 use nicety_types::{Duration, Frequency, Level, Recorder, Time};
 use proptest::prelude::*;
 
-/// Packets of 8 bytes that arrive back to back within a cycle of the processors.
+/// Overrides for packets of 8 bytes that arrive back to back within a cycle of the processors.
 const AT_ONCE: [&str; 6] = [
     "packet.payload=8 B",
     "link.gap=1 ps/B",
@@ -24,10 +24,10 @@ const MHARTID: u32 = 0xf14;
 pub(crate) struct Outcome {
     /// Cycles of each run, by processor.
     pub(crate) cycles: Vec<(u32, u64)>,
-    /// The start and the end of each run, in the same order.
+    /// The start and the end of each run, in the order of `cycles`.
     times: Vec<(Time, Time)>,
     pub(crate) levels: Vec<LevelUse>,
-    /// The use of the data caches before the levels.
+    /// The use of the data caches in front of the levels.
     pub(crate) caches: Vec<CacheUse>,
     pub(crate) statistics: HandlerStatistics,
     /// Lines of code filled into instruction caches.
@@ -68,8 +68,8 @@ pub(crate) fn outcome(overrides: &[&str], handlers: &Handlers, packets: u64) -> 
     }
 }
 
-/// Returns the cycles of two handlers that begin at once on two processors, without the four of `enter` and
-/// `returns`.
+/// Returns the cycles of two handlers that begin at the same time on two processors, without the four cycles of `enter`
+/// and `returns`.
 pub(crate) fn both(overrides: &[&str], code: Code) -> [u64; 2] {
     let all: Vec<_> = ["hpu.cores=2"].iter().chain(overrides).copied().collect();
     let core = spec(&[&AT_ONCE, &all[..]].concat()).hpu.core;
@@ -99,7 +99,7 @@ fn one_of_two_cores_at_a_bank_waits_for_its_occupancy() {
     assert_eq!(both(&["memory.state=core", "memory.core.load=3"], load()), [3, 3]);
 }
 
-/// A handler's loads overlap where no other handler can see them. In a contended level they follow one another.
+/// Loads of a handler overlap if no other handler can see them. In a contended level, loads follow one another.
 #[test]
 fn loads_overlap_but_in_a_contended_level() {
     let loads = || Code::new().with(&[lw(T0, 0, S0), lw(T1, 4, S0), lw(T2, 8, S0), lw(T3, 12, S0)]);
@@ -141,7 +141,7 @@ fn words_of_two_banks_are_loaded_at_once() {
     assert_eq!(levels, []);
 }
 
-/// Each processor has its own packet, stack and arguments, in any level: 64 bytes of each here.
+/// Each processor has its own packet, stack and arguments, in any level. In this test, each of them has 64 bytes.
 #[test]
 fn private_memory_of_processors_is_disjoint() {
     let packet = || Code::new().set(T0, map::PACKET).with(&[lw(T1, 0, T0)]);
@@ -170,7 +170,7 @@ fn private_memory_of_processors_is_disjoint() {
     }
 }
 
-/// The second processor's load has its event before the first one's, in the cycle in which both load.
+/// Both processors load in the same cycle. The simulation handles the second processor's load first.
 #[test]
 fn in_a_cycle_cores_come_by_their_numbers() {
     let code = || {
@@ -188,7 +188,7 @@ fn in_a_cycle_cores_come_by_their_numbers() {
     }
 }
 
-/// A processor that has been busy since the start is at the edges of its clock, at any frequency.
+/// A processor that has been busy since the start remains aligned to the edges of its clock, at any frequency.
 #[test]
 fn handlers_follow_one_another_without_a_gap() {
     for hz in [2_500_000_000, 3_000_000_000, 1_234_567_891] {
@@ -214,7 +214,7 @@ fn handlers_follow_one_another_without_a_gap() {
     }
 }
 
-/// LR is a load, plus the cycles that its instruction takes beyond a load.
+/// LR takes the time of a load, plus the cycles by which the cost of its instruction exceeds that of a load.
 #[test]
 fn lr_takes_as_much_longer_as_a_load() {
     let with = |overrides: &[&str]| {
@@ -347,8 +347,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(nicety_nic_testing::cases(40))]
 
-    /// No access is lost, every bank is busy for its accesses, and cores wait only for banks. The same seed gives the
-    /// same run.
+    /// No access is lost. The busy time of every bank is the time of its accesses, and cores wait only for banks. The
+    /// same seed gives the same run.
     #[test]
     fn accesses_and_waits_add_up(
         steps in steps(),
@@ -385,7 +385,8 @@ proptest! {
     }
 }
 
-/// Returns the waits of a single core for its own earlier accesses, where a bank is busy beyond the access.
+/// Returns the cycles that a single core waits for its own earlier accesses, if a bank stays busy after an access has
+/// ended.
 fn waits_alone(steps: &[Step], banks: u32, occupancy: u32, load: u32) -> u64 {
     let (mut cycle, mut free, mut waited) = (4, [0u64; 8], 0);
     for step in steps {

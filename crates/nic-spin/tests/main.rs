@@ -1,4 +1,4 @@
-//! All tests of the crate except the counts of allocations, in one binary, which links faster than many.
+//! All tests of the crate except the counts of allocations. One binary links faster than many.
 
 mod applications;
 mod bookkeeping;

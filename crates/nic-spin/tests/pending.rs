@@ -1,5 +1,5 @@
-//! Handlers that keep their match entry linked: the host gets no event of these messages, until a handler finally
-//! ends the use.
+//! Handlers that keep their match entry linked. The host gets no event of their messages until a handler ends the use
+//! of the entry.
 
 use crate::support::code::{Code, program, result};
 use crate::support::*;
@@ -7,23 +7,23 @@ use nicety_nic_processors::Handlers;
 use nicety_portals::{AckRequest, EventKind, FailType, Md, Me, MeOptions, PutRequest};
 use nicety_types::{Duration, NodeId};
 
-/// Returns a handler that returns the first value if the message's first byte is not zero, and otherwise, for the
-/// last message, the second.
+/// Returns a handler that returns the first value if the message's first byte is not zero, and otherwise the second
+/// value. A first byte of zero marks the last message.
 fn by_first_byte(begin: Code, values: [i32; 2]) -> Code {
     use nicety_hpu::asm::*;
     let [pending, last] = values;
     begin.with(&[addi(A0, ZERO, pending), bne(T0, ZERO, 8), addi(A0, ZERO, last), ret()])
 }
 
-/// Returns handlers with the decision in the header handler.
+/// Returns handlers. Their header handler decides whether the entry stays linked.
 fn header(values: [i32; 2], payload: Option<Code>) -> Handlers {
     use nicety_hpu::asm::*;
     let first = Code::enter().with(&[lw(T0, 40, A0), lbu(T0, 0, T0)]);
     program(Some(by_first_byte(first, values)), payload, None)
 }
 
-/// Returns handlers with the decision in the completion handler. The payload handler has left the first byte in the
-/// state.
+/// Returns handlers. Their completion handler decides whether the entry stays linked. The payload handler has left the
+/// first byte in the state.
 fn completion(values: [i32; 2]) -> Handlers {
     use nicety_hpu::asm::*;
     let keep = Code::enter().with(&[lw(T0, 0, A0), lbu(T0, 0, T0), sw(T0, 0, S0)]).returns(result::SUCCESS);

@@ -1,4 +1,4 @@
-//! The records of a message at its two ends: its sender, and its outcome at the target.
+//! The records of a message at its two ends: the send at its sender, and its outcome at the target.
 
 use crate::support::code::{Code, payload, result};
 use crate::support::*;

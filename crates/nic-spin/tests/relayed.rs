@@ -1,4 +1,4 @@
-//! Portals operations, and handlers, between two cards, from the bytes of packets alone.
+//! Portals operations and handlers work between two cards that exchange only the bytes of packets.
 
 use crate::support::code::{Code, program};
 use crate::support::{Node, PT, Rig, entry, pattern, spec};

@@ -1,5 +1,5 @@
-//! Gets and atomics: times by hand, to the picosecond, and the memory afterwards. Comments give nanoseconds. The
-//! numbers are those of spin-discrete.
+//! Gets and atomics: times calculated by hand, to the picosecond, and the memory afterwards. Comments give nanoseconds.
+//! The numbers are those of the card spin-discrete.
 
 use crate::support::code::{Code, number, program, put, result, word};
 use crate::support::*;
@@ -22,7 +22,7 @@ fn open(memory: &Allocation, match_bits: u64) -> Me {
     Me { options: entry.options | MeOptions::OP_GET, ..entry }
 }
 
-/// Rank 0's state after it has noticed the reply, and rank 1's after it has noticed the request's event.
+/// The state of rank 0 after it has noticed the reply, and of rank 1 after it has noticed the request's event.
 struct Asked {
     ps: u64,
     parts: Vec<(&'static str, u64)>,
@@ -310,8 +310,9 @@ fn beyond_their_limit_requests_are_refused_and_nothing_hangs() {
     rig.run();
 }
 
-/// Returns a header handler that gets `length` bytes into host memory at 16 in 6 cycles, with the `nicety_put_t` at
-/// the start of its state. Then it stores the command's result and the message's request.
+/// Returns a header handler that gets `length` bytes into host memory at offset 16, by a command at cycle 6. The
+/// command uses the `nicety_put_t` at the start of the state. Then the handler stores the command's result and the
+/// message's request.
 fn pull(length: i32, options: i32, returned: i32) -> Code {
     Code::enter()
         .small(A0, 16)
@@ -398,8 +399,8 @@ fn invalid_gets_of_a_handler_fail() {
     }
 }
 
-/// Returns a header handler that stores the message's request, its length and the length of its payload at the start
-/// of the entry. It returns this value.
+/// Returns a header handler that stores the message's request, its length and the length of its payload at the start of
+/// the entry's memory. The handler returns this value.
 fn look(returned: i32) -> Code {
     Code::enter()
         .with(&[lw(T0, 0, A0), sw(T0, 0, S0), lw(T0, 4, A0), sw(T0, 4, S0), lw(T0, 44, A0), sw(T0, 8, S0)])

@@ -1,4 +1,4 @@
-//! Reading of specs: errors name the place and a correction.
+//! Errors of specs name the place and a correction.
 
 use nicety_nic_core::read;
 use nicety_nic_spin::{DESIGN, SpinSpec};
@@ -277,7 +277,7 @@ fn clusters_and_commands_of_pspin_fit_the_card() {
     }
 }
 
-/// A suggested value can be written in place of the refused one, and no other change is needed.
+/// A suggested value can replace the refused value, and no other change is needed.
 #[test]
 fn suggestions_are_accepted() {
     let mut suggested = Vec::new();

@@ -1,4 +1,5 @@
-//! Times by hand, to the picosecond. Comments give nanoseconds. The numbers are those of spin-discrete.
+//! Times calculated by hand, to the picosecond. Comments give nanoseconds. The numbers are those of the card
+//! spin-discrete.
 
 use crate::support::code::{Code, echo, number, payload, put};
 use crate::support::*;
@@ -47,7 +48,8 @@ fn a_put_of_8_bytes_by_rdma() {
     rig.run();
 }
 
-/// Rank 0 puts `len` bytes to rank 1, and `answer` returns them. Returns the round trip and its parts.
+/// Rank 0 puts `len` bytes to rank 1, and the program `answer` sends them back. Returns the time of the round trip and
+/// its parts.
 fn round_trip<F>(len: usize, answer: impl FnOnce(Node) -> F) -> (u64, Vec<(&'static str, u64)>)
 where
     F: Future<Output = ()> + 'static,
@@ -131,8 +133,8 @@ fn handlers_start_and_end_and_commands_cost_what_the_spec_says() {
     assert_eq!(rig.nodes[1].card.processors().handler_statistics().instructions, 8);
 }
 
-/// Returns the times at which rank 1 sees the events of puts that rank 0 posts at once. Matching and posting take no
-/// time.
+/// Returns the times at which rank 1 sees the events of puts that rank 0 posts at the same time. Matching and posting
+/// take no simulated time.
 fn arrivals(lengths: &'static [usize]) -> Vec<u64> {
     let mut rig = Rig::new(&["host.post=0 ns", "host.notice=0 ns", "match.first=0 ns", "match.further=0 ns"]);
     let times = notes();

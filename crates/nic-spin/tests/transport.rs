@@ -1,4 +1,4 @@
-//! Reliable transport in time, by hand to the picosecond, and cards without it on a faulty network.
+//! The times of reliable transport, calculated by hand to the picosecond, and cards without it on a faulty network.
 
 use crate::support::*;
 use nicety_fabric::{Faults, LinkFaults, NodeFailure, Place, Rates};
@@ -36,8 +36,8 @@ fn acknowledged(node: &Node, memory: &Allocation) -> PutRequest {
     PutRequest { ack: AckRequest::Full, ..PutRequest::new(md, length, target, PT, 5) }
 }
 
-/// Sends one message from 0 to 1. Returns the time from the post until 1 has noticed it, in picoseconds, the parts of
-/// this time, and the statistics.
+/// Sends one message from rank 0 to rank 1. Returns the time from the post until rank 1 has noticed the message, in
+/// picoseconds, the parts of this time, and the statistics.
 fn one_way(mut rig: Rig, len: usize) -> (u64, Vec<(&'static str, u64)>, [TransportStatistics; 2]) {
     let measured = std::rc::Rc::new(std::cell::RefCell::new((0, Vec::new())));
     rig.program(0, async move |a| {
@@ -171,8 +171,9 @@ fn an_undeliverable_message_fails_at_its_initiator() {
     assert_eq!(rig.nodes[0].card.transport_statistics().timeouts, 3);
 }
 
-/// Gets 8 bytes from 1 while the `lost` packets from there are lost. The first of these packets is the
-/// acknowledgement of the get. Returns the time at which 0 has noticed the failure, and the transports' statistics.
+/// Rank 0 gets `len` bytes from rank 1. The network loses the packets of rank 1 with the numbers `lost`. Packet 1 is
+/// the acknowledgement of the get. Returns the time at which rank 0 has noticed the failure, and the transports'
+/// statistics.
 fn failed_get(lost: &[u64], len: u64) -> (Time, [TransportStatistics; 2]) {
     let mut rig = rig(&["transport.retries=2"], vec![lose(1, lost)]);
     let noted = std::rc::Rc::new(std::cell::Cell::new(Time::ZERO));
@@ -273,7 +274,7 @@ fn any_rates() -> impl Strategy<Value = Rates> {
 }
 
 proptest! {
-    /// Without transport messages arrive incomplete. But no card panics, and slots are freed.
+    /// Without reliable transport, messages arrive incomplete. But no card panics, and slots are freed.
     #[test]
     fn a_card_without_transport_survives_a_bad_network(
         rates in any_rates(), seed: u64, lens in prop::collection::vec(0usize..3000, 1..20), buffer in 1u32..8

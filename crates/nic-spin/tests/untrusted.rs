@@ -1,4 +1,4 @@
-//! Portals: headers of 72 and 32 bytes, with and without reliable transport.
+//! Forged Portals packets: headers of 72 and 32 bytes, with and without reliable transport.
 
 use crate::support::code::{Code, payload, program};
 use crate::support::{Node, PT, PathCell, counted, entry, spec};
@@ -79,8 +79,8 @@ fn first(header: &Header, message: u64) -> Vec<u8> {
     [&header.encode()[..], &message.to_le_bytes()].concat()
 }
 
-/// Returns the header of any other packet: its sender, the number of the message there, the offset in it, and its
-/// target.
+/// Returns the header of a further packet: the sender, the message's number at the sender, the offset in the message,
+/// and the target.
 fn further((source, message, offset): (u32, u64, u64), target: u32) -> Vec<u8> {
     let words = [1, source, target, 0].map(u32::to_le_bytes).concat();
     [words, [message, offset].map(u64::to_le_bytes).concat()].concat()
@@ -142,7 +142,7 @@ fn packets() -> impl Strategy<Value = Vec<Forged>> {
     prop::collection::vec(forged(header, payload), 0..60)
 }
 
-/// Returns packets with the transport header: in sequence or not, and of all kinds.
+/// Returns packets with the transport header, of all kinds. Some of them are not in sequence.
 fn sealed(packets: Vec<Forged>, frames: &[(u8, u8, u64)]) -> Vec<Forged> {
     let mut next = 0;
     let seal = |(mut forged, &(kind, source, number)): (Forged, &(u8, u8, u64))| {

@@ -1,4 +1,5 @@
-//! Non-blocking transfers of handlers: the processor is free. Packet, message and completion wait instead.
+//! Non-blocking transfers of handlers. The processor does not wait for them. The packet, the message and the completion
+//! handler wait instead.
 
 use crate::support::code::{Code, number, payload, program, result, word};
 use crate::support::*;
@@ -9,23 +10,24 @@ use nicety_types::Time;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The time at which the first handler of a message of 8 bytes begins: bus 250, link 33.56, match 30. The next
-/// message is matched 30 later.
+/// The time at which the first handler of a message of 8 bytes begins, in nanoseconds: bus 250, link 33.56, match 30.
+/// The next message is matched 30 ns later.
 const READY: u64 = 250_000 + 33_560 + 30_000;
-/// The same for a packet of 4 KiB.
+/// The time at which the first handler of a message with a packet of 4 KiB begins.
 const LONG_READY: u64 = 250_000 + 81_920 + 33_400 + 30_000;
 /// A read of 8 bytes over the bus, and its return.
 const FETCH: u64 = 500_125;
 const EVENT: u64 = 250_000;
 
-/// Returns a non-blocking read of 8 bytes of host memory into the state from `local` on, with its handle at byte 0 of
-/// the state. A payload handler that begins with it issues it at cycle 7: 5 cycles of arguments, one for its number.
+/// Returns code for a non-blocking read of 8 bytes of host memory into the state from `local` on. Its handle goes to
+/// byte 0 of the state. A payload handler that begins with this code issues the command at cycle 7, after 5 cycles for
+/// the arguments and one for the number.
 fn fetch(local: i32) -> Code {
     Code::new().small(A0, 16).at(A1, local).small(A2, 8).small(A3, 0).at(A4, 0).command(number::DMA_FROM_HOST)
 }
 
-/// Returns a payload handler that writes its packet to host memory without blocking. It has 9 instructions and takes
-/// 9 cycles, since the return takes two and the command none. The write is issued at cycle 6.
+/// Returns a payload handler that writes its packet to host memory without blocking. It has 9 instructions and takes 9
+/// cycles, because the return takes two cycles and the command none. The write is issued at cycle 6.
 fn forward() -> Code {
     Code::new()
         .with(&[mv(A4, A1), lw(A2, 4, A0), lw(A1, 8, A0), lw(A0, 0, A0)])
@@ -43,8 +45,8 @@ struct Observations {
     memory: Vec<u8>,
 }
 
-/// Rank 0 puts a message of `len` bytes to each of these match bits, at once and in this order. Rank 1 has an entry
-/// with its own handlers and state for each.
+/// Rank 0 puts a message of `len` bytes for each entry, at the same time and in this order. Rank 1 has these entries,
+/// each with its own match bits, handlers and state.
 fn run(overrides: &[&str], len: usize, entries: Vec<Handlers>) -> (Rig, Observations) {
     let mut all = vec!["host.post=0 ns", "host.notice=0 ns"];
     all.extend(overrides);

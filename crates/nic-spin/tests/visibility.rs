@@ -1,4 +1,5 @@
-//! Visibility of bytes to the host: not before they have crossed the bus, and never after their event.
+//! Visibility of bytes to the host. A byte is not visible before it has crossed the bus. It is visible at the latest
+//! with its event.
 
 use crate::support::*;
 use nicety_portals::EventKind;

@@ -10,12 +10,13 @@ use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Stores the cycle counter, which continues between handlers: 2 cycles. It shows the first of them.
+/// Appends code that stores the `time` counter, which continues between handlers. The code takes 2 cycles, and the
+/// stored value is that of the first cycle.
 fn time(code: Code, offset: i32) -> Code {
     code.with(&[csrrs(T0, 0xc01, ZERO), sw(T0, offset, S0)])
 }
 
-/// Returns a handler of 222 cycles: a yield at cycle 206, and two stamps of `time` at 201 and 209. Its DMA takes 2
+/// Returns a handler of 222 cycles. It yields at cycle 206, and stores `time` at cycles 201 and 209. Its DMA takes 2
 /// cycles (32 bytes, 499.2 ps).
 fn yields() -> Handlers {
     let before = time(Code::enter().spin(50), 16).timed(number::YIELD, 0);
@@ -27,8 +28,8 @@ fn spins() -> Handlers {
     payload(Code::enter().spin(100).returns(0))
 }
 
-/// Returns the times at which the host sees the first and the second message, and the notes of the first one's
-/// handler. The last value is the time for which its path was queued for the core.
+/// Returns the times at which the host sees the first and the second message, and the values that the first message's
+/// handler stored. The last value is the time for which that handler's path was queued for the core.
 fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
     let mut rig = Rig::new(&["hpu.cores=1", "host.post=0 ns", "host.notice=0 ns", parked]);
     rig.program(0, async |a| {
@@ -61,7 +62,7 @@ fn two_on_a_core(parked: &str) -> ([Time; 2], Vec<u8>, u64) {
     result.take().unwrap()
 }
 
-/// The time at which the first handler begins: bus 250, link 33.56, match 30.
+/// The time at which the first handler begins, in nanoseconds: bus 250, link 33.56, match 30.
 const BEGINS: u64 = 250_000 + 33_560 + 30_000;
 
 #[test]
@@ -99,7 +100,8 @@ fn says(texts: &[&str]) -> (Code, Vec<u8>) {
     (code.returns(0), state)
 }
 
-/// Returns the output of handlers on one core: one message after another, each for an application.
+/// Returns the lines that handlers print on one core. Rank 0 sends one message after another, each to the handlers of
+/// an application.
 fn said(overrides: &[&str], messages: &[(u32, &[&str])]) -> Vec<String> {
     let overrides: Vec<_> = overrides.iter().copied().chain(["hpu.cores=1"]).collect();
     let mut rig = Rig::new(&overrides);
@@ -222,8 +224,8 @@ fn a_reservation_does_not_outlast_a_yield() {
     }
 }
 
-/// Runs handlers that spin and yield, one for each list of spins. Returns their statistics, and the end of the last
-/// one.
+/// Runs a handler for each list of spins, which yields between the spins. Returns the handlers' statistics, and the end
+/// of the last handler.
 fn many(overrides: &[String], spins: &[Vec<u32>]) -> (HandlerStatistics, Time) {
     let overrides: Vec<_> = overrides.iter().map(String::as_str).collect();
     let mut rig = Rig::new(&overrides);

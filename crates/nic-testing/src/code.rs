@@ -24,7 +24,8 @@ pub mod result {
     pub const FAIL: i32 = -1;
 }
 
-/// A function under construction. `S0` holds the state's address after [`Code::enter`] and friends.
+/// A function under construction. After [`Code::enter`] or [`Code::enter_completion`], `S0` holds the address of the
+/// state.
 #[derive(Clone, Debug, Default)]
 pub struct Code(pub Vec<u32>);
 
@@ -45,43 +46,43 @@ impl Code {
         self
     }
 
-    /// Begins a header or payload handler: 1 cycle.
+    /// Begins a header or payload handler, in 1 cycle.
     pub fn enter() -> Code {
         Code::new().with(&[mv(S0, A1)])
     }
 
-    /// Begins a completion handler: 1 cycle.
+    /// Begins a completion handler, in 1 cycle.
     pub fn enter_completion() -> Code {
         Code::new().with(&[mv(S0, A2)])
     }
 
-    /// Sets a register to a value: 2 cycles.
+    /// Sets a register to a value, in 2 cycles.
     pub fn set(self, register: u32, value: u32) -> Code {
         self.with(&li(register, value))
     }
 
-    /// Sets a register to the address of a byte of the state: 1 cycle.
+    /// Sets a register to the address of a byte of the state, in 1 cycle.
     pub fn at(self, register: u32, offset: i32) -> Code {
         self.with(&[addi(register, S0, offset)])
     }
 
-    /// Sets a register to a small value: 1 cycle.
+    /// Sets a register to a small value, in 1 cycle.
     pub fn small(self, register: u32, value: i32) -> Code {
         self.with(&[addi(register, ZERO, value)])
     }
 
-    /// Issues a command with the arguments in place: 1 cycle before it.
+    /// Issues a command. Its arguments must be in their registers. Takes 1 cycle before the command.
     pub fn command(self, number: u32) -> Code {
         self.small(A7, number as i32).with(&[ecall()])
     }
 
-    /// Stores the cycle counter at an offset of the state: 2 cycles. It shows the first of them.
+    /// Stores the cycle counter at an offset of the state, in 2 cycles. The stored value is that of the first cycle.
     pub fn stamp(self, offset: i32) -> Code {
         self.with(&[csrrs(T0, 0xc00, ZERO), sw(T0, offset, S0)])
     }
 
-    /// Issues a command between two stamps, and stores its result behind them. The stamps differ by 2 plus the
-    /// command's wait.
+    /// Issues a command between two [stamps](Code::stamp), and stores the command's result behind the stamps. The
+    /// stamps differ by the command's wait and 2 cycles.
     pub fn timed(self, number: u32, offset: i32) -> Code {
         self.small(A7, number as i32).stamp(offset).with(&[ecall()]).stamp(offset + 4).with(&[sw(
             A0,
@@ -95,23 +96,23 @@ impl Code {
         self.at(A0, offset).small(A1, 0).command(number::PRINTF)
     }
 
-    /// Copies the state's first bytes to the start of the entry's host memory, blocking.
+    /// Copies the first bytes of the state to the start of the match entry's host memory, by a blocking DMA.
     pub fn publish(self, bytes: i32) -> Code {
         self.at(A0, 0).small(A1, 0).small(A2, bytes).small(A3, 0).small(A4, 0).command(number::DMA_TO_HOST)
     }
 
-    /// Spins: 4 cycles a round, 2 fewer in the last, and 2 before.
+    /// Spins. Takes 2 cycles, and then 4 cycles for each round, but 2 cycles for the last round.
     pub fn spin(self, rounds: u32) -> Code {
         self.set(T1, rounds).with(&[addi(T1, T1, -1), bne(T1, ZERO, -4)])
     }
 
-    /// Returns a value: 3 cycles.
+    /// Returns a value from the handler, in 3 cycles.
     pub fn returns(self, value: i32) -> Code {
         self.small(A0, value).with(&[ret()])
     }
 }
 
-/// Returns a program of up to three handlers, for these cores.
+/// Returns a program of up to three handlers for this kind of core.
 pub fn program_for(
     core: Core,
     header: Option<Code>,
@@ -131,8 +132,8 @@ pub fn program_for(
     Handlers::at(image, header, payload, completion).unwrap()
 }
 
-/// Returns a payload handler that puts its packet with the `nicety_put_t` at the start of its state. The put is
-/// handed over at cycle 5.
+/// Returns a payload handler that puts its packet, with the `nicety_put_t` at the start of the state. The handler
+/// issues the put at cycle 5.
 pub fn echo() -> Code {
     Code::new()
         .with(&[lw(A5, 4, A0), lw(A0, 0, A0), mv(A2, A1), mv(A1, A5)])
@@ -151,12 +152,12 @@ pub fn put(match_bits: u64, target: u32, remote_offset: u32, counted: bool) -> V
     bytes
 }
 
-/// Returns a word of published state.
+/// Returns the word at an offset of published state.
 pub fn word(bytes: &[u8], offset: usize) -> u32 {
     u32::from_le_bytes(bytes[offset..offset + 4].try_into().unwrap())
 }
 
-/// Returns the wait of a command between stamps, in cycles, and its result.
+/// Returns the wait in cycles and the result of a command of [`Code::timed`], from published state.
 pub fn waited(bytes: &[u8], offset: usize) -> (u32, u32) {
     (word(bytes, offset + 4) - word(bytes, offset) - 2, word(bytes, offset + 8))
 }

@@ -13,9 +13,9 @@ pub struct Forged {
     pub header: Vec<u8>,
     /// Its payload.
     pub payload: Payload,
-    /// Whether it is on the control channel.
+    /// Whether it is sent on the control channel.
     pub control: bool,
-    /// The node's pause before it, in nanoseconds.
+    /// The forger's pause before it sends the packet, in nanoseconds.
     pub pause: u64,
 }
 
@@ -27,7 +27,8 @@ pub fn link(spec: LinkSpec) -> (World<Symbol>, Port, Port) {
     (world, a, b)
 }
 
-/// Sends packets, and accepts all replies. Every slot of the card's buffer must be free at the end.
+/// Sends packets to the card, and accepts all packets from it. Then sends packets that need every one of the card's
+/// `places` buffer slots, so all of them must have become free.
 pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32) {
     let (sim, port) = (world.sim(NodeId(1)), Rc::new(port));
     let receiver = port.clone();
@@ -66,7 +67,7 @@ pub fn send(world: &World<Symbol>, port: Port, packets: Vec<Forged>, places: u32
     });
 }
 
-/// Returns small, arbitrary and boundary numbers.
+/// Generates small, arbitrary and boundary numbers.
 pub fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 0..4u64,
@@ -76,7 +77,7 @@ pub fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Returns a packet with this header and payload.
+/// Generates a packet with this header and payload.
 pub fn forged(
     header: impl Strategy<Value = Vec<u8>>,
     payload: impl Strategy<Value = Vec<u8>>,
@@ -90,13 +91,14 @@ pub fn forged(
     })
 }
 
-/// Returns a node as the sender of a packet (mostly the forger), the number of a message there, and an offset in it.
+/// Generates the origin of a packet: the sending node, the number of a message of this node, and an offset in the
+/// message. The node is mostly the forger.
 pub fn origin() -> impl Strategy<Value = (u32, u64, u64)> {
     let source = prop_oneof![18 => Just(1u32), 1 => 0..3u32, 1 => any::<u32>()];
     (source, 0..6u64, prop_oneof![2 => Just(0), 1 => number()])
 }
 
-/// Returns arbitrary bytes.
+/// Generates arbitrary bytes.
 pub fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..=96)
 }

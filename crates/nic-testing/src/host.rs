@@ -24,7 +24,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Installs a host on a node, one of `nodes` hosts.
+    /// Installs a host, one of `nodes` hosts, with a card on a node.
     pub fn install(spec: &Arc<dyn CardSpec>, sim: Sim, port: Port, nodes: u32) -> Host {
         let (host, recorder) = (spec.node().host, Recorder::off());
         let memory = Rc::new(Memory::new(host.memory));
@@ -48,14 +48,14 @@ impl Host {
         Host { card, memory, sim, cpus, recorder }
     }
 
-    /// Returns memory that its messages may use.
+    /// Returns new memory that messages of the host may use.
     pub fn room(&self, bytes: u64) -> Allocation {
         let buffer = self.memory.allocate(bytes.max(1)).unwrap();
         self.card.adopt(&buffer);
         buffer
     }
 
-    /// Sends the first bytes of a buffer.
+    /// Sends the first `bytes` bytes of a buffer.
     pub async fn send_from(
         &self,
         buffer: &Allocation,
@@ -68,7 +68,7 @@ impl Host {
         self.card.clone().send(self.caller(&path), outgoing).await
     }
 
-    /// Receives a message of any rank into a buffer.
+    /// Receives a message from any rank into a buffer.
     pub async fn receive_into(
         &self,
         buffer: &Allocation,

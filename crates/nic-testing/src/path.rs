@@ -1,13 +1,13 @@
-//! A node's path, which its calls take and put back.
+//! The path of a node's program. A call of the program takes the path and puts it back.
 
 use nicety_types::Path;
 use std::cell::RefCell;
 
-/// A place for a path.
+/// A cell that holds a path.
 pub struct PathCell(RefCell<Path>);
 
 impl PathCell {
-    /// A place with a path.
+    /// Returns a cell with a path.
     pub fn new(path: Path) -> PathCell {
         PathCell(RefCell::new(path))
     }

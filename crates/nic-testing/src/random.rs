@@ -2,7 +2,8 @@
 
 use proptest::prelude::ProptestConfig;
 
-/// `usual` cases. A long run multiplies them by the ratio of PROPTEST_CASES to proptest's own default.
+/// Returns a configuration of `usual` cases. If PROPTEST_CASES is set, the number is multiplied by the ratio of
+/// PROPTEST_CASES to proptest's default.
 pub fn cases(usual: u32) -> ProptestConfig {
     const DEFAULT: u32 = 256;
     ProptestConfig {

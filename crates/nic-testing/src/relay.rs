@@ -1,4 +1,4 @@
-//! A node between two cards. It takes packets from each and sends them to the other.
+//! A node between two cards. It takes packets from each card and sends them to the other.
 
 use nicety_fabric::{HeaderBytes, Label, Network, NetworkSpec, Packet, PacketBox, Port, Symbol, Topology};
 use nicety_kernel::{Channel, Config, Sim, World};
@@ -6,16 +6,17 @@ use nicety_types::{Buffer, Flight, MessageId, NodeId, Path, Payload, Segment};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The form of packets behind the relay.
+/// The form in which the relay sends packets on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relay {
-    /// Unchanged.
+    /// The packets are unchanged.
     Unchanged,
-    /// Rebuilt from their bytes and their destination.
+    /// The packets are rebuilt from their bytes, their destination and their channel.
     FromBytes,
 }
 
-/// Returns a world of two nodes for cards, joined by a relay, the ports for the cards, and one of the two links.
+/// Returns a simulation of two nodes for cards, joined by a relay. Returns also the ports for the cards, and the
+/// network of the first card's link.
 pub fn link(relay: Relay, spec: &NetworkSpec) -> (World<Symbol>, [Port; 2], Network) {
     let mut world = World::new(Config::default());
     let [a, b, between] = [(); 3].map(|()| world.add_node());
@@ -34,7 +35,8 @@ pub fn link(relay: Relay, spec: &NetworkSpec) -> (World<Symbol>, [Port; 2], Netw
     (world, [port_a, port_b], network)
 }
 
-/// A port takes credits only while it waits for packets, so it always waits.
+/// Moves packets from a port to a channel. A port takes credits only while it waits for packets, so this task always
+/// waits.
 async fn take(from: Rc<Port>, come: Rc<Channel<PacketBox>>) {
     loop {
         come.send(from.receive().await).await.unwrap();
@@ -60,7 +62,7 @@ async fn carry(sim: Sim, relay: Relay, (from, come): (Rc<Port>, Rc<Channel<Packe
     }
 }
 
-/// Returns a packet with the same bytes. Only its destination and its virtual channel are true.
+/// Returns a packet with the same bytes, destination and virtual channel. The rest of its label is invented.
 fn anew(packet: &Packet, count: u64, path: Path) -> Packet {
     let destination = packet.label.destination;
     let message = MessageId { source: NodeId(7 + count as u32 % 3), sequence: count % 5 };

@@ -1,13 +1,13 @@
-//! Read-ahead of traffic: a thread reads captures or makes frames while the run uses earlier ones.
+//! Read-ahead of traffic: a thread reads captures or makes frames while the run uses earlier frames.
 
 use crate::error::TrafficError;
 use crate::stream::{DueTime, Stream};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-/// Frames in a group that goes from thread to thread.
+/// The most frames in a group. The threads exchange groups.
 const FRAMES: usize = 256;
-/// Ready groups before the thread waits.
+/// The most groups that the thread reads ahead of the run.
 const GROUPS: usize = 4;
 
 /// Consecutive frames.
@@ -16,24 +16,24 @@ struct Group {
     bytes: Vec<u8>,
     /// The end of each frame in `bytes`, and its due time.
     frames: Vec<(usize, DueTime)>,
-    /// The end of the traffic behind the frames, or an error.
+    /// Set if the traffic ends after these frames: normally, or by an error.
     end: Option<Result<(), TrafficError>>,
 }
 
-/// A [`Stream`] that a thread reads ahead of its use. Its frames are the same.
+/// A [`Stream`] that a thread reads ahead of its use. It gives the same frames.
 pub struct Ahead {
     groups: Receiver<Group>,
-    /// The way back for used memory.
+    /// Returns used groups to the thread, which uses their memory again.
     used: Sender<Group>,
     group: Group,
     next: usize,
 }
 
 impl Stream {
-    /// Returns the same frames, read ahead by a thread of their own. The thread ends with the returned value.
+    /// Returns the same frames, which a new thread reads ahead. The thread ends when the returned value is dropped.
     ///
     /// # Errors
-    /// When the system has no thread.
+    /// When the system cannot start a thread.
     pub fn ahead(self) -> Result<Ahead, TrafficError> {
         let (ready, groups) = sync_channel(GROUPS);
         let (used, back) = channel();

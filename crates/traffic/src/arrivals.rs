@@ -12,21 +12,22 @@ pub(crate) struct Clock {
     arrivals: Arrivals,
     /// Units of work per second.
     rate: u64,
-    /// Whether a frame is one unit; otherwise each of its bits is one.
+    /// Whether a frame is one unit of work. Otherwise each of its bits is one unit.
     by_packet: bool,
     /// Units so far.
     units: u128,
-    /// For Poisson arrivals: the next frame's due time, and the mean gap in picoseconds. None: a frame's own size gives its mean
-    /// gap.
+    /// For Poisson arrivals: the next frame's due time, and the mean gap in picoseconds. If the mean gap is `None`, the
+    /// size of each frame gives the mean gap behind it.
     next: Option<u64>,
     gap: Option<u64>,
-    /// Frames left of a burst, and its due time.
+    /// The number of frames left of a burst, and the burst's due time.
     burst: (u64, Option<u64>),
     rng: Rng,
 }
 
 impl Clock {
-    /// Returns the clock of a rate, for frames with a mean of `bytes` bytes, where it is known. None for `Wire` and `Recorded`.
+    /// Returns the clock of a rate, for frames with a mean of `bytes` bytes, if this mean is known. `None` for `Wire`
+    /// and `Recorded`.
     pub(crate) fn new(rate: Rate, arrivals: Arrivals, bytes: Option<f64>, seed: u64) -> Option<Clock> {
         let (rate, by_packet) = match rate {
             Rate::Wire | Rate::Recorded => return None,
@@ -39,19 +40,19 @@ impl Clock {
         Some(Clock { arrivals, rate, by_packet, units: 0, next: Some(0), gap, burst: (0, None), rng })
     }
 
-    /// The duration of the frames so far at the rate, in picoseconds, at most 2^64 - 1. It includes the gap behind the last
-    /// frame.
+    /// Returns the duration of the frames so far at the rate, in picoseconds, at most 2^64 - 1. The duration includes
+    /// the gap behind the last frame.
     pub(crate) fn lasts(&self) -> u64 {
         self.time_of(self.units).unwrap_or(u64::MAX)
     }
 
-    /// The time of `units` at the rate; none beyond 64 bits of picoseconds.
+    /// Returns the time of `units` units at the rate, in picoseconds. `None` if it has more than 64 bits.
     fn time_of(&self, units: u128) -> Option<u64> {
         u64::try_from(units.checked_mul(SECOND)? / u128::from(self.rate)).ok()
     }
 
-    /// Returns the due time of a frame of `bytes` bytes, in picoseconds from the beginning. Call it once per frame, in order.
-    /// None from 2^64 on.
+    /// Returns the due time of the next frame, of `bytes` bytes, in picoseconds from the beginning. Call this method
+    /// once per frame, in order. `None` if the due time has more than 64 bits.
     pub(crate) fn due(&mut self, bytes: u64) -> Option<u64> {
         let units = if self.by_packet { 1 } else { u128::from(bytes) * 8 };
         let paced = self.time_of(self.units);

@@ -1,4 +1,4 @@
-//! Errors of traffic: in an expression, with the place, or in a packet.
+//! Errors of traffic: in an expression, with the place in it, or in a packet or a file.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// An error of a traffic expression or a capture. The text names the place and a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficError {
-    /// The expression, and its wrong bytes; none for an error in a capture.
+    /// The expression, and the range of its wrong bytes. `None` for an error in a capture.
     pub(crate) place: Option<(String, Range<usize>)>,
     /// The problem, and a correction.
     pub(crate) message: String,
@@ -18,14 +18,14 @@ impl TrafficError {
         TrafficError { place: None, message: message.into() }
     }
 
-    /// The wrong bytes of the expression, for an error in the expression.
+    /// Returns the range of the wrong bytes, for an error in the expression.
     pub fn place(&self) -> Option<Range<usize>> {
         self.place.as_ref().map(|(_, bytes)| bytes.clone())
     }
 }
 
 impl fmt::Display for TrafficError {
-    /// Writes a line; for an expression two more, which show the place.
+    /// Writes a line. For an error in an expression, writes two further lines that show the place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((text, bytes)) = &self.place else { return f.write_str(&self.message) };
         let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();

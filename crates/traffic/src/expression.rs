@@ -16,17 +16,17 @@ pub struct Traffic {
     pub rate: Rate,
     /// The arrival process at a rate.
     pub arrivals: Arrivals,
-    /// The number of frames. None: all frames of a capture that is not looped.
+    /// The number of frames. `None` means all frames of a capture that is not looped.
     pub packets: Option<u64>,
-    /// The rank of the card that they go to, if given.
+    /// The rank of the host to which the frames go, if given.
     pub to: Option<u32>,
-    /// The earliest start of the first frame, in picoseconds after the beginning, if given.
+    /// The earliest start of the first frame, in picoseconds after the beginning of the run, if given.
     pub start_ps: Option<u64>,
-    /// Whether the expression gives source addresses, and destination addresses.
+    /// Whether the expression gives source addresses, and whether it gives destination addresses.
     pub(crate) says: (bool, bool),
     /// Whether the sizes are IMIX.
     pub(crate) is_imix: bool,
-    /// The bytes of the expression that give sizes, if any.
+    /// The range of the expression that gives sizes, if any.
     pub(crate) size_at: Option<Range<usize>>,
     /// The form of packets.
     pub(crate) form: Form,
@@ -57,7 +57,7 @@ pub enum Cut {
     Pad,
 }
 
-/// Frames of a transport protocol over IP. The addresses give the version of IP.
+/// A template of frames of a transport protocol over IP. The addresses determine the version of IP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     /// The transport protocol.
@@ -70,7 +70,7 @@ pub struct Template {
     pub sport: Ports,
     /// Destination ports.
     pub dport: Ports,
-    /// The number of flows, each with its own headers.
+    /// The number of flows. Each flow has addresses and ports of its own.
     pub flows: u64,
     /// The distribution of frames over flows.
     pub popularity: Popularity,
@@ -88,7 +88,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Bytes of all headers: Ethernet, IP of version 6 or 4, and the protocol's own.
+    /// Returns the bytes of all headers: of Ethernet, IP of version 6 or 4, and this protocol.
     pub const fn headers(self, ip6: bool) -> u64 {
         14 + if ip6 { 40 } else { 20 }
             + match self {
@@ -98,9 +98,11 @@ impl Protocol {
     }
 }
 
-/// Maximum free bits of used addresses. An IPv6 network has more addresses than a run has frames.
+/// The most free bits that used addresses vary in. A network with more free bits has more addresses than a run has
+/// frames.
 const MOST_BITS: u32 = 40;
-/// The distance of used addresses where more bits are free, modulo the network. An odd number keeps them distinct.
+/// The distance between used addresses in a network with more free bits, modulo the size of the network. An odd
+/// distance keeps the addresses distinct.
 const APART: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
 /// The addresses of a network.
@@ -108,17 +110,17 @@ const APART: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 pub struct Addresses {
     /// The first.
     pub first: IpAddr,
-    /// The free bits at its end; 0 for a single address.
+    /// The number of free bits at the end of the address; 0 for a single address.
     pub bits: u32,
 }
 
 impl Addresses {
-    /// The number of used addresses, at least one. For IPv4 all addresses are used.
+    /// Returns the number of used addresses, at least 1. In an IPv4 network, all addresses are used.
     pub const fn count(self) -> u64 {
         1 << if self.bits < MOST_BITS { self.bits } else { MOST_BITS }
     }
 
-    /// Returns used address `index`, as a number.
+    /// Returns the used address with this index, as a number.
     pub(crate) fn number(self, index: u64) -> u128 {
         let first = match self.first {
             IpAddr::V4(first) => u32::from(first).into(),
@@ -149,9 +151,9 @@ impl Ports {
 /// A distribution of frames over flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Popularity {
-    /// All flows equally often.
+    /// All flows are equally frequent.
     Uniform,
-    /// Rank k in proportion to k to the power of minus this exponent.
+    /// Zipf's law: the flow of rank k has a share in proportion to k^-s, with this exponent s.
     Zipf(f64),
 }
 
@@ -160,18 +162,19 @@ pub enum Popularity {
 pub enum Sizes {
     /// These sizes, each with its weight.
     Weighted(Vec<(u64, u64)>),
-    /// All sizes from the first to the last, equally often.
+    /// All sizes from the first to the last, equally frequent.
     Range(u64, u64),
 }
 
 impl Sizes {
-    /// Returns the usual simple IMIX: IP packets of 40, 576 and 1500 bytes as 7 : 4 : 1. Their frames have 64, 594 and 1518
-    /// bytes, including the four bytes of the frame check sequence, which no handler sees.
+    /// Returns the usual simple IMIX: IP packets of 40, 576 and 1500 bytes, in the proportion 7 : 4 : 1. Their frames
+    /// have 64, 594 and 1518 bytes. These include the frame check sequence of four bytes, which is not in the returned
+    /// sizes.
     pub fn imix() -> Sizes {
         Sizes::Weighted(vec![(60, 7), (590, 4), (1514, 1)])
     }
 
-    /// Returns the same mix without Ethernet's header and padding.
+    /// Returns the simple IMIX as sizes of IP packets, without Ethernet's header and padding.
     pub(crate) fn imix_packets() -> Sizes {
         Sizes::Weighted(vec![(40, 7), (576, 4), (1500, 1)])
     }
@@ -196,7 +199,7 @@ impl Sizes {
         }
     }
 
-    /// The mean, in bytes.
+    /// Returns the mean size in bytes.
     pub fn mean(&self) -> f64 {
         match self {
             Sizes::Range(first, last) => (*first + *last) as f64 / 2.0,
@@ -222,9 +225,9 @@ impl Sizes {
 /// The due times of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// Back to back, as the wire takes them.
+    /// Back to back, each frame as soon as the wire is free.
     Wire,
-    /// At the times of the capture.
+    /// At the recorded times of the capture.
     Recorded,
     /// Bits of frames per second.
     BitsPerSecond(u64),
@@ -232,12 +235,13 @@ pub enum Rate {
     PacketsPerSecond(u64),
 }
 
-/// Tolerance for the wire time of frames: each frame takes whole picoseconds.
+/// The tolerance of the comparison with the wire's rate, because the wire time of each frame is rounded to whole
+/// picoseconds.
 const ROUNDED: f64 = 1e-3;
 
 impl Rate {
-    /// Returns an error if the wire needs longer than this rate allows: `wire_s` seconds for `frames` frames of `bytes` bytes in
-    /// all. The results would be those of another rate.
+    /// Returns an error text if this rate is above that of the wire, because the results would be those of another
+    /// rate. The wire takes `wire_s` seconds for `frames` frames of `bytes` bytes in all.
     pub fn above_the_wire(self, frames: u64, bytes: u64, wire_s: f64) -> Option<String> {
         let (frames, bits) = (frames as f64, 8.0 * bytes as f64);
         let (written, seconds) = match self {
@@ -262,7 +266,7 @@ pub enum Arrivals {
     Paced,
     /// With exponentially distributed gaps.
     Poisson,
-    /// In bursts of this number of frames, at the rate.
+    /// In bursts of this number of frames. The bursts have the given rate on average.
     Bursts(u64),
 }
 

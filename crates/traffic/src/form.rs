@@ -1,16 +1,16 @@
-//! The form of a packet: an Ethernet frame, or its IP packet in PsPIN's byte order.
+//! The form of a packet: an Ethernet frame, or the frame's IP packet in PsPIN's byte order.
 
 use crate::checksum::{checksum, sum_of};
 
-/// The bytes at the start of a packet, as handlers find them.
+/// The form in which handlers get a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// The frame, from its destination address on.
+    /// The Ethernet frame, from its destination address on.
     #[default]
     Frame,
-    /// The frame's IPv4 packet, with a UDP header if it has one. Header fields have the byte order of a little-endian core. The
-    /// two halves of the first byte are exchanged, so that the version is in the lower one. All other bytes are as on the wire.
-    /// Source: PsPIN's `packets.h`, and the packets that its driver makes.
+    /// The IP packet of the frame. The fields of its IPv4 header and of its UDP header, if it has them, have the byte
+    /// order of a little-endian core. In the first byte, the two halves are exchanged: the version is in the lower
+    /// half. All other bytes are as on the wire. Source: PsPIN's `packets.h`, and the packets that its driver makes.
     Packet,
 }
 
@@ -28,7 +28,7 @@ const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 
 impl Form {
-    /// Maximum bytes of a packet.
+    /// Returns the maximum length of a packet in bytes.
     pub(crate) const fn most(self) -> u64 {
         match self {
             Form::Frame => u64::MAX,
@@ -36,7 +36,7 @@ impl Form {
         }
     }
 
-    /// Bytes in front of the packet in a made frame.
+    /// Returns the number of bytes in front of the packet in a frame that a template makes.
     pub(crate) const fn in_front(self) -> u64 {
         match self {
             Form::Frame => 0,
@@ -44,7 +44,7 @@ impl Form {
         }
     }
 
-    /// As [`Form::in_front`], for any frame with its tags.
+    /// Returns the number of bytes in front of the packet in any frame, including VLAN tags.
     pub(crate) fn in_front_of(self, frame: &[u8]) -> usize {
         let mut at = self.in_front() as usize;
         while at > 0 && TAGS.contains(&half(frame, at - 2)) && at + TAG <= frame.len() {
@@ -53,7 +53,7 @@ impl Form {
         at
     }
 
-    /// Converts a frame to this form; empty where the frame has only Ethernet's header.
+    /// Converts a frame to this form. As an IP packet, a frame with nothing behind Ethernet's header becomes empty.
     pub(crate) fn take(self, frame: &mut Vec<u8>) {
         if self == Form::Frame {
             return;
@@ -67,13 +67,13 @@ impl Form {
     }
 }
 
-/// Returns two bytes of a packet as a number; 0 behind the end.
+/// Returns two bytes of a packet as a big-endian number, or 0 behind the packet's end.
 fn half(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Converts the headers of an IPv4 packet to the byte order of the cores, and removes the padding behind it. Leaves other packets
-/// unchanged.
+/// Converts the headers of an IPv4 packet to the byte order of the cores, and removes the padding behind the packet.
+/// Leaves other packets unchanged.
 fn in_core_order(packet: &mut Vec<u8>) {
     let header = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
     // The length is 0 in segments captured before the card cut them, or after the card merged them.
@@ -92,7 +92,7 @@ fn in_core_order(packet: &mut Vec<u8>) {
     turn(packet, header, has_udp);
 }
 
-/// Swaps the fields of an IP header of `header` bytes, and of the UDP header behind it.
+/// Reverses the bytes in each field of an IP header of `header` bytes, and of the UDP header behind it if `has_udp`.
 fn turn(packet: &mut [u8], header: usize, has_udp: bool) {
     packet[0] = packet[0].rotate_left(4);
     for at in [2, 4, 6, 10] {
@@ -106,8 +106,8 @@ fn turn(packet: &mut [u8], header: usize, has_udp: bool) {
     }
 }
 
-/// Returns the headers of an IPv4 and UDP packet of `bytes` bytes, in the byte order of the cores. It goes from 198.18.0.1, port
-/// 49152, to 198.19.0.1, port 9.
+/// Returns the IPv4 and UDP headers of a packet of `bytes` bytes, in the byte order of the cores. The packet goes from
+/// 198.18.0.1, port 49152, to 198.19.0.1, port 9.
 pub fn core_order_header(bytes: u64) -> [u8; IP_HEADER + UDP_HEADER] {
     let length = u16::try_from(bytes).unwrap_or(u16::MAX);
     let mut header = [0; IP_HEADER + UDP_HEADER];
@@ -148,7 +148,7 @@ mod tests {
         packet
     }
 
-    /// Returns a frame with tags around these bytes.
+    /// Returns a frame with these VLAN tags, this EtherType and these bytes.
     fn frame(tags: &[u16], kind: u16, packet: &[u8]) -> Vec<u8> {
         let mut frame = vec![7; 12];
         for tag in tags {

@@ -1,7 +1,7 @@
-//! Traffic for network cards: frames of Ethernet, and the due time of each.
+//! Traffic for network cards: Ethernet frames, and the due time of each frame.
 //!
-//! An expression ([`Traffic::parse`]) describes a [`Traffic`]. Opened, it is a [`Stream`], which gives one frame after another in
-//! constant memory. Frames come from a capture, or a template makes them:
+//! An expression ([`Traffic::parse`]) describes a [`Traffic`]. [`Traffic::open`] returns a [`Stream`], which gives one
+//! frame after another in constant memory. Frames come from a capture, or a template makes them:
 //!
 //! ```text
 //! capture=edge.pcapng.gz rate=wire loop packets=10M
@@ -13,10 +13,10 @@
 //! - `template.rs`, `zipf.rs`: frames of UDP and TCP in flows.
 //! - `form.rs`: frames, or their IP packets in the form for PsPIN handlers.
 //! - `arrivals.rs`: due times of frames.
-//! - `stream.rs`: all of it, one frame at a time; `ahead.rs`: the same, read ahead by a thread.
+//! - `stream.rs`: frames with their due times, one at a time; `ahead.rs`: the same frames, read ahead by a thread.
 //!
-//! Nothing here knows a card or a simulation. The receiver of frames gives their maximum length. A frame that is due [at
-//! once](DueTime::Wire) goes as soon as the wire is free.
+//! This crate depends on no card and no simulation. The user of a stream gives the maximum length of frames. A frame
+//! that is due [at once](DueTime::Wire) is to be sent as soon as the wire is free.
 //!
 //! ```
 //! use nicety_traffic::{DueTime, Traffic};

@@ -1,4 +1,4 @@
-//! Frames made by a template: headers by flow, sizes by distribution, and random payload.
+//! Frames that a template makes: with headers by flow, sizes by a distribution, and random payload.
 
 use crate::checksum::{checksum, sum_of};
 use crate::expression::{Popularity, Protocol, Sizes, Template};
@@ -6,33 +6,34 @@ use crate::zipf::Zipf;
 use nicety_kernel::Rng;
 use nicety_types::NodeId;
 
-/// Addresses of both stations: locally administered.
+/// The Ethernet addresses of the receiving and the sending station, which are locally administered.
 const STATIONS: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-/// Random bytes that payloads are cut from; a power of two.
+/// Number of random bytes from which payloads are taken; a power of two.
 const RANDOM: usize = 1 << 16;
 /// Bytes of the longest headers: Ethernet, IP version 6 and TCP.
 const LONGEST_HEADERS: usize = 74;
 
-/// A maker of frames. Its memory depends neither on flows nor on frames.
+/// A maker of frames. Its memory does not depend on the number of flows or frames.
 pub(crate) struct Maker {
     template: Template,
     zipf: Option<Zipf>,
     /// The sum of the weights of sizes.
     weights: u64,
-    /// A flow's header is number `flow * step + first` of all headers, so that flows are not a visible sequence.
+    /// A flow has the header with the number `flow * step + first`, modulo the number of all headers. Consecutive flows
+    /// thus do not have consecutive headers.
     step: u128,
     first: u128,
     headers: u128,
     random: Vec<u8>,
     made: u64,
-    /// Payload bytes so far.
+    /// Number of payload bytes so far.
     sent: u64,
     flows: Rng,
     sizes: Rng,
 }
 
 impl Template {
-    /// The number of different headers.
+    /// Returns the number of different headers.
     pub(crate) fn headers(&self) -> u128 {
         let parts = [self.src.count(), self.dst.count(), self.sport.count(), self.dport.count()];
         parts.into_iter().map(u128::from).product()
@@ -80,7 +81,7 @@ impl Maker {
         Maker { template, zipf, weights, step, first, headers, random, made: 0, sent: 0, flows, sizes }
     }
 
-    /// Draws the addresses and ports of the next frame.
+    /// Draws the flow of the next frame. Returns its addresses and ports.
     fn endpoints(&mut self) -> Endpoints {
         let flow = match &self.zipf {
             Some(zipf) => zipf.draw(&mut self.flows),
@@ -178,7 +179,7 @@ impl Maker {
     }
 }
 
-/// Returns a product modulo a number of at most 112 bits. Both factors may be near the modulus.
+/// Returns `flow * step` modulo a number of at most 112 bits. Both factors may be near the modulus.
 fn times(flow: u64, step: u128, modulus: u128) -> u128 {
     match u128::from(flow).checked_mul(step) {
         Some(product) => product % modulus,
@@ -186,7 +187,7 @@ fn times(flow: u64, step: u128, modulus: u128) -> u128 {
     }
 }
 
-/// [`times`], 16 bits at a time.
+/// As [`times`], but multiplies 16 bits of `flow` at a time.
 fn times_by_digits(flow: u64, step: u128, modulus: u128) -> u128 {
     [48, 32, 16, 0].into_iter().fold(0, |product, shift| {
         let digit = u128::from(flow >> shift & 0xffff);

@@ -3,19 +3,20 @@
 
 use nicety_kernel::Rng;
 
-/// Ranks from 1 on. The probability of rank k is in proportion to k to the power of minus an exponent.
+/// A distribution of ranks 1, 2, ... `count`. The probability of rank k is in proportion to k^-s, with the exponent s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Zipf {
     exponent: f64,
     count: f64,
-    /// The integral at 3/2 less the weight of the first rank, and the integral half a rank behind the last.
+    /// The limits of the drawn numbers: the integral at 3/2, minus the weight of the first rank, and the integral at
+    /// `count` + 1/2.
     ends: (f64, f64),
-    /// Maximum distance of a rank from the drawn number for immediate acceptance.
+    /// The most by which a rank may exceed the inverse of the drawn number to be accepted at once.
     close: f64,
 }
 
 impl Zipf {
-    /// Returns the law of `count` ranks, at least one. The exponent is above 0.
+    /// Returns the distribution of `count` ranks, at least 1. The exponent must be above 0.
     pub(crate) fn new(count: u64, exponent: f64) -> Zipf {
         let count = count as f64;
         let mut zipf = Zipf { exponent, count, ends: (0.0, 0.0), close: 0.0 };
@@ -24,7 +25,7 @@ impl Zipf {
         zipf
     }
 
-    /// Draws a rank, counted from 0.
+    /// Draws a rank, and returns the rank minus 1.
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         let (first, last) = self.ends;
         loop {
@@ -41,7 +42,7 @@ impl Zipf {
         libm::exp(-self.exponent * libm::log(x))
     }
 
-    /// The integral of the weight, up to a constant.
+    /// Returns the integral of the weight up to `x`, except for a constant.
     fn integral(&self, x: f64) -> f64 {
         let log = libm::log(x);
         let t = (1.0 - self.exponent) * log;

@@ -1,12 +1,12 @@
-//! Events: completions that the card writes to a queue in host memory. The driver copies them to the queues of
-//! processes.
+//! Events: completions that the card writes to its queue in host memory. The driver copies each event to the queue of
+//! its process.
 //!
-//! Both queues are bounded. An event without room in one of them is lost and counted. The next call of the process for
-//! an event then fails with that error.
+//! The card's queue and the queues of processes are bounded. An event is lost and counted if one of its two queues is
+//! full. The process's next call for an event then fails with [`ApenetError::EventsLost`].
 //!
 //! | file | contents |
 //! |---|---|
-//! | `queues.rs` | the queues, without time |
+//! | `queues.rs` | the queues, without simulated time |
 
 mod queues;
 
@@ -24,9 +24,9 @@ use std::rc::Rc;
 
 /// The path that continues when a thread notices an event.
 pub(crate) enum Follow<'p> {
-    /// The thread's, or the event's if the thread waited for it.
+    /// The path of the thread. If the thread waited for the event, the event's path continues it.
     Thread(&'p mut Path),
-    /// The event's.
+    /// The path of the event.
     Event,
 }
 
@@ -45,8 +45,8 @@ impl Card {
         self.write_completion(process, QueuedEvent { event, path, message }, false);
     }
 
-    /// Writes the completion of a packet before the last of its message. It takes no entry of the queue, since the
-    /// process gets no event of it.
+    /// Writes the completion of a packet that is not the last of its message. This completion takes no entry of the
+    /// queue, because the process gets no event for it.
     pub(crate) fn complete_packet(
         self: &Rc<Card>,
         process: u32,
@@ -85,7 +85,7 @@ impl Card {
     }
 
     /// Copies the first event of the card's queue to the queue of its process, as the driver does. `caused` is the path
-    /// of the handler or poll that found it.
+    /// of the interrupt handler that found the event; `None` for a poll.
     async fn copy_event(&self, caused: Option<&Path>) {
         let copying = self.events.copying.acquire().await;
         let first = self.events.written.borrow().front().cloned();
@@ -112,7 +112,7 @@ impl Card {
         self.events.changed.notify_all();
     }
 
-    /// The driver's interrupt handler, which takes all written events; one interrupt at a time.
+    /// The driver's interrupt handler. It serves one interrupt at a time, and takes all written events.
     pub(crate) async fn serve_interrupts(self: Rc<Card>) {
         loop {
             let events = &self.events;
@@ -128,16 +128,17 @@ impl Card {
         }
     }
 
-    /// Whether a process need not wait for a wanted event: it is in the queue, or will not come.
+    /// Whether a process need not wait for a wanted event: the event is in the queue, or will not come.
     fn has(&self, process: u32, wanted: Wanted) -> bool {
         self.events.find(process, wanted).is_some()
     }
 
-    /// Takes the next event that a process wants. Returns also its path, including the time to notice it.
+    /// Takes the next event that a process wants. Returns the event, and the path up to the time at which the thread
+    /// notices the event.
     ///
     /// # Errors
-    /// When events of the process were lost (reported once), or when the completion of the operation was reported
-    /// before.
+    /// When events of the process were lost, which is reported once. Also when the completion of the operation was
+    /// reported before.
     pub(crate) async fn take_event(
         self: &Rc<Card>,
         process: u32,
@@ -179,7 +180,7 @@ impl Card {
         }
     }
 
-    /// Resumes the thread that waited for an event.
+    /// Wakes the thread that waited for an event.
     async fn wake(&self, process: u32, wanted: Wanted, follow: &mut Follow<'_>) {
         let its = match self.events.find(process, wanted) {
             Some(Ok(at)) => self.events.path(process, at),
@@ -194,7 +195,7 @@ impl Card {
         }
     }
 
-    /// Takes the event that a thread has found; none if another thread was faster.
+    /// Takes the event that a thread has found. `None` if another thread took it first.
     async fn notice(
         &self,
         process: u32,
@@ -233,7 +234,7 @@ impl Card {
         }
     }
 
-    /// Takes an event that a process wants, if there is one. Looks once.
+    /// Looks once for an event that a process wants, and takes the event if there is one.
     ///
     /// # Errors
     /// As [`Card::take_event`].

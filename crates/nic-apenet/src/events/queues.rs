@@ -1,4 +1,4 @@
-//! The queues of events: the card's in host memory, and those of processes. Without time.
+//! The queues of events: the card's queue in host memory, and the queues of processes. They take no simulated time.
 
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
@@ -24,7 +24,7 @@ pub(crate) struct QueuedEvent {
 pub(crate) struct Written {
     pub(crate) process: u32,
     pub(crate) noted: QueuedEvent,
-    /// Whether it is of a packet before the last of its message: no event of a process.
+    /// Whether it is the completion of a packet that is not the last of its message. The process gets no event for it.
     pub(crate) part: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Written {
 pub(crate) enum Wanted {
     /// The next event.
     Any,
-    /// The event of another process's put or send.
+    /// The next event of a put or send of another process.
     Received,
     /// The completion or refusal of an operation.
     End(Operation),
@@ -48,7 +48,7 @@ impl Wanted {
         }
     }
 
-    /// A text that describes the wait.
+    /// Describes the wait, as the object of 'waits for'.
     pub(crate) fn text(self, process: u32) -> String {
         let what = match self {
             Wanted::Any if process == LIBRARY => return "messages".to_owned(),
@@ -63,7 +63,7 @@ impl Wanted {
 /// The reason why a process finds no event, now or later.
 #[derive(Clone, Copy)]
 pub(crate) enum Missing {
-    /// The number of lost events.
+    /// Events were lost: their number.
     Lost(u64),
     /// The process has no such operation, or its completion was reported.
     Ended(Operation),
@@ -73,7 +73,7 @@ pub(crate) enum Missing {
 #[derive(Default)]
 struct Queue {
     events: VecDeque<QueuedEvent>,
-    /// Operations without a reported completion, and whether each is a get.
+    /// Operations with a completion that was not reported, and whether each operation is a get.
     open: FxHashMap<Operation, bool>,
     lost: u64,
     /// Threads of the process that wait for an event.
@@ -81,7 +81,8 @@ struct Queue {
 }
 
 impl Queue {
-    /// Records that an event was taken or lost. A refused put ends only when its bytes have been read.
+    /// Records that an event was taken or lost, and that its operation has thus ended. A refused put ends only at its
+    /// later event, when the card has read its bytes.
     fn told(&mut self, event: &Event) {
         let Some(operation) = event.operation() else { return };
         if !matches!(event.kind, EventKind::Refused(..)) || self.open.get(&operation) == Some(&true) {
@@ -94,9 +95,9 @@ impl Queue {
 pub(crate) struct Events {
     /// Completions in the card's queue, in order.
     pub(crate) written: RefCell<VecDeque<Written>>,
-    /// Entries of the card's queue in use, or reserved for events on the bus.
+    /// Entries of the card's queue that are in use, or reserved for events on the bus.
     pub(crate) taken: Cell<u64>,
-    /// By process. A process without a queue gets no events.
+    /// The queues of processes, by process. A process without a queue gets no events.
     queues: RefCell<BTreeMap<u32, Queue>>,
     pub(crate) notify: Cell<Notify>,
     /// Notified when an event has been written or copied, or the kind of notification changes.
@@ -139,14 +140,14 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Records a posted operation, which events will complete.
+    /// Records a posted operation. An event will report its completion.
     pub(crate) fn posted(&self, process: u32, operation: Operation, get: bool) {
         if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
             queue.open.insert(operation, get);
         }
     }
 
-    /// Copies an event to the queue of its process, as the driver does. Returns whether there was room.
+    /// Copies an event to the queue of its process, as the driver does. Returns whether the queue had room.
     pub(crate) fn copy(&self, process: u32, noted: QueuedEvent, limit: usize) -> bool {
         let mut queues = self.queues.borrow_mut();
         match queues.get_mut(&process).filter(|queue| queue.events.len() < limit) {
@@ -164,7 +165,7 @@ impl Events {
         }
     }
 
-    /// Clears the lost events of a process once they are reported.
+    /// Clears the count of lost events of a process, after it has been reported.
     pub(crate) fn forgive(&self, process: u32) {
         if let Some(queue) = self.queues.borrow_mut().get_mut(&process) {
             queue.lost = 0;
@@ -176,8 +177,8 @@ impl Events {
         self.queues.borrow()[&process].events[at].path.clone()
     }
 
-    /// Returns the index of the first event that a process wants, or the reason why none will come. None if it may
-    /// still come.
+    /// Returns the index of the first event that a process wants, or the reason why no such event will come. `None` if
+    /// the event may still come.
     pub(crate) fn find(&self, process: u32, wanted: Wanted) -> Option<Result<usize, Missing>> {
         let queues = self.queues.borrow();
         let queue = queues.get(&process)?;
@@ -195,8 +196,8 @@ impl Events {
         ended.then_some(Err(Missing::Ended(operation)))
     }
 
-    /// Whether a thread of this process polls the next event of the card's queue. The event's own process polls it, or
-    /// any other process if no thread of its own waits.
+    /// Whether a thread of this process polls for the next event of the card's queue. This is a thread of the event's
+    /// own process. If no such thread waits, a thread of any process polls.
     pub(crate) fn polls(&self, process: u32) -> bool {
         if self.notify.get() != Notify::Poll {
             return false;
@@ -206,8 +207,8 @@ impl Events {
         *owner == process || self.queues.borrow().get(owner).is_none_or(|queue| queue.waiting == 0)
     }
 
-    /// Refusals of this host's messages that no program has taken: their number by reason and refusing node. Also the
-    /// number of lost and unreported events, by process.
+    /// Refusals of this host's messages with an event that no program has taken: their number by reason and refusing
+    /// node. Also the number of lost events that were not reported, by process.
     pub(crate) fn unnoticed(&self) -> (BTreeMap<(Refusal, NodeId), u64>, BTreeMap<u32, u64>) {
         let (written, queues) = (self.written.borrow(), self.queues.borrow());
         let waiting =
@@ -222,8 +223,8 @@ impl Events {
         (refused, lost.map(|(process, queue)| (*process, queue.lost)).collect())
     }
 
-    /// The queues of processes, for deadlock hints: the process, its events by name, and whether one of its threads
-    /// waits. Events that only free the process's own buffers are left out.
+    /// The queues of processes, for deadlock hints: the process, the number of its events by name, and whether a thread
+    /// of the process waits. Events that only free the process's own buffers are left out.
     pub(crate) fn queued(&self) -> Vec<(u32, BTreeMap<&'static str, u64>, bool)> {
         let of = |(&process, queue): (&u32, &Queue)| {
             let mut names: BTreeMap<&'static str, u64> = BTreeMap::new();

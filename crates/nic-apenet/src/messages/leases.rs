@@ -1,5 +1,5 @@
-//! The memory that `send` and `recv` register: whole allocations. They stay registered for further messages until the
-//! card's table has no room for others.
+//! The memory that `send` and `recv` register: whole allocations. An allocation stays registered for further messages
+//! until the card's table needs its room for another allocation.
 
 use crate::error::ApenetError;
 use crate::library::Process;
@@ -15,11 +15,11 @@ struct Leased {
     region: Region,
     /// Messages in transfer from or to it.
     users: Cell<u64>,
-    /// The last use, as a count of all uses.
+    /// The number of the last use, counted over the uses of all allocations.
     used: Cell<u64>,
 }
 
-/// A registered allocation in use. Once dropped, it may be deregistered.
+/// A use of a registered allocation. While a lease exists, the allocation is not deregistered.
 pub(crate) struct Lease(Rc<Leased>);
 
 impl Drop for Lease {
@@ -58,10 +58,10 @@ impl Leases {
         self.own.borrow_mut().insert(address, bytes);
     }
 
-    /// Registers the allocation that contains these bytes, unless it is registered.
+    /// Registers the allocation that contains these bytes, unless the allocation is registered already.
     ///
     /// # Errors
-    /// When no allocation contains them, or the card has no room for it besides those in use.
+    /// When no allocation contains the bytes, or the card has no room besides the allocations in use.
     pub(crate) async fn lease(
         &self,
         address: u64,
@@ -91,7 +91,8 @@ impl Leases {
         Ok(Lease(leased))
     }
 
-    /// Registers an allocation. Without room, it replaces the least recently used ones that are idle.
+    /// Registers an allocation. If the card has no room, first deregisters idle allocations, the least recently used
+    /// first.
     async fn register(&self, start: u64, len: u64, path: &mut Path) -> Result<Region, ApenetError> {
         loop {
             let error = match self.process.register(start, len, path).await {

@@ -1,26 +1,28 @@
-//! `send` and `recv`: messages over streaming buffers, and longer ones by a put into the receive's own buffer.
+//! `send` and `recv`: short messages through streaming buffers, and longer messages by a put into the receive's own
+//! buffer.
 //!
 //! A message of at most `messages.eager` bytes is copied to a registered buffer of the library and sent into a
-//! streaming buffer of the receiver. The receiver's library copies it to its receive. A longer one sends an RTS. Once
-//! its receive is posted, the receiver's library registers that buffer and replies with a CTS that names it. The
-//! sender's library then puts the bytes there. RTS, CTS and credits are empty puts: their address and data are for the
-//! other library.
+//! streaming buffer of the receiver. The receiver's library copies the message to the buffer of its receive. For a
+//! longer message, the sender's library sends an RTS. When the receive is posted, the receiver's library registers the
+//! receive's buffer and replies with a CTS that names this buffer. The sender's library then puts the bytes into this
+//! buffer. RTS, CTS and credits are empty puts: their address and data are information for the other library.
 //!
 //! # Bounds
-//! A host has at most `messages.window` messages to each other host that no receive has taken. If processes share the
-//! library, the limit holds for each pair of processes. It is lower where the total would be more than [`HELD`]. Past
-//! the limit `send` waits, so neither streaming buffers nor events run out.
+//! A host has at most `messages.window` messages to each other host that no receive has taken. If several processes
+//! share the library, the limit holds for each pair of processes. The limit is lower if the windows of all hosts would
+//! be more than [`HELD`] messages. At the limit `send` waits, so neither streaming buffers nor entries for events run
+//! out.
 //!
 //! | file | contents |
 //! |---|---|
-//! | `leases.rs` | the memory that they register |
+//! | `leases.rs` | the memory that `send` and `recv` register |
 //! | `receive.rs`, `send.rs` | the two ends of a message |
 //!
 //! | bits of the data | field |
 //! |---|---|
-//! | 63 | whether it is eager |
-//! | 0..63 | of an eager message: tag |
-//! | 60..63 | otherwise the kind: 2 RTS, 3 CTS, 4 bytes, 5 credit |
+//! | 63 | 1 for an eager message |
+//! | 0..63 | eager message: tag |
+//! | 60..63 | other messages: kind, which is 2 for RTS, 3 for CTS, 4 for bytes, 5 for credit |
 //! | 32..60 | RTS, CTS and bytes: number of the long message at its sender; credit: the pair |
 //! | 0..32 | RTS: lower half of the tag; CTS: bytes to put; credit: number of credits |
 //!
@@ -45,15 +47,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Limit of messages from all hosts that no receive of a host has taken, unless there are more pairs of processes. Each
-/// has at most four events: itself or its RTS, the CTS, its bytes, its credit.
+/// The most messages from all hosts that no receive of a host has taken, unless there are more pairs of processes. A
+/// message has at most four events: of itself or its RTS, of its CTS, its bytes and its credit.
 const HELD: u64 = 2048;
-/// Buffers for the library's copies of eager messages.
+/// Number of buffers for the library's copies of eager messages.
 const COPIES: u64 = 64;
-/// Streaming buffers allocated together, at the first use of one of them.
+/// Number of streaming buffers that are allocated together, at the first use of one of them.
 const CHUNK: u64 = 16;
 
-/// The bit of an eager message. Other kinds are in the bits below.
+/// The bit that marks an eager message. The kinds of other messages are in the bits below.
 const EAGER: u64 = 1 << 63;
 const _: () = assert!(LARGEST_TAG & EAGER == 0, "the tag is beside it");
 const RTS: u64 = 2;
@@ -73,7 +75,7 @@ type ArrivedMessage = library::ArrivedMessage<MessagePlace>;
 pub(crate) enum MessagePlace {
     /// In a streaming buffer.
     Eager(u64),
-    /// At its sender, with this number.
+    /// At its sender, where it has this number.
     Long(u32),
 }
 
@@ -81,13 +83,13 @@ pub(crate) enum MessagePlace {
 struct LongTransfer {
     receiving: Rc<Receiving>,
     arrival: Arrival,
-    /// Bytes that its sender will put.
+    /// Number of bytes that its sender will put.
     length: u64,
     _lease: Option<Lease>,
 }
 
 impl LongTransfer {
-    /// Whether this event is the arrival of its bytes.
+    /// Whether this event reports the arrival of the message's bytes.
     fn is_whole(&self, event: &Event) -> bool {
         let there = self.length == 0 || event.address == self.receiving.wanted.address;
         there && event.bytes == self.length && !event.streaming
@@ -101,12 +103,12 @@ pub(crate) struct Messenger {
     pub(crate) leases: Leases,
     pub(crate) library: Library<Messenger>,
     pub(crate) windows: Windows,
-    /// Free buffers for copies; none before the first use.
+    /// Free buffers for copies. `None` before the first use.
     copies: RefCell<Option<Vec<u64>>>,
     free_copies: Credits,
-    /// The CTS of a long message has the address for its bytes, and their number.
+    /// Long messages to be sent. The CTS of each has the address for its bytes, and their number.
     announced: Announcements<(u64, u32)>,
-    /// The paths to the end of long messages, which have left, by number.
+    /// Long messages with bytes that the card has read: the path up to that time, by number.
     sent: RefCell<BTreeMap<u32, Path>>,
     coming: RefCell<BTreeMap<(u32, u32), LongTransfer>>,
     /// Number of long messages so far.
@@ -136,7 +138,7 @@ impl Messenger {
         messenger
     }
 
-    /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.
+    /// Gives each pair of processes the room that a host has by default. Call this method before the first message.
     pub(crate) fn have_pairs(&self, pairs: Pairs) {
         if self.windows.pairs() != pairs {
             self.have_room(pairs);
@@ -153,7 +155,7 @@ impl Messenger {
         }
     }
 
-    /// Returns the library's failure if no program has been told, as a call came too late or not at all.
+    /// Returns the library's failure if no call has returned it to a program.
     pub(crate) fn unnoticed(&self) -> Option<RefusedCommand> {
         let (code, place) = match self.library.untold()? {
             ApenetError::Refused { why, node } => (why.name(), format!("by rank {node}")),
@@ -168,7 +170,7 @@ impl Messenger {
         })
     }
 
-    /// Returns a number for a message to put.
+    /// Returns a number for a long message.
     fn number(&self) -> u32 {
         let id = self.long.get();
         self.long.set((id + 1) % (1 << 28));
@@ -236,7 +238,7 @@ impl Messenger {
         }
     }
 
-    /// Handles a message from another library. Returns whether it can be one.
+    /// Handles a message from another library. Returns false if the message cannot be from a library.
     fn take_message(self: &Rc<Self>, event: Event, (kind, id, low): (u64, u32, u32), path: Path) -> bool {
         let source = event.peer.node.0;
         if event.peer.process != LIBRARY {
@@ -286,7 +288,7 @@ impl Messenger {
         }
     }
 
-    /// Handles an arrived message or RTS.
+    /// Handles an arrived message or RTS. Returns false if its sender had no credit for it.
     fn arrived(self: &Rc<Self>, came: ArrivedMessage, path: Path) -> bool {
         let peer = self.windows.of_tag(came.source, came.tag);
         let has_room = peer.held() < self.windows.size();
@@ -314,7 +316,7 @@ impl Transport for Messenger {
         &self.library
     }
 
-    /// Sends a message. Once it has a credit, it continues even if its program stops waiting.
+    /// Sends a message. After the send has got a credit, it completes even if the program stops waiting for it.
     async fn send(
         self: &Rc<Self>,
         _thread: u32,

@@ -6,7 +6,7 @@ use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 impl Messenger {
-    /// A receive that fails has taken its message nevertheless.
+    /// Delivers an eager message to its receive. If the copy fails, the receive has taken the message nevertheless.
     pub(super) async fn bring_eager(
         self: &Rc<Self>,
         receiving: &Rc<Receiving>,
@@ -46,8 +46,8 @@ impl Messenger {
         Ok(())
     }
 
-    /// Registers the buffer of a receive, and asks for the bytes. On failure it asks for none, so that the sender
-    /// continues.
+    /// Registers the buffer of a receive, and requests the bytes by a CTS. If the registration fails, requests 0 bytes,
+    /// so that the sender continues.
     pub(super) async fn bring_long(
         &self,
         receiving: &Rc<Receiving>,
@@ -72,7 +72,7 @@ impl Messenger {
         self.taken(arrival, path).await
     }
 
-    /// Records that a receive has taken a message. Credits return several at a time.
+    /// Records that a receive has taken a message. Returns the sender's credits if enough of them have gathered.
     async fn taken(&self, arrival: Arrival, path: &mut Path) -> Result<(), CardError> {
         let peer = self.windows.of_tag(arrival.source, arrival.tag);
         if let Some(credits) = peer.take(self.windows.size()) {

@@ -1,4 +1,4 @@
-//! The sender's side of `send`: eager messages by copies, longer ones by RTS, CTS and a put.
+//! The sender's side of `send`: eager messages by copies, and longer messages by RTS, CTS and a put.
 
 use crate::messages::leases::Lease;
 use crate::messages::{BYTES, COPIES, EAGER, Messenger, RTS, data};
@@ -37,7 +37,8 @@ impl Messenger {
         Ok((id, lease))
     }
 
-    /// Sends the bytes of a long message once its receiver has answered.
+    /// Sends the bytes of a long message after the CTS of its receiver has arrived. Returns when the card has read the
+    /// bytes.
     pub(super) async fn send_long(
         &self,
         message: Outgoing,

@@ -1,6 +1,7 @@
-//! Messages in reception: the packets of each, its destination, and its event.
+//! Messages in reception: for each message its packets, its destination and its event.
 //!
-//! Packets of a message arrive in order. Events of one node's puts and sends are in the order of arrival.
+//! Packets of a message arrive in order. The events of puts and sends from one node are written in the order of their
+//! arrival.
 
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
@@ -14,7 +15,7 @@ use std::rc::Rc;
 /// A message being received.
 pub(crate) struct Incoming {
     pub(crate) header: Repr,
-    /// Its destination.
+    /// The address of its destination.
     pub(crate) address: u64,
     /// The process that owns the destination.
     pub(crate) process: u32,
@@ -23,11 +24,12 @@ pub(crate) struct Incoming {
     pub(crate) come: Cell<u64>,
     /// Bytes that have been handed to the bus.
     handed: Cell<u64>,
-    /// Bytes with a completion that may be written, or dropped.
+    /// Bytes that are on the bus, so that their completion may be written, and bytes that were dropped.
     written: Cell<u64>,
-    /// Whether it was refused, or given up.
+    /// Whether the message was refused or given up.
     pub(crate) refused: Cell<bool>,
-    /// Whether its event may be written: all of it has been handed to the bus, and an engine is set up.
+    /// Whether its event may be written: all its bytes have been handed to the bus, and an engine is set up for the
+    /// event.
     done: Cell<bool>,
     path: RefCell<Path>,
 }
@@ -48,18 +50,18 @@ impl Incoming {
         Event { kind, peer, address, bytes, data, streaming, refused_by: None }
     }
 
-    /// Whether a packet is the next one.
+    /// Whether a packet is the next packet of this message.
     fn continues(&self, header: &Repr) -> bool {
         *header == self.part(self.come.get(), header)
     }
 
-    /// Adds bytes that have been handed to the bus. Returns whether they are the last.
+    /// Adds bytes that have been handed to the bus. Returns whether all bytes of the message have now been handed over.
     pub(crate) fn hand_over(&self, bytes: u64) -> bool {
         self.handed.set(self.handed.get() + bytes);
         self.handed.get() == u64::from(self.header.bytes)
     }
 
-    /// Whether a packet comes after the next one.
+    /// Whether a packet belongs to this message but comes after the next packet.
     pub(crate) fn skips_to(&self, header: &Repr) -> bool {
         u64::from(header.offset) > self.come.get() && *header == self.part(header.offset.into(), header)
     }
@@ -77,14 +79,15 @@ pub(crate) struct Getting {
 }
 
 impl Getting {
-    /// Whether this may be the first packet of its reply.
+    /// Whether a packet may be the first packet of the get's reply.
     pub(crate) fn awaits(&self, header: &Repr) -> bool {
         !self.begun && self.peer == header.from && self.bytes == u64::from(header.bytes)
     }
 }
 
 impl Card {
-    /// Returns the message that a packet continues. If there is none, the packet is counted or reported.
+    /// Returns the message that a packet begins or continues. If there is no such message, counts the packet, or
+    /// reports the loss of an earlier packet.
     pub(crate) fn belongs(self: &Rc<Card>, header: &Repr, path: &Path) -> Option<Rc<Incoming>> {
         let id = header.message();
         let known = self.receive.open.borrow().get(&id).cloned();
@@ -161,8 +164,8 @@ impl Card {
         Some(incoming)
     }
 
-    /// Records that `bytes` bytes of a message are on the bus and their completion may follow, or that they are dropped.
-    /// The last ones complete the message.
+    /// Records that `bytes` bytes of a message are on the bus, so that their completion may follow, or that they were
+    /// dropped. The last bytes complete the message.
     pub(crate) fn written(self: &Rc<Card>, incoming: &Incoming, bytes: u64, path: &Path) {
         incoming.path.borrow_mut().follow(path);
         incoming.written.set(incoming.written.get() + bytes);
@@ -186,7 +189,7 @@ impl Card {
         }
     }
 
-    /// Writes the events of a node's puts and sends that are next in order.
+    /// Writes the events of a node's puts and sends, as far as the oldest of them are complete or refused.
     pub(crate) fn tell_in_order(self: &Rc<Card>, from: NodeId) {
         let mut before: Option<Path> = None;
         while let Some(incoming) = self.next_settled(from) {
@@ -201,7 +204,7 @@ impl Card {
         }
     }
 
-    /// Returns the first put or send of a node without a written event, if it is complete or refused.
+    /// Removes and returns a node's oldest put or send without a written event, if it is complete or refused.
     fn next_settled(&self, from: NodeId) -> Option<Rc<Incoming>> {
         let mut order = self.receive.order.borrow_mut();
         let queue = order.get_mut(&from)?;

@@ -1,7 +1,7 @@
-//! Messages with a lost packet: they are given up, and reported at both ends as refused.
+//! Messages with a lost packet. The card gives them up, and reports them at both ends as refused.
 //!
-//! A card never resends. A loss is detected at the next packet of the message. If packets of a node arrive in the order
-//! of sending, it is also detected when the node's next message begins.
+//! A card never resends. The receiver detects a loss at the next packet of the message. If packets of a node arrive in
+//! the order of sending, the receiver detects the loss also at the beginning of the node's next message.
 
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
@@ -11,12 +11,12 @@ use crate::{Card, Operation};
 use nicety_types::{MessageId, Path};
 use std::rc::Rc;
 
-/// Limit of incomplete messages of a node if messages can overtake each other.
+/// The most incomplete messages of a node, if messages can overtake each other.
 const INCOMPLETE: usize = 64;
 
 impl Card {
-    /// Reports the loss of a packet before this one. `known` is the message, if its beginning has arrived. Returns
-    /// whether a packet was lost.
+    /// Reports the loss of an earlier packet, if this packet shows it. `known` is the message, if its first packet has
+    /// arrived. Returns whether a packet was lost.
     pub(crate) fn tell_lost(self: &Rc<Card>, known: Option<&Incoming>, header: &Repr, path: &Path) -> bool {
         match known {
             Some(incoming) => {
@@ -50,8 +50,8 @@ impl Card {
         }
     }
 
-    /// Gives up messages of a node with lost last packets when a later message begins. A node sends its puts one after
-    /// another, and replies to one get after another.
+    /// Gives up the messages of a node that lost their last packets, when a later message of the same kind begins. This
+    /// is possible because a node sends one put after another, and one reply after another.
     pub(crate) fn give_up(self: &Rc<Card>, begins: &Repr, path: &Path) {
         let from = begins.from.node;
         let of_node =
@@ -80,7 +80,7 @@ impl Card {
         }
     }
 
-    /// Fails a get of this node, and completes it for its process. `reply` is the message with its bytes.
+    /// Fails a get of this node, and reports the failure to its process. `reply` is the message with the get's bytes.
     pub(crate) fn lose_get(self: &Rc<Card>, number: u64, reply: MessageId, why: Refusal, path: &Path) {
         self.count(|counted| counted.refused += 1);
         self.recorder.message_failed(reply, why.name());

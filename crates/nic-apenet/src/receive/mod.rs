@@ -1,7 +1,7 @@
 //! The receive path: packets from the link, translation, host memory, events.
 //!
-//! An engine takes a packet, has its address translated, and writes it. Several packets of a message may be written at
-//! a time. Its event follows the last of them.
+//! An engine takes a packet, waits for the translation of its address, and writes its bytes. Several engines may write
+//! packets of a message at a time. The message's event follows the last packet.
 //!
 //! | file | contents |
 //! |---|---|
@@ -33,10 +33,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use streaming::Reserve;
 
-/// Limit of a node's later messages that may arrive before one. Past it the message is dropped as a duplicate.
+/// The most messages of a node that may overtake an earlier message. If more overtake it, the earlier message is
+/// dropped as a duplicate.
 const REMEMBERED: u64 = 4096;
 
-/// The place of a packet's slot.
+/// The path on which a packet arrived, and which has its slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
     Link,
@@ -58,17 +59,17 @@ pub(crate) struct Receive {
     arrived: RefCell<VecDeque<Arrived>>,
     come: Signal,
     pub(crate) open: RefCell<BTreeMap<MessageId, Rc<Incoming>>>,
-    /// Puts and sends without a written event, by node, in the order of arrival.
+    /// Puts and sends with an event that is not yet written, by node, in the order of arrival.
     order: RefCell<BTreeMap<NodeId, VecDeque<Rc<Incoming>>>>,
-    /// Sequence numbers of puts and of gets by node. Gets do not wait for engines, and overtake puts.
+    /// Sequence numbers seen, by node, of puts and of gets separately. Gets do not wait for engines, and overtake puts.
     seen: RefCell<BTreeMap<(NodeId, Kind), Window<REMEMBERED>>>,
-    /// By the number of the get.
+    /// Gets of this node without their whole reply, by the number of the get.
     pub(crate) gets: RefCell<BTreeMap<u64, Getting>>,
     /// The first refused message.
     pub(crate) first_refused: RefCell<Option<(Repr, Refusal)>>,
     /// Unused streaming buffers by process.
     pub(crate) streaming: RefCell<BTreeMap<u32, Unused>>,
-    /// Further streaming buffers by process, allocated on use.
+    /// Further streaming buffers by process, which are allocated at their first use.
     pub(crate) reserves: RefCell<BTreeMap<u32, Reserve>>,
     /// Whether packets from the link are dropped on arrival.
     pub(crate) flushed: Cell<bool>,
@@ -146,7 +147,8 @@ impl Card {
         self.receive.come.notify_one();
     }
 
-    /// Whether a packet is for this card, and not from this card if it came by the link.
+    /// Whether a packet is for this card. The sender of a packet from the link must be another node, and the sender of
+    /// a loopback packet this node.
     fn is_for_us(&self, header: &Repr, from: From) -> bool {
         header.to.node == self.node
             && header.from.node.0 < self.nodes
@@ -222,7 +224,7 @@ impl Card {
         }
     }
 
-    /// Writes a packet to memory by an engine.
+    /// Translates the address of a packet, and writes the packet to memory through an engine.
     async fn write(self: Rc<Card>, incoming: Rc<Incoming>, packet: Arrived, engine: Permit) {
         let Arrived { header, payload, mut path, from } = packet;
         let (message, offset, bytes) =
@@ -261,7 +263,7 @@ impl Card {
         self.written(&incoming, bytes, &path);
     }
 
-    /// Waits until a packet's bytes are in memory. Its region is held until then.
+    /// Waits until a packet's bytes are in memory, and holds the packet's region until then.
     async fn settle(self: Rc<Card>, message: MessageId, offset: u64, handover: Handover, region: Hold) {
         self.dma.landed(&handover).await;
         self.recorder.packet_settled(message, offset, handover.landed);

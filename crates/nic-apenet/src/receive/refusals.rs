@@ -1,4 +1,4 @@
-//! Refusals of messages without destination memory, reported at both ends.
+//! Refusals of messages without destination memory. They are reported at both ends.
 
 use crate::error::Refusal;
 use crate::event::{Event, EventKind};
@@ -13,7 +13,7 @@ use nicety_types::{Flight, MessageId, Path, Payload, Stage};
 use std::rc::Rc;
 
 impl Card {
-    /// Refuses a message when one of its packets has no destination memory.
+    /// Refuses a message in reception: a packet of it has no destination memory, or was lost.
     pub(crate) fn refuse_incoming(self: &Rc<Card>, incoming: &Incoming, why: Refusal, path: &Path) {
         match incoming.header.kind {
             Kind::Reply => {
@@ -24,8 +24,8 @@ impl Card {
         }
     }
 
-    /// Refuses a put, send or get, and reports it at both ends. This end gets the address of its bytes, and whether
-    /// that is in a streaming buffer.
+    /// Refuses a put, send or get, and reports the refusal at both ends. The event at this end has `address`, and
+    /// whether this address is in a streaming buffer.
     pub(crate) fn refuse(
         self: &Rc<Card>,
         header: &Repr,
@@ -54,7 +54,7 @@ impl Card {
         Some(get)
     }
 
-    /// Queues a refusal on the control channel, where it waits for no packet.
+    /// Queues a refusal for the control channel, where it does not wait for packets.
     pub(crate) fn send_refusal(&self, refusal: Repr, path: Path) {
         self.transmit.refusals.borrow_mut().push_back((refusal, path));
         self.transmit.refused.notify_one();
@@ -84,13 +84,13 @@ impl Card {
         }
     }
 
-    /// Waits while too many refusals wait for the link.
+    /// Waits until fewer than [`REFUSALS`] refusals wait for the link.
     pub(crate) async fn refusals_left(&self) {
         let Transmit { refusals, eased, .. } = &self.transmit;
         eased.wait_until(|| refusals.borrow().len() < REFUSALS).await;
     }
 
-    /// Returns the address on this host, and the data, of the refused operation; none if there is no such operation.
+    /// Returns the address on this host and the data of the refused operation. `None` if there is no such operation.
     fn operation_of(&self, refusal: &Repr) -> Option<(u64, u64)> {
         let Some(get) = self.receive.gets.borrow().get(&refusal.number).copied() else {
             return self.ring.known.refused(refusal);
@@ -115,7 +115,8 @@ impl Card {
         self.complete_apart(header.to.process, event, message, path);
     }
 
-    /// Writes an event for which no engine has moved bytes: a receive engine is set up for it.
+    /// Writes an event that follows no bytes moved by an engine. If engines write events, sets up a receive engine for
+    /// it.
     pub(crate) fn complete_apart(
         self: &Rc<Card>,
         process: u32,

@@ -1,4 +1,4 @@
-//! Streaming buffers: memory that a process gives its card for messages without an address.
+//! Streaming buffers: memory that a process gives its card for messages without a destination address.
 
 use crate::Card;
 use crate::error::Refusal;
@@ -24,7 +24,7 @@ impl Unused {
         self.lengths.insert(address, bytes);
     }
 
-    /// Returns the first address and length of a buffer that overlaps these bytes, at least one.
+    /// Returns the first address and the length of a buffer that overlaps these bytes, if any. `bytes` is at least 1.
     pub(crate) fn touching(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let before = self.lengths.range(..=address.saturating_add(bytes - 1)).next_back();
         before.map(|(&buffer, &len)| (buffer, len)).filter(|(buffer, len)| buffer + len > address)
@@ -41,7 +41,7 @@ impl Unused {
         }
     }
 
-    /// Keeps the buffers for which `holds` is true of address and length.
+    /// Keeps the buffers for which `holds` returns true; its arguments are address and length.
     fn keep(&mut self, holds: impl Fn(u64, u64) -> bool) {
         self.lengths.retain(|&address, bytes| holds(address, *bytes));
         self.order.retain(|address| self.lengths.contains_key(address));
@@ -58,13 +58,14 @@ pub(crate) struct Reserve {
 }
 
 impl Card {
-    /// Reserves `left` streaming buffers of `bytes` bytes for a process: part of set-up. They are allocated at their
-    /// first use, `chunk` at a time.
+    /// Reserves `left` streaming buffers of `bytes` bytes for a process, as part of set-up. The buffers are allocated
+    /// at their first use, `chunk` buffers at a time.
     pub(crate) fn reserve_streaming(&self, process: u32, left: u64, chunk: u64, bytes: u64) {
         self.receive.reserves.borrow_mut().insert(process, Reserve { left, chunk, bytes });
     }
 
-    /// Allocates buffers of a process's reserve, as far as the host has memory.
+    /// Allocates the next buffers of a process's reserve. `None` if the reserve is empty, or the host has no memory or
+    /// the card no room for them.
     fn make_streaming(&self, process: u32) -> Option<()> {
         let mut reserves = self.receive.reserves.borrow_mut();
         let Reserve { left, chunk, bytes } = reserves.get_mut(&process).filter(|reserve| reserve.left > 0)?;
@@ -78,14 +79,14 @@ impl Card {
         Some(())
     }
 
-    /// Removes the unused streaming buffers that a deregistration leaves without a region.
+    /// Removes the unused streaming buffers that are in no region after a deregistration.
     pub(crate) fn forget_streaming(&self, process: u32) {
         if let Some(unused) = self.receive.streaming.borrow_mut().get_mut(&process) {
             unused.keep(|address, bytes| self.translation.regions.hold(process, address, bytes).is_ok());
         }
     }
 
-    /// The first unused streaming buffer of a process.
+    /// Takes the first unused streaming buffer of a process, for a message of `bytes` bytes. Returns its address.
     pub(crate) fn streaming_buffer(&self, process: u32, bytes: u64) -> Result<u64, Refusal> {
         if self.receive.streaming.borrow().get(&process).is_none_or(|unused| unused.len() == 0) {
             self.make_streaming(process);

@@ -5,8 +5,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `tlb.rs` | the TLB, without time |
-//! | `regions.rs` | registered memory: the processor's table, without time |
+//! | `tlb.rs` | the TLB, without simulated time |
+//! | `regions.rs` | registered memory: the processor's table, without simulated time |
 //! | `registration.rs` | registration and deregistration |
 
 mod regions;
@@ -30,7 +30,7 @@ pub(crate) struct Translation {
     processor: Server,
     /// Busy time of the processor.
     busy: Cell<Duration>,
-    /// Peak number of waiting commands.
+    /// Peak number of commands that waited.
     longest: Cell<usize>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Translation {
 pub(crate) struct Range {
     pub(crate) process: u32,
     pub(crate) address: u64,
-    /// At least one.
+    /// Length in bytes, at least 1.
     pub(crate) bytes: u64,
     /// First address and length of the whole message, which must be in one region.
     pub(crate) message: (u64, u64),
@@ -63,17 +63,18 @@ impl Translation {
         self.busy.get()
     }
 
-    /// Peak number of commands waiting for the processor.
+    /// Peak number of commands that waited for the processor.
     pub(crate) fn longest(&self) -> usize {
         self.longest.get()
     }
 }
 
 impl Card {
-    /// Translates the pages of a packet's bytes. The region stays registered while the result is held.
+    /// Translates the pages of a packet's bytes. The region stays registered as long as the returned [`Hold`] exists.
     ///
     /// # Errors
-    /// When the bytes of its message are not in a region of the process. A failed translation takes its time, too.
+    /// When the bytes of its message are not in one region of the process. A failed translation takes the same
+    /// simulated time.
     pub(crate) async fn translate(&self, range: Range, path: &mut Path) -> Result<Hold, Refusal> {
         let Range { process, address, bytes, message: (start, all), physical } = range;
         let regions = &self.translation.regions;
@@ -116,7 +117,7 @@ impl Card {
         drop(turn);
     }
 
-    /// Enters the pages of a region into the TLB, as the embedded processor does when it registers it.
+    /// Enters the pages of a region into the TLB, as the embedded processor does at the region's registration.
     pub(crate) fn fill_tlb(&self, process: u32, pages: impl Iterator<Item = u64>) {
         let mut tlb = self.translation.tlb.borrow_mut();
         pages.for_each(|page| tlb.fill((process, page)));

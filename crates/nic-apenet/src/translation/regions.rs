@@ -1,7 +1,8 @@
-//! Registered memory: the table of the embedded processor. Without time.
+//! Registered memory: the table of the embedded processor. It takes no simulated time.
 //!
-//! A region belongs to one process, and may overlap its other regions. A transfer holds the region with its bytes, so
-//! that a deregistration can wait for it. No transfer begins in a region that is being deregistered.
+//! A region belongs to one process, and may overlap other regions of the process. A transfer holds the region with its
+//! bytes, so that a deregistration can wait for the transfer. No transfer begins in a region that is being
+//! deregistered.
 
 use crate::error::{ApenetError, Refusal};
 use nicety_kernel::{Signal, Sim};
@@ -16,9 +17,9 @@ pub(crate) struct Registered {
     pub(crate) bytes: u64,
     /// Page size in bytes.
     pub(crate) page: u64,
-    /// Whether the embedded processor has entered it.
+    /// Whether the embedded processor has entered the region in its table.
     ready: Cell<bool>,
-    /// Transfers from or to it.
+    /// Number of transfers from or to the region.
     users: Cell<u64>,
     /// Whether it is being deregistered.
     ending: Cell<bool>,
@@ -91,10 +92,10 @@ impl Regions {
         self.order.borrow().range((process, 0, 0)..=(process, u64::MAX, u64::MAX)).next().is_some()
     }
 
-    /// Enters a region, which is not open yet. Its number is never reused.
+    /// Enters a region, and returns its number. The region does not allow transfers yet. Numbers are never reused.
     ///
     /// # Errors
-    /// When it is empty, or there is no room.
+    /// When the region is empty, or the table has no room.
     pub(crate) fn enter(
         &self,
         process: u32,
@@ -137,7 +138,7 @@ impl Regions {
         found.ok_or(ApenetError::NoRegion { region: number })
     }
 
-    /// Begins a deregistration: no further transfer begins. Only one call can end a region.
+    /// Begins a deregistration: no further transfer of the region begins. Only one call can succeed for a region.
     pub(crate) fn end(&self, process: u32, number: u64) -> Result<Rc<Registered>, ApenetError> {
         let region = self.of(process, number)?;
         match region.ending.replace(true) {
@@ -155,7 +156,7 @@ impl Regions {
         }
     }
 
-    /// Begins a transfer of bytes, at least one, within one region of the process.
+    /// Begins a transfer of `bytes` bytes, at least 1, within one region of the process.
     ///
     /// # Errors
     /// When there is no such region.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const REGISTER: (Stage, Stage) = (stages::REGISTER, stages::REGISTER_QUEUED);
 
-/// A registration in progress. Dropping it before its end undoes it.
+/// A registration in progress. If this guard is dropped with a region, the registration is undone.
 struct Begun<'c> {
     card: &'c Rc<Card>,
     region: Option<Region>,
@@ -28,7 +28,7 @@ impl Drop for Begun<'_> {
 }
 
 impl Card {
-    /// Registers memory without taking time, with the same effects: part of set-up.
+    /// Registers memory as part of set-up, with the effects of [`Card::register`]. Takes no simulated time.
     pub(crate) fn set_up_region(
         &self,
         process: u32,
@@ -40,7 +40,8 @@ impl Card {
         Ok(region)
     }
 
-    /// Enters the pages of a region into the TLB, where the last ones stay, and allows transfers.
+    /// Enters the pages of a region into the TLB, and allows transfers. If the TLB has too few entries, the last pages
+    /// stay.
     fn open_region(&self, registered: &Registered) {
         let skipped = registered.pages().saturating_sub(self.spec.tlb.entries as u64) as usize;
         self.fill_tlb(registered.process, registered.page_addresses().skip(skipped));
@@ -73,7 +74,7 @@ impl Card {
         Ok(region)
     }
 
-    /// Ends a registration. It waits for active transfers, and later messages are refused.
+    /// Ends a registration. The call waits for active transfers. Later messages to the region are refused.
     pub(crate) async fn deregister(
         self: &Rc<Card>,
         region: Region,
@@ -104,7 +105,7 @@ impl Card {
         Ok(())
     }
 
-    /// Gives the embedded processor a command about `pages` pages, and waits for its answer.
+    /// Gives the embedded processor a command for `pages` pages, and waits for its answer.
     async fn command(&self, pages: u64, path: &mut Path) {
         let message = self.next_message();
         let landed = self.write_register(path, message).await;

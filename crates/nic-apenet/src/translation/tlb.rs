@@ -1,4 +1,5 @@
-//! The TLB: a content-addressed memory of pages, the least recently used replaced. Without time.
+//! The TLB: a content-addressed memory of pages, which replaces the least recently used page. It takes no simulated
+//! time.
 
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ impl Tlb {
         Tlb { entries, pages: FxHashMap::default(), uses: BTreeMap::new(), count: 0 }
     }
 
-    /// Looks a page up. A hit counts as a use.
+    /// Returns whether the TLB has a page. A hit counts as a use.
     pub(crate) fn look(&mut self, page: Page) -> bool {
         let Some(last) = self.pages.get_mut(&page) else { return false };
         self.uses.remove(last);
@@ -34,7 +35,7 @@ impl Tlb {
         true
     }
 
-    /// Enters a page. Without room, it replaces the least recently used one.
+    /// Enters a page. If the TLB is full, replaces the least recently used page.
     pub(crate) fn fill(&mut self, page: Page) {
         if self.look(page) {
             return;
@@ -92,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: it holds the last `entries` different pages.
+        /// Against the definition: the TLB has the `entries` different pages that were used last.
         #[test]
         fn it_has_the_pages_used_last(
             entries in 1..6usize,

@@ -26,20 +26,21 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Limit of refusals waiting for the link. Past it the card takes no more packets, as each may be refused.
+/// The most refusals that wait for the link. At this limit the card takes no more packets, because each packet may be
+/// refused.
 pub(crate) const REFUSALS: usize = 64;
 
 /// A message in transmission.
 pub(crate) struct Leaving {
-    /// The process to notify when all bytes have been read, and the event.
+    /// The process to notify when all bytes have been read, and its event.
     pub(crate) told: Option<(u32, Event)>,
     /// Bytes that have not been read.
     pub(crate) left: Cell<u64>,
-    /// Holds the region with the bytes.
+    /// Keeps the region with the bytes registered.
     pub(crate) _region: Option<Hold>,
 }
 
-/// A descriptor, or a part of a reply: bytes of one page at most.
+/// The bytes of a descriptor, or a part of a reply: at most the bytes of one page.
 pub(crate) struct Job {
     /// Header of its first packet, without the length.
     pub(crate) header: Repr,
@@ -64,7 +65,7 @@ pub(crate) struct Asked {
 /// A packet between its engine and the link.
 struct Outgoing {
     header: Repr,
-    /// None until an engine has read it.
+    /// The payload. `None` until an engine has read it.
     ready: RefCell<Option<(Payload, Path)>>,
     /// Its slot in the transmit FIFO.
     _place: Permit,
@@ -79,10 +80,10 @@ pub(crate) struct Transmit {
     work: Signal,
     fifo: Credits,
     left: LastUse,
-    /// In the order of departure.
+    /// Packets that have not left, in the order of departure.
     outgoing: RefCell<VecDeque<Rc<Outgoing>>>,
     read: Signal,
-    /// Past [`REFUSALS`], the card takes no packets.
+    /// Refusals that wait for the link. While there are [`REFUSALS`] of them, the card takes no packets.
     pub(crate) refusals: RefCell<VecDeque<(Repr, Path)>>,
     pub(crate) refused: Signal,
     /// Notified when a refusal has left.
@@ -109,7 +110,7 @@ impl Transmit {
 }
 
 impl Card {
-    /// Fetches announced descriptors, as many as the card has slots for.
+    /// Fetches announced descriptors, at most as many as the card has free slots.
     pub(crate) async fn fetch_descriptors(self: Rc<Card>) {
         let ring = &self.ring;
         loop {
@@ -144,7 +145,7 @@ impl Card {
         }
     }
 
-    /// Adds a get to answer, if the card has room.
+    /// Adds a get that the card must answer. Returns false if the card has no room for it.
     pub(crate) fn ask(&self, request: Repr, path: Path) -> bool {
         let mut asked = self.transmit.asked.borrow_mut();
         if asked.len() as u64 == self.spec.limits.gets {
@@ -183,7 +184,8 @@ impl Card {
         }
     }
 
-    /// Gives the next page of a reply to the engines. Returns its bytes; none if the get was refused.
+    /// Gives the next page of a reply to the engines. Returns the number of its bytes, or `None` if the get was
+    /// refused.
     async fn reply(
         self: &Rc<Card>,
         request: Repr,
@@ -226,7 +228,7 @@ impl Card {
         Some(bytes)
     }
 
-    /// Splits the bytes of a page into packets. Each takes an engine.
+    /// Splits the bytes of a page into packets, and gives each packet to an engine.
     async fn emit(self: &Rc<Card>, job: Job) {
         let Job { header, source, payload, leaving, mut path } = job;
         path.advance(Stage::SEND_QUEUED, self.sim.now());
@@ -259,7 +261,7 @@ impl Card {
         }
     }
 
-    /// Reads the bytes of a packet by an engine.
+    /// Reads the bytes of a packet through an engine.
     async fn fetch(
         self: Rc<Card>,
         packet: Rc<Outgoing>,
@@ -291,7 +293,8 @@ impl Card {
         }
     }
 
-    /// Takes an engine for the completion of bytes that have been read, if engines write it.
+    /// Sets up an engine for the completion of bytes that have been read, if engines write completions. Then writes the
+    /// completion.
     async fn finish(self: Rc<Card>, leaving: Rc<Leaving>, last: bool, message: MessageId, mut path: Path) {
         let engine = match self.spec.events.writer {
             Writer::Own => &self.transmit.engine,
@@ -306,7 +309,8 @@ impl Card {
         self.tell_read(&leaving, last, message, path);
     }
 
-    /// Writes the completion of bytes that have been read. The last ones complete the message for its process.
+    /// Writes the completion of bytes that have been read. The completion of the last bytes is the event of the
+    /// message's process.
     fn tell_read(self: &Rc<Card>, leaving: &Leaving, last: bool, message: MessageId, path: Path) {
         match leaving.told {
             Some((process, event)) if last => self.complete(process, event, message, path),

@@ -1,5 +1,5 @@
-//! Operations with descriptors still in the transmit ring. A refusal is checked against them, and its event takes from
-//! them the fields that no packet carries.
+//! Operations with descriptors that are still in the transmit ring. The card checks a refusal against them. The
+//! refusal's event takes from them the fields that the packet of the refusal does not carry.
 //!
 //! The ring is circular. An operation is known until its last descriptor is overwritten, one full ring of descriptors
 //! later.
@@ -14,7 +14,7 @@ struct Posted {
     header: Repr,
     /// First address of the bytes on this host.
     local: u64,
-    /// Descriptors of all operations written to the ring, up to and including this operation's last one.
+    /// Number of descriptors written to the ring, up to and including the last descriptor of this operation.
     written: u64,
     refused: bool,
 }
@@ -58,8 +58,8 @@ impl Known {
         }
     }
 
-    /// Returns the address and the data of the put or send that a packet refuses, or zeros if it is forgotten. None if
-    /// there is no such operation, or it was refused before.
+    /// Returns the address and the data of the put or send that a packet refuses. Returns zeros if the operation is
+    /// forgotten. `None` if there is no such operation, or it was refused before.
     pub(crate) fn refused(&self, refusal: &Repr) -> Option<(u64, u64)> {
         let mut posted = self.posted.borrow_mut();
         let Some(own) = posted.iter_mut().find(|posted| posted.header.number == refusal.number) else {

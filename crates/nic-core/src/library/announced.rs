@@ -11,7 +11,7 @@ pub struct Announced<P> {
     pub to: u32,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The content of its CTS, and the path to that.
+    /// The content of its CTS, and the path up to the arrival of the CTS.
     answer: Option<(P, Path)>,
 }
 
@@ -22,7 +22,7 @@ impl<P> Announced<P> {
     }
 }
 
-/// The long messages of a host that have not left, by number.
+/// The long messages that a host has announced and not sent yet, by number.
 #[derive(Debug)]
 pub struct Announcements<P>(RefCell<BTreeMap<u64, Announced<P>>>);
 
@@ -38,7 +38,7 @@ impl<P> Announcements<P> {
         self.0.borrow_mut().insert(number, Announced { to, bytes, answer: None });
     }
 
-    /// Notes a CTS, if the message exists and `allows` it. Returns whether that is so.
+    /// Stores a CTS if its message is announced and `allows` returns true for it. Returns whether the CTS was stored.
     pub fn answer(
         &self,
         number: u64,

@@ -5,7 +5,8 @@ use crate::{Arrival, Caller, Calling, CardError, Outgoing, PostedReceive, Tags, 
 use nicety_types::Path;
 use std::rc::Rc;
 
-/// The library of a host for `send` and `recv`, to its card's design. Its calls are those of [`Card`](crate::Card).
+/// The interface of a host's library for `send` and `recv`. A [`Card`](crate::Card) forwards its calls of the same
+/// names to it.
 pub trait Messages {
     /// As [`Card::send`](crate::Card::send).
     ///
@@ -116,7 +117,7 @@ impl<T: Transport> Messages for T {
     }
 }
 
-/// Makes a call on the thread's path, and records it if it has a name.
+/// Makes a call on the thread's path, and records the call if `slice` has its name.
 async fn shown<V>(
     caller: Caller<'_>,
     slice: Option<&'static str>,

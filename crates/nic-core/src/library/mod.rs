@@ -1,7 +1,8 @@
 //! The library of `send` and `recv` on a host, for cards that leave the matching of messages to software.
 //!
-//! [`Messages`] is its interface to a host's program, and [`Transport`] the part of a card's design. The design moves
-//! bytes and takes time; matching, probes, cancellation, failures and the counts of windows are here.
+//! [`Messages`] is the library's interface to a host's program, and [`Transport`] the part that each design implements.
+//! The design moves bytes and takes simulated time. This module has matching, probes, cancellation, failures and the
+//! counts of windows.
 //!
 //! | file | content |
 //! |---|---|

@@ -6,7 +6,7 @@ use nicety_kernel::{Signal, Sim};
 use nicety_types::Path;
 use std::cell::{Cell, RefCell};
 
-/// A message that has arrived, or its RTS.
+/// A message that has arrived, or a long message with an RTS that has arrived.
 #[derive(Debug)]
 pub struct ArrivedMessage<B> {
     /// The rank of its sender.
@@ -20,18 +20,18 @@ pub struct ArrivedMessage<B> {
 }
 
 impl<B> ArrivedMessage<B> {
-    /// Whether a receive takes it.
+    /// Whether a receive takes this message.
     pub fn is_for(&self, wanted: &Wanted) -> bool {
         wanted.takes(self.source, self.tag)
     }
 
-    /// Its arrival in a buffer of this size.
+    /// The [`Arrival`] of this message in a buffer of `room` bytes.
     pub fn arrival(&self, room: u64) -> Arrival {
         Arrival { source: self.source, tag: self.tag, bytes: self.bytes, room }
     }
 }
 
-/// The result of a receive, and the path to it.
+/// The result of a receive, and the path up to its end.
 type Outcome<E> = (Result<Arrival, E>, Path);
 
 /// A posted receive.
@@ -42,7 +42,7 @@ pub struct Receiving<T: Types> {
     pub progress: T::Progress,
     outcome: RefCell<Option<Outcome<T::Error>>>,
     ended: Cell<bool>,
-    /// Notified when it ends. A design may notify it of other progress.
+    /// Notified when the receive ends. A design may also notify this signal of other progress.
     pub done: Signal,
 }
 
@@ -52,7 +52,7 @@ impl<T: Types> Receiving<T> {
         Receiving { wanted, progress: T::Progress::default(), outcome, ended, done }
     }
 
-    /// Ends it. A received message stays received, whatever happens after it.
+    /// Ends the receive with its result. Later calls have no effect, so a received message stays received.
     pub fn finish(&self, result: Result<Arrival, T::Error>, path: Path) {
         if !self.ended.replace(true) {
             self.outcome.replace(Some((result, path)));

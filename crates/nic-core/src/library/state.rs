@@ -8,7 +8,7 @@ use nicety_types::Path;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Posted receives, and messages without one.
+/// Posted receives, and messages without a receive.
 type Lists<T> = Matching<Rc<Receiving<T>>, ArrivedMessage<<T as Types>::Body>>;
 
 /// The state of a host's library.
@@ -16,7 +16,7 @@ pub struct Library<T: Types> {
     sim: Sim,
     matching: RefCell<Lists<T>>,
     early: Rc<Early>,
-    /// Notified of an answer, of a failure, and of progress that the design notes.
+    /// Notified when a CTS arrives, when the library fails, and on progress that the design reports.
     pub changed: Signal,
     failed: RefCell<Option<T::Failure>>,
     /// Whether a call has returned the failure.
@@ -29,7 +29,8 @@ impl<T: Types> Library<T> {
         Library::signalling(sim, Rc::new(Early::new(sim)))
     }
 
-    /// A library that signals messages without a receive beside other changes.
+    /// A library without messages. It signals messages without a receive by `early`, which may also signal other
+    /// changes.
     pub fn signalling(sim: &Sim, early: Rc<Early>) -> Library<T> {
         Library {
             sim: sim.clone(),
@@ -46,12 +47,12 @@ impl<T: Types> Library<T> {
         &self.early
     }
 
-    /// Takes the oldest posted receive that takes a message.
+    /// Removes and returns the oldest posted receive that takes a message from this source with this tag.
     pub fn take_receive(&self, source: u32, tag: u64) -> Option<Rc<Receiving<T>>> {
         self.matching.borrow_mut().take_receive(|posted| posted.wanted.takes(source, tag)).0
     }
 
-    /// Whether a posted receive takes a message.
+    /// Whether a posted receive takes a message from this source with this tag.
     pub fn awaits(&self, source: u32, tag: u64) -> bool {
         self.matching.borrow().receives().any(|posted| posted.wanted.takes(source, tag))
     }
@@ -62,7 +63,8 @@ impl<T: Types> Library<T> {
         self.early.note();
     }
 
-    /// Adds a receive. Returns it, and the oldest message that it takes.
+    /// Adds a receive. Returns the receive, and the oldest message that it takes. If there is no such message, posts
+    /// the receive.
     pub(super) fn add(&self, wanted: Wanted) -> (Rc<Receiving<T>>, Option<ArrivedMessage<T::Body>>) {
         let receiving = Rc::new(Receiving::new(&self.sim, wanted));
         let mut matching = self.matching.borrow_mut();
@@ -73,12 +75,12 @@ impl<T: Types> Library<T> {
         (receiving, came)
     }
 
-    /// Withdraws a posted receive. Returns whether no message has taken it.
+    /// Withdraws a posted receive. Returns false if a message has taken the receive already.
     pub fn withdraw(&self, receiving: &Rc<Receiving<T>>) -> bool {
         self.matching.borrow_mut().withdraw(|posted| Rc::ptr_eq(posted, receiving)).is_some()
     }
 
-    /// Returns the oldest message that a receive would take, from those that none has taken.
+    /// Returns the oldest message without a receive that `wanted` would take. The message stays in its list.
     pub fn first(&self, wanted: &Wanted) -> Option<Arrival> {
         let matching = self.matching.borrow();
         matching.messages().find(|came| came.is_for(wanted)).map(|came| came.arrival(came.bytes))
@@ -122,7 +124,7 @@ impl<T: Types> Library<T> {
         self.failed.borrow().is_some()
     }
 
-    /// Returns the library's failure, for a call.
+    /// Returns the library's failure as the error of a call, if the library has failed.
     pub fn failure(&self) -> Option<T::Error> {
         let failed = self.failed.borrow();
         let failure = failed.as_ref()?;
@@ -145,8 +147,8 @@ impl<T: Types> Library<T> {
     }
 }
 
-/// Completes `work`, even if its waiting caller is dropped. Returns the first part of its result. The second is dropped
-/// after the caller has been woken.
+/// Runs `work` in a task of its own, so `work` completes even if the caller is dropped. Returns the first part of its
+/// result. The second part is dropped after the caller has been woken.
 pub async fn to_its_end<V: 'static, R: 'static>(
     sim: &Sim,
     work: impl Future<Output = (V, R)> + 'static,

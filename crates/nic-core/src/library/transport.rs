@@ -6,7 +6,8 @@ use nicety_kernel::{describe, race};
 use nicety_types::Path;
 use std::rc::Rc;
 
-/// The part of a card's design in the library of a host: it moves messages, and takes the time of the host's calls.
+/// The part of a card's design in the library of a host: it moves messages, and takes the simulated time of the host's
+/// calls.
 #[expect(async_fn_in_trait, reason = "all tasks of a node run on one thread")]
 pub trait Transport: Types {
     /// Whether a recording shows waits for receives.
@@ -17,7 +18,7 @@ pub trait Transport: Types {
     /// The state of the library.
     fn library(&self) -> &Library<Self>;
 
-    /// Checks a message before its send, in no time.
+    /// Checks a message before its send. Takes no simulated time.
     ///
     /// # Errors
     /// When it cannot be sent.
@@ -31,7 +32,7 @@ pub trait Transport: Types {
     /// When it cannot be sent.
     async fn send(self: &Rc<Self>, thread: u32, message: Outgoing, path: &mut Path) -> Result<(), CardError>;
 
-    /// Checks a receive before it is posted, in no time.
+    /// Checks a receive before it is posted. Takes no simulated time.
     ///
     /// # Errors
     /// When it cannot be posted.
@@ -39,21 +40,22 @@ pub trait Transport: Types {
         Ok(())
     }
 
-    /// Checks the source of a probe, in no time.
+    /// Checks the source of a probe. Takes no simulated time.
     ///
     /// # Errors
-    /// When there is no message from it.
+    /// When no message can come from this source.
     fn check_source(&self, _source: Option<u32>) -> Result<(), CardError> {
         Ok(())
     }
 
-    /// Begins to deliver a message to the receive that has taken it. The path is that of the later one.
+    /// Begins to deliver a message to the receive that has taken it. `path` is the path of the message or of the
+    /// receive: the one that came later.
     fn deliver(self: &Rc<Self>, receiving: Rc<Receiving<Self>>, came: ArrivedMessage<Self::Body>, path: Path);
 
-    /// Notes a posted receive. The path is that of its program.
+    /// Informs the design of a posted receive. `path` is the path of the program that posted it.
     fn posted(self: &Rc<Self>, _receiving: &Rc<Receiving<Self>>, _path: &Path) {}
 
-    /// Notes a cancelled receive.
+    /// Informs the design of a cancelled receive.
     fn withdrawn(&self, _receiving: &Receiving<Self>) {}
 
     /// Waits for the message of a receive.
@@ -69,10 +71,10 @@ pub trait Transport: Types {
         self.ended(receiving, path).await.map_err(Into::into)
     }
 
-    /// Takes the time of a call that only reads or changes the library's lists.
+    /// Takes the simulated time of a call that only reads or changes the library's lists.
     async fn call(&self, thread: u32, path: &mut Path);
 
-    /// Prepares a probe, and takes its time.
+    /// Prepares a probe, and takes the simulated time of the probe.
     ///
     /// # Errors
     /// When there is nothing to probe.
@@ -81,7 +83,7 @@ pub trait Transport: Types {
         Ok(())
     }
 
-    /// Matches a message that has arrived. Returns whether there was a receive for it.
+    /// Matches a message that has arrived. Returns whether a posted receive has taken it.
     fn arrive(self: &Rc<Self>, came: ArrivedMessage<Self::Body>, path: Path) -> bool {
         let receiving = self.library().take_receive(came.source, came.tag);
         let met = receiving.is_some();
@@ -92,7 +94,8 @@ pub trait Transport: Types {
         met
     }
 
-    /// Posts a receive: it takes the oldest message that matches, or waits. The path is that of its program.
+    /// Posts a receive: it takes the oldest message that matches, or waits. `path` is the path of the program that
+    /// posts it.
     fn post(self: &Rc<Self>, wanted: Wanted, path: &Path) -> Rc<Receiving<Self>> {
         let (receiving, came) = self.library().add(wanted);
         if let Some(came) = came {

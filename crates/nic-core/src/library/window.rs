@@ -1,4 +1,4 @@
-//! Windows: messages of a host to another that no receive has taken, and their limit. Past it a send waits, so that the
+//! Windows limit the messages from one host to another that no receive has taken. At the limit a send waits, so the
 //! receiver's buffers and queues never overflow.
 
 use crate::{BlockedSends, Pairs};
@@ -13,15 +13,15 @@ pub fn count(counter: &Cell<u64>) {
     counter.update(|count| count + 1);
 }
 
-/// Another host, this one, or a pair of their processes.
+/// The peer of a window: another host or this host. If hosts have several processes, each pair of processes is a peer.
 pub struct Peer {
     /// Its rank.
     pub rank: u32,
-    /// The pair of processes.
+    /// The number of the pair of processes.
     pub pair: u32,
-    /// Free places of the window at the peer.
+    /// Free entries of the window for messages to the peer.
     pub credits: Credits,
-    /// Messages leave in the order of sending, whatever their preparation.
+    /// Keeps messages to the peer in the order of sending, even if a later message is prepared first.
     pub turn: Pool,
     /// The path of the last returned credits.
     pub credited: RefCell<Option<Path>>,
@@ -31,9 +31,9 @@ pub struct Peer {
     pub returned: Cell<u64>,
     /// Messages from it so far.
     pub come: Cell<u64>,
-    /// Of these, messages that receives have taken.
+    /// Messages from it that receives have taken.
     pub taken: Cell<u64>,
-    /// Of these, messages with returned credits.
+    /// Messages from it with a returned credit.
     pub reported: Cell<u64>,
 }
 
@@ -50,7 +50,8 @@ impl Peer {
         self.sent.get() - self.returned.get()
     }
 
-    /// Takes back credits. More than [`Peer::out`] are not credits of this window, and are left out.
+    /// Takes back credits that the peer has returned. Credits beyond [`Peer::out`] are not of this window, and are
+    /// ignored.
     pub fn give(&self, credits: u64) {
         let credits = credits.min(self.out());
         self.returned.update(|returned| returned + credits);
@@ -62,8 +63,8 @@ impl Peer {
         self.come.get() - self.taken.get()
     }
 
-    /// Counts a message from it that a receive has taken. Returns the credits to return now: those of half a window of
-    /// this size together.
+    /// Counts a message from the peer that a receive has taken. Returns the number of credits to return now, if any.
+    /// Credits are returned together as soon as they are half of a window of `size` messages.
     pub fn take(&self, size: u64) -> Option<u64> {
         count(&self.taken);
         let credits = self.taken.get() - self.reported.get();
@@ -83,7 +84,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Windows of `size` messages for one process a host.
+    /// Windows of `size` messages, with one process on each host.
     pub fn new(sim: &Sim, size: u64) -> Windows {
         Windows {
             sim: sim.clone(),
@@ -98,18 +99,18 @@ impl Windows {
         self.pairs.get()
     }
 
-    /// Makes a window for each pair of processes, of this size. Call it before the first message.
+    /// Sets the pairs of processes, and the size of the window of each pair. Call this method before the first message.
     pub fn resize(&self, pairs: Pairs, size: u64) {
         self.pairs.set(pairs);
         self.size.set(size);
     }
 
-    /// Messages of a window.
+    /// Size of a window in messages.
     pub fn size(&self) -> u64 {
         self.size.get()
     }
 
-    /// Returns the peer of messages with this tag.
+    /// Returns the peer for messages with this tag to or from this rank.
     pub fn of_tag(&self, rank: u32, tag: u64) -> Rc<Peer> {
         self.peer(rank, self.pairs.get().of(tag))
     }
@@ -120,7 +121,7 @@ impl Windows {
         self.peers.borrow_mut().entry((rank, pair)).or_insert_with(new).clone()
     }
 
-    /// Sends that wait until their receivers take others.
+    /// Sends that wait for room in their window, until receives take earlier messages.
     pub fn blocked_sends(&self) -> Vec<BlockedSends> {
         let (pairs, window) = (self.pairs.get(), self.size.get());
         let waiting = |peer: &Rc<Peer>| {

@@ -1,12 +1,13 @@
 //! DMA: a card's reads and writes of the memories of its host, with their bytes.
 //!
-//! The address selects the memory: the host's, or a graphics processor's. The latter is an additional stage after the
-//! bus, in each direction: bytes take the slower of the two rates, and both latencies.
+//! The address selects the memory: the host's, or a graphics processor's. A graphics processor's memory adds a stage
+//! after the bus, in each direction. Its bytes move at the lower rate of bus and memory, and take the latencies of
+//! both.
 //!
-//! Writes are posted: the card continues when the bus has taken the bytes. They are in host memory when they have
-//! crossed the bus, in order. A read returns the bytes present when its request reaches the host, after earlier writes.
-//! The caller decides the costs of transfers and their number in flight. `engine.rs` has channels for cards that set up
-//! each transfer.
+//! Writes are posted: the card continues when the bus has taken the bytes. The bytes of each write are in host memory
+//! when they have crossed the bus, and writes keep their order. A read returns the content of memory at the time when
+//! its request reaches the host, with all earlier writes. The caller decides the costs of transfers and their number in
+//! flight. `engine.rs` has channels for cards that set up each transfer.
 
 use crate::parts::stages;
 use nicety_host::{Bus, BusSpec, Gpu, Memory, MemoryError, is_of_gpu};
@@ -56,21 +57,22 @@ struct GpuWay {
 
 /// The path between a card and the memories of its host.
 ///
-/// All addresses were checked when the transfers were posted. One outside the allocations is a defect of the card, and
-/// panics.
+/// All addresses were checked when the transfers were posted. An address outside the allocations is a defect of the
+/// card's model, and panics.
 pub struct Dma {
     sim: Sim,
     bus: Bus,
     memory: Rc<Memory>,
     gpu: Option<GpuWay>,
     landing: Rc<Landings>,
-    /// Whether phantom bytes are written on access, not by a task.
+    /// Whether phantom bytes are written when memory is next accessed, not by a task.
     is_lazy: bool,
     handed: Signal,
 }
 
 impl Dma {
-    /// A card's access to host memory over an idle bus. Starts the task that writes.
+    /// A card's access to host memory over an idle bus. Starts the task that writes bytes to memory when they have
+    /// crossed the bus.
     pub fn new(sim: &Sim, bus: BusSpec, memory: Rc<Memory>, recorder: &Recorder) -> Rc<Dma> {
         Dma::with_gpu(sim, bus, memory, None, recorder)
     }
@@ -134,7 +136,7 @@ impl Dma {
         self.memory_at(address).check(address, bytes)
     }
 
-    /// Whether these addresses have a length but no bytes.
+    /// Whether this range is phantom memory, which has a length but no bytes.
     pub fn is_phantom(&self, address: u64, bytes: u64) -> bool {
         self.memory_at(address).is_phantom(address, bytes)
     }
@@ -186,8 +188,8 @@ impl Dma {
         self.hand_over(handover, address, keep, payload)
     }
 
-    /// As [`Dma::write`], but returns when the last byte has been handed over. Other users of a shared bus take turns
-    /// with it.
+    /// As [`Dma::write`], but returns when the last byte has been handed over to the bus. On a shared bus, the write
+    /// takes turns with the transfers of other users.
     pub async fn deposit(
         &self,
         message: MessageId,
@@ -212,8 +214,8 @@ impl Dma {
         path
     }
 
-    /// Continues a write that began at `from`, after its handover to the bus, to a graphics processor if it is for one.
-    /// The bus is no faster than that memory.
+    /// Extends a write to a graphics processor's memory by the stage after the bus; returns other writes unchanged. The
+    /// write began at `from`. The bus takes the bytes no faster than that memory does.
     fn beyond(
         &self,
         message: MessageId,
@@ -239,7 +241,7 @@ impl Dma {
         self.land_due();
     }
 
-    /// Changes memory like an atomic operation with a request that reaches the host now.
+    /// Writes a payload to memory now, as an atomic operation does when its request reaches the host.
     pub fn change(&self, address: u64, payload: &Payload) {
         self.memory_at(address).deposit(address, payload.len(), payload).expect(CHECKED);
     }
@@ -270,7 +272,7 @@ impl Dma {
         }
     }
 
-    /// Writes the bytes that have crossed the bus by now: reads and events never pass a write.
+    /// Writes the bytes that have crossed the bus by now to memory, so that reads and events never pass a write.
     pub fn land_due(&self) {
         self.landing.land_due(&self.memory);
     }
@@ -374,8 +376,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
-        /// Writes and reads in any order, some of them before others have landed. Memory, and the result of each read,
-        /// are as if each took place at once, in order.
+        /// Writes and reads in any order, some of them before earlier writes have landed. Memory, and the result of
+        /// each read, are as if each transfer took place at once, in order.
         #[test]
         fn transfers_take_effect_in_order(
             steps in prop::collection::vec((any::<bool>(), 0..200u64, 1..200u64, 0..400u64), 1..30)

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// The largest `MOST` numbers seen from one sender. Older ones count as seen.
+/// The largest `MOST` message numbers seen from one sender. When there are `MOST`, all lower numbers count as seen.
 #[derive(Clone, Debug, Default)]
 pub struct DuplicateFilter<const MOST: usize> {
     /// In ascending order.
@@ -10,7 +10,7 @@ pub struct DuplicateFilter<const MOST: usize> {
 }
 
 impl<const MOST: usize> DuplicateFilter<MOST> {
-    /// Whether a number has been seen, or is lower than all remembered ones.
+    /// Whether a number has been seen, or is lower than `MOST` remembered numbers.
     pub fn has(&self, number: u64) -> bool {
         let at = self.numbers.partition_point(|&seen| seen < number);
         self.numbers.get(at) == Some(&number) || (at == 0 && self.numbers.len() == MOST)

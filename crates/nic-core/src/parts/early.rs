@@ -3,8 +3,8 @@
 use nicety_kernel::{Signal, Sim};
 use std::cell::Cell;
 
-/// Counts the changes after which a look may find more than the previous one. A change is a message without a receive,
-/// or a failure of the library.
+/// Counts the changes after which a probe may find a message that the previous probe did not find. A change is a
+/// message without a receive, or a failure of the library.
 pub struct Early {
     changes: Cell<u64>,
     more: Signal,
@@ -16,7 +16,7 @@ impl Early {
         Early { changes: Cell::new(0), more: Signal::new(sim) }
     }
 
-    /// Counts a change, and wakes those who wait for one.
+    /// Counts a change, and wakes the callers that wait for a change.
     pub fn note(&self) {
         self.changes.set(self.changes.get() + 1);
         self.more.notify_all();

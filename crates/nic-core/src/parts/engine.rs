@@ -1,15 +1,15 @@
-//! A DMA engine with channels. Transfers are set up in parallel, and move their bytes one after another. Optionally all
-//! channels move bytes in parallel, and the bus alone serialises them. Two channels thus hide each other's set-up.
+//! A DMA engine with channels. Channels are set up in parallel and move their bytes one after another, so two channels
+//! hide each other's set-up. Optionally all channels move bytes in parallel, and only the bus serialises the bytes.
 //!
-//! The engine has no queue. Its owner chooses the transfer for the next channel, and moves the bytes (`dma.rs`) while
-//! it holds the result of [`Engine::set_up`].
+//! The engine has no queue. Its owner chooses the transfer for the next free channel. The owner moves the bytes
+//! (`dma.rs`) while it holds the [`Moving`] that [`Engine::set_up`] returns.
 
 use crate::parts::stages;
 use nicety_kernel::{Permit, Pool, Sim};
 use nicety_types::{Duration, MessageId, Path, Recorder, Resource, Stage, Time};
 use std::cell::{Cell, RefCell};
 
-/// The last use of a contended resource, for which others waited.
+/// The last use of a contended resource: the message that released it, and that message's path up to the release.
 #[derive(Default)]
 pub struct LastUse(RefCell<Option<(MessageId, Path)>>);
 
@@ -19,7 +19,8 @@ impl LastUse {
         self.0.replace(Some((message, path.clone())));
     }
 
-    /// Charges the wait of a message that has just got the resource: as `queued`, unless it held the resource itself.
+    /// Charges the wait of a message that has just got the resource. The wait is charged as `queued`, unless the same
+    /// message released the resource.
     pub fn waited(&self, queued: Stage, message: MessageId, path: &mut Path) {
         let last = self.0.borrow();
         let Some((holder, until)) = last.as_ref().filter(|(_, until)| until.at() > path.at()) else { return };
@@ -56,7 +57,7 @@ pub struct Engine {
 #[must_use = "a channel is given back by Engine::release"]
 pub struct Moving {
     channel: Permit,
-    /// None once its bytes have moved, and a completion follows.
+    /// `None` if its bytes have moved and a completion follows.
     mover: Option<Permit>,
     since: Time,
 }
@@ -131,8 +132,8 @@ impl Engine {
         Moving { channel, mover: Some(mover), since: start }
     }
 
-    /// Sets a channel up again for `time`, charged as `stage`: for a completion, which follows the bytes that it has
-    /// moved. Another channel may move bytes meanwhile.
+    /// Sets a channel up again for `time`, charged as `stage`, for the completion that follows the channel's bytes.
+    /// Another channel may move bytes meanwhile.
     pub async fn set_up_again(
         &self,
         moving: Moving,

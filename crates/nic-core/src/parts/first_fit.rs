@@ -43,8 +43,8 @@ impl FirstFit {
         })
     }
 
-    /// Allocates a piece of `bytes`, at least one, in the first gap that is large enough. Returns its first address,
-    /// and its length up to the next possible piece.
+    /// Allocates a piece of `bytes` bytes, at least one byte, in the first gap that is large enough. Returns the
+    /// piece's first address and its length. The length is rounded up to the alignment, but not beyond the gap.
     pub fn take(&mut self, bytes: u64) -> Option<(u64, u64)> {
         let bytes = bytes.max(1);
         let (at, (start, gap)) = self.gaps().enumerate().find(|&(_, (_, gap))| gap >= bytes)?;

@@ -1,15 +1,16 @@
 //! A card's loopback path: packets of a node to itself stay on its card and never reach the link.
 //!
-//! The packet is on the card already, so the loopback takes no time. The packet is in the packet buffer when its last
-//! byte has arrived at the card, one packet after another. It needs a buffer slot until the card has processed it.
-//! There are as many slots as for the link, and separate ones, so that neither path blocks the other.
+//! The packet is on the card already, so the loopback path takes no simulated time. Packets enter the packet buffer one
+//! after another, each when its last byte has arrived at the card. A packet needs a buffer slot until the card has
+//! processed it. The loopback path has as many slots as the link and does not share them, so neither path blocks the
+//! other.
 
 use nicety_fabric::PacketBox;
 use nicety_kernel::{Channel, Credits, Permit, Sim};
 use nicety_types::{Flight, Path, Recorder, Stage, Time};
 use std::cell::Cell;
 
-/// A packet's turn. Dropping it without a launch frees its slot.
+/// A packet's turn on the loopback path. Dropping the turn without a launch frees the packet's slot.
 pub struct Turn {
     flight: Flight,
     place: Permit,
@@ -39,7 +40,7 @@ impl Loopback {
         }
     }
 
-    /// Arrival of the last earlier packet.
+    /// Arrival time of the previous packet's last byte.
     pub fn free(&self) -> Time {
         self.last.get()
     }
@@ -49,8 +50,8 @@ impl Loopback {
         self.packets.get()
     }
 
-    /// Waits until a packet that arrives as in `flight` may start. One sender at a time. [`Loopback::launch`] follows
-    /// at the same instant.
+    /// Waits until a packet may start. `flight` has the times at which the packet's first and last byte arrive at the
+    /// card. Only one sender may wait at a time, and it must call [`Loopback::launch`] at the instant of the return.
     pub async fn turn(&self, mut flight: Flight) -> Turn {
         let place = self.places.acquire(1).await;
         self.sim.until(flight.head.max(self.free())).await;

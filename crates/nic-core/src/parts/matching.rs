@@ -1,8 +1,9 @@
-//! Matching of messages with receives, without time.
+//! Matching of messages with receives, without simulated time.
 //!
-//! A message goes to the oldest posted receive that takes it, a receive gets the oldest waiting message that it takes.
-//! [`Matching`] keeps both lists. Its owner searches one list, and appends to the other if the search fails. Time may
-//! pass between the two steps, such as that of the comparisons, as long as the owner matches one item at a time.
+//! A message goes to the oldest posted receive that takes it. A receive gets the oldest waiting message that it takes.
+//! [`Matching`] keeps both lists. Its owner searches one list, and appends to the other if the search fails. Simulated
+//! time may pass between the search and the append, for example for the comparisons. Meanwhile the owner must match no
+//! other item.
 
 use std::collections::VecDeque;
 
@@ -40,7 +41,7 @@ impl<R, M> Matching<R, M> {
         self.messages.push_back(message);
     }
 
-    /// Withdraws a posted receive; none if it has been taken.
+    /// Withdraws a posted receive. `None` if a message has taken it.
     pub fn withdraw(&mut self, is: impl Fn(&R) -> bool) -> Option<R> {
         take_first(&mut self.receives, is).0
     }
@@ -114,8 +115,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition: every pair consists of the oldest that match. No message or receive is lost or in
-        /// two pairs, and no matching ones are left.
+        /// Against the definition: every pair consists of the oldest message and receive that match. No message or
+        /// receive is lost or in two pairs, and no message matches a receive that is left.
         #[test]
         fn no_message_is_lost_or_taken_twice(steps in prop::collection::vec((any::<bool>(), 0..4u8), 0..80)) {
             let mut lists = Tagged::default();

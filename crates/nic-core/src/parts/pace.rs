@@ -11,13 +11,13 @@ pub enum DueTime {
     After {
         /// The time after the first packet.
         time: Duration,
-        /// Duration of the packets up to this one at their rate: until the next one would be due.
+        /// Duration of all packets up to this packet at their own rate, until the next packet would be due.
         lasts: Duration,
     },
 }
 
 impl DueTime {
-    /// Both times in picoseconds.
+    /// A due time after the first packet, from `time` and `lasts` in picoseconds.
     pub const fn after(time: u64, lasts: u64) -> DueTime {
         DueTime::After { time: Duration::from_ps(time), lasts: Duration::from_ps(lasts) }
     }
@@ -30,17 +30,17 @@ pub struct Offered {
     pub packets: u64,
     /// Total payload in bytes.
     pub bytes: u64,
-    /// Their duration at their rate on an idle link, including the gap after the last one.
+    /// Duration of the packets at their own rate on an idle link, including the gap after the last packet.
     pub time: Duration,
-    /// Delay of the end of the last packet beyond that.
+    /// Delay of the last packet's end beyond `time`, or beyond its end on an idle link if that is later.
     pub late: Duration,
-    /// Packets up to the last one that left when it was due.
+    /// Number of packets up to and including the last packet that left at its due time.
     pub on_time: u64,
-    /// Duration of at least the later half of them: at their rate, and as sent.
+    /// Duration of the later packets, at least half of all: at their own rate, and as sent.
     pub later: (Duration, Duration),
-    /// Whether their own times are faster than the link.
+    /// Whether the due times of the packets demand a higher rate than that of the link.
     pub too_fast: bool,
-    /// Total time of the packets on the link.
+    /// Sum of the packets' times on the link.
     pub wire: Duration,
 }
 
@@ -51,7 +51,7 @@ pub struct Pace {
     /// End of the latest packet on the link, and its end on an idle link.
     free: Time,
     unhindered: Time,
-    /// Duration of the packets at their rate: up to the due one, and up to the last sent one.
+    /// Duration of the packets at their own rate: up to the packet that is due, and up to the last sent packet.
     due: Duration,
     lasts: Duration,
     /// Marks at the last two packet counts that are powers of two: the end on the link, and the end at their rate.
@@ -92,12 +92,12 @@ impl Pace {
         }
     }
 
-    /// The end of the packets so far at their rate.
+    /// The end of the packets so far, at their own rate.
     pub fn over(&self) -> Time {
         self.begin + self.lasts.max(self.offered.wire)
     }
 
-    /// Returns the offered packets.
+    /// Ends the generator. Returns the counts and times of its packets.
     pub fn end(self) -> Offered {
         let over = self.over();
         let late = self.free.saturating_since(self.unhindered.max(over));

@@ -7,7 +7,7 @@ use nicety_spec::{Reader, Section};
 use nicety_types::Duration;
 
 /// Reads `[bus]`, and `[bus.pcie]` or `[bus.pci]` if the bus is of that kind or the section is present. All keys of
-/// those two are optional.
+/// `[bus.pcie]` and `[bus.pci]` are optional.
 pub fn read(reader: &Reader<'_>) -> BusSpec {
     let s = reader.section("bus");
     let latency = s.time("latency", "one crossing between host and card, either way");

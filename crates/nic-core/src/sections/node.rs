@@ -15,11 +15,12 @@ pub struct NodeSpec {
     pub host: HostSpec,
     /// The link.
     pub link: LinkSpec,
-    /// Number of ports of the card, each with such a link. Networks of hosts are joined to one of them.
+    /// Number of ports of the card. Each port has a link as described by `link`. A network of hosts is connected to one
+    /// port.
     pub ports: u32,
     /// The switches, for topologies with switches.
     pub switch: SwitchSpec,
-    /// The router of a host on a torus; like a switch if the card has no section for it.
+    /// The router of a host on a torus. `None` if the spec has no section for it: the router is then like a switch.
     pub router: Option<RouterSpec>,
     /// One-way time to or from the job launcher.
     pub barrier: Duration,
@@ -88,7 +89,7 @@ fn read_protocol(s: &Section<'_>) -> LinkProtocol {
     LinkProtocol { resend: Some(Resend { retries, timeout, bit_errors }), ..protocol }
 }
 
-/// Reads the section of routers. Missing keys are as in a switch.
+/// Reads the section of routers. Missing keys have the values of the switch.
 fn read_router(s: &Section<'_>, switch: &SwitchSpec) -> Option<RouterSpec> {
     if !["latency", "buffer", "entry", "gap"].iter().any(|key| s.has(key)) {
         return None;
@@ -107,7 +108,7 @@ fn read_router(s: &Section<'_>, switch: &SwitchSpec) -> Option<RouterSpec> {
     })
 }
 
-/// Reads the section of the links of a torus axis. Missing keys are as in `link`.
+/// Reads the section of the links of a torus axis. Missing keys have the values of `link`.
 fn read_medium(s: &Section<'_>, link: &LinkSpec) -> Medium {
     let key = "bit_error_rate";
     let bit_errors = s.has(key).then(|| read_bit_errors(s));

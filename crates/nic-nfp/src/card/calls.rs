@@ -39,18 +39,18 @@ const MOST_GUARDS: u32 = 64;
 /// Bytes of a guard in local memory: target, buffer, size, kind, result.
 const GUARD: u32 = 20;
 
-/// The call in which a context sleeps.
+/// The state of the call in which a context sleeps.
 #[derive(Clone, Debug)]
 pub(super) struct ContextCall {
     /// The path of its process.
     pub(super) path: Path,
     /// Time of the call.
     pub(super) called: Time,
-    /// The local memory for the bytes of a direct message, for each guard.
+    /// For each guard, the address in local memory for the bytes of a direct message.
     into: Vec<u32>,
-    /// The local memory of a selection's guards.
+    /// The address of a selection's guards in local memory.
     guards: Option<u32>,
-    /// The message that it writes, if messages are recorded.
+    /// The message that the process writes, if messages are recorded.
     pub(super) message: Option<MessageId>,
 }
 
@@ -113,7 +113,7 @@ struct Call {
     target: TargetId,
     address: u32,
     bytes: u32,
-    /// Upper bits of a 40-bit address: 0 for the caller's island, else an island's number plus one.
+    /// Selects the island of a 40-bit address: 0 for the caller's island, otherwise the island's number plus one.
     island: u32,
     timeout: u32,
 }
@@ -145,7 +145,7 @@ impl Card {
         } as u32)
     }
 
-    /// Begins a call of a context. The bytes of a direct message will go to `into`.
+    /// Begins a call of a context. `into` has the address in local memory, for each guard, of a direct message's bytes.
     pub(super) fn called(&self, place: Place, into: &[u32], guards: Option<u32>) -> ContextId {
         let (context, now) = (self.id(place), self.sim.now());
         self.context(context, |call| {
@@ -234,7 +234,7 @@ impl Card {
         Ok(begun(self.on_card(None, |card, effects| card.select(context, &guards, deadline, effects))))
     }
 
-    /// The 40-bit DMA address, if all of its bytes are in CTM, IMEM or EMEM.
+    /// Returns the 40-bit DMA address of a call's memory. `None` if not all of its bytes are in CTM, IMEM or EMEM.
     pub(super) fn address(&self, place: Place, low: u32, island: u32, bytes: u32) -> Option<u64> {
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low)?;
         let inside =
@@ -253,7 +253,7 @@ impl Card {
         Some(upper << 32 | u64::from(low))
     }
 
-    /// Ends a context's call. `path` accounts for the message that released it, if any.
+    /// Ends a context's call. `path` is the path of the message that released the context, if any.
     pub(super) fn end_call(
         &self,
         context: ContextId,

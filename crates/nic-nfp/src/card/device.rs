@@ -11,19 +11,19 @@ use std::rc::Rc;
 /// The result of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
-    /// Index of the guard taken.
+    /// Index of the chosen guard.
     pub index: usize,
     /// The result of its receive.
     pub result: Result<Completion, ChannelError>,
 }
 
-/// An open device. Cheap to clone; a clone is the same device.
+/// An open device. A clone is cheap and refers to the same device.
 ///
-/// Any number of threads may be in calls at a time, up to the spec's `limits.threads`. `path` accounts for the time up
-/// to now, when the call begins, and then for the call until the thread returns. A dropped call completes by itself,
-/// like that of a thread that is never joined.
+/// At most `limits.threads` threads (a spec key) may be in calls at a time. At the beginning of a call, `path` accounts
+/// for the thread's time up to now. At the return, it accounts also for the call. A call that the caller drops
+/// completes by itself, like the call of a thread that is never joined.
 ///
-/// A timeout bounds the wait for the other end. Without one the wait is unbounded.
+/// A timeout bounds the wait for the other end. Without a timeout the wait is unbounded.
 #[derive(Clone)]
 pub struct Device {
     card: Rc<Card>,
@@ -63,7 +63,7 @@ impl Device {
         Ok(channel)
     }
 
-    /// Closes a channel. A process waiting at its end receives an error.
+    /// Closes a channel. A process that waits at the other end of the channel receives an error.
     ///
     /// # Errors
     /// When the channel is not open, or a thread is in a call on it.
@@ -74,11 +74,11 @@ impl Device {
         Ok(())
     }
 
-    /// Sends a direct message of 1 to 56 bytes. Returns when the process has it.
+    /// Sends a direct message of 1 to 56 bytes. Returns when the process has received the message.
     ///
     /// # Errors
-    /// When there are no bytes or too many, another thread is sending here, or the channel is not open. Also when the
-    /// process expects another size or kind, or did not read in time.
+    /// When the message has no bytes or too many, another thread sends on this channel, or the channel is not open.
+    /// Also when the process expects another size or kind, or does not read before the timeout.
     pub async fn send(
         &self,
         path: &mut Path,
@@ -111,11 +111,11 @@ impl Device {
         Ok(ended.1?.payload)
     }
 
-    /// Sends `bytes` bytes of host memory from `address` on. Returns when the process has them and the pages are
-    /// unlocked.
+    /// Sends `bytes` bytes of host memory from `address` on. Returns when the process has received the bytes and the
+    /// pages are unlocked.
     ///
     /// # Errors
-    /// As [`Device::send`]; when memory is not the host's, or DMA fails too often.
+    /// As [`Device::send`]. Also when the range is not in host memory, or DMA fails too often.
     pub async fn send_indirect(
         &self,
         path: &mut Path,
@@ -131,8 +131,8 @@ impl Device {
         Ok(())
     }
 
-    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when they have arrived and the pages
-    /// are unlocked.
+    /// Receives exactly `bytes` bytes into host memory from `address` on. Returns when the bytes have arrived and the
+    /// pages are unlocked.
     ///
     /// # Errors
     /// As [`Device::send_indirect`].
@@ -151,12 +151,12 @@ impl Device {
         Ok(())
     }
 
-    /// Receives from the first of several channels with a writing process. If several processes have written, receives
-    /// from the first in the order of the guards.
+    /// Receives from one of several channels, as soon as the process of a channel writes. If several processes have
+    /// written, receives from the first of them in the order of the guards.
     ///
     /// # Errors
-    /// When there are no guards, one of them is invalid, or no process wrote in time. The result of the guard that was
-    /// taken is inside the value.
+    /// When there are no guards, a guard is invalid, or no process writes before the timeout. An error of the chosen
+    /// guard's receive is not among them: it is in [`Selected::result`].
     pub async fn select(
         &self,
         path: &mut Path,
@@ -204,7 +204,7 @@ impl Device {
         Ok((outcome.result?, outcome.opened))
     }
 
-    /// Makes a call of a free thread, which goes on by itself.
+    /// Makes a call in a free thread. The call continues without the caller.
     pub(super) async fn make(
         &self,
         path: &mut Path,

@@ -1,8 +1,8 @@
 //! The host's driver: threads in calls, their work in the kernel, and the interrupt that all channels share.
 //!
-//! A thread enters the driver through library and system call, and does the work that the host's state machine
-//! requests. It then sleeps in a wait queue until the interrupt handler wakes it. The thread, and not the handler, does
-//! the further work of its message: the next list of pages, or a reply.
+//! A thread enters the driver through the library and a system call, and does the work that the host's state machine
+//! requests. The thread then sleeps in a wait queue until the interrupt handler wakes it. The thread, and not the
+//! handler, does the further work of its message: the next list of pages, or a reply.
 
 use crate::card::record::Taken;
 use crate::card::{Card, ChannelError, waited};
@@ -20,7 +20,7 @@ use std::rc::Rc;
 /// Bytes of a write to a doorbell register.
 const DOORBELL: u64 = 4;
 
-/// A call's result: the guard taken, and the outcome.
+/// A call's result: the index of the chosen guard, and the outcome.
 pub(super) type Ended = (u16, Result<Completion, Failure>);
 
 /// A call of a thread.
@@ -93,19 +93,19 @@ pub(super) struct Thread {
     /// Its work, in order.
     work: RefCell<VecDeque<HostEffect>>,
     given: Signal,
-    /// The path of the last event that woke it; none if only time has passed.
+    /// The path of the last event that woke the thread. `None` if a deadline woke it.
     release: Cell<Option<Path>>,
     claims: RefCell<Vec<Mailbox>>,
-    /// Pages pinned for it, and the memory with their list.
+    /// Number of pages pinned for the thread, and the buffer of their list.
     pages: Cell<u64>,
     list: RefCell<Vec<Page>>,
     state: Cell<ThreadState>,
     outcome: RefCell<Option<Outcome>>,
-    /// The path up to the instant at which the call's first work is done, once that is past.
+    /// The path up to the end of the call's first work. `None` until then.
     begun: RefCell<Option<Path>>,
     /// Notified when the call's first work is done, and when it ends.
     pub(super) ended: Signal,
-    /// Notified when a thread is free; one signal for all of them.
+    /// Notified when a thread becomes free; one signal for all threads.
     freed: Signal,
 }
 
@@ -138,7 +138,7 @@ struct Through {
 enum ThreadState {
     Free,
     Called,
-    /// In a call with a dropped future.
+    /// In a call with a future that was dropped.
     Abandoned,
     Done,
 }
@@ -155,8 +155,8 @@ impl Caller {
         self.thread.outcome.take()
     }
 
-    /// Returns the path up to the end of the call's first work, if that is past. Its message is with the card then, or it
-    /// waits for the other end.
+    /// Returns the path up to the end of the call's first work, or `None` until then. At that time the message is with
+    /// the card, or the call waits for the other end.
     pub(super) fn begun(&self) -> Option<Path> {
         self.thread.begun.borrow().clone()
     }
@@ -166,7 +166,7 @@ impl Caller {
         self.thread.outcome.borrow().as_ref().and_then(|outcome| outcome.result.as_ref().err().copied())
     }
 
-    /// Ends a call without its own task.
+    /// Ends a call that has no task of its own.
     pub(super) fn end(self) {
         self.thread.state.set(ThreadState::Done);
     }
@@ -306,8 +306,8 @@ impl Card {
         }
     }
 
-    /// Pins the pages of a thread's buffer, and passes on their addresses. Host memory has the same addresses on the
-    /// bus.
+    /// Pins the pages of a thread's buffer, and passes their addresses to the host's state machine. Host memory has the
+    /// same addresses on the bus.
     async fn pin(self: &Rc<Card>, thread: &Thread, id: ThreadId, buffer: Buffer, path: &mut Path) {
         let (address, bytes) = (buffer.address, u64::from(buffer.bytes));
         let there = self.dma.memory().check(address, bytes).is_ok();
@@ -356,8 +356,8 @@ impl Card {
         });
     }
 
-    /// Handles the card's interrupt, which reaches the host at `at`. The handler reads the oldest written mailbox. It
-    /// may not be the one of this interrupt, if a mailbox was written twice in between.
+    /// Handles the card's interrupt, which reaches the host at `at`. The handler reads the mailbox that was written
+    /// first. If a mailbox was written twice before, that mailbox may not be the one of this interrupt.
     pub(super) async fn interrupt(self: Rc<Card>, at: Time) {
         self.sim.until(at).await;
         let mut handler = Path::from(at);
@@ -383,8 +383,8 @@ impl Card {
         self.hand_out_all(path);
     }
 
-    /// Runs a step of the host's state machine, and distributes its effects. `caller` is the thread that begins a call,
-    /// and the call.
+    /// Runs a step of the host's state machine, and distributes the step's effects. If a call begins, `caller` has its
+    /// thread and the call.
     pub(super) fn on_host<R>(
         self: &Rc<Card>,
         caller: Option<(ThreadId, &Request)>,

@@ -6,9 +6,9 @@ use std::fmt;
 /// The failure of a call on a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelError {
-    /// Refused, without effect.
+    /// The call was refused, and had no effect.
     Refused(Error),
-    /// Failed after it began.
+    /// The call failed after it began.
     Failed(Failure),
 }
 

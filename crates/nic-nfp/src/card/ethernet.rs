@@ -1,14 +1,16 @@
-//! The card's Ethernet port as processes see it: frames sent from the card's memories and received into them.
+//! The card's Ethernet port as processes see it. Processes send frames from the card's memories, and receive frames
+//! into them.
 //!
-//! A send is done when the port has the frame; it buffers a few frames. A received frame waits in the packet buffer
-//! until a process takes it. A frame leaves only when the receiver has room for it. As with pause frames, nothing is
-//! lost, and the sender waits.
+//! A send ends when the port has the frame; the port buffers a few frames. A received frame waits in the packet buffer
+//! until a process takes the frame. A frame leaves its sender only when the receiving card has room for it. As with
+//! pause frames, the sender waits, and no frame is lost.
 //!
 //! # Demultiplexing
-//! A port has queues with their own addresses, as network cards have for virtual machines. The queue is the second byte
-//! of a frame's destination. A frame goes to the first process that receives from its queue, and waits if the queue is
-//! open. A frame for a queue that no process has opened is dropped and counted, so that it occupies no buffer. The last
-//! queue carries messages between hosts; [`Messenger`](crate::Messenger) opens it.
+//! A port has queues with their own addresses, as network cards have for virtual machines. The second byte of a frame's
+//! destination is the number of its queue. A frame goes to the process that waits longest for a frame of this queue.
+//! Without such a process, the frame waits if the queue is open. If no process has opened the queue, the frame is
+//! dropped and counted, so that it occupies no buffer. The last queue carries messages between hosts;
+//! [`Messenger`](crate::Messenger) opens it.
 //!
 //! # Validation
 //! Frames with a wrong checksum, address or length are dropped and counted.
@@ -42,11 +44,11 @@ mod code {
     pub(super) const BAD_QUEUE: i32 = -5;
 }
 
-/// The most bytes copied from or to local memory.
+/// The most bytes of a frame that are copied from or to local memory.
 pub(crate) const HEAD: u32 = 64;
 /// The source reported for an address without a rank, equal to that in `nfp.h`.
 const STRANGER: NodeId = NodeId(u32::MAX);
-/// Number of envelopes with a recorded path.
+/// The most envelopes with a recorded path.
 const ENVELOPES: usize = 64;
 /// The queue of messages between hosts.
 pub const MESSAGE_QUEUE: u8 = u8::MAX;
@@ -80,7 +82,7 @@ pub struct QueueCounters {
     /// Frames that processes took.
     #[serde(rename = "frames_received")]
     pub received: u64,
-    /// Frames dropped because they arrived before it was opened.
+    /// Frames dropped because they arrived before a process opened the queue.
     #[serde(rename = "frames_unclaimed")]
     pub unclaimed: u64,
     /// Frames waiting for a process.
@@ -97,7 +99,7 @@ struct Frame {
     path: Path,
 }
 
-/// The first bytes of a frame, from local memory.
+/// The first bytes of a frame to be sent, from local memory.
 struct Head {
     bytes: [u8; HEAD as usize],
     len: usize,
@@ -118,7 +120,7 @@ struct Receiver {
 #[derive(Default)]
 struct Queue {
     open: bool,
-    /// Waiting processes, and received frames that none has taken. The link's credits limit the frames.
+    /// Waiting processes, and received frames that no process has taken. The link's credits limit the number of frames.
     matching: Matching<Receiver, Frame>,
     received: u64,
     unclaimed: u64,
@@ -134,8 +136,8 @@ pub(super) struct Ethernet {
     forwards: Cell<Option<usize>>,
     /// Starts the messenger's processes at its first frame.
     starter: RefCell<Option<Rc<dyn Fn()>>>,
-    /// The latest envelopes of messages between hosts, with their paths up to the port. The processes copy an
-    /// envelope's bytes, and the path is not among them.
+    /// The latest envelopes of messages between hosts, with their paths up to the port. The forwarding processes copy
+    /// only an envelope's bytes, and would lose its path.
     envelopes: RefCell<VecDeque<(Buffer, NodeId, Path)>>,
     /// The frame that each process holds.
     held: RefCell<BTreeMap<u16, Frame>>,
@@ -184,7 +186,7 @@ struct Found {
 }
 
 impl Found {
-    /// Parses a frame; none if it is damaged or misaddressed. Only ranks may send to the queue of messages between
+    /// Parses a frame. `None` if it is damaged or misaddressed. Only ranks may send to the queue of messages between
     /// hosts.
     fn parse(packet: &Packet, own: NodeId, nodes: u32) -> Option<Found> {
         let payload = &packet.payload;
@@ -224,12 +226,13 @@ impl Card {
         queues.iter().map(of).filter(|q| q.received + q.unclaimed + q.waiting > 0).collect()
     }
 
-    /// Opens a queue: from now on its frames wait for a process.
+    /// Opens a queue. From now on, frames for this queue wait for a process.
     pub fn open_queue(&self, queue: u8) {
         self.ethernet.queue(queue, |queue| queue.open = true);
     }
 
-    /// Reserves frames of messages between hosts for this microengine, from now on.
+    /// Opens the queue of messages between hosts. From now on, only processes of this microengine may take frames from
+    /// it.
     pub(crate) fn forward_to(&self, core: usize) {
         self.ethernet.forwards.set(Some(core));
         self.open_queue(MESSAGE_QUEUE);
@@ -240,7 +243,7 @@ impl Card {
         self.ethernet.starter.replace(Some(Rc::new(start)));
     }
 
-    /// Serves a call if it is one of the port's; none otherwise.
+    /// Serves a call of the port. `None` if the call is not one of the port.
     pub(super) fn serve_port(
         self: &Rc<Card>,
         place: Place,
@@ -408,7 +411,8 @@ impl Card {
         }
     }
 
-    /// Returns the path of an envelope up to the card's port; none if it is no longer recorded.
+    /// Removes and returns the recorded path of an envelope up to the card's port. `None` if the path is no longer
+    /// recorded.
     pub(crate) fn envelope_path(&self, envelope: &[u8]) -> Option<Path> {
         let (rank, rest) = envelope.split_first_chunk::<4>()?;
         let from = NodeId(u32::from_le_bytes(*rank));
@@ -417,7 +421,8 @@ impl Card {
         envelopes.remove(at).map(|(_, _, path)| path)
     }
 
-    /// Whether frames of a queue wait for a process. The first frame of messages between hosts starts their processes.
+    /// Whether a queue is open, so that its frames wait for a process. The first frame of messages between hosts starts
+    /// the processes that forward them.
     fn takes(&self, queue: u8) -> bool {
         let open = || self.ethernet.queue(queue, |queue| queue.open);
         let starter = self.ethernet.starter.borrow().clone().filter(|_| queue == MESSAGE_QUEUE && !open());
@@ -457,7 +462,7 @@ impl Card {
         Ok(Served::Later)
     }
 
-    /// Gives a frame to a process: its first bytes go to local memory.
+    /// Gives a frame to a process, and copies the frame's first bytes to local memory.
     async fn give(self: Rc<Card>, receiver: Receiver, frame: Frame) {
         let Receiver { place, context, queue, head, len, source } = receiver;
         // A frame that arrived before its receiver has waited for it.
@@ -476,7 +481,7 @@ impl Card {
         self.end_port_call(place, context, bytes);
     }
 
-    /// Drops the frame that a process holds. Returns whether it held one.
+    /// Drops the frame that a process holds. Returns whether the process held a frame.
     pub(super) fn let_go(&self, context: ContextId) -> bool {
         let had = self.ethernet.held.borrow_mut().remove(&context.0).is_some();
         if had {

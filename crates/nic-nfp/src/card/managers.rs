@@ -1,4 +1,5 @@
-//! The card's managers: the time of each step on the clock of the microengines, on the bus and in the memories.
+//! The card's managers. Each of their steps takes simulated time on the clock of the microengines, on the bus and in
+//! the memories.
 
 use crate::card::record::{Carried, Leaving};
 use crate::card::{Card, waited};
@@ -13,11 +14,11 @@ use std::rc::Rc;
 /// State of a mailbox.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
-    /// The path of the message in it, up to the last step of a manager.
+    /// The path of the message in the mailbox, up to the last step of a manager.
     pub(super) path: Path,
-    /// The same, up to the host's last doorbell for it.
+    /// The path up to the host's last doorbell for the mailbox.
     pub(super) rung: Path,
-    /// The same, up to the card's last interrupt for it.
+    /// The path up to the card's last interrupt for the mailbox.
     pub(super) raised: Path,
     /// The host's copy, as written by the driver.
     pub(super) outbox: [u8; MAILBOX_BYTES],
@@ -25,9 +26,9 @@ pub(super) struct Lane {
     pub(super) owner: Option<nicety_channels::ThreadId>,
     /// A message to the host that a manager has begun to collect.
     pub(super) leaving: Option<Leaving>,
-    /// The message in it, if messages are recorded.
+    /// The message in the mailbox, if messages are recorded.
     pub(super) carried: Option<Carried>,
-    /// Whether the channel carries messages between hosts, which are recorded as a whole elsewhere.
+    /// Whether the channel carries messages between hosts. The messenger records these as a whole, from host to host.
     pub(super) unrecorded: bool,
 }
 
@@ -123,7 +124,7 @@ impl Card {
         self.card.borrow().serving(manager).expect("a manager with something to do has a mailbox")
     }
 
-    /// Begins a manager's work on a message with a waiting receiver. Returns the mailbox, and the message's path.
+    /// Begins a manager's work on a message that a receiver waits for. Returns the mailbox, and the message's path.
     fn met(&self, manager: ManagerId, context: ContextId) -> (Mailbox, Path) {
         let mailbox = self.mailbox_of(manager);
         let mut path = self.lane(mailbox, |lane| lane.path.clone());
@@ -138,7 +139,7 @@ impl Card {
         waited(path, stages::MANAGER, &self.sim);
     }
 
-    /// A step that consists only of the manager's own work.
+    /// Makes a step that consists only of the manager's own work.
     async fn manage(self: Rc<Card>, manager: ManagerId, mailbox: Mailbox, cycles: u64, mut path: Path) {
         self.work(cycles, &mut path).await;
         let done = self.on_card(Some((mailbox, path)), |card, effects| card.done(manager, effects));
@@ -258,7 +259,7 @@ impl Card {
         self.sim.until(path.at()).await;
     }
 
-    /// The memory and the offset of a 40-bit address that a call has checked.
+    /// Returns the memory and the offset of a 40-bit address. The call with this address has checked it.
     pub(super) fn card_memory(&self, address: u64) -> (&Memory, u64) {
         let low = address as u32;
         let kind = MemoryKind::ALL.into_iter().rev().find(|kind| kind.base() <= low).expect(INSIDE);

@@ -14,13 +14,12 @@
 //! | `pending.rs` | calls on channels that go on by themselves |
 //! | `setup.rs` | channels connected before the run |
 //!
-//! The state machines of the two ends are in the `channels` crate, without time. Here each of their effects takes time:
-//! on the host's CPUs, on the bus, on the clock of the microengines.
+//! The state machines of the two ends are in the `channels` crate, without simulated time. In this module each of their
+//! effects takes simulated time: on the host's CPUs, on the bus, or on the clock of the microengines.
 //!
 //! # Accounting for time
-//! Every mailbox has a path that accounts for the time of its message. A message in a mailbox waits for its
-//! [receiver](crate::stages::RECEIVER). A receiver that waited takes over the path of the message that released
-//! it.
+//! Every mailbox has a path that accounts for the time of its message. The wait of a message in a mailbox is charged to
+//! the stage [receiver](crate::stages::RECEIVER). A receiver that waited for the message continues the message's path.
 
 mod calls;
 mod device;
@@ -61,9 +60,9 @@ use std::sync::Arc;
 pub struct ChannelCounters {
     /// Mailboxes that the host posted.
     pub posted: u64,
-    /// Mailboxes that the card pushed, an interrupt each.
+    /// Mailboxes that the card pushed, each with an interrupt.
     pub pushed: u64,
-    /// DMA transfers of indirect messages, one a page.
+    /// DMA transfers of indirect messages, one for each page.
     pub transfers: u64,
     /// Bytes of the successful transfers.
     #[serde(rename = "transferred_bytes")]
@@ -80,7 +79,7 @@ pub struct ChannelCounters {
     pub pinned: u64,
 }
 
-/// A card: processor, managers, host path.
+/// A card: its processor, its managers, and its path to the host.
 pub struct Card {
     sim: Sim,
     spec: Arc<NfpSpec>,
@@ -100,7 +99,7 @@ pub struct Card {
     threads: RefCell<Vec<Rc<Thread>>>,
     /// Notified when a thread is free.
     thread_freed: Signal,
-    /// The deadline of the sleeping timer task, and a signal of its change.
+    /// The deadline for which the timer task sleeps, and a signal that is notified when it changes.
     armed: Cell<Option<u64>>,
     deadlines: Signal,
     /// Draws the DMA transfers that fail.
@@ -112,7 +111,8 @@ pub struct Card {
 }
 
 impl Card {
-    /// Installs a card at its host and starts its tasks. A linked card among `nodes` nodes has a port.
+    /// Installs a card at its host and starts the card's tasks. A card with a link has a port to the other `nodes` - 1
+    /// nodes.
     pub fn install(
         sim: &Sim,
         spec: Arc<NfpSpec>,
@@ -177,7 +177,7 @@ impl Card {
         self.dma.memory()
     }
 
-    /// Opens the device for the host's programs. It takes no time.
+    /// Opens the device for the host's programs. Takes no simulated time.
     pub fn open(self: &Rc<Card>) -> Device {
         Device::new(self)
     }
@@ -229,8 +229,8 @@ impl Card {
         act(&mut lanes[channel][mailbox.direction as usize])
     }
 
-    /// Runs a step of the card's state machine, and begins its effects. `step` is the step that a manager has just
-    /// done: its mailbox, and that mailbox's path.
+    /// Runs a step of the card's state machine, and begins the step's effects. If a manager has just done a step,
+    /// `step` has the mailbox of that step, and the mailbox's path.
     fn on_card<R>(
         self: &Rc<Card>,
         step: Option<(Mailbox, Path)>,
@@ -249,7 +249,7 @@ impl Card {
         result
     }
 
-    /// Updates the timer after the earliest deadline may have changed.
+    /// Updates the timer if the earliest deadline has changed.
     fn arm(&self) {
         let (card, host) = (self.card.borrow().next_deadline(), self.host.borrow().next_deadline());
         let next = card.into_iter().chain(host).min();

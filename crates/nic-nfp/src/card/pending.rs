@@ -1,4 +1,5 @@
-//! Asynchronous calls: a thread hands a message to the driver, and goes on. A thread of the kernel does the rest of the call.
+//! Asynchronous calls: a thread hands a message to the driver, and continues. A thread of the kernel does the rest of
+//! the call.
 
 use crate::card::driver::{Caller, Request};
 use crate::card::{Card, ChannelError, Device};
@@ -12,17 +13,17 @@ use std::rc::Rc;
 /// A message to be sent or received by an asynchronous call.
 #[derive(Clone, Copy, Debug)]
 pub enum Job<'b> {
-    /// A direct message of these bytes, for the process.
+    /// Sends a direct message of these bytes to the process.
     Send(&'b [u8]),
-    /// A direct message of this length in bytes, from the process.
+    /// Receives a direct message of this length in bytes from the process.
     Receive(u32),
-    /// An indirect message from host memory: its address, and its length in bytes.
+    /// Sends an indirect message from host memory: its address, and its length in bytes.
     SendIndirect(u64, u32),
-    /// An indirect message into host memory.
+    /// Receives an indirect message into host memory: its address, and its length in bytes.
     ReceiveIndirect(u64, u32),
 }
 
-/// A call that has begun. If dropped, it completes by itself.
+/// A call that has begun. If this value is dropped, the call completes by itself.
 pub struct Pending {
     card: Rc<Card>,
     caller: Caller,
@@ -30,11 +31,13 @@ pub struct Pending {
 }
 
 impl Device {
-    /// Begins a call on a channel. Returns when the driver has done the call's first work: a message to send is with the
-    /// card, or pages are locked. The driver's further work is that of a thread of the kernel, which the interrupt wakes.
+    /// Begins a call on a channel. Returns when the driver has done the call's first work: a message to be sent is with
+    /// the card, or pages are locked. A thread of the kernel, which the interrupt wakes, does the driver's further
+    /// work.
     ///
     /// # Errors
-    /// As [`Device::send`] and [`Device::send_indirect`], of the call itself. Those of its end are [`Pending::wait`]'s.
+    /// As [`Device::send`] and [`Device::send_indirect`], if the call cannot begin. [`Pending::wait`] returns the later
+    /// errors.
     pub async fn start(
         &self,
         path: &mut Path,
@@ -64,13 +67,13 @@ impl Device {
 }
 
 impl Pending {
-    /// Whether the call has ended. The library sees that in memory, and takes no time.
+    /// Whether the call has ended. The library reads this from memory, and takes no simulated time.
     pub fn is_done(&self) -> bool {
         self.caller.is_done()
     }
 
-    /// Waits for the call's end, by a system call: the thread sleeps until the kernel's thread wakes it. Returns a direct
-    /// message that was received; nothing of others.
+    /// Waits for the call's end by a system call: the thread sleeps until the kernel's thread wakes it. Returns the
+    /// bytes of a received direct message, and an empty payload after other calls.
     ///
     /// # Errors
     /// As [`Device::send`] and [`Device::send_indirect`].

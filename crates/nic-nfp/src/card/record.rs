@@ -1,11 +1,11 @@
-//! The recording of messages on channels: their posting, their arrival, and the stages of their time.
+//! The recording of messages on channels: when they are posted, when they arrive, and the stages of their time.
 //!
-//! A message to the card begins when its thread posts the first mailbox. It is complete when the process that reads it
-//! continues. A message to the host begins when a manager collects it, with its time counted from the process's call.
-//! It is complete when the receiving thread returns from its call. The acknowledgement to the sender belongs to no
-//! message.
+//! The record of a message to the card begins when the sending thread posts the first mailbox. It is complete when the
+//! process that reads the message continues. The record of a message to the host begins when a manager collects the
+//! message, but its time counts from the process's call. It is complete when the receiving thread returns from its
+//! call. The acknowledgement to the sender belongs to no message.
 //!
-//! Channels with messages between hosts are not recorded here, which would count them twice.
+//! Messages between hosts are not recorded here, because the messenger records them, and they would count twice.
 
 use crate::card::Card;
 use crate::stages;
@@ -27,7 +27,7 @@ pub(super) struct Leaving {
 #[derive(Clone, Debug)]
 pub(super) struct Carried {
     message: MessageId,
-    /// Its path until its mailbox arrived at the other end.
+    /// Its path up to the arrival of its mailbox at the other end.
     come: Option<Path>,
 }
 
@@ -41,7 +41,8 @@ impl Carried {
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     message: MessageId,
-    /// Its wait for the receiving thread: its path and the thread's, both up to the thread's call.
+    /// If the message waited for the receiving thread: the paths of the message and of the thread, both up to the
+    /// thread's call.
     waited: Option<(Path, Path)>,
 }
 
@@ -53,7 +54,7 @@ impl Card {
         }
     }
 
-    /// Numbers a message; none if it is not recorded. The numbers do not depend on the options of recording.
+    /// Numbers a message. `None` if the message is not recorded. The numbers do not depend on the options of recording.
     fn begin_message(
         &self,
         mailbox: Mailbox,
@@ -80,8 +81,8 @@ impl Card {
         message
     }
 
-    /// Records that a mailbox is about to be written to the host. Returns its message, if a manager has just collected
-    /// one.
+    /// Records that a mailbox is about to be written to the host. Returns the message in it, if a manager has just
+    /// collected a message.
     pub(super) fn leaves(&self, mailbox: Mailbox, bytes: &[u8; MAILBOX_BYTES]) -> Option<MessageId> {
         let Leaving { context, base } = self.lane(mailbox, |lane| lane.leaving.take())?;
         let what = match Message::decode(bytes).ok()?.body {
@@ -115,8 +116,9 @@ impl Card {
         }
     }
 
-    /// Records that a receiving thread posts a mailbox. Returns the message that it takes by that, if any. `released`
-    /// is the path that woke the thread, and continues that of the message.
+    /// Records that a receiving thread posts a mailbox. Returns the message that the thread takes by this mailbox, if
+    /// any. `released` is the path of the event that woke the thread. If the message woke the thread, this path is the
+    /// message's own.
     pub(super) fn taken(
         &self,
         mailbox: Mailbox,
@@ -146,7 +148,7 @@ impl Card {
         taken.message
     }
 
-    /// Records that a message has failed, and its sender was notified.
+    /// Records that a message has failed and that its sender was notified.
     pub(super) fn failed(&self, message: MessageId, failure: &Failure) {
         let outcome = match failure {
             Failure::SizeMismatch { .. } => "size mismatch",

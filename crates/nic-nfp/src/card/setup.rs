@@ -5,8 +5,8 @@ use nicety_channels::{CardEffect, Channel, HostEffect, TargetId};
 use std::rc::Rc;
 
 impl Card {
-    /// Registers a target and subscribes to it as part of set-up: the mailboxes take no time. The process finds its
-    /// target registered when it reads or writes.
+    /// Registers a target and subscribes to it as part of set-up: the mailboxes take no simulated time. The process
+    /// finds its target registered when it reads or writes.
     ///
     /// # Errors
     /// When the target is registered already, or no channel or target is left.

@@ -22,30 +22,30 @@ pub(super) enum Kind {
     Eager = 1,
     /// RTS: a message with its bytes still at its sender.
     Rts = 2,
-    /// CTS: the reply to an RTS, with the lane for the bytes.
+    /// CTS: the reply to an RTS, with the number of the lane for the bytes.
     Cts = 3,
-    /// Credit: the total number of envelopes taken by receives.
+    /// Credit: the total number of the sender's envelopes that receives have taken.
     Credit = 4,
 }
 
 impl Kind {
-    /// Whether it is a message, with a tag.
+    /// Whether the envelope is that of a message, and has a tag.
     const fn has_tag(self) -> bool {
         matches!(self, Kind::Eager | Kind::Rts)
     }
 }
 
-/// Six words, then the eager bytes. A message has no lane yet, and a CTS no tag, so the upper half of the tag uses the
-/// word of the lane.
+/// Six words, then the eager bytes. The sixth word is the upper half of the tag in a message, which has no lane yet,
+/// and otherwise the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The destination rank; the source rank once it has arrived.
+    /// The destination rank; after the arrival, the source rank.
     pub(super) rank: u32,
     pub(super) kind: Kind,
     pub(super) tag: u64,
     /// Size of the message.
     pub(super) bytes: u32,
-    /// The sender's number of the message; in [`Kind::Credit`], the total taken.
+    /// The sender's number of the message; in [`Kind::Credit`], the total number of envelopes taken.
     pub(super) id: u32,
     /// A lane; in [`Kind::Credit`], the pair of processes.
     pub(super) lane: u32,
@@ -57,7 +57,7 @@ impl Envelope {
         Envelope { rank, kind, tag: 0, bytes: 0, id: 0, lane: 0, inside: [0; INLINE as usize] }
     }
 
-    /// Its message in the library, with the path up to its arrival.
+    /// Returns the envelope as a message of the library. `path` ends at the envelope's arrival.
     pub(super) const fn into_message(self, path: Path) -> ArrivedMessage<(Envelope, Path)> {
         ArrivedMessage { source: self.rank, tag: self.tag, bytes: self.bytes as u64, body: (self, path) }
     }
@@ -66,7 +66,7 @@ impl Envelope {
         Arrival { source: self.rank, tag: self.tag, bytes: self.bytes as u64 }
     }
 
-    /// Returns its message.
+    /// Returns the identifier of its message.
     pub(super) const fn message(&self) -> MessageId {
         MessageId { source: NodeId(self.rank), sequence: self.id as u64 }
     }
@@ -82,7 +82,7 @@ impl Envelope {
         to
     }
 
-    /// Parses bytes from the network; none if they are not a valid envelope.
+    /// Parses bytes from the network. `None` if they are not a valid envelope.
     pub(super) fn decode(from: &[u8]) -> Option<Envelope> {
         let word =
             |index: usize| Some(u32::from_le_bytes(from.get(4 * index..4 * index + 4)?.try_into().ok()?));

@@ -16,7 +16,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Its arrival in a buffer of this size.
+    /// The arrival of the message in a buffer of `room` bytes.
     pub(super) const fn in_room(self, room: u64) -> nicety_nic_core::Arrival {
         nicety_nic_core::Arrival { source: self.source, tag: self.tag, bytes: self.bytes, room }
     }
@@ -50,24 +50,24 @@ pub enum MessageError {
     Refused {
         /// The receiver.
         rank: u32,
-        /// The message's bytes.
+        /// The message's length in bytes.
         bytes: u64,
     },
-    /// The sender has failed after a part of the message.
+    /// The sender has failed after it sent a part of the message.
     Abandoned {
         /// The message.
         message: Arrival,
     },
-    /// A microengine needed for messages runs another process.
+    /// A microengine that is needed for messages between hosts runs another process.
     Microengine {
         /// The microengine.
         number: usize,
-        /// The first of the microengines for messages.
+        /// The first microengine for messages.
         first: usize,
-        /// The last of them.
+        /// The last microengine for messages.
         last: usize,
     },
-    /// Memory that is not the host's.
+    /// The buffer is not in host memory.
     Memory(MemoryError),
     /// A channel to the card failed.
     Channel(ChannelError),

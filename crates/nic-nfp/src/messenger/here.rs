@@ -1,11 +1,12 @@
-//! Messages of a host to itself. Its library copies them from thread to thread, without the card.
+//! Messages of a host to itself. The host's library copies them from thread to thread, without the card.
 //!
-//! If the receive is posted, the sender copies the message into its buffer. If not, a short message is copied into its
-//! envelope, and out of it by the receiver. For a longer one the sender sleeps until its receiver has copied it. Memory
-//! is thus bounded, and a program that waits for itself is a deadlock, as with any other host.
+//! If the receive is posted, the sender copies the message into the receive's buffer. If not, the sender copies a short
+//! message into its envelope, and the receiver copies it from there. The sender of a longer message sleeps until the
+//! receiver has copied the message. Memory is thus bounded. A program that waits for its own later receive is a
+//! deadlock, as with any other host.
 //!
-//! Each end's library call takes `library.call`, each copy the time of a CPU copy, and the kernel wakes a thread that
-//! slept during the copy.
+//! Each end's library call takes the time `library.call` of the spec, and each copy the time of a CPU copy. The kernel
+//! wakes a thread that slept during the copy.
 
 use crate::messenger::Messenger;
 use crate::messenger::envelope::{Envelope, Kind};
@@ -18,15 +19,15 @@ use std::rc::Rc;
 
 /// A message to this host.
 pub(super) struct OwnMessage {
-    /// Address of its bytes in host memory; none if they are in its envelope.
+    /// Address of its bytes in host memory. `None` if they are in its envelope.
     from: Option<u64>,
-    /// Whether its receive was posted first, so that the sender copies.
+    /// Whether its receive was posted before the send. If true, the sender copies.
     met: bool,
     sent: Rc<Sent>,
 }
 
 impl Messenger {
-    /// Sends to this host. The message has a credit of this host's own window.
+    /// Sends a message to this host. `window` is its credit of the host's window to itself.
     pub(super) async fn send_here(
         self: &Rc<Self>,
         path: &mut Path,

@@ -1,4 +1,4 @@
-//! Lanes: channels for bulk data. A message holds one while its bytes move.
+//! Lanes: channels for bulk data. A message holds a lane while its bytes move.
 
 use nicety_channels::Channel;
 use nicety_kernel::{Permit, Pool, Sim};
@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// Bytes per chunk, equal to that in `forward.c`.
 pub(super) const CHUNK: u32 = 65_536;
-/// Size of the message that ends one with a failed part.
+/// Size in bytes of the direct message that ends a message after the failure of a chunk.
 pub(super) const OVER: u32 = 4;
 
 /// Offset and size of each chunk of a message.

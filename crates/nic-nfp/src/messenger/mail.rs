@@ -1,4 +1,4 @@
-//! Validation of envelopes from other hosts; invalid ones are refused and counted.
+//! Validation of envelopes from other hosts. Invalid envelopes are refused and counted.
 
 use crate::messenger::envelope::{Envelope, Kind};
 use nicety_kernel::Sim;
@@ -8,7 +8,8 @@ use nicety_types::Path;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// The window: envelopes to one host, for a pair of processes, that no receive has taken.
+/// The window: the most envelopes of messages from one host to another, for a pair of processes, that no receive has
+/// taken.
 pub const WINDOW: u64 = 16;
 
 /// Number of message numbers remembered, to detect duplicates.
@@ -17,13 +18,13 @@ const REMEMBERED: usize = 2 * WINDOW as usize;
 /// The result of receiving an envelope.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReceivedEnvelope {
-    /// A message, for a receive or to wait for one.
+    /// A message: it goes to a receive, or waits for one.
     Message,
     /// The CTS to a message of this host.
     Answer,
-    /// Credits for its sender.
+    /// Credits that the receiver of this host's messages returns.
     Room(u64),
-    /// Invalid from this sender.
+    /// The envelope is invalid from this sender.
     Refused,
 }
 
@@ -46,7 +47,7 @@ impl Mail {
         Mail { own, ranks, windows, numbers, announced: Announcements::default() }
     }
 
-    /// Handles an envelope from the network. One that claims to be from this host is refused.
+    /// Handles an envelope from the network. An envelope that claims to be from this host is refused.
     pub(super) fn arrived(&self, envelope: &Envelope, path: &Path) -> ReceivedEnvelope {
         let Envelope { rank, id, lane, .. } = *envelope;
         let pairs = self.windows.pairs();
@@ -89,8 +90,8 @@ impl Mail {
         }
     }
 
-    /// Counts a message of a rank as taken by a receive. Returns the total to report to the rank, if half of its window
-    /// was taken since the last report.
+    /// Counts a message of a rank as taken by a receive. If receives have taken half of a window since the last report,
+    /// returns the total number of messages taken, to report to the rank.
     pub(super) fn took(&self, rank: u32, pair: u32) -> Option<u32> {
         let peer = self.windows.peer(rank, pair);
         peer.take(WINDOW).map(|_| peer.reported.get() as u32)
@@ -108,7 +109,7 @@ mod tests {
 
     const PATH: Path = Path::from(Time::ZERO);
 
-    /// The exchange of host 0 in a world of its own.
+    /// The exchange of host 0, in a simulation of its own.
     fn mail(ranks: u32, pairs: Pairs) -> Mail {
         let mut world: World<()> = World::new(Config::default());
         let node = world.add_node();

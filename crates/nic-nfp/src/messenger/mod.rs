@@ -16,23 +16,25 @@
 //! | `receive.rs` | a receive, from its post to its bytes |
 //! | `seam.rs` | the transport of the library of `send` and `recv` |
 //!
-//! The processes start with the first message: when the host sends or receives one, or one arrives. Until then the
-//! microengines are free for other processes.
+//! The card's forwarding processes start with the first message: when the host sends or receives a message, or a
+//! message arrives. Until then the microengines are free for other processes.
 //!
-//! Eager and rendezvous: a message of at most [`INLINE`] bytes is inside its envelope. A longer one sends an RTS. Once
-//! the receive is posted, the receiver replies with a CTS that names a lane. The sender then gives the bytes to its
-//! card in chunks.
+//! Eager and rendezvous: the bytes of a message of at most [`INLINE`] bytes are inside its envelope. For a longer
+//! message, the sender sends an RTS. When the receive is posted, the receiver replies with a CTS that names a lane. The
+//! sender then gives the bytes to its card in chunks.
 //!
 //! A message to the host itself does not use the card (`here.rs`), so a single host has a messenger, too.
 //!
 //! # Bounds
-//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken. If processes share the
-//! library, the limit holds for each pair of processes. Past the limit `send` waits. Bytes move only after a receive
-//! has been posted. A host that does not receive thus stalls only its own senders, and its card always has room.
+//! A host has at most [`WINDOW`] envelopes to each other host that no receive has taken. If several processes share the
+//! library, the limit holds for each pair of processes. At the limit `send` waits. Bytes outside envelopes move only
+//! after a receive has been posted. A host that does not receive thus stalls only the hosts that send to it, and its
+//! card always has room.
 //!
 //! # Failures
-//! A DMA transfer that fails too often ends its message, at both hosts, and nothing else. A send that is dropped before
-//! it has a credit has no effect. A later one completes by itself. Guards free the resources it holds.
+//! A DMA transfer that fails too often ends its message at both hosts, and no other message. If the caller drops a send
+//! before it has a credit, the send has no effect. If the caller drops it later, the send completes by itself. Guards
+//! free the resources that a send holds.
 
 mod envelope;
 mod error;
@@ -66,7 +68,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-/// Invalid frames and envelopes of messages between hosts.
+/// Counters of invalid frames and envelopes of messages between hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MessengerCounters {
     /// Invalid frames of messages between hosts, which were dropped.
@@ -83,14 +85,14 @@ pub struct Messenger {
     /// The host's rank.
     own: u32,
     device: Device,
-    /// The channels to the card's processes; none without other hosts.
+    /// The channels to the card's processes. `None` without other hosts.
     network: Option<Network>,
     ranks: u32,
     /// The reason why messages to and from other ranks are unavailable.
     unfit: Option<CardError>,
     mail: Mail,
     pub(crate) library: Library<Messenger>,
-    /// Messages to this host are handed over in the order of sending, copied or not.
+    /// Keeps messages to this host in the order of sending, whether or not they are copied.
     turn_here: Pool,
     /// Unfinished messages of this host to itself, by number.
     here: RefCell<BTreeMap<u32, OwnMessage>>,
@@ -98,12 +100,12 @@ pub struct Messenger {
 }
 
 impl Messenger {
-    /// Sends that wait until their receivers take others.
+    /// Sends that wait for room in their window, until receives take earlier messages.
     pub(crate) fn blocked_sends(&self) -> Vec<BlockedSends> {
         self.mail.windows.blocked_sends()
     }
 
-    /// Makes as much room for each pair of processes as for a host otherwise. Call it before the first message.
+    /// Gives each pair of processes the window that a host has by default. Call this method before the first message.
     ///
     /// # Errors
     /// When the card's memory is too small.
@@ -117,12 +119,12 @@ impl Messenger {
         Ok(())
     }
 
-    /// A messenger among `ranks` hosts, without a network to the others.
+    /// A messenger among `ranks` hosts, without a network to the other hosts.
     pub fn local(sim: &Sim, card: &Rc<Card>, ranks: u32) -> Rc<Messenger> {
         Rc::new(Messenger::new(sim, card, ranks, Ok(None)))
     }
 
-    /// A messenger without messages to other ranks, and the reason.
+    /// A messenger that refuses messages to and from other ranks, with the reason.
     pub(crate) fn unfit(sim: &Sim, card: &Rc<Card>, ranks: u32, why: CardError) -> Rc<Messenger> {
         Rc::new(Messenger::new(sim, card, ranks, Err(why)))
     }
@@ -148,7 +150,7 @@ impl Messenger {
         }
     }
 
-    /// Returns the channels to the card's processes, if there are other hosts.
+    /// Returns the channels to the card's processes. Only a messenger between hosts has them.
     fn network(&self) -> &Network {
         self.network.as_ref().expect("a messenger between hosts has a network")
     }

@@ -13,17 +13,17 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// As in `forward.c`.
+/// These constants equal those in `forward.c`.
 const SLOTS: u32 = 2;
 const TOLD: u32 = 16;
 const ENTRY: u32 = 64;
-/// Microengines of its processes.
+/// Number of microengines of the forwarding processes.
 const MICROENGINES: usize = 4;
-/// Its first target.
+/// The first target of the messenger's channels.
 const TARGETS: u32 = 0xffff_0000;
-/// The most envelopes from one host in its card: messages, as many CTS, and credits.
+/// The most envelopes from one host in its card: messages, the same number of CTS, and credits.
 const ENTRIES: u32 = 4 * WINDOW as u32;
-/// Bytes shared by its microengines. The first word counts the frames that they refused.
+/// Number of bytes that the forwarding microengines share. The first word counts the frames that they refused.
 const SHARED: u32 = 64;
 
 const PROGRAM: &[u8] = include_bytes!("../forward.elf");
@@ -33,7 +33,7 @@ struct Plan {
     program: Rc<Program>,
     /// The first of their microengines.
     first: usize,
-    /// The address of their memory in EMEM, and of their shared bytes.
+    /// The address of their memory in EMEM, and the offset of their shared bytes in EMEM.
     memory: u32,
     shared: u64,
     entries: u32,
@@ -116,22 +116,22 @@ impl Network {
         })
     }
 
-    /// Makes room for the envelopes of `peers` peers, before its processes run.
+    /// Makes room for the envelopes of `peers` peers. Call this method before the forwarding processes run.
     pub(super) fn have_room(&self, card: &Card, peers: u32) -> Result<(), ProgramError> {
         let program = self.plan.borrow().program.clone();
         self.plan.replace(Plan::new(program, card.spec(), peers)?);
         Ok(())
     }
 
-    /// Whether its processes run.
+    /// Whether the forwarding processes have started.
     pub(super) fn is_started(&self) -> bool {
         self.started.get()
     }
 
-    /// Starts its processes, which must not run. Takes no time.
+    /// Starts the forwarding processes, which must not be running. Takes no simulated time.
     ///
     /// # Errors
-    /// When another process runs on their microengines.
+    /// When another process runs on the microengines of the forwarding processes.
     pub(super) fn start(&self, card: &Card) -> Result<(), MessageError> {
         let (plan, nfp) = (&*self.plan.borrow(), card.processor());
         let (first, last) = (plan.first, plan.first + MICROENGINES - 1);
@@ -152,7 +152,7 @@ impl Network {
         Ok(())
     }
 
-    /// Invalid frames that its processes dropped.
+    /// Number of invalid frames that the forwarding processes dropped.
     pub(super) fn refused(&self, card: &Card) -> u64 {
         match self.is_started() {
             true => emem(card).peek_u32(self.plan.borrow().shared).expect("its memory is in EMEM").into(),
@@ -161,12 +161,13 @@ impl Network {
     }
 }
 
-/// The microengines of the processes: the last four.
+/// The microengines of the forwarding processes: the last four.
 pub(super) fn microengines(cores: usize) -> Range<usize> {
     cores.saturating_sub(MICROENGINES)..cores
 }
 
-/// The processes of each microengine: function and lane.
+/// The forwarding processes of each microengine: the number of the microengine, and the function and lane of each
+/// process.
 fn processes() -> [(usize, Vec<(&'static str, u32)>); MICROENGINES] {
     let each = |name| (0..LANES as u32).map(|lane| (name, lane)).collect::<Vec<_>>();
     let port = vec![("forward_port", 0), ("forward_out", 0), ("forward_in", 0)];

@@ -14,12 +14,12 @@ use nicety_types::Path;
 use std::rc::Rc;
 
 impl Messenger {
-    /// Posts a receive without waiting. It takes the first message from `source` with one of these tags, waiting or
-    /// arriving later, into the `room` bytes of host memory from `address` on. `path` accounts for the time of the
-    /// poster.
+    /// Posts a receive without waiting for its message. The receive takes the first message from `source` with one of
+    /// these tags: a message that waits already, or that arrives later. Its buffer is `room` bytes of host memory from
+    /// `address` on. `path` is the path of the program that posts it.
     ///
     /// # Errors
-    /// When there is no such rank, or the memory is not the host's.
+    /// When there is no such rank, or the buffer is not in host memory.
     pub fn post(
         self: &Rc<Messenger>,
         path: &Path,
@@ -69,7 +69,7 @@ impl Messenger {
         result.map(|whole| Arrival { source: whole.source, tag: whole.tag, bytes: whole.bytes })
     }
 
-    /// Checks the rank, and starts the processes if messages of other hosts are awaited.
+    /// Checks the rank. Starts the forwarding processes if `source` is not this host alone.
     pub(super) fn expect_from(self: &Rc<Messenger>, source: Option<u32>) -> Result<(), MessageError> {
         let ranks = self.ranks;
         if let Some(rank) = source.filter(|&rank| rank >= ranks) {
@@ -81,7 +81,7 @@ impl Messenger {
         Ok(())
     }
 
-    /// Completes a receive: its envelope, then its bytes. Returns the outcome; none if it was withdrawn.
+    /// Completes a receive: its envelope, then its bytes. Returns the outcome, or `None` if the receive was withdrawn.
     async fn take(
         self: &Rc<Messenger>,
         receive: &Receiving,
@@ -166,7 +166,8 @@ impl Messenger {
         }
     }
 
-    /// Frees the credit of an envelope's sender. Credits are reported when half of the window is free.
+    /// Returns the credit of an envelope to its sender. Credits are reported together as soon as they are half of a
+    /// window.
     fn give_back(self: &Rc<Messenger>, envelope: &Envelope, path: &Path) {
         let (rank, pair) = (envelope.rank, self.mail.windows.pairs().of(envelope.tag));
         if rank == self.own {

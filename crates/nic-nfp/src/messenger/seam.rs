@@ -11,7 +11,8 @@ use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 impl Messenger {
-    /// Checks that the card has messages to or from a rank, or any rank. A rank's messages to itself need no card.
+    /// Checks that this host can exchange messages with `peer`, or with any rank if `None`. A rank's messages to itself
+    /// need no card.
     fn reach(&self, peer: Option<u32>) -> Result<(), CardError> {
         match &self.unfit {
             Some(why) if peer != Some(self.own) => Err(why.clone()),

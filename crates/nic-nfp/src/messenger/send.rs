@@ -18,19 +18,20 @@ use std::rc::Rc;
 struct Leaving {
     envelope: Envelope,
     address: u64,
-    /// Its receiver, its credit there, and its turn at the card.
+    /// Its receiver, its credit of the receiver's window, and its turn at the card.
     peer: Rc<Peer>,
     window: Permit,
     turn: Guard,
 }
 
 impl Messenger {
-    /// Sends `bytes` bytes of host memory from `address` on to a rank. Returns when they may be reused: at once for an
-    /// eager message, otherwise when the receiving card or this host's own receive has them.
+    /// Sends `bytes` bytes of host memory from `address` on to a rank. Returns when the bytes may be reused. For an
+    /// eager message, this is when the card has its envelope. For a longer message, this is when the card, or this
+    /// host's own receive, has the bytes.
     ///
     /// # Errors
-    /// When there is no such rank, the memory is not the host's, or a channel failed. Also when the receiver's buffer
-    /// is too small for a message that is not eager.
+    /// When there is no such rank, the bytes are not in host memory, or a channel failed. Also when the receiver's
+    /// buffer is too small for a message that is not eager.
     pub async fn send(
         self: &Rc<Messenger>,
         path: &mut Path,
@@ -125,7 +126,7 @@ impl Messenger {
         }
     }
 
-    /// Gives a message's bytes to the card, which sends them through a lane of the receiving card.
+    /// Gives a message's bytes to the card. The card sends them to the lane `their_lane` of the receiving card.
     async fn send_bytes(
         &self,
         path: &mut Path,
@@ -151,7 +152,8 @@ impl Messenger {
         Ok(())
     }
 
-    /// Hands an envelope to the card. Only for tasks that complete: a dropped call keeps its channel.
+    /// Hands an envelope to the card. Only tasks that run to completion may call this method, because a dropped call
+    /// keeps its channel.
     pub(super) async fn hand_out(&self, path: &mut Path, envelope: &Envelope) -> Result<(), MessageError> {
         let turn = self.network().turn.acquire().await;
         path.advance(Stage::SEND_QUEUED, self.sim.now());
@@ -170,7 +172,7 @@ impl Messenger {
     }
 }
 
-/// Whether the process at the other end of a channel knows of a call's failure, and has continued.
+/// Whether the process at the other end of a channel also gets a call's failure, and has continued.
 const fn seen_by_both(error: &ChannelError) -> bool {
     matches!(
         error,

@@ -14,13 +14,13 @@ use std::ops::Range;
 use std::rc::Rc;
 
 impl Messenger {
-    /// The microengines of its processes: the last four.
+    /// The microengines of the forwarding processes: the last four.
     pub fn microengines(cores: usize) -> Range<usize> {
         microengines(cores)
     }
 
     /// Prepares a card for messages among `ranks` hosts, and opens the channels if there are other hosts. Takes no
-    /// time, and nothing runs before the first message.
+    /// simulated time. The forwarding processes start at the first message.
     ///
     /// # Errors
     /// When a resource of the card is too small, such as microengines.
@@ -41,15 +41,15 @@ impl Messenger {
         Ok(messenger)
     }
 
-    /// Whether its processes run.
+    /// Whether the forwarding processes have started.
     pub fn is_started(&self) -> bool {
         self.network.as_ref().is_some_and(Network::is_started)
     }
 
-    /// Starts its processes, unless they run or there are no other hosts. Takes no time.
+    /// Starts the forwarding processes, unless they run or there are no other hosts. Takes no simulated time.
     ///
     /// # Errors
-    /// When another process runs on their microengines.
+    /// When another process runs on the microengines of the forwarding processes.
     pub fn start(self: &Rc<Messenger>) -> Result<(), MessageError> {
         if let Some(network) = self.network.as_ref().filter(|network| !network.is_started()) {
             network.start(self.device.card())?;
@@ -64,7 +64,7 @@ impl Messenger {
         MessengerCounters { frames, envelopes: self.refused.get() }
     }
 
-    /// The thread that receives envelopes; never returns.
+    /// The thread that receives envelopes. Returns only after the failure of its channel.
     async fn serve(self: Rc<Messenger>) {
         let mut path = Path::from(self.sim.now());
         loop {

@@ -7,13 +7,13 @@ use std::ops::{Add, Sub};
 /// Cycles of a context by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ContextCounters {
-    /// Cycles of instructions, and of units of the core that hold it, such as the CRC.
+    /// Cycles of instructions, and of core units for which the context waits, such as the CRC.
     #[serde(rename = "cycles_computing")]
     pub computing: u64,
     /// Cycles of waiting for a memory, a signal or a channel.
     #[serde(rename = "cycles_asleep")]
     pub asleep: u64,
-    /// Cycles in which it was ready while the core ran other contexts, or was switching to this one.
+    /// Cycles in which the context was ready while the core ran other contexts, or switched to this context.
     #[serde(rename = "cycles_ready")]
     pub ready: u64,
     /// Cycles before its start and after its end.
@@ -120,8 +120,8 @@ impl ContextAccount {
         self.counters.computing += self.take(cycle);
     }
 
-    /// Counts cycles of a sleeping context: until it was ready at `ready`, if that is past, and then waiting for the
-    /// core.
+    /// Counts the cycles of a waiting context up to `cycle`: asleep until cycle `ready`, and then ready until it gets
+    /// the core. Without `ready`, the context sleeps up to `cycle`.
     pub(super) fn waiting_until(&mut self, ready: Option<u64>, cycle: u64) {
         let woken = ready.unwrap_or(cycle).clamp(self.until, cycle);
         self.counters.asleep += self.take(woken);
@@ -151,7 +151,7 @@ pub(super) struct CoreAccount {
 }
 
 impl CoreAccount {
-    /// Counts cycles without a running context: some process slept (`live`), or there was none.
+    /// Counts cycles without a running context: as asleep if the microengine has a process (`live`), otherwise as idle.
     pub(super) fn resting_until(&mut self, cycle: u64, live: bool) {
         let passed = self.take(cycle);
         *if live { &mut self.counters.asleep } else { &mut self.counters.idle } += passed;

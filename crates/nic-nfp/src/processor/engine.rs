@@ -1,7 +1,7 @@
 //! A microengine: contexts, local memory, and the choice of the next context.
 //!
-//! Contexts are not preempted. The core runs the first ready context after the one that ran last (round-robin), and
-//! pays for the switch if that is another context.
+//! Contexts are not preempted. The core runs the first ready context after the context that ran last (round-robin). A
+//! switch to another context costs cycles.
 
 use crate::map;
 use crate::processor::account::{ContextAccount, ContextCounters, CoreAccount, CoreCounters};
@@ -13,7 +13,7 @@ use nicety_kernel::{Signal, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Signals of a context, numbered from 0.
+/// Number of signals of a context. They are numbered from 0.
 pub const SIGNALS: u32 = 16;
 
 /// The arrival cycle of a signal that has not arrived.
@@ -36,16 +36,16 @@ pub enum Outcome {
 pub(super) enum State {
     /// No process.
     Free,
-    /// Runnable from this cycle on, once the core is free; asleep until then.
+    /// Ready for the core from this cycle on; asleep until then.
     Ready {
         at: u64,
     },
-    /// Waiting for signals: for all of them, or for any.
+    /// Waiting for the signals of a mask: for all of them, or for any of them.
     Waiting {
         mask: u16,
         all: bool,
     },
-    /// Sleeping in this call of the card.
+    /// Sleeping in the call of the card with this number.
     Called {
         number: u32,
     },
@@ -83,11 +83,11 @@ pub(super) struct Slot {
 /// The next context to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// This context, from this cycle on; no signal can change that.
+    /// Run this context from this cycle on. No signal can change this choice.
     Run { slot: usize, at: u64 },
-    /// Decided at this cycle, unless a signal arrives first.
+    /// Choose the context at this cycle, or earlier if a signal arrives.
     Look { at: u64 },
-    /// No context is ready, now or later by itself.
+    /// No context is ready or will become ready without a signal or a result.
     Idle,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct EngineState {
     pub(super) slots: Vec<Slot>,
     pub(super) local: Vec<u8>,
     pub(super) program: Option<Rc<Program>>,
-    /// Contexts with a stack, and its bytes.
+    /// Number of contexts with a stack, and the bytes of each stack.
     contexts: usize,
     stack: u32,
     pub(super) reservations: Reservations,
@@ -165,7 +165,7 @@ impl EngineState {
         slot.state = State::Ready { at: cycle };
     }
 
-    /// Accounts for idle time up to now, if the core was idle.
+    /// Accounts for the cycles up to `cycle`, if the core ran no context.
     fn rest_until(&mut self, cycle: u64) {
         let running = self.slots.iter().any(|slot| matches!(slot.state, State::Running));
         if !running && cycle > self.account.until() {
@@ -204,7 +204,7 @@ impl EngineState {
         }
     }
 
-    /// Gives the core to a context at `at`, plus `switch` cycles if another context had it before.
+    /// Gives the core to a context at cycle `at`, or `switch` cycles later if another context had the core before.
     pub(super) fn dispatch(&mut self, number: usize, at: u64, switch: u64) {
         let live = self.live();
         self.account.resting_until(at, live);
@@ -253,7 +253,8 @@ impl EngineState {
         matches!(slot.state, State::Waiting { .. }) && slot.ready().is_some()
     }
 
-    /// Returns the counters of the core at cycle `now`, or at a later cycle up to which it has run ahead.
+    /// Returns the counters of the core at cycle `now`. If the core has run ahead of `now`, returns those at the cycle
+    /// that it has reached.
     pub(super) fn core_counters(&self, now: u64) -> CoreCounters {
         let mut account = self.account;
         let until = now.max(account.until());
@@ -265,7 +266,7 @@ impl EngineState {
         account.counters()
     }
 
-    /// The same of a context.
+    /// Returns the counters of a context, at the same cycle as [`EngineState::core_counters`].
     pub(super) fn context_counters(&self, number: usize, now: u64) -> ContextCounters {
         let until = now.max(self.account.until());
         let slot = &self.slots[number];
@@ -279,8 +280,8 @@ impl EngineState {
         account.counters(slot.cpu.instret())
     }
 
-    /// Sets up a context's address space: data in local memory, its own stack but no other's, code, and the outside
-    /// memories as devices. Returns it with the rest of the context and the reservations on local memory.
+    /// Fills a context's address space: data in local memory, only the context's own stack, code, and the outside
+    /// memories as devices. Returns the context's processor state and the reservations on local memory.
     pub(super) fn open<'a>(
         &'a mut self,
         number: usize,
@@ -312,7 +313,7 @@ impl Slot {
         )
     }
 
-    /// The cycle from which it can run, if known.
+    /// The cycle from which the context can run, if it is known.
     fn ready(&self) -> Option<u64> {
         match self.state {
             State::Ready { at } => Some(at),

@@ -1,8 +1,8 @@
 //! Execution of a microengine, cycle by cycle: one kernel task per core.
 //!
-//! Before its next reference, a context's instructions have no effect that another core can see, so they are executed
-//! at once. The task then sleeps until the cycle of the reference, makes it, and gives the core to the next context. A
-//! reference thus costs one event.
+//! A context's instructions up to its next reference have no effect that another core can see, so they are executed at
+//! once. The task then sleeps until the cycle of the reference, makes the reference, and gives the core to the next
+//! context. A reference thus costs one event of the simulation.
 
 use crate::processor::engine::{Engine, EngineState, Next, Outcome, SIGNALS, State};
 use crate::processor::intrinsics::{self, Call};
@@ -14,7 +14,7 @@ use nicety_hpu::{Access, AddressSpace, DeviceAccess, Exit, Nearest, OrderPoint, 
 use nicety_kernel::{Sim, race};
 use std::rc::Rc;
 
-/// The most cycles executed ahead of simulated time, so that every run can be interrupted.
+/// The most cycles executed ahead of simulated time. The bound allows the user to interrupt every run.
 const SLICE: u64 = 1_000_000;
 
 /// The next state of the context that ran.
@@ -26,7 +26,7 @@ enum NextState {
 }
 
 impl Nfp {
-    /// A processor with microengines without programs.
+    /// A processor with microengines that have no programs.
     pub fn new(sim: &Sim, spec: &NfpSpec) -> Rc<Nfp> {
         let nfp = Rc::new(Nfp::parts(sim, spec));
         (0..spec.cores).for_each(|core| sim.spawn(nfp.clone().serve(core)));
@@ -97,7 +97,7 @@ impl Nfp {
         }
     }
 
-    /// Executes instructions up to the next one with an effect outside the core.
+    /// Executes instructions up to the next instruction with an effect outside the core.
     fn compute(&self, state: &mut EngineState, slot: usize, memories: &Memories) -> Exit {
         let program = state.program.clone().expect("a program is loaded");
         let image = &program.image;
@@ -126,7 +126,7 @@ impl Nfp {
         }
     }
 
-    /// Makes a call of the card. The call's instruction ends at `issue`.
+    /// Makes a call of the core or of the card. The call's instruction ends at cycle `issue`.
     fn call(&self, index: usize, slot: usize, issue: u64) -> NextState {
         let engine = &self.engines[index];
         let mut state = engine.state.borrow_mut();
@@ -293,7 +293,7 @@ fn transfer(
     Ok(NextState::Leave(State::Ready { at: memory.claim(reference, issue, u64::from(len)) }))
 }
 
-/// The name of the memory nearest to an address that none of them holds.
+/// Describes the memory nearest to an address that is in no memory.
 fn nearest(memories: &Memories, address: u32) -> Option<Nearest> {
     let memory = memories.0.iter().rev().find(|memory| memory.kind().base() <= address)?;
     Some(Nearest { region: memory.kind().name(), base: memory.kind().base(), size: memory.size() })

@@ -1,4 +1,4 @@
-//! The core's own calls, with the numbers in `nfp.h`.
+//! The numbers of calls, as in `nfp.h`, and the calls that the core serves itself.
 
 use nicety_hpu::TrapKind;
 
@@ -123,7 +123,8 @@ const CRC_TABLE: [u32; 256] = {
     table
 };
 
-/// Continues a CRC-32 (that of Ethernet and zlib) with the four bytes of a word, the lowest first. It starts from zero.
+/// Continues a CRC-32 (as in Ethernet and zlib) with the four bytes of a word, lowest byte first. The CRC of no bytes
+/// is zero.
 pub fn crc32(crc: u32, word: u32) -> u32 {
     let step = |remainder: u32, _| (remainder >> 8) ^ CRC_TABLE[(remainder & 0xff) as usize];
     !(0..4).fold(!crc ^ word, step)

@@ -1,7 +1,8 @@
 //! The memories outside the microengines, each with a queue.
 //!
-//! A memory serves references one at a time, in the order of issue. Its bytes change at the issue. No context can
-//! observe that, because it sleeps until its reference is done and all references keep that order.
+//! A memory serves references one at a time, in the order of issue. A reference reads or changes the bytes already at
+//! its issue. No context can observe this, because a context sleeps until its reference is done, and references keep
+//! their order.
 
 use crate::map::MemoryKind;
 use crate::spec::MemorySpec;
@@ -25,15 +26,15 @@ pub enum Reference {
 pub struct MemoryCounters {
     /// References served.
     pub references: u64,
-    /// Bytes that they moved.
+    /// Bytes that the references moved.
     pub bytes: u64,
     /// Busy cycles.
     pub busy: u64,
-    /// Total cycles of references in its queue.
+    /// Sum of the cycles that references waited in the memory's queue.
     pub queued: u64,
 }
 
-/// An access beyond the memory.
+/// The error for an access beyond the end of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outside {
     /// The memory.
@@ -102,8 +103,9 @@ impl Memory {
 
     /// Issues a reference to `len` bytes at `cycle`. Returns the cycle at which it is done.
     ///
-    /// A reference begins when the earlier ones have been served. It occupies the memory for its gap, or for the time
-    /// of its bytes if that is longer. It is done one latency after its beginning, plus the time of its further bytes.
+    /// A reference begins when the memory has served the earlier references. It occupies the memory for `gap` cycles,
+    /// or for the cycles of its bytes if these are more. It is done one latency after its beginning, plus the cycles of
+    /// its bytes after the first cycle.
     pub(crate) fn claim(&self, reference: Reference, cycle: u64, len: u64) -> u64 {
         let spec = &self.spec;
         let latency = match reference {
@@ -130,7 +132,7 @@ impl Memory {
         self.spec.write
     }
 
-    /// Copies bytes out, without taking time.
+    /// Copies bytes out of the memory. Takes no simulated time.
     ///
     /// # Errors
     /// When the access reaches beyond the memory.
@@ -152,7 +154,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes in, without taking time.
+    /// Copies bytes into the memory. Takes no simulated time.
     ///
     /// # Errors
     /// When the access reaches beyond the memory.
@@ -166,7 +168,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Copies bytes in without touching reservations, for an atomic instruction that has handled them.
+    /// Copies bytes into the memory and leaves reservations unchanged, for an atomic instruction that has handled them.
     pub(super) fn replace(&self, offset: u64, from: &[u8]) {
         let mut pages = self.pages.borrow_mut();
         let (mut at, mut rest) = (offset as usize, from);
@@ -180,7 +182,7 @@ impl Memory {
         }
     }
 
-    /// Reads a word, without taking time.
+    /// Reads a word. Takes no simulated time.
     ///
     /// # Errors
     /// When the access reaches beyond the memory.
@@ -208,7 +210,7 @@ impl fmt::Debug for Memory {
 pub(super) struct Memories(pub(super) [std::rc::Rc<Memory>; 4]);
 
 impl Memories {
-    /// Returns the memory that holds all of these bytes, and their offset in it.
+    /// Returns the memory that holds all bytes of a range, and the range's offset in that memory.
     pub(super) fn find(&self, address: u32, len: u32) -> Option<(&Memory, u64)> {
         self.0.iter().find_map(|memory| {
             let offset = u64::from(address.checked_sub(memory.kind.base())?);

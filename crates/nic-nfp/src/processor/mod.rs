@@ -14,10 +14,11 @@
 //! | `execute.rs` | the task that runs a microengine, cycle by cycle: references, atomics, signals |
 //!
 //! # Timing
-//! A context computes until it refers to a memory outside the core, waits for a signal or yields. The instruction
-//! itself counts as computing. From its end the context sleeps until the memory is done, then waits until the core is
-//! free. The core takes the next ready context round-robin and pays `hpu.cycles.switch` if that is another context than
-//! before. Code is in the core, so a fetch costs nothing. Constants are read from the code store as from local memory.
+//! A context computes until it refers to a memory outside the core, waits for a signal or yields. The instruction of
+//! the reference itself counts as computing. From the end of this instruction, the context sleeps until the memory is
+//! done, and then waits until the core is free. The core takes the next ready context round-robin. A switch to another
+//! context takes `hpu.cycles.switch` cycles. Code is in the core, so a fetch takes no cycles. Constants are read from
+//! the code store at the cost of local memory.
 //!
 //! All cores, the memories on the chip and the counters share one clock. Its cycle 0 is simulated time 0.
 

@@ -41,7 +41,7 @@ pub struct Nfp {
     islands: Vec<Memories>,
     /// Notified when a process has ended.
     pub(super) ended: Signal,
-    /// The length of a cycle in picoseconds, as a fraction in lowest terms.
+    /// The length of a cycle in picoseconds: numerator and denominator in lowest terms.
     cycle: (u64, u64),
     /// The server of the card's calls.
     pub(super) services: OnceCell<Box<dyn Services>>,
@@ -76,7 +76,7 @@ impl Nfp {
         }
     }
 
-    /// Returns the part of the simulation of its node.
+    /// Returns its node's part of the simulation.
     pub fn sim(&self) -> &Sim {
         &self.sim
     }
@@ -105,7 +105,7 @@ impl Nfp {
         self.cycle_at(self.sim.now())
     }
 
-    /// Returns the cycle at another time.
+    /// Returns the cycle at a time: the last cycle that has begun.
     pub(crate) fn cycle_at(&self, time: Time) -> u64 {
         let (ps, cycles) = self.cycle;
         match time.ps().checked_mul(cycles) {
@@ -122,8 +122,8 @@ impl Nfp {
         &self.islands[if kind.of_island() { island } else { 0 }].0[kind as usize]
     }
 
-    /// Loads a program on a microengine, for up to `contexts` processes. Their stacks share the local memory beside the
-    /// program's data. Takes no time.
+    /// Loads a program on a microengine, for up to `contexts` processes. The stacks of these processes share the local
+    /// memory that the program's data leaves. Takes no simulated time.
     ///
     /// # Errors
     /// When the microengine has fewer contexts, or local memory is too small.
@@ -141,10 +141,11 @@ impl Nfp {
         Ok(())
     }
 
-    /// Starts a process: a function at `entry` of the microengine's program, with up to eight arguments. Takes no time.
+    /// Starts a process: a function at `entry` of the microengine's program, with up to eight arguments. Takes no
+    /// simulated time.
     ///
     /// # Panics
-    /// When the microengine has no program, or the context is beyond the number it was loaded for or runs a process.
+    /// When the microengine has no program, the program was loaded for fewer contexts, or the context runs a process.
     pub fn start(&self, core: usize, context: usize, entry: u32, arguments: &[u32]) {
         let engine = &self.engines[core];
         engine.state.borrow_mut().start(context, entry, arguments, self.next_cycle());
@@ -159,7 +160,7 @@ impl Nfp {
         self.deliver(core, context, signal, self.next_cycle());
     }
 
-    /// The outcome of a context's last process; `None` while it runs, or without one.
+    /// The outcome of a context's last process. `None` while the process runs, or if the context has had no process.
     pub fn outcome(&self, core: usize, context: usize) -> Option<Outcome> {
         match &self.engines[core].state.borrow().slots[context].state {
             State::Ended(outcome) => Some(outcome.clone()),
@@ -193,12 +194,13 @@ impl Nfp {
         }
     }
 
-    /// The cycles of a context by cause, up to now or to the cycle up to which its microengine has run ahead.
+    /// The cycles of a context by cause, up to the current cycle. If its microengine has run ahead, up to the cycle
+    /// that the microengine has reached.
     pub fn context_counters(&self, core: usize, context: usize) -> ContextCounters {
         self.engines[core].state.borrow().context_counters(context, self.cycle())
     }
 
-    /// The same of a microengine.
+    /// The cycles of a microengine by cause, up to the same cycle as in [`Nfp::context_counters`].
     pub fn core_counters(&self, core: usize) -> CoreCounters {
         self.engines[core].state.borrow().core_counters(self.cycle())
     }
@@ -213,15 +215,16 @@ impl Nfp {
     /// Installs the server of the card's calls.
     ///
     /// # Panics
-    /// When one is installed already.
+    /// When a server is installed already.
     pub(crate) fn offer(&self, services: impl Services + 'static) {
         assert!(self.services.set(Box::new(services)).is_ok(), "a processor is part of one card");
     }
 
-    /// Ends a sleeping call. Its context sees `result` when it would see a signal that is sent now.
+    /// Ends the call in which a context sleeps. The context gets `result` at the time at which it would see a signal
+    /// that is sent now.
     ///
     /// # Panics
-    /// When the context does not sleep in such a call.
+    /// When the context does not sleep in a call of the card.
     pub(crate) fn resume(&self, place: Place, result: u32) {
         let engine = &self.engines[place.core];
         let at = self.next_cycle() + self.spec.signal;
@@ -229,7 +232,7 @@ impl Nfp {
         engine.wake.notify_all();
     }
 
-    /// The earliest time at which a context resumed now runs.
+    /// The earliest time at which a context runs that is resumed now.
     pub(crate) fn resumes_at(&self) -> Time {
         self.time(self.next_cycle() + self.spec.signal)
     }
@@ -257,7 +260,7 @@ impl Nfp {
         Ok(())
     }
 
-    /// Whether these bytes are local memory that a context may write.
+    /// Checks that all bytes of a range are local memory that a context may write.
     pub(crate) fn check_local(&self, place: Place, address: u32, len: u32) -> Result<(), TrapKind> {
         let engine = &self.engines[place.core];
         let mut state = engine.state.borrow_mut();

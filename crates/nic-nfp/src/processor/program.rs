@@ -13,14 +13,14 @@ pub const LEAST_STACK: u32 = 64;
 /// A program that fits a microengine. Several microengines share its code.
 pub struct Program {
     pub(super) image: Arc<Image>,
-    /// Code and constants as at [`map::CODE`].
+    /// Code and constants, from the address [`map::CODE`] on.
     pub(super) code: Vec<u8>,
     /// Bytes of data at the bottom of local memory.
     pub(super) data: u32,
     local: u32,
 }
 
-/// The reason why a program cannot run here, and a correction.
+/// The reason why a program cannot run on this card, and a correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramError {
     /// The file is not a program for these cores.
@@ -39,7 +39,7 @@ pub enum ProgramError {
         /// Bytes of local memory.
         room: u32,
     },
-    /// A part is neither in the code store nor in local memory.
+    /// A segment of the program is neither in the code store nor in local memory.
     Place {
         /// Its contents.
         contents: &'static str,
@@ -121,7 +121,7 @@ impl Program {
     /// Parses a linked RV32 ELF file.
     ///
     /// # Errors
-    /// When it is not one, or does not fit.
+    /// When the file is not such a file, or the program does not fit a microengine.
     pub fn load(file: &[u8], spec: &NfpSpec) -> Result<Rc<Program>, ProgramError> {
         Program::new(Image::load(file, &spec.core).map_err(ProgramError::Image)?, spec)
     }
@@ -162,7 +162,8 @@ impl Program {
         &self.image
     }
 
-    /// Returns the stack size of each of `contexts` contexts in bytes: an equal part of the memory beside the data.
+    /// Returns the size in bytes of each context's stack: the local memory beside the data, divided by `contexts`, and
+    /// rounded down to 16 bytes.
     ///
     /// # Errors
     /// When the stacks would be too small.

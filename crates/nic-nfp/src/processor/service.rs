@@ -1,8 +1,8 @@
-//! The interface for calls of the card, which are not the core's own.
+//! The interface for calls that the card serves, and not the core.
 
 use nicety_hpu::TrapKind;
 
-/// The first call that is not the microengine's own.
+/// The lowest number of the calls that the card serves.
 pub(super) const FIRST: u32 = 0x300;
 
 /// A context of the processor.
@@ -25,10 +25,11 @@ pub(crate) enum Served {
 
 /// Serves the calls from [`FIRST`] on.
 pub(crate) trait Services {
-    /// Serves a call with registers a0 to a7. Its instruction ends at this instant. None if there is no such call.
+    /// Serves a call with registers a0 to a7. The call's instruction ends at this instant. `None` if there is no such
+    /// call.
     fn serve(&self, place: Place, registers: &[u32; 8]) -> Option<Result<Served, TrapKind>>;
 
-    /// Handles a signal that a process has sent, and for which another one waited.
+    /// Handles a signal from the process at `by` that ends the wait of the process at `released`.
     fn released(&self, by: Place, released: Place);
 
     /// Handles the return or trap of a process.

@@ -32,11 +32,11 @@ pub struct ChannelSpec {
 /// CPU costs of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverSpec {
-    /// Writing of a mailbox, and the doorbell.
+    /// Time to write a mailbox and to ring the doorbell.
     pub post: Duration,
-    /// Setting up an indirect call.
+    /// Time to set up an indirect call.
     pub indirect: Duration,
-    /// Building a list of pages.
+    /// Time to build a list of pages.
     pub list: Duration,
     /// Number of resends of a page list.
     pub retries: u8,
@@ -49,17 +49,18 @@ pub struct ManagerSpec {
     pub read: u8,
     /// Number of managers for messages to the host.
     pub write: u8,
-    /// Fetching a mailbox.
+    /// Cycles to fetch a mailbox from the host.
     pub fetch: u64,
-    /// Asking a process for the address and size of an indirect message.
+    /// Cycles to ask a process for the address and size of an indirect message.
     pub ask: u64,
-    /// Moving a direct message into a process's transfer registers.
+    /// Cycles to move a direct message into a process's transfer registers.
     pub deliver: u64,
-    /// Moving a message, or address and size of an indirect one, out of a process's transfer registers.
+    /// Cycles to move a direct message, or the address and size of an indirect message, out of a process's transfer
+    /// registers.
     pub collect: u64,
-    /// Writing a mailbox to the host.
+    /// Cycles to write a mailbox to the host.
     pub push: u64,
-    /// Moving a page.
+    /// Cycles to begin the DMA transfer of a page.
     pub dma: u64,
 }
 
@@ -74,7 +75,7 @@ impl ChannelSpec {
         }
     }
 
-    /// The limits of the card's state machine, for this number of contexts.
+    /// The limits of the state machine of a card with `contexts` contexts.
     pub fn card_limits(&self, contexts: u16) -> CardLimits {
         CardLimits {
             channels: self.channels,

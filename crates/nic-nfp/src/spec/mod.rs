@@ -13,7 +13,7 @@ use nicety_nic_core::{NodeSpec, read_costs, read_isa, read_misaligned, read_node
 use nicety_spec::{Reader, Section};
 use nicety_types::Frequency;
 
-/// A network flow processor. Durations are in cycles of its single clock.
+/// The spec of a network flow processor. Durations are in cycles of its single clock.
 #[derive(Clone, Debug)]
 pub struct NfpSpec {
     /// The surroundings of the card: host and network.
@@ -26,7 +26,7 @@ pub struct NfpSpec {
     pub port: PortSpec,
     /// Number of microengines.
     pub cores: usize,
-    /// Microengines per island. They share a CLS and a CTM.
+    /// Microengines per island. The microengines of an island share a CLS and a CTM.
     pub island: usize,
     /// Contexts per microengine.
     pub contexts: usize,
@@ -59,13 +59,13 @@ pub struct NfpSpec {
 pub struct MemorySpec {
     /// Its size in bytes.
     pub size: u32,
-    /// From a reference to its first bytes.
+    /// Latency of a read: from the reference to its first bytes.
     pub read: u64,
-    /// From a reference to its completion.
+    /// Latency of a write: from the reference to its completion.
     pub write: u64,
-    /// The same of an atomic reference.
+    /// Latency of an atomic reference: from the reference to its completion.
     pub atomic: u64,
-    /// Between the starts of references.
+    /// The least number of cycles between the starts of two references.
     pub gap: u64,
     /// Bytes that it moves per cycle.
     pub width: u64,

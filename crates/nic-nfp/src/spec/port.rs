@@ -7,7 +7,7 @@ use nicety_spec::Reader;
 pub struct PortSpec {
     /// The most payload of a frame, in bytes.
     pub payload: u64,
-    /// The least payload in bytes. Shorter ones are padded.
+    /// The least payload of a frame, in bytes. A shorter payload is padded to this size.
     pub least: u64,
     /// Capacity in frames of the transmit queue.
     pub queue: u64,

@@ -1,4 +1,4 @@
-//! Synchronisation of the two ends: neither continues before the other has arrived, and both receive errors.
+//! Synchronisation of the two ends: neither end continues before the other has arrived, and both ends receive errors.
 
 use super::script::Step;
 use super::{Host, from};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 const TARGET: u32 = 7;
-/// 6 ms at 600 MHz.
+/// A number of cycles: 6 ms at 600 MHz.
 const LONG: u32 = 3_600_000;
 
 fn cycle_at(time: Time) -> u64 {

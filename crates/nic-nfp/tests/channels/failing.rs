@@ -1,4 +1,5 @@
-//! Messages between hosts with failing transfers and dropped sends. Their resources are freed, and others continue.
+//! Messages between hosts with failing transfers and dropped sends. Their resources are freed, and other messages
+//! continue.
 
 use super::messages::{Node, pair, pattern};
 use nicety_kernel::{Signal, timeout};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The last message.
+/// The tag of the last message.
 const END: u64 = LARGEST_TAG;
 const ROOM: usize = 400_000;
 
@@ -24,8 +25,8 @@ fn expected(error: &MessageError) -> bool {
     )
 }
 
-/// Both hosts send these messages to each other, each from its own thread, which gives up after some time. They
-/// receive until the last one. Returns the numbers of failed sends and receives.
+/// Both hosts send these messages to each other, each message from its own thread. A thread with a time drops its send
+/// after that time. Both hosts receive until the last message. Returns the numbers of failed sends and receives.
 fn exchange(messages: &[(usize, Option<u64>)], errors: u32, seed: u64) -> (u32, u32) {
     let (may_fail, errors) = (errors > 0, format!("dma.errors={errors} %"));
     let (mut world, nodes) = pair(&crate::spec(&[&errors, "driver.retries=0"]), seed);

@@ -43,9 +43,9 @@ const LINE: u64 = 51_000;
 /// `kernel.wake`.
 const WAKE: u64 = 3_800_000;
 
-/// An uncached copy of 4 KiB, by hand. The first line takes 51 ns. The other 63, ten at a time, take six times that
-/// again. This is more than the 102.4 ns of 256 cycles or the 50.9 ns of 8 KiB at 150 GiB/s. There are no further
-/// costs when the receive is posted first.
+/// An uncached copy of 4 KiB, calculated by hand. The first line takes 51 ns. The other 63 lines are fetched ten at a
+/// time, and take another 6 x 51 ns. This is more than the 102.4 ns of 256 cycles or the 50.9 ns of 8 KiB at 150 GiB/s.
+/// If the receive is posted first, there are no further costs.
 #[test]
 fn a_receive_that_is_there_is_filled_by_the_sender() {
     let (mut host, messenger) = alone();
@@ -75,8 +75,8 @@ fn a_receive_that_is_there_is_filled_by_the_sender() {
     assert_eq!(rows[0].stages.as_deref(), Some(&stages[..]));
 }
 
-/// A short message uses its envelope, so that its sender continues. The sender copies a line in, and the receiver
-/// copies it out.
+/// A short message waits in its envelope, so its sender continues. The sender copies a line into the envelope, and the
+/// receiver copies it out.
 #[test]
 fn a_short_message_waits_for_its_receive_and_not_its_sender() {
     let (mut host, messenger) = alone();
@@ -162,7 +162,7 @@ fn a_message_without_room_fails_at_both_ends() {
     host.run();
 }
 
-/// As with any other host, at most a window of messages waits. Receives free their places.
+/// As with any other host, at most a window of messages waits. Receives free the entries of the window.
 #[test]
 fn waiting_messages_are_bounded() {
     let (mut host, messenger) = alone();
@@ -207,8 +207,8 @@ fn the_microengines_stay_free() {
     assert_eq!([a, b].map(|node| node.messenger.is_started()), [false, true]);
 }
 
-/// A short message with a posted receive is copied once. After the first line, three lines follow at 150 GiB/s (parts
-/// of two are read, and parts of one are written). They take longer than two cycles.
+/// A short message with a posted receive is copied once. After the first line, three lines are transferred at 150
+/// GiB/s: parts of two are read, and a part of one is written. They take longer than two cycles.
 #[test]
 fn a_short_message_to_a_receive_is_copied_once() {
     let (mut host, messenger) = alone();

@@ -34,8 +34,8 @@ fn pages_go_there_and_back() {
     }
 }
 
-/// The path of an indirect message of a page to a waiting reader, by hand. It is that of a direct message, plus
-/// pages, the request for the address, and DMA.
+/// The path of an indirect message of one page to a waiting reader, calculated by hand. It has the stages of a direct
+/// message, and also the locking of pages, the request for the address, and DMA.
 #[test]
 fn a_path_says_where_the_time_went() {
     let mut host = Host::new(&[]);

@@ -233,8 +233,8 @@ fn the_parts_of_a_ping_pong_add_up() {
     }
 }
 
-/// This also holds for the first message, with which the processes of both cards start, and for messages that collide
-/// with credits.
+/// This also holds for the first message, which starts the forwarding processes of both cards, and for messages that
+/// collide with credits.
 #[test]
 fn the_path_of_every_round_trip_is_its_initiators() {
     for late in [0, 3] {
@@ -375,8 +375,8 @@ fn a_card_that_is_too_small_says_of_what() {
     }
 }
 
-/// A large message keeps the link busy. Loading a chunk, sending the previous one, and handing over the one before
-/// that overlap.
+/// A large message keeps the link busy. Three steps overlap: loading a chunk, sending the previous chunk, and handing
+/// over the chunk before that.
 #[test]
 fn chunks_overlap() {
     const BYTES: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! The Ethernet port: a frame's time by hand, and frames that no process takes.
+//! The Ethernet port: a frame's time calculated by hand, and frames that no process takes.
 
 use super::messages::card;
 use nicety_fabric::Symbol;
@@ -9,7 +9,7 @@ use nicety_nic_nfp::{Card, MemoryKind, NfpSpec, Outcome, Program, QueueCounters,
 use nicety_types::Duration;
 use std::rc::Rc;
 
-/// One call, with the process's arguments, and the end.
+/// Code that makes one call with the process's arguments, and then ends.
 fn call() -> [u32; 2] {
     [ecall(), ret()]
 }

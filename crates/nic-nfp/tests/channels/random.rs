@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The next exchange of both ends of a channel.
+/// An exchange between the two ends of a channel.
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
     to_card: bool,
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// With timeouts at both ends some messages do not pass. Both ends agree on their set.
+    /// With timeouts at both ends, some messages do not pass. Both ends agree on the messages that passed.
     #[test]
     fn both_ends_agree_on_what_passed(
         to_card in any::<bool>(),

@@ -15,11 +15,11 @@ pub(super) struct Row {
     pub(super) bytes: u64,
     pub(super) outcome: &'static str,
     pub(super) posted: Time,
-    /// The arrival of its mailbox, its completion, and the notice of that.
+    /// The times at which its mailbox arrived, it was complete, and its receiver noticed the completion.
     came: Option<Time>,
     completed: Option<Time>,
     noticed: Option<Time>,
-    /// Its stages, which add up to that time. None if it was not received.
+    /// Its stages, which add up to its latency. `None` if the message was not received.
     pub(super) stages: Option<Vec<(Stage, u64)>>,
 }
 
@@ -61,8 +61,9 @@ const fn wire(bytes: u64) -> u64 {
     (bytes * 130_000).div_ceil(8 * 128)
 }
 
-/// A message to a waiting process, by hand as in `direct.rs`: the thread's work, the doorbell, fetch (75 cycles of
-/// 5000/3 ps) and delivery (89). Then a signal that takes 10 cycles from the next cycle on.
+/// A message to a waiting process, calculated by hand as in `direct.rs`. Its stages are the thread's work, the
+/// doorbell, the fetch (75 cycles of 5000/3 ps) and the delivery (89 cycles). Then a signal takes 10 cycles from the
+/// next cycle on.
 #[test]
 fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     let mut host = Host::recorded(&[]);
@@ -106,8 +107,8 @@ fn a_message_to_the_card_is_complete_when_its_process_goes_on() {
     assert_eq!(row.stages.as_deref(), Some(&expected[..]));
 }
 
-/// The other direction: collection and push by a manager, and the mailbox write with the interrupt behind it. Then
-/// its handler, the thread's wake-up, and the reply that the thread posts before it returns.
+/// A message to the host: a manager collects and pushes it, and the interrupt follows the write of the mailbox. Then
+/// the interrupt handler runs, the thread wakes up, and posts a reply before it returns.
 #[test]
 fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     let mut host = Host::recorded(&[]);
@@ -136,8 +137,8 @@ fn a_message_to_the_host_is_complete_when_its_thread_is_back() {
     assert_eq!((row.completed, row.noticed), (Some(completed), Some(completed)));
 }
 
-/// The wait of a message for its thread counts as a wait for the receiver until the thread is in the kernel. From
-/// then on its time is the thread's.
+/// The wait of a message for its thread counts as a wait for the receiver until the thread is in the kernel. After
+/// that, the message's time has the stages of the thread.
 #[test]
 fn a_message_that_waits_for_its_thread_says_so() {
     let mut host = Host::recorded(&[]);
@@ -159,7 +160,8 @@ fn a_message_that_waits_for_its_thread_says_so() {
     assert!(!stages.iter().any(|(stage, _)| *stage == Stage::WAKE || *stage == Stage::LIBRARY), "{stages:?}");
 }
 
-/// Two lists of pages each way, also with a late thread: one message. Its stages include the costs of every list.
+/// A transfer with two lists of pages is recorded as one message, in each direction, also if its thread is late. Its
+/// stages include the costs of every list.
 #[test]
 fn bulk_is_one_message_whatever_its_lists() {
     const BYTES: u32 = 7 * 4096;
@@ -248,8 +250,8 @@ fn failures_are_recorded() {
     assert!(rows.iter().all(|row| row.completed.is_none() && row.noticed.is_none()));
 }
 
-/// Its writer withdraws a message while the thread locks its pages. The thread replies to that, and receives the next
-/// one.
+/// A process withdraws its message while the receiving thread locks pages. The thread replies to the withdrawal, and
+/// receives the next message.
 #[test]
 fn a_withdrawn_message_is_not_the_one_received() {
     let mut host = Host::recorded(&["kernel.pin=1 ms"]);

@@ -12,7 +12,7 @@ pub(super) enum Kind {
     Whole,
     /// The announcement of a long message.
     Rts,
-    /// The clearance for its bytes.
+    /// The request for the bytes of a long message.
     Cts,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Header {
     pub(super) kind: Kind,
     /// The tag of the message.
     pub(super) tag: u64,
-    /// Its bytes; in a CTS, the requested bytes.
+    /// Length of the message in bytes; in a CTS, the number of requested bytes.
     pub(super) bytes: u64,
     /// The number of a long message.
     pub(super) number: u64,
@@ -42,7 +42,7 @@ impl Header {
         bytes
     }
 
-    /// Parses the header of a message of `length` bytes, if it has one.
+    /// Parses the header of a message of `length` bytes. `None` if the bytes are not a valid header.
     pub(super) fn parse(bytes: &[u8], length: u64) -> Option<Header> {
         let head = bytes.get(..HEADER as usize)?;
         let field = |at: usize| u64::from_le_bytes(head[8 * at..8 * at + 8].try_into().expect("eight bytes"));

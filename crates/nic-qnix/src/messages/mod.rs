@@ -1,16 +1,18 @@
 //! Messages that the library matches, above the receives of the card.
 //!
-//! A card with virtual network interfaces matches by itself, holds a limited number of receives, and takes none back. A
-//! library with more receives, probes or cancellations therefore keeps both lists itself. It uses the card's receives
-//! for messages in transfer. Half of them are for small messages of any kind, which arrive in pieces of the Buffer
-//! Pool, in the order of posting. The others are for the bytes of long messages, each for its message alone.
+//! A card with virtual network interfaces matches messages itself, holds a limited number of receives, and cannot
+//! cancel a receive. A library with more receives, probes or cancellations therefore keeps the lists of receives and
+//! messages itself. It uses the card's receives for messages in transfer. Half of the card's receives are for small
+//! messages of any kind, which arrive in pieces of the Buffer Pool, in the order of posting. Each of the others is for
+//! the bytes of one long message.
 //!
-//! A message that fits a packet, with a header, is sent as it is. A longer one sends an RTS. The receiver's library
-//! posts a receive of the card, on the program's own buffer, and replies with a CTS. The bytes then go there by the
-//! card's fastest transfer method. Every receive of the card is thus for an arriving message.
+//! A message that fits a packet together with a header is sent at once. For a longer message, the sender's library
+//! sends an RTS. The receiver's library posts a receive of the card for the program's own buffer, and replies with a
+//! CTS. The bytes then go to this buffer by the card's fastest transfer method. A receive of the card is thus posted
+//! for a long message only when its bytes are about to arrive.
 //!
-//! The library's thread takes messages, at the cost of noticing and copying them. A message without a receive is copied
-//! to the library's memory.
+//! A thread of the library takes small messages, and spends the time to notice and to copy them. A message without a
+//! receive is copied to the library's memory.
 //!
 //! | file | contents |
 //! |---|---|
@@ -19,8 +21,8 @@
 //!
 //! | bits of the card's tag | field |
 //! |---|---|
-//! | 63 | whether it is small |
-//! | 0..63 | of the bytes of a long message: its number at its sender |
+//! | 63 | 1 for a small message |
+//! | 0..63 | for the bytes of a long message: the number of the message at its sender |
 
 mod header;
 mod receive;
@@ -49,12 +51,12 @@ type ArrivedMessage = library::ArrivedMessage<Body>;
 pub(crate) enum Body {
     /// The bytes of a small message.
     Small(Vec<u8>),
-    /// The number of a long one at its sender.
+    /// The number of a long message at its sender.
     Long(u64),
 }
 
 impl Body {
-    /// Bytes in the library's memory.
+    /// Bytes that the message occupies in the library's memory.
     fn kept(&self) -> u64 {
         match self {
             Body::Small(bytes) => bytes.len() as u64,
@@ -68,19 +70,19 @@ pub(crate) struct Messenger {
     process: Rc<Process>,
     vni: u32,
     pub(crate) library: Library<Messenger>,
-    /// Contexts of sends, and those of receives for long messages.
+    /// Free contexts for sends, and free contexts for receives of long messages.
     sends: Credits,
     receives: Credits,
     /// Pieces of the Buffer Pool for outgoing small messages.
     pieces: RefCell<Vec<u64>>,
     free_pieces: Credits,
-    /// Messages leave in the order of posting.
+    /// Keeps small messages in the order of posting.
     turn: Pool,
     /// Bytes of messages that no receive has taken.
     kept: Cell<u64>,
     /// Number of long messages so far.
     long: Cell<u64>,
-    /// The CTS of a long message has the bytes that its receiver requests.
+    /// Long messages to be sent. The CTS of each has the number of bytes that its receiver requests.
     announced: Announcements<u64>,
 }
 
@@ -112,7 +114,7 @@ impl Messenger {
         Ok(messenger)
     }
 
-    /// The longest message sent with its header.
+    /// The longest message that is sent at once, together with its header, in bytes.
     fn longest_small(&self) -> u64 {
         self.process.card().spec().packet - HEADER
     }
@@ -125,7 +127,7 @@ impl Messenger {
         Path::from(self.process.card().sim.now())
     }
 
-    /// Starts work of the library. A failure of the work is the library's failure.
+    /// Starts a task of the library. If the task fails, the library fails.
     fn spawn(self: &Rc<Self>, work: impl Future<Output = Result<(), CardError>> + 'static) {
         let own = self.clone();
         self.process.card().sim.spawn(async move {

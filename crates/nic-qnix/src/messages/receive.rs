@@ -36,7 +36,7 @@ impl Messenger {
         Ok(self.process.receive(self.vni, receive, path).await?)
     }
 
-    /// Takes a small message, and posts its receive again.
+    /// Takes the small message of a receive of the card, and posts the receive again.
     async fn take_small(self: &Rc<Self>, operation: Operation, piece: u64) -> Result<Operation, CardError> {
         let mut path = self.path();
         // A message that arrived while the thread was busy has waited for it.
@@ -63,7 +63,8 @@ impl Messenger {
         self.post_small(piece, &mut path).await
     }
 
-    /// Handles an arrived small message: a whole one is copied to its receive, or to the library's memory.
+    /// Handles an arrived small message. The bytes of a whole message are copied to its receive's buffer, or to the
+    /// library's memory.
     async fn arrived(
         self: &Rc<Self>,
         header: Header,
@@ -106,14 +107,14 @@ impl Messenger {
         Ok(())
     }
 
-    /// Charges a CPU copy of `bytes` bytes.
+    /// Spends the time of a CPU copy of `bytes` bytes.
     async fn spend_copy(&self, bytes: u64, path: &mut Path) {
         let card = self.process.card();
         let span: Duration = card.spec().library.copy.cover(bytes);
         card.kernel().cpus().spend(span, Stage::COPY, path).await;
     }
 
-    /// Writes a whole message into its receive.
+    /// Writes a whole message into its receive's buffer, and ends the receive.
     fn put_in_place(&self, receiving: &Receiving, came: &ArrivedMessage, bytes: &[u8], path: Path) {
         let Wanted { address, room, .. } = receiving.wanted;
         let there = &bytes[..bytes.len().min(room as usize)];
@@ -121,7 +122,7 @@ impl Messenger {
         receiving.finish(written.map(|()| came.arrival(room)).map_err(CardError::from), path);
     }
 
-    /// Delivers a message that has waited, or a long one, to its receive.
+    /// Delivers a message to its receive: a small message that has waited, or a long message.
     pub(super) fn bring(self: &Rc<Self>, receiving: Rc<Receiving>, came: ArrivedMessage, mut path: Path) {
         let own = self.clone();
         self.spawn(async move {
@@ -136,7 +137,7 @@ impl Messenger {
         });
     }
 
-    /// Requests the bytes of a long message into its receive's buffer.
+    /// Requests the bytes of a long message, receives them into the receive's buffer, and ends the receive.
     async fn bring_long(
         &self,
         receiving: &Receiving,

@@ -1,4 +1,4 @@
-//! The sender's side: small messages with their header, longer ones by RTS, CTS and bytes.
+//! The sender's side: small messages with their header, and longer messages by RTS, CTS and bytes.
 
 use crate::QnixError;
 use crate::messages::header::{HEADER, Header, Kind};

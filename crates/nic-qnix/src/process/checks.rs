@@ -5,7 +5,8 @@ use crate::process::{Operation, Process};
 use crate::{Endpoint, QnixError};
 
 impl Process {
-    /// Checks that the interface belongs to the process. The pages of others are not mapped.
+    /// Checks that the interface belongs to the process. In a real host, the pages of other processes' interfaces are
+    /// not mapped.
     pub(crate) fn check(&self, vni: u32) -> Result<(), QnixError> {
         let owner = self.card.interface(vni, |interface| interface.owner);
         if owner == Some(self.number) {

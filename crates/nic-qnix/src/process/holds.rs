@@ -1,4 +1,4 @@
-//! Guards for the resources of a call. If the call fails or is dropped, they release its resources.
+//! Guards for the resources of a call. If the call fails or is dropped, its guards release these resources.
 
 use crate::interface::{Kind, Progress};
 use crate::process::{Local, Process};
@@ -11,7 +11,7 @@ pub(crate) struct Piece<'p> {
 }
 
 impl<'p> Piece<'p> {
-    /// Takes a piece of this size; none if the pool has no such piece.
+    /// Takes a piece of this size. `None` if the pool has no free piece of this size.
     pub(crate) fn take(process: &'p Process, bytes: u64) -> Option<Piece<'p>> {
         let address = process.pool.borrow_mut().as_mut()?.take(bytes)?;
         Some(Piece { process, address: Some(address) })
@@ -22,7 +22,7 @@ impl<'p> Piece<'p> {
         self.address.expect("a piece has an address until it is kept")
     }
 
-    /// Keeps it taken; its operation frees it later.
+    /// Keeps the piece taken; its operation frees the piece later.
     fn keep(mut self) -> u64 {
         self.address.take().expect("a piece is kept once")
     }
@@ -36,7 +36,7 @@ impl Drop for Piece<'_> {
     }
 }
 
-/// Locked pages. Once dropped, the next system call that locks pages unlocks these.
+/// Locked pages. After this guard has been dropped, the next system call that locks pages unlocks these pages.
 pub(crate) struct Locked<'p> {
     process: &'p Process,
     pages: u64,
@@ -48,12 +48,12 @@ impl<'p> Locked<'p> {
         Locked { process, pages }
     }
 
-    /// Their number.
+    /// The number of pages.
     pub(crate) const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Keeps them locked; their operation unlocks them later.
+    /// Keeps the pages locked; their operation unlocks them later.
     pub(crate) fn keep(mut self) -> u64 {
         std::mem::take(&mut self.pages)
     }
@@ -72,7 +72,7 @@ pub(crate) struct Registering<'p> {
 }
 
 impl<'p> Registering<'p> {
-    /// Guards the pool just given to the process.
+    /// Guards the pool that the process has just got.
     pub(crate) const fn of(process: &'p Process, vni: u32) -> Registering<'p> {
         Registering { process, vni: Some(vni) }
     }
@@ -96,7 +96,7 @@ impl Drop for Registering<'_> {
     }
 }
 
-/// An operation that is not posted yet. Dropping it undoes it.
+/// An operation that is not posted yet. Dropping this guard undoes the operation.
 pub(crate) struct Begun<'p> {
     process: &'p Process,
     vni: u32,
@@ -135,7 +135,8 @@ impl<'p> Begun<'p> {
         self.locked = Some(locked);
     }
 
-    /// Marks the operation as posted. At its end at most `copy_to.1` received bytes are copied to `copy_to.0`.
+    /// Marks the operation as posted. When the operation ends, at most `copy_to.1` received bytes are copied to the
+    /// address `copy_to.0`.
     pub(crate) fn posted(mut self, copy_to: Option<(u64, u64)>) -> u64 {
         let operation = self.operation.take().expect("an operation is posted once");
         let piece = self.piece.take().map(Piece::keep);
@@ -154,7 +155,8 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// An operation with a completion in processing. If dropped, its completion can be processed again.
+/// A guard for an operation while a call processes its completion. If this guard is dropped, another call can process
+/// the completion again.
 pub(crate) struct Ending<'p> {
     process: &'p Process,
     vni: u32,
@@ -172,7 +174,7 @@ impl<'p> Ending<'p> {
         Ending { process, vni, operation, entry, local }
     }
 
-    /// The copy to make from the Buffer Pool: source, destination, most bytes.
+    /// The copy to make from the Buffer Pool: source address, destination address, and the most bytes.
     pub(crate) fn copy(&self) -> Option<(u64, u64, u64)> {
         let local = self.local.as_ref()?;
         let (to, room) = local.copy_to?;

@@ -20,13 +20,13 @@ use std::rc::Rc;
 /// The transfer method of a message between its process and the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransferMethod {
-    /// The fastest: DMA without a copy if the buffer is in the Buffer Pool, else programmed I/O for a short send.
-    /// Otherwise copy or translation, whichever is cheaper for the size.
+    /// The fastest method: programmed I/O for a short send, or else DMA without a copy if the buffer is in the Buffer
+    /// Pool. Otherwise the cheaper method for the size: copy or translation.
     #[default]
     Auto,
-    /// Programmed I/O, with the command. Only for sends.
+    /// Programmed I/O, together with the command. Only for sends.
     Pio,
-    /// DMA from or to the buffer, which is in the Buffer Pool.
+    /// DMA from or to the buffer. The buffer must be in the Buffer Pool.
     Pool,
     /// DMA from or to the Buffer Pool, with a copy between pool and buffer.
     Copy,
@@ -61,11 +61,11 @@ impl TransferMethod {
 pub struct Send {
     /// Address of the first byte.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
     /// The receiver.
     pub to: Endpoint,
-    /// Tag that receives match by.
+    /// The tag, by which receives match.
     pub tag: u64,
     /// Transfer method to the card.
     pub how: TransferMethod,
@@ -78,9 +78,9 @@ pub struct Receive {
     pub address: u64,
     /// Size of the buffer in bytes.
     pub bytes: u64,
-    /// The sender; any if none.
+    /// The sender; `None` for any sender.
     pub from: Option<Endpoint>,
-    /// The tags, with 64 bits here.
+    /// The tags. They have 64 bits in this interface.
     pub tags: Tags,
     /// Transfer method from the card.
     pub how: TransferMethod,
@@ -91,12 +91,12 @@ pub struct Receive {
 pub struct Operation(u64);
 
 impl Operation {
-    /// The operation with this number, in any process. A number that does not exist is refused at its use.
+    /// The operation with this number, in any process. A call refuses an operation that does not exist.
     pub const fn numbered(number: u64) -> Operation {
         Operation(number)
     }
 
-    /// Its number among those of its process.
+    /// Its number among the operations of its process.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -107,13 +107,14 @@ pub(crate) struct Local {
     pub(crate) message: MessageId,
     /// Its piece of the Buffer Pool.
     pub(crate) piece: Option<u64>,
-    /// The destination of a copy from the pool, and the most bytes of it.
+    /// The destination of a copy from the pool, and the most bytes to copy.
     pub(crate) copy_to: Option<(u64, u64)>,
-    /// Pages locked for it.
+    /// Number of pages locked for the operation.
     pub(crate) pages: u64,
 }
 
-/// A process of a host, with its library. It has its own memory, and an interface of the card once it has opened one.
+/// A process of a host, with its library. A process has its own memory. It has an interface of the card after
+/// [`Process::open`].
 pub struct Process {
     pub(crate) card: Rc<Card>,
     pub(crate) number: u32,
@@ -122,7 +123,7 @@ pub struct Process {
     pub(crate) pool: RefCell<Option<BufferPool>>,
     pub(crate) operations: RefCell<BTreeMap<u64, Local>>,
     next: Cell<u64>,
-    /// Pages of ended operations, which the next system call that locks pages unlocks.
+    /// Number of locked pages of ended operations. The next system call that locks pages unlocks these pages.
     pub(crate) locked: Cell<u64>,
 }
 
@@ -160,15 +161,15 @@ impl Process {
         Ok(memory)
     }
 
-    /// Makes memory of the host the process's own.
+    /// Adds an allocation of host memory to the process's own memory.
     pub fn adopt(&self, memory: &Allocation) {
         let mut own = self.own.borrow_mut();
         let at = own.partition_point(|&(begin, _)| begin < memory.address());
         own.insert(at, (memory.address(), memory.len()));
     }
 
-    /// Posts a send. It completes when the bytes are on the card and the buffer may be reused. If dropped before it is
-    /// posted, it has no effect.
+    /// Posts a send. The send completes when the bytes are on the card and the buffer may be reused. If the call is
+    /// dropped before it has posted the send, it has no effect.
     ///
     /// # Errors
     /// When a limit is reached, or a resource does not belong to the process.
@@ -210,7 +211,8 @@ impl Process {
         Ok(Operation(operation))
     }
 
-    /// Posts a receive. It completes when a message is in its buffer. If dropped before it is posted, it has no effect.
+    /// Posts a receive. The receive completes when a message is in its buffer. If the call is dropped before it has
+    /// posted the receive, it has no effect.
     ///
     /// # Errors
     /// When a limit is reached, or a resource does not belong to the process.
@@ -244,7 +246,8 @@ impl Process {
         Ok(Operation(operation))
     }
 
-    /// Polls an operation's doorbell, at the cost of noticing it. Returns the completion, once.
+    /// Polls an operation's doorbell, which takes the time to notice a doorbell. Returns the completion if the doorbell
+    /// is set, and then ends the operation.
     ///
     /// # Errors
     /// When the interface does not belong to the process, or it has no such operation.
@@ -295,7 +298,7 @@ impl Process {
         self.finish(vni, operation, completed, path).await
     }
 
-    /// Returns the path to an operation's doorbell, if it has been rung.
+    /// Returns the path up to an operation's doorbell, if the doorbell is set.
     pub(crate) fn rung(&self, vni: u32, operation: Operation) -> Option<Path> {
         self.done(vni, operation).map(|(_, path, _)| path)
     }
@@ -312,8 +315,8 @@ impl Process {
         done.flatten()
     }
 
-    /// Processes a completion: copies received bytes to their buffer, and frees the operation's resources. If dropped,
-    /// the operation can be waited for again.
+    /// Processes a completion: copies received bytes to their buffer, and frees the operation's resources. If this call
+    /// is dropped, another call can wait for the operation.
     async fn finish(
         &self,
         vni: u32,
@@ -330,7 +333,7 @@ impl Process {
         Ok(copied.map(|()| completed)?)
     }
 
-    /// The costs of a copy and of a translation according to the spec, to compare them without doing either.
+    /// Returns the costs of a copy and of a translation according to the spec, for a comparison before either is done.
     pub fn costs(&self, address: u64, bytes: u64) -> (Duration, Duration) {
         let spec = self.card.spec();
         let pages = self.pages(address, bytes);
@@ -386,7 +389,7 @@ impl Process {
         Piece::take(self, bytes).ok_or(QnixError::PoolFull { bytes, free: 0 })
     }
 
-    /// Writes bytes to the card by a CPU. Returns when they have arrived.
+    /// Writes bytes to the card by a CPU. Returns the time at which they arrive.
     pub(crate) async fn store(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         let cpu = self.card.kernel.cpus().hold(path).await;
         let handover = self.card.dma.bus().store(message, bytes, path.clone()).await;
@@ -395,7 +398,8 @@ impl Process {
         handover.landed
     }
 
-    /// Writes a command to the card, after `bytes` of payload. Returns when the command is visible to the card.
+    /// Writes `bytes` bytes of payload and then a command to the card. Returns the time at which the command is visible
+    /// to the card.
     async fn write_command(&self, message: MessageId, bytes: u64, path: &mut Path) -> Time {
         self.card.kernel.cpus().post(path, message).await;
         if bytes > 0 {

@@ -18,7 +18,7 @@ impl BufferPool {
         BufferPool { memory, pieces }
     }
 
-    /// Whether a range is in it.
+    /// Whether the pool contains a range.
     pub(crate) fn holds(&self, address: u64, bytes: u64) -> bool {
         let (begin, end) = (self.pieces.range().start, self.pieces.range().end);
         (begin..=end).contains(&address) && bytes <= end - address

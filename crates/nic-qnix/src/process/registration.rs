@@ -11,10 +11,11 @@ use nicety_kernel::Signal;
 use nicety_types::{MessageId, Path, Stage};
 
 impl Process {
-    /// Makes the kernel register the process with the card. Returns the number of its interface, the lowest free one.
+    /// Makes the kernel register the process with the card. Returns the number of the process's interface: the lowest
+    /// free number.
     ///
     /// # Errors
-    /// When the process has one already, or none is free.
+    /// When the process has an interface already, or no interface is free.
     pub async fn open(&self, path: &mut Path) -> Result<u32, QnixError> {
         self.card.kernel.call(path).await;
         self.register()
@@ -48,11 +49,11 @@ impl Process {
         Ok(vni)
     }
 
-    /// Makes the kernel release the interface, with its Buffer Pool. Messages without a receive are dropped, and
-    /// counted as strays.
+    /// Makes the kernel release the interface and its Buffer Pool. Messages without a receive are dropped, and counted
+    /// as strays.
     ///
     /// # Errors
-    /// When it does not belong to the process, or operations are pending.
+    /// When the interface does not belong to the process, or operations are pending.
     pub async fn close(&self, vni: u32, path: &mut Path) -> Result<(), QnixError> {
         self.check_idle(vni)?;
         let card = &self.card;
@@ -90,8 +91,8 @@ impl Process {
     /// Returns the pool.
     ///
     /// # Errors
-    /// When the interface does not belong to the process, or there is a pool already. Also when it is too large for the
-    /// limit of the paper, the host or the card.
+    /// When the interface does not belong to the process, or the process has a pool already. Also when the pool is too
+    /// large for `limits.pool`, host memory or the card's memory.
     pub async fn register_pool(
         &self,
         vni: u32,
@@ -139,8 +140,8 @@ impl Process {
         Ok(memory)
     }
 
-    /// Takes a piece of the Buffer Pool for the process's own use. Returns the pool and the offset of the piece. It is
-    /// part of set-up and takes no virtual time. The piece stays taken until the interface is closed.
+    /// Takes a piece of the Buffer Pool for the process's own use. Returns the pool and the offset of the piece.
+    /// Set-up: takes no virtual time. The piece stays taken until the interface is closed.
     ///
     /// # Errors
     /// When the pool has no free piece of that length.
@@ -152,7 +153,7 @@ impl Process {
         Ok((pool.memory.clone(), at - pool.memory.address()))
     }
 
-    /// Copies a buffer by a CPU into a piece of the Buffer Pool, which is then freed.
+    /// Copies a buffer by a CPU into a piece of the Buffer Pool, and then frees the piece.
     ///
     /// # Errors
     /// When the buffer does not belong to the process, or the pool has no free piece of that length.
@@ -163,7 +164,7 @@ impl Process {
     }
 
     /// Makes the kernel lock and translate a buffer, and writes the descriptors of its pages into a Context Region.
-    /// Returns their number. The next call that locks pages unlocks these.
+    /// Returns the number of pages. The next call that locks pages unlocks these pages.
     ///
     /// # Errors
     /// When the buffer does not belong to the process, or has more pages than a Context Region has descriptors.

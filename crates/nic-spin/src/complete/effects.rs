@@ -1,4 +1,4 @@
-//! The effects of changes in the Portals interface, and their way to the host.
+//! The effects of changes in the Portals interface, and their path to the host.
 
 use crate::Card;
 use crate::complete::ChangeOrigin;
@@ -8,13 +8,13 @@ use nicety_types::{MessageId, Path, Payload, Stage, Starter, Time};
 use std::rc::Rc;
 
 impl Card {
-    /// Calls `act` on the interface at the end of `path`, and carries out the effects.
+    /// Calls `act` on the interface, and carries out its effects. `path` ends at the time of the change.
     pub(crate) fn with_effects(self: &Rc<Card>, path: Path, act: impl FnOnce(&mut Interface, &mut Effects)) {
         self.with_effects_of(None, path, act);
     }
 
-    /// Does the same, and attributes changes in the host's view to `message`. Returns the path up to the time at
-    /// which the host sees them.
+    /// As [`Card::with_effects`], and attributes changes in the host's view to `message`. Returns the path up to the
+    /// time at which the host sees these changes.
     pub(crate) fn with_effects_of(
         self: &Rc<Card>,
         message: Option<MessageId>,
@@ -43,7 +43,7 @@ impl Card {
         visible
     }
 
-    /// Carries out an effect. Returns the path up to the time at which the host sees it, if it does.
+    /// Carries out an effect. If the host sees the effect, returns the path up to that time.
     fn apply(self: &Rc<Card>, effect: Effect, seen: ChangeOrigin) -> Option<Path> {
         let ChangeOrigin { path, message } = seen;
         match effect {
@@ -77,7 +77,7 @@ impl Card {
         }
     }
 
-    /// Makes events and counts visible to the host when they have crossed the bus. Runs as a task.
+    /// The task that makes events and counts visible to the host when they have crossed the bus.
     pub(crate) async fn publish(self: Rc<Card>) {
         loop {
             self.complete.posting.wait_until(|| !self.complete.posted.borrow().is_empty()).await;

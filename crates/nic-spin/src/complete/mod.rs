@@ -1,4 +1,4 @@
-//! Completion: settling of packets, completion handlers, and events in message order.
+//! Completion: packets are settled, completion handlers run, and events follow in message order.
 //!
 //! | part | file |
 //! |---|---|
@@ -23,7 +23,7 @@ use std::rc::Rc;
 pub(crate) struct ChangeOrigin {
     /// The path up to the time at which the host could see it.
     pub(crate) path: Path,
-    /// Its message, if it has one.
+    /// The message that caused the change, if any.
     pub(crate) message: Option<MessageId>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct ChangeOrigin {
 pub(crate) struct Complete {
     /// Memory for the effects of a change in the interface.
     effects: RefCell<Effects>,
-    /// Match entries that handlers have left open.
+    /// Match entries that handlers have left linked: "pending".
     held: RefCell<Vec<MeHandle>>,
     /// Changes in flight to the host's view, in the order in which the host sees them.
     posted: RefCell<VecDeque<(Time, Effect, ChangeOrigin)>>,
@@ -51,7 +51,7 @@ impl Complete {
     /// Unlinks a match entry, even one that handlers have left linked.
     ///
     /// # Errors
-    /// When messages still refer to it, or when it is none.
+    /// When messages still refer to the entry, or there is no such entry.
     pub(crate) fn unlink(
         &self,
         interface: &mut Interface,
@@ -76,7 +76,7 @@ impl Complete {
         unlinked
     }
 
-    /// Completes a message at its match entry, which stays open if the message is `pending`.
+    /// Completes a message at its match entry. If `pending`, the entry stays linked and gets no event.
     fn close(
         &self,
         delivery: &Delivery,
@@ -106,15 +106,16 @@ impl Complete {
 }
 
 impl Card {
-    /// Settles a packet: frees its slot, and completes its message if this was the last one. `offset` is the packet's
-    /// offset in the message.
+    /// Settles a packet: frees its slot, and completes its message if this was the last packet. `offset` is the
+    /// packet's offset in the message.
     pub(crate) fn settled(self: &Rc<Card>, place: usize, offset: u64, path: &Path) {
         self.release_slot(place, offset);
         self.finish(place, path);
     }
 
-    /// Settles a packet at the end of `path` ahead of time, without an event for it. Returns false where that is
-    /// impossible: its message may be complete or take another course by then, or its slot must be freed explicitly.
+    /// Settles now a packet that will be settled at the end of `path`, and so saves an event of the simulation. Returns
+    /// false if this is impossible: the message may be complete or change by then, or the slot must be freed
+    /// explicitly.
     pub(crate) fn settled_at(&self, place: usize, offset: u64, path: &Path) -> bool {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
@@ -130,7 +131,8 @@ impl Card {
         true
     }
 
-    /// Settles a packet without kept bytes. Its message completes no earlier than the packets before it are settled.
+    /// Settles a packet that has no bytes left after truncation. Its message completes only after the packets before it
+    /// are settled.
     pub(crate) async fn settle_behind(self: &Rc<Card>, place: usize, packet: &Arrived) {
         let settled = {
             let mut table = self.incoming.borrow_mut();
@@ -143,14 +145,15 @@ impl Card {
         self.finish(place, &packet.path);
     }
 
-    /// Settles a packet: frees its slot, unless a transfer uses it.
+    /// Marks a packet as settled, and frees its slot unless a transfer uses the packet.
     pub(crate) fn release_slot(&self, place: usize, offset: u64) {
         if self.incoming.borrow_mut().get(place).settles(offset) {
             self.free_slot(place, offset);
         }
     }
 
-    /// Ends the use of a packet by a transfer that a handler left in flight.
+    /// Ends the use of a packet by a transfer that a handler left in flight. Frees the packet's slot if nothing else
+    /// uses the packet.
     pub(crate) fn slot_returned(&self, place: usize, offset: u64) {
         if self.incoming.borrow_mut().get(place).returns(offset) {
             self.free_slot(place, offset);
@@ -170,7 +173,7 @@ impl Card {
         self.processors().note_settled(incoming.message, offset, self.sim.now());
     }
 
-    /// Ends a step for which a message waited.
+    /// Records the end of a step for which a message waited, and advances the message.
     pub(crate) fn finish(self: &Rc<Card>, place: usize, path: &Path) {
         {
             let mut table = self.incoming.borrow_mut();
@@ -224,7 +227,7 @@ impl Card {
         }
     }
 
-    /// Completes this message, and later ones that waited only for it.
+    /// Completes this message if it is the first in order, and then later messages that waited only for it.
     fn complete_in_order(self: &Rc<Card>, place: usize) {
         let key = {
             let mut table = self.incoming.borrow_mut();
@@ -238,7 +241,7 @@ impl Card {
         }
     }
 
-    /// Completes a message, with all earlier ones complete.
+    /// Completes a message. All earlier messages of its order are complete.
     fn complete_message(self: &Rc<Card>, place: usize) {
         let (message, delivery, fail, pending, path) = {
             let table = self.incoming.borrow();

@@ -1,20 +1,20 @@
 //! Gets and atomic operations: their work in host memory, and their replies.
 //!
 //! A get's reply is fetched like a triggered put: the request and the data cross the bus. An atomic operation reads
-//! host memory, computes, and writes back. A card carries out one at a time, in the order in which their bytes
-//! arrived. The next begins when the previous result has been handed to the bus, and a read does not overtake it
-//! there. A handler's own DMA atomics wait for one on the same memory. So operations of this card are atomic to each
-//! other, but not to the host's CPUs.
+//! host memory, computes, and writes the result back. A card carries out one atomic operation at a time, in the order
+//! in which their bytes arrived. The next operation begins when the previous result has been handed to the bus, where a
+//! read does not overtake it. A DMA atomic of a handler waits for an atomic operation on the same memory. So operations
+//! of this card are atomic to each other, but not to the host's CPUs.
 //!
 //! # Freedom from deadlock
 //! A get leaves the packet buffer when it has matched, and a reply when it is in host memory. Neither waits for other
 //! packets. So gets and their replies, puts and their acknowledgements never block each other, however full the
 //! buffers of both cards are.
 //!
-//! The number of waiting messages is bounded. `limits.replies` bounds those with a reply: the card refuses further
-//! ones. The operations of their initiators bound acknowledgements. The last packet of an atomic operation keeps its
-//! slot in the buffer until its turn, which needs only the bus. Handlers that send before they end can block each
-//! other across cards: a payload handler keeps its packet.
+//! The number of waiting messages is bounded. `limits.replies` bounds the messages with a reply: the card refuses
+//! further messages. The number of operations of their initiators bounds acknowledgements. The last packet of an atomic
+//! operation keeps its slot in the buffer until its turn, which needs only the bus. Handlers that send before they end
+//! can block each other across cards, because a payload handler keeps its packet.
 
 use crate::Card;
 use crate::stages;
@@ -40,7 +40,7 @@ impl Atomics {
         Atomics { turn: Pool::new(sim, 1), held: Cell::new(None), released: Signal::new(sim) }
     }
 
-    /// Waits until the operations in progress and in the queue have ended.
+    /// Waits until the operation in progress and the queued operations have ended.
     pub(crate) async fn idle(&self) {
         drop(self.turn.acquire().await);
     }
@@ -55,7 +55,7 @@ impl Atomics {
 }
 
 impl Card {
-    /// Carries out an operation that is more than a write.
+    /// Carries out a get or an atomic operation.
     pub(crate) async fn serve(self: Rc<Card>, place: usize, packet: Arrived) {
         let (message, delivery) = {
             let mut table = self.incoming.borrow_mut();
@@ -92,7 +92,7 @@ impl Card {
         self.fetch_and_send(reply, memory, report, None, path, by).await;
     }
 
-    /// Carries out an atomic operation once all of its bytes have arrived.
+    /// Takes a packet of an atomic operation. Carries out the operation when all of its bytes have arrived.
     async fn operate(
         self: Rc<Card>,
         place: usize,
@@ -144,8 +144,8 @@ impl Card {
         self.send_from_card(reply, old, Some(Report::Replied(place)), None, path, Starter::Card);
     }
 
-    /// Returns the payload of an atomic operation once its last packet has arrived. Other packets leave the packet
-    /// buffer before.
+    /// Collects the payload of an atomic operation. Returns it when the last packet has arrived. Earlier packets leave
+    /// the packet buffer at their arrival.
     fn gather(&self, place: usize, offset: u64, payload: Payload, path: &mut Path) -> Option<Payload> {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
@@ -181,7 +181,7 @@ impl Card {
     }
 }
 
-/// Returns the result of an atomic operation in memory. It is phantom if either operand is.
+/// Returns the new content of memory after an atomic operation. It is phantom if memory or operand is phantom.
 fn computed(delivery: &Delivery, old: &Payload, payload: Payload) -> Payload {
     let atomic = delivery.header.atomic.expect("only atomic operations are computed");
     let missing = || Payload::phantom(delivery.mlength);

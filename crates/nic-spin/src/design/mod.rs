@@ -1,4 +1,4 @@
-//! The implementation of the card design interface by a Portals 4 card with packet handlers.
+//! The Portals 4 card with packet handlers as a [`Design`].
 
 mod hints;
 pub(super) mod node;

@@ -17,7 +17,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Sets up messages, and returns the node.
+    /// Sets up the card's `send` and `recv`, and returns the node.
     pub(crate) fn set_up(card: Rc<Card>, cpus: Rc<Cpus>) -> Result<Node, CallError> {
         card.set_up_messages(cpus)?;
         Ok(Node { card })

@@ -1,4 +1,4 @@
-//! Counters of a Portals 4 card with packet handlers, and their form for other languages.
+//! Counters of a Portals 4 card with packet handlers, and their form in reports.
 
 use crate::Unusable;
 use nicety_nic_core::Counters;
@@ -21,48 +21,48 @@ pub struct Report {
     pub printed: Printed,
     /// Counters of reliable transport.
     pub transport: TransportStatistics,
-    /// Unusable packets without reliable transport: damaged or stray.
+    /// Packets that were unusable, because they were damaged or stray. Reliable transport prevents them.
     pub unusable: Unusable,
 }
 
 impl Counters for Report {}
 
-/// A card with Portals: messages, handlers, and its reliable transport.
+/// Counters of a card with Portals: of messages, handlers, and reliable transport.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PortalsReport {
     /// Messages that found a match entry.
     pub messages_matched: u64,
-    /// Messages that found none, or that the card dropped for another reason.
+    /// Messages that found no match entry, or that the card dropped for another reason.
     pub messages_dropped: u64,
-    /// The first of these, and why it was dropped; None if there was none.
+    /// The first dropped message, and the reason; None if the card dropped no message.
     pub first_dropped: Option<String>,
     /// Completed runs of handlers.
     pub handler_runs: u64,
-    /// Instructions that they executed.
+    /// Instructions that handlers executed.
     pub handler_instructions: u64,
-    /// Cycles for which they held a processor, including the start and waits for commands.
+    /// Cycles for which handlers held a processor, including their starts and their waits for commands.
     pub handler_cycles: u64,
-    /// Lines that they printed.
+    /// Lines that handlers printed.
     #[serde(flatten)]
     pub printed: Printed,
     /// Resources used by each application.
     pub applications: Vec<ApplicationReport>,
-    /// Counts of its reliable transport.
+    /// Counters of its reliable transport.
     pub transport: TransportReport,
 }
 
-/// Counts of a card's reliable transport; all zero if it has none.
+/// Counters of a card's reliable transport.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct TransportReport {
     /// Counters of the transport.
     #[serde(flatten)]
     pub counters: TransportStatistics,
-    /// Without such a transport: packets that came damaged or out of place, and were dropped.
+    /// Without reliable transport: packets that were damaged or belonged to no message, and were dropped.
     pub unusable: u64,
 }
 
 impl PortalsReport {
-    /// Returns the counters in this form.
+    /// Returns the counters in the form of reports.
     pub fn of(counted: &Report) -> PortalsReport {
         PortalsReport {
             messages_matched: counted.portals.matched,

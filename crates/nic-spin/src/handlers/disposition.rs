@@ -1,4 +1,5 @@
-//! The disposition of packets (to handlers, to host memory, or dropped), and the handlers that are ready to run.
+//! The disposition of packets (to handlers, to host memory, or dropped), and the start of handlers that are ready to
+//! run.
 
 use crate::Card;
 use crate::incoming::{Disposition, LastPacket};
@@ -15,7 +16,7 @@ impl Card {
         self.ready(Run::new(place, Kind::Header, Some(packet), path));
     }
 
-    /// Runs the completion handler of a message. On PsPIN it runs on the last packet.
+    /// Runs the completion handler of a message. On PsPIN this handler runs on the last packet.
     pub(crate) fn run_completion(self: &Rc<Card>, place: usize, path: Path, last: Option<Box<LastPacket>>) {
         self.receive.contexts().completes();
         let (packet, slot) = last.map_or((None, None), |last| (Some(last.packet), last.slot));
@@ -23,7 +24,7 @@ impl Card {
         self.ready(Run { slots: Slots { buffer: slot, cluster: None }, ..run });
     }
 
-    /// Keeps a packet for a tail handler, if it is the last one of a message with a tail handler.
+    /// Keeps a packet for the tail handler of its message, if it is the last packet and there is a tail handler.
     pub(crate) fn keep_last(&self, place: usize, packet: Arrived, slot: Option<u32>) {
         let mut table = self.incoming.borrow_mut();
         let incoming = table.get(place);
@@ -32,7 +33,7 @@ impl Card {
         }
     }
 
-    /// Applies the disposition that the header handler has decided on the first packet.
+    /// Applies the disposition that the header handler has decided to the first packet and to the packets that waited.
     pub(crate) fn decide(
         self: &Rc<Card>,
         place: usize,

@@ -24,7 +24,7 @@ use nicety_types::{Recorder, Time};
 pub(crate) struct HandlerStage {
     processors: Processors,
     scheduler: Scheduler,
-    /// Credits for bursts of handlers' DMA to and from the host, where the spec limits them.
+    /// Credits for bursts of handlers' DMA: to the host, and from the host. `None` if the spec does not limit them.
     host_bursts: Option<Box<[Credits; 2]>>,
 }
 
@@ -45,12 +45,12 @@ impl HandlerStage {
         &self.processors
     }
 
-    /// Returns the time at which an arriving packet is in the packet buffer.
+    /// Returns the time at which an arriving packet is complete in the packet buffer.
     pub(crate) fn written(&self, packet: &PacketBox) -> Time {
         self.scheduler.written(packet)
     }
 
-    /// Returns the busy times of the units that move packets. None without clusters.
+    /// Returns the busy times of the units that move packets. `None` without clusters.
     pub(crate) fn movers(&self) -> Option<Movers> {
         self.scheduler.movers()
     }

@@ -13,7 +13,7 @@ use nicety_portals::FailType;
 use nicety_types::Path;
 use std::rc::Rc;
 
-/// Returns whether a handler wants its message to leave the match entry linked.
+/// Returns whether the result of a handler requests that the match entry stays linked after its message.
 const fn leaves_open(value: u32) -> bool {
     use returned::{DROP_PENDING, PROCEED_PENDING, PROCESS_DATA_PENDING, SUCCESS_PENDING};
     matches!(value, SUCCESS_PENDING | PROCESS_DATA_PENDING | PROCEED_PENDING | DROP_PENDING)

@@ -13,7 +13,7 @@ use nicety_types::Payload;
 use std::rc::Rc;
 
 impl Card {
-    /// Runs one handler after another on a core's thread. Runs as a task.
+    /// The task of a thread of a core: runs one handler after another.
     pub(crate) async fn serve_thread(self: Rc<Card>, thread: Rc<Thread>) {
         loop {
             let run = thread.next().await;
@@ -89,8 +89,8 @@ impl Card {
         }
     }
 
-    /// Returns the packet after a handler. A handler of PsPIN has had a copy in L1. The next handler on the packet
-    /// gets a new copy of the packet in L2.
+    /// Returns the payload of a packet after its handler has ended. A handler of PsPIN has used a copy of the packet in
+    /// L1. The next handler on the packet gets a new copy of the packet in L2.
     fn payload_after(&self, thread: &Thread, running: &mut Running, offset: u64) -> Payload {
         let payload = running.memory.take_payload();
         let has_next = running.kind == Kind::Header
@@ -101,8 +101,8 @@ impl Card {
         }
     }
 
-    /// Lets a handler yield: its core runs other handlers, and then resumes it. It keeps its stack and its packet,
-    /// and loses its reservation.
+    /// Lets a handler yield: its core runs other handlers, and then resumes the handler. The handler keeps its stack
+    /// and its packet, and loses its reservation.
     pub(crate) async fn let_others_go(self: &Rc<Card>, running: &mut Running) {
         // Handlers that become ready at this instant compete too.
         self.sim.yield_now().await;

@@ -1,5 +1,5 @@
-//! A host's calls for its objects on its card: applications, HPU memory and attached handlers. All are set-up, and
-//! take no simulated time.
+//! A host's calls for its objects on its card: applications, HPU memory and attached handlers. All these calls are
+//! set-up, and take no simulated time.
 
 use crate::Card;
 use crate::host::CallError;
@@ -15,10 +15,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl Card {
-    /// Creates an application with a weight and limits of its own. Set-up: it takes no simulated time.
+    /// Creates an application with a weight and limits of its own. Set-up: takes no simulated time.
     ///
     /// # Errors
-    /// When the configuration is invalid, or there are too many.
+    /// When the configuration is invalid, or the card has too many applications.
     pub fn application(&self, config: ApplicationConfig) -> Result<ApplicationId, CallError> {
         let mut applications = self.processors().attachments.applications.borrow_mut();
         if let Some(problem) = config.problem() {
@@ -43,7 +43,7 @@ impl Card {
     }
 
     /// Allocates HPU memory with these contents (`PtlHPUAllocMem`). Handlers of the application may be attached with
-    /// it as their state. Set-up: it takes no simulated time.
+    /// this memory as their state. Set-up: takes no simulated time.
     ///
     /// # Errors
     /// When too little memory is left.
@@ -64,8 +64,8 @@ impl Card {
         id
     }
 
-    /// Returns a variable of the program of attached handlers as HPU memory that the host may read and write, and its
-    /// length in bytes. Set-up: it takes no simulated time.
+    /// Returns a variable of the program of attached handlers as HPU memory that the host may read and write. Returns
+    /// also its length in bytes. Set-up: takes no simulated time.
     ///
     /// # Errors
     /// When there are no such handlers, or their program has no such variable.
@@ -99,8 +99,8 @@ impl Card {
         Ok(())
     }
 
-    /// Attaches handlers of the default application with their initial state and, if they use one, a host memory
-    /// region of their own (address and length).
+    /// Attaches handlers of the default application with their initial state. `memory` is their own region of host
+    /// memory (address and length), if they use one.
     ///
     /// # Errors
     /// As [`Card::attach_as`].
@@ -114,11 +114,11 @@ impl Card {
         self.attach_as(&Attach { handlers, application, state, memory })
     }
 
-    /// Attaches handlers. The result goes into [`Me::handlers`](nicety_portals::Me) of any number of match entries,
-    /// which then share the state.
+    /// Attaches handlers. Returns their number, for [`Me::handlers`](nicety_portals::Me) of any number of match
+    /// entries. These entries share the state of the handlers.
     ///
     /// # Errors
-    /// When program or state do not fit.
+    /// When the program or the state does not fit on the card.
     pub fn attach_as(&self, attach: &Attach<'_>) -> Result<u32, CallError> {
         if let Some((address, length)) = attach.memory {
             self.dma.memory().check(address, length)?;

@@ -1,7 +1,8 @@
 //! Commands that a host posts to its card. They change counters, entries and lists.
 //!
-//! Posting costs the CPU o. Then the command crosses the bus. It waits for the matching unit like a packet, and takes
-//! effect at the end of its service. If it has a reply, the host sees that one crossing later.
+//! Posting takes the time o of a CPU. Then the command crosses the bus. The command waits for the matching unit like a
+//! packet, and takes effect at the end of its service. If the command has a reply, the host sees the reply one bus
+//! crossing later.
 
 use crate::host::in_order::Posting;
 use crate::stages;
@@ -29,7 +30,8 @@ impl<T> Clone for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Returns the reason why the card refused the command. None if it did not, or has not served it yet.
+    /// Returns the reason why the card refused the command. `None` if the card accepted the command, or has not served
+    /// it yet.
     pub(crate) fn refused(&self) -> Option<Error> {
         match &*self.result.borrow() {
             Some((Err(error), _)) => Some(*error),
@@ -42,7 +44,7 @@ impl<T> Pending<T> {
 pub type Appending = Pending<MeHandle>;
 
 impl Card {
-    /// Adds to a counter (`PtlCTInc`). Returns when it has been posted.
+    /// Adds to a counter (`PtlCTInc`). Returns when the command has been posted.
     ///
     /// # Errors
     /// When there is no such counter, or both successes and failures are added.
@@ -58,7 +60,7 @@ impl Card {
         Ok(())
     }
 
-    /// Sets a counter (`PtlCTSet`). Returns when it has been posted.
+    /// Sets a counter (`PtlCTSet`). Returns when the command has been posted.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -74,7 +76,8 @@ impl Card {
         Ok(())
     }
 
-    /// Adds to `target` once `ct` has reached `threshold` (`PtlTriggeredCTInc`). Returns when it has been posted.
+    /// Adds to `target` when `ct` has reached `threshold` (`PtlTriggeredCTInc`). Returns when the command has been
+    /// posted.
     ///
     /// # Errors
     /// As [`Card::ct_inc`].
@@ -96,7 +99,7 @@ impl Card {
         Ok(())
     }
 
-    /// Sets `target` once `ct` has reached `threshold` (`PtlTriggeredCTSet`). Returns when it has been posted.
+    /// Sets `target` when `ct` has reached `threshold` (`PtlTriggeredCTSet`). Returns when the command has been posted.
     ///
     /// # Errors
     /// As [`Card::ct_set`].
@@ -118,7 +121,8 @@ impl Card {
         Ok(())
     }
 
-    /// Cancels the triggered operations of a counter (`PtlCTCancelTriggered`). Returns when it has been posted.
+    /// Cancels the triggered operations of a counter (`PtlCTCancelTriggered`). Returns when the command has been
+    /// posted.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -133,10 +137,10 @@ impl Card {
         Ok(())
     }
 
-    /// Appends a match entry (`PtlMEAppend`). Returns when it has been posted.
+    /// Appends a match entry (`PtlMEAppend`). Returns when the command has been posted.
     ///
     /// # Errors
-    /// When the memory is not the host's. [`Card::answered`] reports refusals by the card.
+    /// When the entry's memory is not host memory. [`Card::answered`] reports refusals by the card.
     pub async fn me_append(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -164,8 +168,8 @@ impl Card {
         Ok(self.ask(cpus, path, append).await)
     }
 
-    /// Appends to the priority list like [`Card::me_append`], without a wait for the answer. The host only checks for
-    /// a refusal by the card.
+    /// As [`Card::me_append`] to the priority list, for a host that does not wait for the card's answer, but only
+    /// checks for a refusal.
     ///
     /// # Errors
     /// As [`Card::me_append`].
@@ -184,10 +188,10 @@ impl Card {
         Ok(self.post_command(cpus, path, Some(posting), append).await)
     }
 
-    /// Waits until the card has appended an entry and the host has noticed: [`Card::answered`].
+    /// Waits until the card has appended an entry and the host has noticed it, as [`Card::answered`].
     ///
     /// # Errors
-    /// When the card refused it.
+    /// When the card refused the command.
     pub async fn appended(
         &self,
         cpus: &Cpus,
@@ -197,8 +201,8 @@ impl Card {
         self.answered(cpus, path, appending, "append a match entry").await
     }
 
-    /// Unlinks a match entry (`PtlMEUnlink`), even one that handlers have left linked. Returns when it has been
-    /// posted.
+    /// Unlinks a match entry (`PtlMEUnlink`), even an entry that handlers have left linked. Returns when the command
+    /// has been posted.
     pub async fn me_unlink(self: &Rc<Card>, cpus: &Cpus, path: &mut Path, me: MeHandle) -> Pending<()> {
         let card = self.clone();
         let unlink = move |interface: &mut Interface, effects: &mut Effects| {
@@ -207,7 +211,8 @@ impl Card {
         self.ask(cpus, path, unlink).await
     }
 
-    /// Searches the unexpected headers (`PtlMESearch`). Returns when it has been posted. Results come as events.
+    /// Searches the unexpected headers (`PtlMESearch`). Returns when the command has been posted. Events report the
+    /// results.
     pub async fn me_search(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -219,7 +224,8 @@ impl Card {
         self.ask(cpus, path, move |interface, effects| interface.me_search(pt, me, op, effects)).await
     }
 
-    /// Enables (`PtlPTEnable`) or disables (`PtlPTDisable`) a portal table entry. Returns when it has been posted.
+    /// Enables (`PtlPTEnable`) or disables (`PtlPTDisable`) a portal table entry. Returns when the command has been
+    /// posted.
     pub async fn pt_enable(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -234,7 +240,8 @@ impl Card {
         self.ask(cpus, path, act).await
     }
 
-    /// Waits until the current atomic operations have written host memory and the host has noticed (`PtlAtomicSync`).
+    /// Waits until the current atomic operations have written host memory and the host has noticed this
+    /// (`PtlAtomicSync`).
     ///
     /// # Errors
     /// As [`Card::answered`].
@@ -252,11 +259,11 @@ impl Card {
         Ok(())
     }
 
-    /// Waits until the card has replied to a command and the host has noticed. `what` names the command in a deadlock
-    /// report.
+    /// Waits until the card has replied to a command and the host has noticed the reply. `what` names the command in a
+    /// deadlock report.
     ///
     /// # Errors
-    /// When the card refused it.
+    /// When the card refused the command.
     pub async fn answered<T>(
         &self,
         cpus: &Cpus,
@@ -272,7 +279,7 @@ impl Card {
         Ok(result?)
     }
 
-    /// Posts a command without a reply. A refusal is among the card's failures.
+    /// Posts a command without a reply. If the card refuses the command, it reports this among its failures.
     pub(crate) async fn tell(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -307,8 +314,8 @@ impl Card {
         self.post_command(cpus, path, None, act).await
     }
 
-    /// Posts a command with an answer, for which the host may wait. With `posting`, the command keeps its order
-    /// behind other calls, and the host only checks for a refusal.
+    /// Posts a command with an answer. Without `posting`, the host may wait for the answer. With `posting`, the command
+    /// keeps its order behind earlier calls, and the host only checks for a refusal.
     async fn post_command<T: 'static>(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -345,7 +352,7 @@ impl Card {
         pending
     }
 
-    /// Returns a command's path from its post on the bus to the end of its service in the matching unit.
+    /// Waits for the end of a command's service in the matching unit. Returns the path up to that time.
     async fn command_served(&self, command: MessageId, crossing: Transfer) -> Path {
         let crossing = crossing.packet(0).await;
         self.sim.until(crossing.head).await;

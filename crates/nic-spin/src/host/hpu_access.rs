@@ -1,9 +1,9 @@
 //! Host access over the bus to allocated HPU memory and to variables of programs, while handlers use them.
 //!
-//! Writes and reads do not wait for the matching unit: HPU memory is behind the bus like any memory of a card. A
-//! write is posted, in order with all other posts of the host. A read sends a request, and the card returns the bytes
-//! at the time of the request's arrival. Host accesses and handler accesses are ordered by the time at which they
-//! take place. That is the end of an access with more bytes than the bus moves at once.
+//! Writes and reads do not wait for the matching unit: HPU memory is behind the bus like any memory of a card. A write
+//! is posted, in order with all other posts of the host. A read sends a request, and the card returns the bytes that
+//! are in HPU memory when the request arrives. Host accesses and handler accesses are ordered by the time at which they
+//! take place. A write takes place when its last byte arrives.
 
 use crate::{CallError, Card};
 use nicety_host::Cpus;
@@ -15,7 +15,7 @@ use nicety_types::{Path, Stage};
 use std::rc::Rc;
 
 impl Card {
-    /// Posts a write of HPU memory from `offset` on. Returns when it has been posted.
+    /// Posts a write of HPU memory from `offset` on. Returns when the write has been posted.
     ///
     /// # Errors
     /// When there is no such memory, or the write reaches beyond it.

@@ -1,4 +1,5 @@
-//! Order of a host's calls at its card. Each call takes a CPU for a time, and another CPU may be free sooner.
+//! Keeps the order of a host's calls at its card. Each call occupies a CPU for a time, so a later call on another CPU
+//! could be ready first.
 
 use nicety_kernel::{Signal, Sim};
 use nicety_types::{Path, Stage};

@@ -1,20 +1,21 @@
-//! Long messages at their sender: their numbers, and the header data by which their receivers find them.
+//! Long messages at their sender: their numbers, and the header data by which their receivers find their bytes.
 
 use nicety_host::GPU_ADDRESSES;
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 
-/// Bits of an address in header data. Host memory ends before the addresses of graphics processors.
+/// Number of bits of an address in header data. Addresses of host memory are lower than those of graphics processors.
 const ADDRESS_BITS: u32 = GPU_ADDRESSES.trailing_zeros();
 const _: () = assert!(GPU_ADDRESSES.is_power_of_two());
 
-/// Most long messages of a host in flight: the number of values in the rest of the header data.
+/// The most long messages of a host in flight: the number of values that the remaining bits of the header data can
+/// have.
 pub(super) const LONG_MESSAGES: u64 = 1 << (u64::BITS - ADDRESS_BITS);
 
 /// A long message at its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LongMessage {
-    /// Its sender waits for a get with this number, and its receiver gets with it.
+    /// The number that the receiver's get carries, so that the sender knows which message was got.
     pub(super) number: u64,
     pub(super) address: u64,
 }
@@ -32,12 +33,11 @@ impl LongMessage {
     }
 }
 
-/// The numbers of a host's long messages. A number is reused as late as possible, and never before its message has
-/// ended.
+/// The numbers of a host's long messages. A number is reused as late as possible, and only after its message has ended.
 #[derive(Default)]
 pub(super) struct LongNumbers {
     next: Cell<u64>,
-    /// The sends that use numbers.
+    /// The sends, by the numbers that they use.
     requests: RefCell<FxHashMap<u64, u64>>,
 }
 

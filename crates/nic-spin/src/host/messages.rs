@@ -1,14 +1,13 @@
 //! `send` and `recv` on a Portals 4 card, in the manner of MPI over Portals 4.
 //!
-//! A message is a put into the use-once entry of its receive, and nothing more if the receive is posted. An
-//! unexpected message matches on the overflow list. A short one (*eager*, up to `messages.eager`) stays in a buffer
-//! there until its receive is appended, and is then copied. For a longer one (*rendezvous*) the overflow list takes
-//! only the header. Its sender learns that from the acknowledgement, and waits until the receiver has got the bytes
-//! from its memory.
+//! A message is a put into the use-once entry of its receive. If the receive is posted, this put is the whole protocol.
+//! An unexpected message matches on the overflow list. A short unexpected message (*eager*, up to `messages.eager`)
+//! stays in a buffer of that list until its receive is appended, and is then copied. For a longer message
+//! (*rendezvous*), the overflow list takes only the header. The acknowledgement tells the sender that only the header
+//! was taken. The sender then waits until the receiver has got the bytes from the sender's memory.
 //!
-//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference. A sender
-//! exposes its memory as a whole, by one entry, and not message by message, which would take a command before each
-//! long put.
+//! This is the protocol of Open MPI's `mtl/portals4` with `long_protocol=eager`, with one difference. A sender exposes
+//! all of its memory by one entry. An entry for each message would take a command before each long put.
 //!
 //! `unexpected.rs` has the work of the host's CPUs for a late receive.
 
@@ -38,23 +37,25 @@ pub(crate) struct Messages {
     pub(crate) cpus: Rc<Cpus>,
     /// Number of the next send or receive. It distinguishes their events.
     requests: Cell<u64>,
-    /// Sends by target, and receives. Messages between two ranks match in the order of these calls.
+    /// The order of sends, by target, and the order of receives. Messages between two ranks match in the order of these
+    /// calls.
     sends: InOrder,
     receives: InOrder,
     long: LongNumbers,
     pub(crate) unexpected: Unexpected,
     sim: Sim,
-    /// The signals of waiting sends and receives, by number. Only the affected ones are woken.
+    /// The signals of waiting sends and receives, by number. An event wakes only the send or receive that it concerns.
     waiting: RefCell<FxHashMap<u64, Signal>>,
-    /// The calls to make when a message arrives for a receive. A task of the node owns them, so that they end with
-    /// the world: they hold the card.
+    /// The calls to make when a message arrives for a receive. These calls refer to the card, so a task of the node
+    /// owns them: they are dropped together with the simulation.
     calls: OnceCell<Weak<Calls>>,
 }
 
 /// Calls by the number of their request.
 type Calls = RefCell<FxHashMap<u64, Box<dyn FnOnce()>>>;
 
-/// A wait in progress. When it ends or is given up, its signal is removed, unless another wait uses it.
+/// A guard for a wait in progress. When the wait ends or is dropped, its signal is removed unless another wait uses the
+/// signal.
 struct Wait<'m> {
     messages: &'m Messages,
     number: u64,
@@ -69,7 +70,7 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// A receive with an entry on the card or in flight to it.
+/// A receive. Its entry is on the card, or in flight to the card.
 #[derive(Clone)]
 pub(crate) struct Posted {
     appending: Appending,
@@ -129,7 +130,7 @@ impl Messages {
         self.calls.get()?.upgrade()
     }
 
-    /// Returns the calls like [`Messages::calls`], after creating the task that owns them.
+    /// Returns the calls. At first use, starts the task that owns them.
     fn owned_calls(&self) -> Option<Rc<Calls>> {
         let own = || {
             let calls = Rc::new(Calls::default());
@@ -144,7 +145,7 @@ impl Messages {
     }
 }
 
-/// Returns a use-once entry for messages of a source and tags, without memory.
+/// Returns a use-once entry, without memory, for messages from a source with these tags.
 fn entry(source: Option<u32>, tags: Tags) -> Me {
     Me {
         match_bits: tags.bits,
@@ -183,8 +184,8 @@ impl Card {
         self.library.get().expect("the card of a node is set up with it")
     }
 
-    /// Puts a message, and waits until the buffer may be used again. This is at its SEND event and, for a long
-    /// message, after the receiver's card has accepted or got it.
+    /// Puts a message, and waits until the buffer may be used again. For an eager message, this is at its SEND event.
+    /// For a long message, this is when the receiver's card has accepted the message or has got its bytes.
     pub(crate) async fn send_message(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -306,7 +307,8 @@ impl Card {
         Ok(Posted { appending, user_ptr, wanted })
     }
 
-    /// Returns the first early message that a receive would take. The card searches its unexpected headers.
+    /// Returns the first unexpected message that a receive from `source` with these tags would take. The card searches
+    /// its unexpected headers.
     pub(crate) async fn probe_messages(
         self: &Rc<Card>,
         caller: Caller<'_>,
@@ -362,7 +364,8 @@ impl Card {
         Ok(None)
     }
 
-    /// Returns whether a receive can end: with its event, a delivery by the library, or an error.
+    /// Returns whether a receive can end: it has its event, the library has delivered its message, or there is an
+    /// error.
     fn has_come(&self, posted: &Posted) -> bool {
         let Messages { events, unexpected, .. } = self.messages();
         posted.appending.refused().is_some()
@@ -387,7 +390,7 @@ impl Card {
         }
     }
 
-    /// Waits for the PUT event of a receive, or until the library has delivered an earlier message.
+    /// Waits for the PUT event of a receive, or until the library has delivered an unexpected message to it.
     pub(crate) async fn received_message(
         &self,
         caller: Caller<'_>,

@@ -1,5 +1,5 @@
-//! A host's calls to its card that take no time. Allocating and freeing counters, queues, descriptors, portal table
-//! entries and handlers is the library's set-up before a program is measured.
+//! A host's calls to its card that take no simulated time. They allocate and free counters, queues, descriptors, portal
+//! table entries and handlers. This is set-up of the library before the measured part of a program.
 
 pub(super) mod attach;
 pub(super) mod command;
@@ -27,9 +27,9 @@ use std::fmt;
 /// The reason why a host's call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// The interface refused it.
+    /// The Portals interface refused the call.
     Portals(Error),
-    /// The memory is not the host's.
+    /// The memory is not host memory.
     Memory(nicety_host::MemoryError),
     /// The rank does not exist.
     Rank {
@@ -38,14 +38,14 @@ pub enum CallError {
         /// Number of ranks.
         ranks: u32,
     },
-    /// Operations counted by a counter have failed.
+    /// Operations that a counter counts have failed.
     Failures {
         /// Number of failures.
         failures: u64,
-        /// The host's own first failed operation among them.
+        /// The first failed operation that this host started, if any.
         first: Option<FailedOperation>,
     },
-    /// No handlers have this number.
+    /// No attached handlers have this number.
     NotAttached {
         /// The number.
         cookie: u32,
@@ -191,7 +191,7 @@ impl Card {
     /// Allocates a counter (`PtlCTAlloc`).
     ///
     /// # Errors
-    /// When none is free.
+    /// When all counters are in use.
     pub fn ct_alloc(&self) -> Result<CtHandle, CallError> {
         Ok(self.interface.borrow_mut().ct_alloc()?)
     }
@@ -219,7 +219,7 @@ impl Card {
     /// Allocates an event queue of `depth` events (`PtlEQAlloc`).
     ///
     /// # Errors
-    /// When none is free, or the depth is beyond the limit.
+    /// When all event queues are in use, or the depth is beyond the limit.
     pub fn eq_alloc(&self, depth: u32) -> Result<EqHandle, CallError> {
         Ok(self.interface.borrow_mut().eq_alloc(depth)?)
     }
@@ -227,7 +227,7 @@ impl Card {
     /// Binds a memory descriptor (`PtlMDBind`).
     ///
     /// # Errors
-    /// When none is free, or the memory is not the host's.
+    /// When all memory descriptors are in use, or the memory is not host memory.
     pub fn md_bind(&self, md: Md) -> Result<MdHandle, CallError> {
         self.dma.memory().check(md.start, md.length)?;
         Ok(self.interface.borrow_mut().md_bind(md)?)
@@ -252,7 +252,7 @@ impl Card {
     /// Allocates a portal table entry with options, such as flow control.
     ///
     /// # Errors
-    /// As there, and when flow control has no event queue with at least four events.
+    /// As [`Card::pt_alloc`], and when an entry with flow control has no event queue of at least four events.
     pub fn pt_alloc_with(
         &self,
         index: Option<u32>,
@@ -262,11 +262,12 @@ impl Card {
         Ok(self.interface.borrow_mut().pt_alloc_with(index, eq, options)?)
     }
 
-    /// Appends a match entry of a library's set-up, which takes no simulated time. The entry does not count against
-    /// the limit of entries, is not compared with unexpected headers, and leaves no `LINK` event.
+    /// Appends a match entry as part of a library's set-up. Takes no simulated time. The entry does not count against
+    /// the limit of entries, is not compared with unexpected headers, and generates no `LINK` event.
     ///
     /// # Errors
-    /// When the portal table index is not in use, the memory is not the host's, or its handlers are not attached.
+    /// When the portal table index is not in use, the memory is not host memory, or the entry's handlers are not
+    /// attached.
     pub fn me_set_up(&self, pt: u32, me: Me, list: List) -> Result<MeHandle, CallError> {
         self.dma.memory().check(me.start, me.length)?;
         if let Some(cookie) = me.handlers {
@@ -278,7 +279,7 @@ impl Card {
     /// Frees a portal table entry (`PtlPTFree`).
     ///
     /// # Errors
-    /// When match entries are linked or referred to, or it does not exist.
+    /// When the entry does not exist, or match entries are linked to it or in use.
     pub fn pt_free(&self, pt: u32) -> Result<(), CallError> {
         Ok(self.interface.borrow_mut().pt_free(pt)?)
     }

@@ -1,6 +1,6 @@
 //! Operations that a host posts to its card: puts, gets and atomic operations, immediate or triggered.
 //!
-//! Posting costs the CPU o. Then the command crosses the bus, and the operation continues at the send engine.
+//! Posting takes the time o of a CPU. Then the command crosses the bus, and the operation continues at the send engine.
 
 use crate::host::in_order::Posting;
 use crate::transmit::{Bytes, HostPart, Leaving, Report};
@@ -15,8 +15,8 @@ impl Card {
         if rank >= self.nodes { Err(CallError::Rank { rank, ranks: self.nodes }) } else { Ok(()) }
     }
 
-    /// Checks the arguments of an operation. This matters for a triggered one: no call waits when its card would
-    /// refuse it.
+    /// Checks the arguments of an operation. This is useful for a triggered operation: its call has returned when the
+    /// card refuses it.
     ///
     /// # Errors
     /// When the request is not valid.
@@ -25,10 +25,10 @@ impl Card {
         Ok(self.interface.borrow().check_request(request)?)
     }
 
-    /// Sends a message (`PtlPut`): [`Card::post`].
+    /// Sends a message (`PtlPut`), as [`Card::post`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Card::post`].
     pub async fn put(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -38,11 +38,11 @@ impl Card {
         self.post(cpus, path, &Request::Put(*request)).await
     }
 
-    /// Starts an operation (`PtlPut`, `PtlGet`, `PtlAtomic`, `PtlFetchAtomic`, `PtlSwap`). Returns when it has been
-    /// posted: the command has been handed to the bus, followed by the bytes to send.
+    /// Starts an operation (`PtlPut`, `PtlGet`, `PtlAtomic`, `PtlFetchAtomic`, `PtlSwap`). Returns when its command has
+    /// been posted. The command crosses the bus, followed by the bytes to be sent.
     ///
     /// # Errors
-    /// When the request is not valid. It then has no effect.
+    /// When the request is not valid. The call then has no effect.
     pub async fn post(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -52,7 +52,7 @@ impl Card {
         self.post_behind(cpus, path, request, None).await
     }
 
-    /// Does the same, in order behind earlier calls.
+    /// As [`Card::post`]. With `posting`, the command keeps its order behind earlier calls.
     pub(crate) async fn post_behind(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -84,11 +84,11 @@ impl Card {
         Ok(())
     }
 
-    /// Sends a message from the card once a counter has reached `threshold` (`PtlTriggeredPut`):
+    /// Sends a message from the card when a counter has reached `threshold` (`PtlTriggeredPut`), as
     /// [`Card::post_triggered`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Card::post_triggered`].
     pub async fn triggered_put(
         self: &Rc<Card>,
         cpus: &Cpus,
@@ -100,11 +100,11 @@ impl Card {
         self.post_triggered(cpus, path, Request::Put(request), ct, threshold).await
     }
 
-    /// Starts an operation on the card once a counter has reached `threshold` (`PtlTriggeredPut` and its siblings).
-    /// Returns when it has been posted.
+    /// Starts an operation on the card when a counter has reached `threshold` (`PtlTriggeredPut` and its siblings).
+    /// Returns when the command has been posted.
     ///
     /// # Errors
-    /// When the rank is not valid. If the card refuses the command on arrival, that is among the card's failures.
+    /// When the rank is not valid. If the card refuses the command on its arrival, it reports this among its failures.
     pub async fn post_triggered(
         self: &Rc<Card>,
         cpus: &Cpus,

@@ -1,12 +1,12 @@
 //! Unexpected messages of `send`: their entries on the overflow list, and their delivery by the library when their
 //! receives are posted.
 //!
-//! The library has its own thread for this. So a posted receive makes progress whatever its program does: delivery of
-//! a long message never depends on the waits of its receiver. The thread does one task after another, and each takes
-//! its CPU time.
+//! The library delivers these messages in a thread of its own. So a posted receive makes progress whatever its program
+//! does: the delivery of a long message does not depend on the receiver's waits. The thread does one task after
+//! another, and each task takes CPU time.
 //!
-//! The library's set-up includes entries of the overflow list, the entry from which other ranks get long messages,
-//! and the memory of the buffers. These take no time, and are created when the first message needs them.
+//! The library's set-up includes entries of the overflow list, the entry from which other ranks get long messages, and
+//! the memory of the buffers. They are created when the first message needs them, and take no simulated time.
 
 use crate::host::long::LongMessage;
 use crate::host::match_bits::{LONG, MESSAGES, tag_of};
@@ -27,7 +27,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Messages on the overflow list, by sender and match bits, in order. Each has the time of its match.
+/// Messages on the overflow list, by sender and match bits, in order of arrival. Each message has the time of its
+/// match.
 type Waiting = FxHashMap<(NodeId, u64), VecDeque<(MessageId, Time)>>;
 
 /// The library's state for unexpected messages.
@@ -61,7 +62,7 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Returns the result to the program.
+    /// Returns the result of the receive, and extends the program's path up to its end.
     pub(crate) fn seen_on(self, path: &mut Path) -> Result<Arrival, CallError> {
         path.follow(&self.path);
         self.result
@@ -85,7 +86,7 @@ impl Unexpected {
         }
     }
 
-    /// Notes the destination of a receive.
+    /// Stores the buffer and the source of a receive.
     pub(crate) fn expect(&self, user_ptr: u64, wanted: Wanted) {
         self.expected.borrow_mut().insert(user_ptr, wanted);
     }
@@ -100,7 +101,7 @@ impl Unexpected {
         self.finished.borrow().contains_key(&user_ptr)
     }
 
-    /// Takes a receive with a delivered message.
+    /// Removes and returns a receive with a delivered message.
     pub(crate) fn take(&self, user_ptr: u64) -> Option<Finished> {
         self.finished.borrow_mut().remove(&user_ptr)
     }
@@ -112,7 +113,8 @@ impl Unexpected {
 }
 
 impl Card {
-    /// Prepares the entries on the overflow list that a message may match. Called just before its match.
+    /// Creates the library's entries that a message may match, if they are missing. Called just before the match of the
+    /// message.
     pub(crate) fn prepare_for(&self, header: &Header) {
         let Some(messages) = self.library.get() else { return };
         let unexpected = &messages.unexpected;
@@ -132,7 +134,7 @@ impl Card {
         }
     }
 
-    /// Returns the reports on messages that match on the overflow list.
+    /// Returns the notification of messages that match on the overflow list.
     pub(crate) fn early_messages(&self) -> Option<&Early> {
         self.library.get().map(|messages| &messages.unexpected.early)
     }
@@ -174,7 +176,8 @@ impl Card {
         Ok(())
     }
 
-    /// Returns a buffer that is unlinked when it may lack room for another eager message.
+    /// Returns the entry of a buffer. The card unlinks the entry when the buffer may lack room for another eager
+    /// message.
     fn buffer(&self, memory: &Allocation, index: u64) -> Me {
         let spec = self.spec.messages;
         Me {
@@ -191,7 +194,8 @@ impl Card {
         }
     }
 
-    /// Notes the phantom part of a payload for a buffer. Its copy must have no bytes either.
+    /// Records the phantom part of a payload that goes into a buffer. When the message is copied later, this part has
+    /// no bytes to copy.
     pub(crate) fn note_phantom(&self, address: u64, keep: u64, payload: &Payload) {
         let unexpected = self.library.get().map(|messages| &messages.unexpected);
         let Some((unexpected, Ok(memory))) = unexpected.and_then(|of| Some((of, of.buffers.get()?))) else {
@@ -210,7 +214,7 @@ impl Card {
         }
     }
 
-    /// Notes a message that has matched on the overflow list.
+    /// Records a message that has matched on the overflow list.
     pub(crate) fn came_unexpected(&self, header: &Header, message: MessageId) {
         if let (MESSAGES, HeaderKind::Put, Some(messages)) = (header.pt, header.kind, self.library.get()) {
             let mut waiting = messages.unexpected.waiting.borrow_mut();
@@ -220,8 +224,8 @@ impl Card {
         }
     }
 
-    /// Handles a dropped message. A message of `send` without a receive and without room must not be lost silently.
-    /// So its portal table entry is disabled, and every receive of this host fails with the reason.
+    /// Handles a dropped message. A message of `send` that has no receive and finds no room must not be lost silently.
+    /// So the portal table entry is disabled, and every receive of this host fails with the reason.
     pub(crate) fn message_dropped(&self, header: &Header, reason: DropReason) {
         let Some(messages) = self.library.get().filter(|_| header.pt == MESSAGES) else { return };
         let unexpected = &messages.unexpected;
@@ -257,7 +261,8 @@ impl Card {
         unexpected.early.note();
     }
 
-    /// Returns whether an event in the host's view is for the library: for its thread, or for a send or receive.
+    /// Hands an event to the library if the event is for the library's thread, or for a send or receive. Returns
+    /// whether the event was for the library.
     pub(crate) fn is_for_library(self: &Rc<Card>, eq: EqHandle, event: &Event, seen: &ChangeOrigin) -> bool {
         let Some(messages) = self.library.get().filter(|messages| messages.events == eq) else {
             return false;
@@ -286,7 +291,7 @@ impl Card {
         true
     }
 
-    /// Charges the library's thread for noticing an event.
+    /// Spends the time in which the library's thread notices an event.
     async fn noticed_by_library(&self, path: &mut Path, message: Option<MessageId>) {
         let messages = self.messages();
         path.advance(Stage::CPU_QUEUED, self.sim.now());
@@ -341,7 +346,7 @@ impl Card {
         Ok(())
     }
 
-    /// Gets a long message from its sender's memory. Returns the number in its event.
+    /// Posts the get of a long message from its sender's memory. Returns the number in the get's REPLY event.
     async fn post_get(
         self: &Rc<Card>,
         event: &Event,
@@ -385,7 +390,7 @@ impl Card {
         Err(CallError::NotGot { from, tag, bytes: event.rlength, fail: reply.fail })
     }
 
-    /// Handles an unlinked buffer. Once it holds no messages, it is appended again.
+    /// Handles the event of an unlinked buffer. When the buffer holds no messages, it is appended again.
     async fn buffer_used(self: Rc<Card>, event: Event, seen: ChangeOrigin) {
         let mut path = seen.path;
         let Unexpected { turn, buffers, phantoms, .. } = &self.messages().unexpected;

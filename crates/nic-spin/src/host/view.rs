@@ -1,4 +1,4 @@
-//! The host's view of its card: counters and event queues in host memory. Each change has its path.
+//! The host's view of its card: counters and event queues in host memory. Each change has the path up to its time.
 
 pub(crate) use crate::complete::ChangeOrigin;
 
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// An entry of a queue.
 pub(crate) enum Slot {
     Event(Event, ChangeOrigin),
-    /// The number of events lost here because the queue was full.
+    /// The number of events that were lost at this position because the queue was full.
     Lost(u64),
 }
 
@@ -56,7 +56,7 @@ impl HostView {
         self.changed.notify_all();
     }
 
-    /// Returns a counter in the host's view, and the origin of its last change.
+    /// Returns a counter's value in the host's view, and the origin of its last change.
     pub(crate) fn counter(&self, ct: CtHandle) -> Option<(CtEvent, ChangeOrigin)> {
         self.counters.borrow().get(&ct).cloned()
     }
@@ -71,7 +71,7 @@ impl HostView {
         self.queues.borrow_mut().remove(&eq);
     }
 
-    /// Takes the first event that `wanted` accepts from a queue, or the first loss if it comes earlier.
+    /// Takes from a queue the first event that `wanted` accepts, or the first loss if the loss comes earlier.
     pub(crate) fn take(&self, eq: EqHandle, wanted: impl Fn(&Event) -> bool) -> Option<Slot> {
         let mut queues = self.queues.borrow_mut();
         let queue = queues.get_mut(&eq)?;

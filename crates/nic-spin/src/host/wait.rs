@@ -1,4 +1,4 @@
-//! A host's waits for counters and events, in its own view. Noticing costs the CPU o.
+//! A host's waits for counters and events, in its own view. Noticing a change takes the time o of a CPU.
 
 use crate::host::view::{ChangeOrigin, Slot};
 use crate::{CallError, Card};
@@ -36,12 +36,13 @@ impl Card {
         self.view.counter(ct).map_or_else(CtEvent::default, |(value, _)| value)
     }
 
-    /// Returns the time at which the host could see a counter's last change. None if it has not changed.
+    /// Returns the time at which the host could see a counter's last change. `None` if the counter has not changed.
     pub fn ct_changed(&self, ct: CtHandle) -> Option<Time> {
         self.view.counter(ct).map(|(_, seen)| seen.path.at())
     }
 
-    /// Waits until a counter has reached `threshold` successes, and notices it (`PtlCTWait`).
+    /// Waits until a counter has reached `threshold` successes or counts a failure, and notices the counter
+    /// (`PtlCTWait`).
     ///
     /// # Errors
     /// When counted operations have failed.
@@ -75,7 +76,7 @@ impl Card {
     }
 
     /// Waits until one of these counters has reached its threshold or counts a failure, or until `limit` has passed,
-    /// and notices it (`PtlCTPoll`). Returns the counter and its value. None after `limit`.
+    /// and notices the counter (`PtlCTPoll`). Returns the counter's index and value, or `None` after `limit`.
     ///
     /// # Errors
     /// When there is no such counter.
@@ -108,7 +109,8 @@ impl Card {
         Ok(Some((index, value)))
     }
 
-    /// Waits for `over`, at most until `limit`. Returns the first to occur. A wait in vain is charged as polling.
+    /// Waits until `over` is true, at most for `limit`. Returns false if `limit` has passed. The wait is then charged
+    /// as polling.
     async fn wait_for(
         &self,
         path: &mut Path,
@@ -131,12 +133,12 @@ impl Card {
         came
     }
 
-    /// Waits for the first event in a queue that `wanted` accepts, and notices it. Earlier events stay (`PtlEQWait`).
-    /// `what` names the event in a deadlock report.
+    /// Waits for the first event in a queue that `wanted` accepts, takes it, and notices it (`PtlEQWait`). Other events
+    /// stay in the queue. `what` names the event in a deadlock report.
     ///
     /// # Errors
-    /// When events were lost before it because the queue was full (`PTL_EQ_DROPPED`). The loss is reported once. A
-    /// further call continues after it.
+    /// When earlier events were lost because the queue was full (`PTL_EQ_DROPPED`). The loss is reported once. The next
+    /// call continues after the loss.
     pub async fn eq_wait(
         &self,
         cpus: &Cpus,
@@ -149,7 +151,8 @@ impl Card {
         self.take(cpus, path, eq, wanted).await
     }
 
-    /// Returns the next event of a queue, if there is one (`PtlEQGet`). Polling costs the CPU o in either case.
+    /// Returns the next event of a queue, if there is one (`PtlEQGet`). Polling takes the time o of a CPU in either
+    /// case.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].
@@ -163,8 +166,9 @@ impl Card {
         Ok(found.map(|(_, event)| event))
     }
 
-    /// Waits until one of these queues has an event, or until `limit` has passed, and notices it (`PtlEQPoll`). Takes
-    /// the first queue with an event. Returns the queue and the event. None after `limit`.
+    /// Waits until one of these queues has an event, or until `limit` has passed, and notices the event (`PtlEQPoll`).
+    /// Takes the event from the first queue that has one. Returns the queue's index and the event, or `None` after
+    /// `limit`.
     ///
     /// # Errors
     /// When there is no such queue, or as [`Card::eq_wait`].
@@ -212,7 +216,7 @@ impl Card {
         }
     }
 
-    /// Charges the host's CPU for noticing a change in its view.
+    /// Spends the CPU time to notice a change in the host's view.
     async fn notice(&self, cpus: &Cpus, path: &mut Path, seen: &ChangeOrigin) {
         path.follow(&seen.path);
         cpus.notice(path, seen.message).await;

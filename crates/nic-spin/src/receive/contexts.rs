@@ -1,14 +1,15 @@
 //! Contexts: the limit on messages for handlers on the card, and the treatment of messages beyond it.
 //!
-//! A message takes a context when it matches an entry with handlers, and frees it when it is complete. A message that
-//! finds no context disables its portal table entry if the entry has flow control. Otherwise it waits in the packet
-//! buffer, along with all later messages of its initiator to the same portal table entry.
+//! A message takes a context when it matches an entry with handlers, and frees the context when it is complete. If
+//! there is no free context and the portal table entry has flow control, the message disables the portal table entry.
+//! Without flow control, the message waits in the packet buffer, along with all later messages of its initiator to the
+//! same portal table entry.
 //!
-//! The buffer may hold only waiting packets while no completion handler is in progress. Then the packets that would
-//! complete the other messages cannot enter any more. In that case the last message to wait is dropped.
+//! If waiting packets fill the buffer, packets that would complete other messages cannot enter. If no completion
+//! handler is in progress either, no context can become free. Then the message that began to wait last is dropped.
 //!
-//! With scheduling by weight, contexts and the packet buffer are also shared by weight: an application gets its share
-//! of each and no more.
+//! With scheduling by weight, contexts and the packet buffer are also shared by weight. An application gets at most its
+//! share of contexts and of slots.
 
 use crate::Card;
 use nicety_kernel::{Signal, Sim};
@@ -80,7 +81,7 @@ impl Queue {
         self.lines.iter().filter_map(|(_, line)| line.back()).max_by_key(|waiting| waiting.number)
     }
 
-    /// Returns whether an earlier message with the same key is still unmatched.
+    /// Returns whether an earlier message with the same key still waits.
     fn behind_another(&self, message: MessageId, key: Key) -> bool {
         self.line(key).is_some_and(|line| self.lines[line].1[0].message != message)
     }
@@ -89,7 +90,7 @@ impl Queue {
 /// A packet that waits for a change.
 struct InLine {
     message: MessageId,
-    /// The header of a message that waits for a context. None for a further packet of one.
+    /// The header of a message that waits for a context. `None` for a further packet of such a message.
     header: Option<Header>,
     /// Whether the wait is over.
     over: Cell<bool>,
@@ -104,17 +105,18 @@ pub(crate) struct Contexts {
     limit: u32,
     live: Cell<u32>,
     used: Cell<ContextUse>,
-    /// The time of the last change of their number.
+    /// The time of the last change of the number of contexts in use.
     changed: Cell<Time>,
-    /// Number of messages that have taken one so far.
+    /// Number of messages that have taken a context so far.
     taken: Cell<u64>,
     /// Completion handlers in progress, and transfers that handlers have left in flight.
     completing: Cell<u32>,
     waiting: RefCell<Queue>,
-    /// Packets of waiting messages, and the capacity of the packet buffer.
+    /// Number of packets of waiting messages, and the capacity of the packet buffer in packets.
     held: Cell<u32>,
     buffer: u32,
-    /// Packets that wait for a change, and the number of further packets among all waiting ones.
+    /// Packets that wait for a change, in order, and the number of waiting packets that are not the first of their
+    /// message.
     line: RefCell<Batch>,
     further: Cell<u32>,
     /// Used entries, kept for reuse.
@@ -150,7 +152,8 @@ impl Contexts {
         self.shared_out
     }
 
-    /// Takes a context for a message that has matched an entry with handlers. Returns the number of earlier takes.
+    /// Takes a context for a message that has matched an entry with handlers. Returns the number of contexts taken
+    /// before.
     pub(crate) fn take(&self, application: &Application) -> u64 {
         self.has(self.live.get() + 1);
         application.contexts.set(application.contexts.get() + 1);
@@ -171,7 +174,7 @@ impl Contexts {
         self.live.set(live);
     }
 
-    /// Returns the time for which they were in use so far.
+    /// Returns the time for which contexts were in use so far.
     pub(crate) fn used(&self) -> ContextUse {
         let (since, live) = (self.sim.now().since(self.changed.get()), self.live.get());
         let ContextUse { taken, full } = self.used.get();
@@ -179,12 +182,12 @@ impl Contexts {
         ContextUse { taken: taken + since * u64::from(live), full: full + all }
     }
 
-    /// Counts a completion handler about to run, or a transfer left in flight.
+    /// Counts a completion handler that is about to run, or a transfer that a handler has left in flight.
     pub(crate) fn completes(&self) {
         self.completing.set(self.completing.get() + 1);
     }
 
-    /// Ends such a completion handler or transfer.
+    /// Records the end of a completion handler or transfer that [`Contexts::completes`] has counted.
     pub(crate) fn completed(&self) {
         self.completing.set(self.completing.get() - 1);
         self.look();
@@ -195,9 +198,9 @@ impl Contexts {
         assert!(self.card.set(Rc::downgrade(card)).is_ok(), "a card has its contexts once");
     }
 
-    /// Lets packets check whether their wait is over, in the order in which they began to wait. A packet with an
-    /// ended wait proceeds at once, before the next check. The task checks for all packets without waking them:
-    /// hundreds may wait, and mostly none can proceed.
+    /// Starts a task that checks whether the waits of packets are over, in the order in which they began. A packet that
+    /// need not wait any more proceeds at once, before the next check. The task checks without waking packets: hundreds
+    /// may wait, and mostly none can proceed.
     fn look(&self) {
         if self.held.get() == 0 || self.line.borrow().is_empty() {
             return;
@@ -220,7 +223,7 @@ impl Contexts {
         });
     }
 
-    /// Waits for a change, as a message with this header or as a further packet of one.
+    /// Waits for a change, as the first packet of a message with this header, or as a further packet of a message.
     async fn wait_in_line(&self, message: MessageId, header: Option<Header>) {
         let unused = self.unused.borrow_mut().pop().and_then(Rc::into_inner);
         let go = unused.map_or_else(|| Signal::new(&self.sim), |unused| unused.go);
@@ -233,7 +236,7 @@ impl Contexts {
         self.unused.borrow_mut().push(place);
     }
 
-    /// Counts a waiting packet.
+    /// Counts a waiting packet. If waiting packets fill the buffer, checks all waits.
     fn hold(&self) {
         self.held.set(self.held.get() + 1);
         if self.held.get() >= self.buffer {
@@ -267,7 +270,8 @@ impl Card {
             >= self.processors().attachments.share(application, self.receive.contexts.buffer)
     }
 
-    /// Returns whether there is a context for a message. None if the message has to wait.
+    /// Returns whether the card has a context for a message, if the message needs one. `None` if the message has to
+    /// wait.
     fn room(&self, header: &Header, message: MessageId) -> Option<bool> {
         if self.receive.contexts.waiting.borrow().behind_another(message, (header.source, header.pt)) {
             return None;
@@ -286,8 +290,8 @@ impl Card {
         }
     }
 
-    /// Returns, before a message is matched, whether there is a context for it if it needs one. None if it has to
-    /// wait.
+    /// Returns, before a message is matched, whether the card has a context for it. A message that needs no context
+    /// gets `true`. `None` if the message has to wait.
     pub(crate) fn room_at_once(&self, header: &Header, message: MessageId) -> Option<bool> {
         let contexts = &self.receive.contexts;
         let plenty = contexts.live.get() < contexts.limit && !contexts.shared_out;
@@ -297,7 +301,7 @@ impl Card {
         self.room(header, message)
     }
 
-    /// Waits for a context, or until there can be none. Returns whether there is one.
+    /// Waits for a context, or until no context can become free. Returns whether there is a context.
     pub(crate) async fn wait_for_context(&self, header: &Header, packet: &mut Arrived) -> bool {
         let (contexts, message) = (&self.receive.contexts, packet.message);
         contexts.waiting.borrow_mut().enter(message, *header);
@@ -312,8 +316,8 @@ impl Card {
         room
     }
 
-    /// Returns whether no waiting message can proceed, the packet buffer holds nothing else, and this message is the
-    /// last.
+    /// Returns whether no waiting message can proceed, the packet buffer holds only packets of waiting messages, and
+    /// this message began to wait last.
     fn stuck(&self, message: MessageId) -> bool {
         let contexts = &self.receive.contexts;
         let waiting = contexts.waiting.borrow();
@@ -328,7 +332,7 @@ impl Card {
         self.room(header, message).is_some() || self.stuck(message)
     }
 
-    /// Returns the index of the first of these packets with an ended wait.
+    /// Returns the index of the first packet of a batch that need not wait any more.
     fn first_over(&self, batch: &Batch) -> Option<usize> {
         // Among messages with equal keys only the first has room, and only the last of all messages is stuck.
         let none = self.receive.contexts.further.get() == 0 && {
@@ -348,7 +352,7 @@ impl Card {
         self.receive.contexts.waiting.borrow().contains(message)
     }
 
-    /// Waits with a further packet until its message has matched.
+    /// Makes a further packet wait until its message has matched. Returns the message's index.
     pub(crate) async fn behind_its_header(&self, packet: &mut Arrived) -> usize {
         let message = packet.message;
         self.receive.contexts.hold();
@@ -360,7 +364,7 @@ impl Card {
         self.place_of(message).expect("just seen")
     }
 
-    /// Lets waiting packets of a message proceed once it has matched.
+    /// Lets the waiting packets of a message proceed after the message has matched.
     pub(crate) fn after_match(&self) {
         self.receive.contexts.look();
     }

@@ -1,5 +1,5 @@
-//! Parsing of packets on the card, from their bytes alone. Without reliable transport, packets from a network that
-//! loses and damages them may be unusable. They are counted and dropped.
+//! Parsing of packets on the card, from their bytes alone. Without reliable transport, a network that loses and damages
+//! packets makes some of them unusable. Unusable packets are counted and dropped.
 
 use crate::Card;
 use crate::wire::Repr;
@@ -11,10 +11,10 @@ use nicety_types::MessageId;
 /// Counters of unusable packets. A network without faults has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unusable {
-    /// Packets with an invalid header: malformed, with an impossible sender or receiver, or inconsistent with the
-    /// packet.
+    /// Packets with an invalid header: it is malformed, has an impossible sender or receiver, or is inconsistent with
+    /// the packet.
     pub headers: u64,
-    /// Packets of messages without an arrived header packet, duplicates, and excess packets.
+    /// Packets of messages without an arrived first packet, duplicates, and excess packets.
     pub strays: u64,
 }
 
@@ -26,8 +26,8 @@ impl Unusable {
 }
 
 impl Card {
-    /// Reads a packet from the loopback path if `own` is set, and from the link otherwise. Returns it with the
-    /// message's header if it is the first packet. Returns none for an unusable packet, which is dropped.
+    /// Parses a packet: from the loopback path if `own` is set, and otherwise from the link. Returns the packet and, if
+    /// it is the first of its message, the message's header. Drops an unusable packet and returns `None`.
     pub(crate) fn read(&self, packet_box: PacketBox, own: bool) -> Option<(Arrived, Option<Header>)> {
         let usable = |repr: &Repr| {
             let source = repr.message().source;
@@ -57,18 +57,19 @@ impl Card {
         ))
     }
 
-    /// Drops a packet of the control channel. It has no buffer slot. Cards send no packets on that channel.
+    /// Drops a packet of the control channel, which has no buffer slot. Cards of this design send no packets on that
+    /// channel.
     pub(crate) fn drop_control(&self) {
         self.count_unusable(|unusable| unusable.headers += 1);
     }
 
-    /// Drops a packet that belongs to no message in progress, or that is a second first packet of one.
+    /// Drops a packet that belongs to no message in progress, or repeats the first packet of a message.
     pub(crate) fn drop_stray(&self, message: MessageId) {
         self.count_unusable(|unusable| unusable.strays += 1);
         self.receive.port.free_slot(message.source);
     }
 
-    /// Frees the slot of a packet, whatever its header says: on the loopback path, or on the link.
+    /// Frees the slot of a packet on the loopback path or on the link, whatever its header says.
     pub(crate) fn free_slot_of(&self, own: bool) {
         if own { self.receive.port.free_slot(self.node) } else { self.receive.port.free_link_slot() }
     }

@@ -1,8 +1,8 @@
 //! The receive path, from the packet buffer through matching to the decision on a packet's destination.
 //!
-//! A packet stays in the packet buffer from its last byte until it has been handed to the bus or its handler has
-//! ended. The matching unit serves packets and host commands one after another. The result of a match takes effect at
-//! the end of its service.
+//! A packet is in the packet buffer from the arrival of its last byte on. It leaves when it has been handed to the bus
+//! or its handler has ended. The matching unit serves packets and host commands one after another. The result of a
+//! match takes effect at the end of its service.
 
 pub(super) mod contexts;
 pub(super) mod intake;
@@ -30,9 +30,9 @@ pub(crate) struct Receive {
     matching: RefCell<Occupancy>,
     unusable: Cell<Unusable>,
     contexts: Contexts,
-    /// Operations in progress that need a reply.
+    /// Number of operations in progress that need a reply.
     replies: Cell<u32>,
-    /// Whether the card drops received packets, because it generates packets.
+    /// Whether the card drops received packets: a card that generates packets does.
     discards: Cell<bool>,
 }
 
@@ -80,19 +80,19 @@ impl Receive {
         self.port.free_slot(source);
     }
 
-    /// Frees a slot at a later time, without an event. Returns false where that is impossible.
+    /// Frees a slot at a later time, without an event of the simulation. Returns false if this is impossible.
     pub(crate) fn free_slot_at(&self, source: NodeId, at: Time) -> bool {
         self.port.free_slot_at(source, at)
     }
 
-    /// Ends an operation that needs a reply.
+    /// Counts the end of an operation that needs a reply.
     pub(crate) fn reply_ended(&self) {
         self.replies.set(self.replies.get() - 1);
     }
 }
 
 impl Card {
-    /// Starts every complete packet from the link on the receive path. Runs as a task.
+    /// The task that starts every complete packet from the link on the receive path.
     pub(crate) async fn listen(self: Rc<Card>) {
         loop {
             let packet = self.receive.port.receive().await;
@@ -103,7 +103,7 @@ impl Card {
         }
     }
 
-    /// Does the same for the loopback path.
+    /// The task that starts every complete packet from the loopback path on the receive path.
     pub(crate) async fn listen_to_itself(self: Rc<Card>) {
         loop {
             let packet = self.receive.port.receive_own().await;
@@ -191,7 +191,8 @@ impl Card {
         }
     }
 
-    /// Processes an acknowledgement. It finds its operation by number, like a further packet its message.
+    /// Processes an acknowledgement. The card finds its operation by number, as it finds the message of a further
+    /// packet.
     fn acknowledged(self: &Rc<Card>, header: &Header, packet: &Arrived) {
         let (message, now) = (packet.message, self.sim.now());
         self.recorder.packet_matched(message, packet.offset, now);
@@ -233,8 +234,9 @@ impl Card {
         self.incoming.borrow().place_of(message)
     }
 
-    /// Counts a packet for its application's share of the packet buffer. If the share is used up, sheds a further
-    /// packet for handlers if its portal table entry has flow control. This disables the entry.
+    /// Counts a packet in its application's share of the packet buffer. If the share is used up, a further packet for
+    /// handlers triggers flow control of its portal table entry, if the entry has it. This disables the entry, and the
+    /// packet must be dropped. Returns whether this was done.
     fn sheds(self: &Rc<Card>, place: usize, is_header: bool) -> bool {
         let (attachment, disposition, pt, path) = {
             let mut table = self.incoming.borrow_mut();
@@ -257,7 +259,7 @@ impl Card {
         controlled
     }
 
-    /// Matches a message's header. Returns its destination, or the operation that it replies to.
+    /// Matches a message's header. Returns the message's destination, or the operation that it replies to.
     fn match_header(
         self: &Rc<Card>,
         header: &Header,

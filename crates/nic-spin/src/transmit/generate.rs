@@ -1,8 +1,8 @@
 //! A packet generator: a card that sends packets without a host, as fast as its link allows, and drops received
 //! packets.
 //!
-//! It is a laboratory's tester: it sends at full line rate, not limited by a host or a bus. Its packets use the port
-//! like any others, so the receiver's credits throttle it.
+//! The generator is the tester of a laboratory: it sends at full line rate, and no host or bus limits it. Its packets
+//! use the port like any other packets, so the receiver's credits throttle it.
 
 use crate::Card;
 use crate::wire::Repr;
@@ -13,7 +13,7 @@ use nicety_types::{Buffer, Duration, Flight, NodeId, Path, Payload, Starter, Tim
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Equal messages, one after another.
+/// Equal messages to be sent one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generated {
     /// Their target.
@@ -42,8 +42,8 @@ pub struct Target {
 }
 
 impl Card {
-    /// Returns the time between the starts of packets of this size at line rate. This is the longer of the gap
-    /// between messages and the time of the bytes.
+    /// Returns the time between the starts of packets of this size at line rate. This is the longer of the gap between
+    /// messages and the serialisation time of a packet.
     pub fn wire_interval(&self, packet_bytes: u64) -> Duration {
         self.transmit.port.serialisation(packet_bytes).max(self.spec.send_gap)
     }
@@ -85,7 +85,7 @@ impl Card {
     }
 
     /// Sends single-packet messages when they are due, or as soon after that as the receiver's credits allow. `next`
-    /// writes a packet's payload and returns its due time, or none at the end. Sends no packet once `over` is true.
+    /// writes a packet's payload and returns its due time, or `None` after the last packet. Stops when `over` is true.
     /// From now on the card drops every packet that it receives.
     ///
     /// # Panics

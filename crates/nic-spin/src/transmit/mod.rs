@@ -18,17 +18,20 @@ use nicety_types::{
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Packets of a message put on the link at a time, where this is unobservable. More would take more memory at once.
+/// The most packets of a message that are put on the link at a time, where this is unobservable. More packets would
+/// take more memory at once.
 const AT_ONCE: u64 = 4;
 
-/// The send engine. It starts a message at max(start of the previous one + gap, end of its bytes).
+/// The send engine. It starts a message when the gap after the start of the previous message has passed. The last
+/// packet of the previous message must also have begun.
 struct SendEngine {
     turn: Pool,
     gap: Duration,
     last_start: Cell<Option<Time>>,
     /// The time at which the last packet of the previous message begins.
     last_packet: Cell<Time>,
-    /// The time for which messages have had the engine: the gap, or the time on the link where that is longer.
+    /// The time for which messages have occupied the engine. Each message occupies it for the gap or for its time on
+    /// the link, the longer of the two.
     busy: Cell<Duration>,
 }
 
@@ -38,7 +41,7 @@ impl SendEngine {
         SendEngine { turn, gap, last_start: Cell::new(None), last_packet, busy }
     }
 
-    /// Returns the time from which it may start another message.
+    /// Returns the time from which the engine may start another message.
     fn free(&self) -> Time {
         let gap_over = self.last_start.get().map_or(Time::ZERO, |start| start + self.gap);
         gap_over.max(self.last_packet.get())
@@ -49,7 +52,7 @@ impl SendEngine {
 pub(crate) struct Transmit {
     port: Rc<Wire>,
     engine: SendEngine,
-    /// Places for messages that handlers have handed to the card to send.
+    /// Places for messages that handlers have handed to the card and that are not yet sent.
     staging: Credits,
     answers: Answers,
     /// Number of messages and commands of this node so far.
@@ -78,7 +81,8 @@ impl Transmit {
         &self.port
     }
 
-    /// Returns the time for which messages have had the engine: the gap, or the time on the link where that is longer.
+    /// Returns the time for which messages have occupied the engine. Each message occupies it for the gap or for its
+    /// time on the link, the longer of the two.
     pub(crate) const fn engine_busy(&self) -> Duration {
         self.engine.busy.get()
     }
@@ -88,7 +92,7 @@ impl Transmit {
         self.staging.acquire(1)
     }
 
-    /// Notes a change in the number of operations without an answer.
+    /// Records a change in the number of operations without an answer.
     pub(crate) fn count_unanswered(&self, before: u32, after: u32) {
         self.answers.count(before, after);
     }
@@ -98,7 +102,7 @@ impl Transmit {
 pub(crate) enum Bytes {
     /// Host memory, streamed over the bus.
     Host { memory: HostPart, transfer: Transfer },
-    /// The card. The bytes are available at the end of the path.
+    /// Memory of the card. The bytes are available at the end of the path.
     Card { payload: Payload, path: Path },
 }
 
@@ -107,14 +111,14 @@ pub(crate) enum Bytes {
 pub(crate) struct HostPart {
     /// Address of the first byte.
     pub(crate) start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) length: u64,
-    /// The operand of a conditional or masked swap. It precedes the bytes and comes with the command.
+    /// The operand of a conditional or masked swap. It precedes the bytes, and the command carries it.
     pub(crate) operand: Operand,
 }
 
 impl HostPart {
-    /// Returns the memory read by an operation of the interface.
+    /// Returns the memory that an operation of the Portals interface reads.
     pub(crate) const fn of(out: &Outgoing) -> HostPart {
         let sends = out.header.payload_bytes() > 0;
         HostPart { start: out.start, length: if sends { out.header.length } else { 0 }, operand: out.operand }
@@ -144,20 +148,20 @@ pub(crate) struct Leaving {
     pub(crate) message: MessageId,
     pub(crate) header: Header,
     pub(crate) bytes: Bytes,
-    /// The report due when it has been sent.
+    /// The report that is due when the message has been sent.
     pub(crate) report: Option<Report>,
     /// Its slot in the send queue of handlers.
     pub(crate) place: Option<Permit>,
 }
 
-/// The report due when the last byte of a message has been handed to the link.
+/// The report that is due when the last byte of a message has been handed to the link.
 #[derive(Clone, Copy)]
 pub(crate) enum Report {
-    /// The end of one of the interface's own operations.
+    /// An operation of the Portals interface has been sent.
     Sent(OperationHandle),
-    /// A success on a counter.
+    /// A counter counts a success.
     Count(CtHandle),
-    /// The reply to an arriving message, by its index.
+    /// The reply to an arrived message with this index has been sent.
     Replied(usize),
 }
 
@@ -353,8 +357,8 @@ impl Card {
         }
     }
 
-    /// Returns whether an early launch of a packet with these bytes is unobservable: its bytes cannot change, and its
-    /// start is not recorded.
+    /// Returns whether an early launch of packets with these bytes is unobservable: the bytes cannot change, and the
+    /// start of packets is not recorded.
     fn is_unseen(&self, bytes: &Bytes) -> bool {
         let fixed = match bytes {
             Bytes::Host { memory, .. } => {

@@ -1,11 +1,11 @@
-//! Timeouts of replies. If a card has given up a reply or an acknowledgement, or has failed before it could send one,
-//! the operation fails at the initiator.
+//! Timeouts of replies. An operation fails at the initiator if the target's card has given up its reply or its
+//! acknowledgement. It also fails if the target's card has failed before it could send them.
 //!
-//! With reliable transport a card gives up after [`Wire::patience`](nicety_nic_core::parts::transport::Wire::patience). An
-//! initiator that has waited that long without any reply probes the targets. The operations on a target that is gone,
-//! or has given up, have failed. A target that answers the probe may take its time. It is probed again after the same
-//! time, up to the number of tolerated timeouts in a row. If nothing at all happens in between, nothing ever will. So
-//! probing ends, and a run without progress can end.
+//! With reliable transport a card gives up after [`Wire::patience`](nicety_nic_core::parts::transport::Wire::patience).
+//! An initiator that has waited for this time without any reply probes the targets. The operations on a target that
+//! does not answer, or has given up, have failed. A target that answers the probe may still reply, and is probed again
+//! after the same time. After `transport.retries` + 1 rounds of probes without any change, probing stops until the next
+//! change. Thus a run without progress can end.
 
 use crate::Card;
 use nicety_kernel::{Signal, Sim, race};
@@ -29,7 +29,7 @@ impl Answers {
         Answers { changed: Signal::new(sim), changes: Cell::new(0), resting: Cell::new(false) }
     }
 
-    /// Notes a change in the number of pending operations.
+    /// Records a change in the number of pending operations.
     pub(crate) fn count(&self, before: u32, after: u32) {
         if before == after {
             return;
@@ -42,7 +42,7 @@ impl Answers {
 }
 
 impl Card {
-    /// Watches operations with outstanding answers.
+    /// The task that watches operations with outstanding answers. `patience` is the time until the next probes.
     pub(crate) async fn watch_answers(self: Rc<Card>, patience: Duration) {
         let Answers { changed, changes, resting } = &self.transmit.answers;
         let unanswered = || self.interface.borrow().unanswered_operations();

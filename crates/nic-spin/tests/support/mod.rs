@@ -23,10 +23,11 @@ pub use nicety_nic_testing::{PathCell, pattern};
 
 /// The portal table entry that every test uses.
 pub const PT: u32 = 1;
-/// The start of measurements. By then every entry is appended.
+/// The time at which measurements start. By then every entry is appended.
 pub const START: Time = Time::from_ps(100_000_000);
 
-/// Returns the discrete card, with overrides. By default printing costs no time, so that tests can observe handlers.
+/// Returns the spec of the discrete card, with overrides. By default printing takes no simulated time, so that tests
+/// can observe handlers.
 pub fn spec(overrides: &[&str]) -> SpinSpec {
     let free = ["hpu.cycles.printf=0", "hpu.cycles.printf_byte=0"];
     let free = free.iter().filter(|text| {
@@ -51,7 +52,7 @@ pub struct Node {
     pub card: Rc<Card>,
     pub cpus: Rc<Cpus>,
     pub memory: Rc<Memory>,
-    /// The path of the program.
+    /// The path of the node's program.
     pub path: Rc<PathCell>,
     /// The event queue of the portal table entry.
     pub eq: EqHandle,
@@ -59,7 +60,7 @@ pub struct Node {
     pub ct: CtHandle,
 }
 
-/// Two nodes.
+/// Two nodes with cards on a pair.
 pub struct Rig {
     pub world: World<Symbol>,
     pub nodes: [Node; 2],
@@ -96,7 +97,7 @@ impl Rig {
         Rig::on(&spec, world, network, ports, recorders)
     }
 
-    /// Two cards at these ports of the first two nodes of a world.
+    /// Returns two cards at these ports of the first two nodes of a world.
     pub fn on(
         spec: &Arc<SpinSpec>,
         world: World<Symbol>,
@@ -164,7 +165,7 @@ pub fn entry(memory: &Allocation, match_bits: u64) -> Me {
     }
 }
 
-/// Returns a match entry that only counts.
+/// Returns a match entry that counts messages and generates no events.
 pub fn counted(memory: &Allocation, match_bits: u64, ct: CtHandle) -> Me {
     let entry = entry(memory, match_bits);
     let options = entry.options | MeOptions::EVENT_CT_COMM | MeOptions::EVENT_COMM_DISABLE;
@@ -255,7 +256,7 @@ impl Node {
         result
     }
 
-    /// Puts handlers on the card and appends an entry that they serve.
+    /// Attaches handlers to the card, and appends an entry for them.
     pub async fn append_with(
         &self,
         me: Me,
@@ -266,7 +267,7 @@ impl Node {
         self.append(Me { handlers, ..me }).await
     }
 
-    /// Waits until this instant, and starts a new path there.
+    /// Waits until this instant, and starts a new path at it.
     pub async fn until(&self, time: Time) {
         assert!(self.sim.now() <= time, "set-up took until {}", self.sim.now());
         self.sim.until(time).await;

@@ -24,7 +24,7 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     reading(File::open(path)?, Arc::default())
 }
 
-/// As [`open`], for an open file. `read` counts the bytes of the file that have been read.
+/// As [`open`], for a file that is open already. `read` counts the bytes of the file that have been read.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -32,7 +32,7 @@ pub fn reading(file: File, read: Arc<AtomicU64>) -> io::Result<Box<dyn Read + Se
     decompressed(BufReader::with_capacity(CHUNK, CountingReader { file, read }))
 }
 
-/// A file that counts the bytes read of it.
+/// A file that counts the bytes that have been read.
 struct CountingReader {
     file: File,
     read: Arc<AtomicU64>,
@@ -46,7 +46,7 @@ impl Read for CountingReader {
     }
 }
 
-/// Returns the decompressed bytes, or the bytes themselves where they are not compressed.
+/// Returns the decompressed bytes, or the same bytes if they are not compressed.
 pub(super) fn decompressed(mut bytes: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     // The first read of a file returns at least four bytes, if the file has four.
     let head = bytes.fill_buf()?;
@@ -71,7 +71,7 @@ struct Place {
     ended: AtomicBool,
 }
 
-/// The bytes of a compressed file, counted as they are taken.
+/// The bytes of a compressed file. They are counted when the decompressor takes them.
 struct Counted<R> {
     bytes: R,
     place: Arc<Place>,
@@ -98,7 +98,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// The decompressed bytes. An error gives its position in the file; decompressors do not give it.
+/// The decompressed bytes. Adds the position in the file to errors, because errors of decompressors do not have it.
 struct Placed<R> {
     inner: R,
     format: &'static str,
@@ -122,9 +122,9 @@ impl<R: Read> Read for Placed<R> {
     }
 }
 
-/// Consecutive frames of zstd.
+/// The content of consecutive zstd frames.
 struct Frames<R: BufRead> {
-    /// Between two frames.
+    /// The compressed bytes, between two frames.
     bytes: Option<R>,
     frame: Option<StreamingDecoder<R, FrameDecoder>>,
 }

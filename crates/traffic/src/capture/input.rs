@@ -2,28 +2,28 @@
 
 use std::io::{self, Read};
 
-/// The longest record: the longest packet of usual tools is 256 KiB.
+/// The longest record that is read. Usual tools write packets of at most 256 KiB.
 pub(super) const LONGEST: usize = 16 << 20;
 
 /// Bytes per read.
 const CHUNK: usize = 256 << 10;
 
-/// A reader with the bytes that were read and not yet taken. Its memory grows to the longest record.
+/// A reader with a buffer of the bytes that were read and not yet taken. The buffer grows to the longest record.
 pub(super) struct Input<R> {
     reader: R,
     buffer: Vec<u8>,
     /// The bytes not yet taken are `buffer[start..end]`.
     start: usize,
     end: usize,
-    /// Bytes taken.
+    /// Number of bytes taken so far.
     taken: u64,
 }
 
-/// The available part of requested bytes.
+/// Whether requested bytes are available.
 pub(super) enum Look {
-    /// All of them.
+    /// All requested bytes are available.
     Whole,
-    /// Fewer: this number.
+    /// The file ends before. Only this number of bytes is available.
     Short(usize),
 }
 
@@ -74,7 +74,7 @@ impl<R: Read> Input<R> {
         at
     }
 
-    /// Returns taken bytes. They are valid until the next look.
+    /// Returns taken bytes, from a range of [`Input::take`]. The range is valid until the next call of [`Input::look`].
     pub(super) fn bytes(&self, at: std::ops::Range<usize>) -> &[u8] {
         &self.buffer[at]
     }

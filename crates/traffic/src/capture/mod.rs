@@ -1,4 +1,5 @@
-//! Captures of packets, pcap and pcapng: read as they arrive, in constant memory, up to the first damage.
+//! Captures of packets in the formats pcap and pcapng. They are read as they arrive, in constant memory, up to the
+//! first damage.
 //!
 //! - `input.rs`: bytes of a file, one record at a time.
 //! - `record.rs`: a packet's bytes, lengths and time.

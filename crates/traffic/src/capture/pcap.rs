@@ -8,19 +8,19 @@ use std::io::Read;
 
 /// Bytes of the file header.
 pub(super) const HEADER: usize = 24;
-/// Maximum packet length, unless the capture states a longer one.
+/// The maximum packet length, unless the capture's header states a larger maximum.
 const USUAL: usize = 256 << 10;
 /// The supported version.
 const VERSION: (u16, u16) = (2, 4);
 
-/// Bits of the header's last field, above the link type. They hold the frame check sequence's bytes divided by two, a flag that
-/// this length is valid, and bits that must be 0.
+/// Bits of the header's last field, above the link type. They hold the length of the frame check sequence in units of
+/// two bytes, and a flag that this length is valid. The reserved bits must be 0.
 const FCS_SHIFT: u32 = 28;
 const FCS_SAID: u32 = 1 << 26;
 const RESERVED: u32 = 0x0bff_0000;
 
-/// Unsupported formats, by the first bytes of their files. Source of the modified ones: libpcap's sf-pcap.c and Wireshark's
-/// libpcap.h.
+/// Unsupported formats, by the first bytes of their files. Source of the modified pcap formats: libpcap's sf-pcap.c and
+/// Wireshark's libpcap.h.
 const OTHERS: [(&[u8], &str); 17] = [
     (&[0xa1, 0xb2, 0xcd, 0x34], "a modified pcap with longer records (Kuznetzov's)"),
     (&[0x34, 0xcd, 0xb2, 0xa1], "a modified pcap with longer records (Kuznetzov's)"),
@@ -46,7 +46,7 @@ pub(super) fn other_format(first: &[u8]) -> Option<&'static str> {
     OTHERS.iter().find(|(begin, _)| first.starts_with(begin)).map(|(_, what)| *what)
 }
 
-/// The fields of a file header that readers need.
+/// The fields of a file header that are needed to read packets.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) big: bool,
@@ -59,10 +59,10 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header.
+    /// Parses the header.
     ///
     /// # Errors
-    /// Another version, or reserved bits that are set.
+    /// When the version is not 2.4, or reserved bits are set.
     pub(super) fn of(bytes: &[u8], big: bool, tick: Tick) -> Result<Header, String> {
         let version = (u16_of(&bytes[4..], big), u16_of(&bytes[6..], big));
         if version != VERSION {
@@ -80,7 +80,7 @@ impl Header {
         Ok(Header { big, link: kind & 0xffff, longest, tick, fcs })
     }
 
-    /// Returns the next packet; none at the end.
+    /// Returns the next packet. `None` at the end of the file.
     ///
     /// # Errors
     /// When the file is damaged or cannot be read.

@@ -8,7 +8,7 @@ use std::io::Read;
 
 /// Maximum interfaces of a section.
 const MOST_INTERFACES: usize = 1 << 16;
-/// Minor versions of a section with the same format.
+/// The minor versions of section headers that have this format.
 const MINORS: [u16; 2] = [0, 2];
 
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
@@ -23,10 +23,10 @@ const END: u16 = 0;
 const IF_TSRESOL: u16 = 9;
 const IF_FCSLEN: u16 = 13;
 const IF_TSOFFSET: u16 = 14;
-/// A flags option of a packet: epb_flags, or pack_flags of the obsolete block.
+/// The flags option of a packet: epb_flags, or pack_flags of the obsolete packet block.
 const FLAGS: u16 = 2;
 
-/// Link errors of a packet, by their bits of the flags. Bits without a name follow.
+/// Link errors of a packet, by the bits of its flags. The last entry has the bits that have no name.
 const FAULTS: [(u32, &str); 9] = [
     (1 << 24, "CRC error"),
     (1 << 25, "packet too long"),
@@ -51,7 +51,7 @@ struct Interface {
     /// Maximum captured bytes of a packet; 0 means no limit.
     snap: u32,
     tick: Tick,
-    /// The offset of its packets' times, in seconds.
+    /// The number of seconds to add to the times of its packets.
     offset: i64,
     /// Bytes of the frame check sequence behind each packet.
     fcs: u64,
@@ -75,12 +75,12 @@ struct Head {
 }
 
 impl Section {
-    /// Returns no section. A file's first block is a section header.
+    /// Returns the state before the first block of a file, which is a section header.
     pub(super) const fn none() -> Section {
         Section { big: true, interfaces: Vec::new() }
     }
 
-    /// Returns the next block; none at the end.
+    /// Returns the next block. `None` at the end of the file.
     ///
     /// # Errors
     /// When the file is damaged, cannot be read, or has an unsupported element.
@@ -230,7 +230,7 @@ impl Section {
         Ok(Head { interface, captured: captured as usize, length, ticks, from: 20 })
     }
 
-    /// Returns the flags of a packet; 0 where it has none.
+    /// Returns the flags of a packet, or 0 if the packet has no flags.
     fn flags(&self, options: &[u8]) -> Result<u32, String> {
         for option in (Options { left: options, big: self.big, of: "a packet" }) {
             if let (FLAGS, value) = option? {
@@ -242,8 +242,9 @@ impl Section {
     }
 }
 
-/// Converts the option if_fcslen to bytes of a frame check sequence. By the draft it is in bits, but the draft's own example is
-/// 4, and programs that mean bytes write 4. No check sequence has fewer than 8 bits.
+/// Converts the option if_fcslen to the bytes of a frame check sequence. The draft defines the option in bits, but its
+/// example is 4, and programs that mean 4 bytes write 4. No check sequence has fewer than 8 bits, so a value below 8 is
+/// a number of bytes.
 fn fcs_bytes(said: u8) -> Result<u64, String> {
     match said {
         bytes @ 0..8 => Ok(bytes.into()),

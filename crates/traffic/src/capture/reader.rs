@@ -14,22 +14,22 @@ pub struct Packet<'c> {
     pub link: u32,
     /// The captured bytes, without a frame check sequence.
     pub bytes: &'c [u8],
-    /// Its length on the link without a frame check sequence; at least the length of `bytes`.
+    /// Its length on the link in bytes, without a frame check sequence. At least the length of `bytes`.
     pub length: u64,
-    /// The capture time, in picoseconds since 1970; none if the capture has no times.
+    /// The capture time, in picoseconds since 1970. `None` if the packet has no time.
     pub time: Option<i128>,
-    /// A link error, from its flags.
+    /// The link error that the packet's flags report, if any.
     pub fault: Option<&'static str>,
 }
 
 /// The place of a capture's damage. Packets read before it are valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The unreadable packet, or the first packet behind the damage; counted from 1.
+    /// The number of the unreadable packet, or of the first packet behind the damage. Packets are counted from 1.
     pub packet: u64,
-    /// The first damaged byte of the file.
+    /// The position in the file of the record or block with the damage.
     pub byte: u64,
-    /// The damage.
+    /// A description of the damage.
     pub what: String,
 }
 
@@ -82,7 +82,7 @@ impl<R: Read> Capture<R> {
         self.input.position()
     }
 
-    /// Returns the next packet; none at the end and behind damage.
+    /// Returns the next packet. `None` at the end of the file, and after damage was reported.
     ///
     /// # Errors
     /// When the capture is damaged, or cannot be read further.

@@ -16,8 +16,8 @@ impl Tick {
     pub(super) const MICROSECOND: Tick = Tick(1_000_000);
     pub(super) const NANOSECOND: Tick = Tick(1_000_000_000);
 
-    /// Converts the option if_tsresol of an interface: a power of 10, or of 2 with the highest bit set. None for resolutions
-    /// finer than any clock.
+    /// Converts the option if_tsresol of an interface: a power of 10, or a power of 2 if the highest bit is set. `None`
+    /// for resolutions finer than any clock.
     pub(super) fn of(resolution: u8) -> Option<Tick> {
         match resolution {
             power @ 0..=18 => Some(Tick(10u128.pow(power.into()))),
@@ -38,7 +38,7 @@ pub(super) const fn seconds(count: i64) -> i128 {
     count as i128 * SECOND
 }
 
-/// A packet, and the range of its bytes.
+/// A packet, with the range of its bytes in the buffer.
 pub(super) struct Found {
     pub(super) link: u32,
     pub(super) at: Range<usize>,
@@ -48,8 +48,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns a packet with the range of its captured bytes, and `length` bytes on its link. Removes a frame check sequence of
-    /// `fcs` bytes at its end.
+    /// Returns a packet with the captured bytes at `captured`, which has `length` bytes on its link. Removes a frame
+    /// check sequence of `fcs` bytes at the packet's end.
     pub(super) fn new(link: u32, captured: Range<usize>, length: u32, fcs: u64, time: Option<i128>) -> Found {
         let length = u64::from(length).saturating_sub(fcs);
         // A record may hold more bytes than its packet had.
@@ -68,13 +68,14 @@ pub(super) fn u16_of(bytes: &[u8], big: bool) -> u16 {
     if big { u16::from_be_bytes(half) } else { u16::from_le_bytes(half) }
 }
 
-/// Describes a file error in words, without the system's error number.
+/// Describes an error of reading a file in words, without the system's error number.
 pub(super) fn unreadable(error: &std::io::Error) -> String {
     let text = error.to_string();
     format!("cannot be read ({})", text.split(" (os error").next().unwrap_or(&text))
 }
 
-/// Ensures `count` available bytes. False at the end of the file.
+/// Reads until `count` bytes are available. Returns false if the file ends before the first of them. `what` names the
+/// bytes in an error.
 pub(super) fn need<R: Read>(input: &mut Input<R>, count: usize, what: &str) -> Result<bool, String> {
     match input.look(count) {
         Err(error) => Err(unreadable(&error)),

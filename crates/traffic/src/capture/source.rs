@@ -9,12 +9,12 @@ pub enum Source {
     V6([u8; 16]),
 }
 
-/// A reason for a missing source address.
+/// The reason why a packet has no source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skipped {
     /// The packet is not IP.
     NotIp,
-    /// The captured part is too short.
+    /// The captured part of the packet is too short.
     Cut,
     /// The link type is not supported.
     Link,
@@ -23,9 +23,9 @@ pub enum Skipped {
 const ETHERNET: u32 = 1;
 const LINUX_COOKED: u32 = 113;
 const LINUX_COOKED_2: u32 = 276;
-/// Link types of IP without a link header. Some systems write the last two.
+/// Link types of IP packets without a link header. Only some systems write the last two.
 const RAW: [u32; 5] = [101, 228, 229, 12, 14];
-/// BSD's loopback, in host byte order and in network byte order.
+/// Link types of BSD's loopback: with a header in host byte order, and in network byte order.
 const LOOPBACK: [u32; 2] = [0, 108];
 
 /// Names of common link types. Source: the list of LINKTYPE values of tcpdump.org.
@@ -62,7 +62,7 @@ pub fn link_name(link: u32) -> Option<&'static str> {
 /// Supports Ethernet with any number of VLAN tags, Linux's cooked captures of both versions, plain IP, and BSD's loopback.
 ///
 /// # Errors
-/// The reason for a missing source address.
+/// The reason why the packet has no source address.
 pub fn source_of(link: u32, bytes: &[u8]) -> Result<Source, Skipped> {
     match link {
         ETHERNET => by_type(half(bytes, 12)?, bytes.get(14..)),
@@ -102,7 +102,7 @@ fn half(bytes: &[u8], at: usize) -> Result<u16, Skipped> {
     Ok(u16::from_be_bytes([high, low]))
 }
 
-/// Returns the source of the packet behind an EtherType and any VLAN tags.
+/// Returns the source address of the IP packet in `rest`, which follows the EtherType `kind`. Skips VLAN tags.
 fn by_type(mut kind: u16, rest: Option<&[u8]>) -> Result<Source, Skipped> {
     let mut rest = rest.ok_or(Skipped::Cut)?;
     while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
@@ -123,7 +123,7 @@ fn ip(bytes: &[u8]) -> Result<Source, Skipped> {
     }
 }
 
-/// Returns the first bytes, which must exist.
+/// Returns the first `N` bytes, which must exist.
 fn cut<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut first = [0; N];
     first.copy_from_slice(&bytes[..N]);

@@ -1,4 +1,4 @@
-//! Captures written by hand, whole and damaged, and arbitrary bytes.
+//! Tests with captures written by hand, whole and damaged, and with arbitrary bytes.
 
 use super::*;
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn pcapng(big: bool, link: u16, packets: &[Vec<u8>]) -> Vec<u8> {
 
 type Packets = Vec<(u32, Vec<u8>)>;
 
-/// Returns all packets, and the damage behind them.
+/// Returns all packets, and the damage behind them, if any.
 fn all(bytes: &[u8]) -> Result<(Packets, Option<Damage>), Damage> {
     let mut capture = Capture::new(bytes)?;
     let mut packets = Vec::new();
@@ -222,7 +222,7 @@ proptest! {
         prop_assert_eq!(all(&pcapng(big, link, &packets)), Ok((expected, None)));
     }
 
-    /// In a cut or changed capture, the packets before the damage are the written ones.
+    /// In a truncated capture, the packets before the end are the written packets. A changed capture never panics.
     #[test]
     fn damaged_captures_are_read_as_far_as_they_are_whole(
         packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 1..8),
@@ -343,7 +343,7 @@ fn interface_with(options: &[Vec<u8>], big: bool) -> Vec<u8> {
     a_block(1, &[&link[..], &[0; 6], &options.concat()].concat(), big)
 }
 
-/// Returns a packet of `length` bytes on the link in a block of either kind.
+/// Returns a block of this kind with a packet that has `length` bytes on the link.
 fn packet_with(kind: u32, packet: &[u8], length: u32, options: &[Vec<u8>], big: bool) -> Vec<u8> {
     let padding = vec![0; packet.len().next_multiple_of(4) - packet.len()];
     let words = [0, 0, 2_000_000, packet.len() as u32, length].map(|value| word(value, big)).concat();
@@ -513,7 +513,7 @@ fn unreadable_files_are_named() {
 }
 
 proptest! {
-    /// Options count at any place in their list. Options that do not concern packets change nothing.
+    /// Options take effect at any place in their list. Options that do not concern packets have no effect.
     #[test]
     fn options_count_wherever_they_are(
         others in prop::collection::vec((15u16..3000, prop::collection::vec(any::<u8>(), 0..20)), 0..5),

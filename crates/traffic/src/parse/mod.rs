@@ -1,4 +1,5 @@
-//! The parser of expressions: items, their names, and traffic as a whole. `source` reads frames, and `times` their times.
+//! The parser of expressions: items, their names, and traffic as a whole. `source` parses the items that describe
+//! frames, and `times` the items that describe their times.
 //!
 //! ```text
 //! EXPRESSION = WORD | KEY=VALUE, separated by spaces; a value with spaces is in double quotes
@@ -20,7 +21,7 @@ mod source;
 mod tests;
 mod times;
 
-/// Maximum length of an expression.
+/// Maximum length of an expression in bytes.
 const LONGEST: usize = 4096;
 /// Maximum frames of a run.
 const MOST_PACKETS: u64 = 1_000_000_000_000;
@@ -37,10 +38,10 @@ const KEYS: [&str; 14] = [
 
 /// A word, or a key with its value.
 struct Item<'t> {
-    /// Its range in the expression.
+    /// The item's range in the expression.
     at: Range<usize>,
     key: &'t str,
-    /// The value and its range; none for a word.
+    /// The value and its range. `None` for a word.
     value: Option<(&'t str, Range<usize>)>,
 }
 
@@ -51,7 +52,7 @@ struct Items<'t> {
 }
 
 impl Traffic {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
     /// When it is invalid or contradicts itself. The error has the place and a correction.
@@ -180,7 +181,7 @@ impl<'t> Items<'t> {
         self.find(key)?.value.clone()
     }
 
-    /// Reads a whole number, such as 64, 10M or 4Ki.
+    /// Parses a whole number, such as 64, 10M or 4Ki.
     fn whole(
         &self,
         text: &str,
@@ -191,7 +192,7 @@ impl<'t> Items<'t> {
         self.within(parse_count(text), text, at, what, range)
     }
 
-    /// Checks a number that `text` gives.
+    /// Checks that the number parsed from `text` is in a range.
     fn within(
         &self,
         number: Result<u64, UnitError>,

@@ -1,4 +1,4 @@
-//! Frames of an expression: a capture, or a template of headers and sizes.
+//! Parses the items that describe frames: a capture, or a template of headers and sizes.
 
 use super::Items;
 use crate::error::TrafficError;
@@ -20,7 +20,7 @@ const USUAL_BYTES: u64 = 64;
 const MOST_SIZES: usize = 1024;
 
 impl Items<'_> {
-    /// Returns a capture. Keys of a template are errors.
+    /// Returns the capture of an expression. Keys of a template are errors.
     pub(super) fn capture(&self) -> Result<Source, TrafficError> {
         let (path, _) = self.value("capture").expect("it has a value");
         for key in ["udp", "tcp", "ip6", "imix", "src", "dst", "sport", "dport", "flows", "zipf", "size"] {
@@ -75,7 +75,7 @@ impl Items<'_> {
         Ok(template)
     }
 
-    /// Returns the number of flows, of this number of different headers at most.
+    /// Returns the number of flows, at most `headers`, the number of different headers.
     fn flows(&self, headers: u128) -> Result<u64, TrafficError> {
         let Some((value, at)) = self.value("flows") else { return Ok(headers.min(MOST_FLOWS.into()) as u64) };
         let flows = self.whole(value, &at, "flows", 1..=MOST_FLOWS)?;
@@ -106,7 +106,7 @@ impl Items<'_> {
         }
     }
 
-    /// Returns source and destination addresses, of one version of IP.
+    /// Returns source and destination addresses, both of one version of IP.
     fn both_addresses(&self) -> Result<(Addresses, Addresses), TrafficError> {
         let (src, dst) = (self.addresses("src")?, self.addresses("dst")?);
         let six = |given: &Option<Addresses>| given.map(|addresses| addresses.first.is_ipv6());
@@ -194,7 +194,7 @@ impl Items<'_> {
         }
     }
 
-    /// Returns frame sizes, for headers of `headers` bytes.
+    /// Returns the sizes of frames that have `headers` bytes of headers.
     fn sizes(&self, headers: u64) -> Result<Sizes, TrafficError> {
         let (value, at) = match (self.value("size"), self.find("imix")) {
             (Some(_), Some(imix)) => {
@@ -227,7 +227,7 @@ impl Items<'_> {
         }
     }
 
-    /// Reads sizes with their weights.
+    /// Parses a list of sizes with their weights.
     fn weighted(&self, list: &str, at: &Range<usize>, headers: u64) -> Result<Sizes, TrafficError> {
         let mut sizes = Vec::new();
         for each in list.split(',') {
@@ -244,7 +244,8 @@ impl Items<'_> {
         Ok(Sizes::Weighted(sizes))
     }
 
-    /// Reads a size that has room for headers of `headers` bytes.
+    /// Parses a size of a frame or packet. The size must have room for the headers, which have `headers` bytes in a
+    /// frame.
     fn size(&self, text: &str, at: &Range<usize>, headers: u64) -> Result<u64, TrafficError> {
         // Packets that begin with IP may be shorter than frames. Their form is known only when the traffic is opened.
         let range = headers - Form::Packet.in_front()..=MOST_BYTES;

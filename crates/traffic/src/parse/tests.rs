@@ -1,4 +1,4 @@
-//! Expressions that are read, and those that are refused.
+//! Tests of expressions that are accepted, and of expressions that are refused.
 
 use super::source::MOST_FLOWS;
 use super::times::LATEST;

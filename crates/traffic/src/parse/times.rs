@@ -1,4 +1,4 @@
-//! Times of an expression: the rate, the arrivals and the start.
+//! Parses the items that describe times: the rate, the arrivals and the start.
 
 use super::Items;
 use crate::error::TrafficError;

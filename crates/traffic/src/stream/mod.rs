@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 const ETHERNET: u32 = 1;
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;
-/// Maximum disorder of recorded times, in picoseconds. In captures of several queues or interfaces, packets are slightly out of
-/// order.
+/// The most picoseconds by which a packet's recorded time may be before that of an earlier packet. In captures of
+/// several queues or interfaces, packets are slightly out of order.
 const DISORDER: i128 = 1_000_000_000;
-/// Picoseconds between the last due time and the end of simulated time, 2^64 ps. These ten hours leave room for a run's time
-/// around its frames, and for sums of their times.
+/// Picoseconds between the latest due time and the end of simulated time, 2^64 ps. These ten hours leave room for the
+/// time of a run before and after its frames, and for sums of times.
 const MARGIN: u64 = u64::MAX >> 9;
 
 /// The due time of a frame.
@@ -29,17 +29,17 @@ const MARGIN: u64 = u64::MAX >> 9;
 pub enum DueTime {
     /// As soon as the wire is free.
     Wire,
-    /// A number of picoseconds after the first frame.
+    /// At a time after the first frame. Both values are in picoseconds.
     At {
-        /// The due time.
+        /// The due time, after the first frame.
         at: u64,
-        /// The duration of the frames up to this one. At a rate it is by the rate; at recorded times it includes a mean gap
-        /// behind the last.
+        /// The duration of the frames up to this frame. With a rate, it is the time that the frames take at this rate.
+        /// With recorded times, it includes a mean gap behind this frame.
         lasts: u64,
     },
 }
 
-/// Consecutive frames.
+/// The frames of traffic, one after another.
 pub struct Stream {
     frames: Frames,
     clock: Option<Clock>,
@@ -49,7 +49,7 @@ pub struct Stream {
     largest: u64,
     /// The latest due time, in picoseconds after the first frame.
     latest: u64,
-    /// Frames so far.
+    /// Number of frames so far.
     frames_before: u64,
 }
 
@@ -68,11 +68,11 @@ struct Captured {
     times: Times,
 }
 
-/// A reason why a packet cannot have its recorded time.
+/// The reason why a packet's recorded time cannot be its due time.
 enum InvalidTime {
-    /// This number of picoseconds before the latest packet.
+    /// The packet was recorded this number of picoseconds before the latest packet.
     Earlier(i128),
-    /// This number of picoseconds after the first packet: too late for a run.
+    /// The packet would be due this number of picoseconds after the first packet, which is too late for a run.
     Beyond(i128),
 }
 
@@ -81,20 +81,20 @@ enum InvalidTime {
 struct Times {
     /// The time of the capture's first packet.
     first: Option<i128>,
-    /// The start of the capture's current pass, and the latest due time.
+    /// The due time of the first packet in the current pass over the capture, and the latest due time.
     begun: u64,
     latest: u64,
-    /// Packets in the current pass, and in all passes.
+    /// Number of packets in the current pass, and in all passes.
     packets: u64,
     all: u64,
 }
 
 impl Times {
-    /// Returns the due time of a packet with this recorded time, and the duration of the packets up to it. A due time is never
-    /// before the preceding one.
+    /// Returns the due time of a packet with this recorded time, and the duration of the packets up to it. A due time
+    /// is never before the due time of the packet before.
     ///
     /// # Errors
-    /// When it was recorded before the latest packet by more than the usual disorder, or is due after `latest`.
+    /// When the packet was recorded before the latest packet by more than [`DISORDER`], or would be due after `latest`.
     fn due(&mut self, time: i128, latest: u64) -> Result<DueTime, InvalidTime> {
         let first = *self.first.get_or_insert(time);
         let before = first + i128::from(self.latest.saturating_sub(self.begun));
@@ -112,7 +112,7 @@ impl Times {
         Ok(DueTime::At { at: self.latest, lasts: self.latest.saturating_add(gap).min(latest) })
     }
 
-    /// Restarts the capture, a mean gap after its last packet.
+    /// Begins another pass over the capture, a mean gap after the last packet of the previous pass.
     fn again(&mut self) {
         let gap = (self.latest - self.begun) / (self.packets.max(2) - 1);
         (self.begun, self.packets) = (self.latest.saturating_add(gap), 0);
@@ -125,7 +125,8 @@ impl Traffic {
         &self.text
     }
 
-    /// Gives made frames these source and destination addresses, by version of IP, where the expression gives none.
+    /// Sets the addresses of frames that a template makes, unless the expression gives addresses. `src` and `dst` have
+    /// an address for each version of IP.
     #[must_use]
     pub fn addressed(mut self, src: (Ipv4Addr, Ipv6Addr), dst: (Ipv4Addr, Ipv6Addr)) -> Traffic {
         if let Source::Template(template) = &mut self.source {
@@ -144,7 +145,7 @@ impl Traffic {
         self
     }
 
-    /// Gives its packets this form. Sizes and rates then are those that handlers find.
+    /// Sets the form of packets. The sizes and rates of the expression then apply to packets in this form.
     #[must_use]
     pub fn formed(mut self, form: Form) -> Traffic {
         if let (Source::Template(template), Form::Packet, true) = (&mut self.source, form, self.is_imix) {
@@ -155,8 +156,8 @@ impl Traffic {
         self
     }
 
-    /// Opens the traffic for a card with packets of at most `largest` bytes. They are frames without their check sequence, unless
-    /// [`Traffic::formed`] changes the form.
+    /// Opens the traffic for a card with packets of at most `largest` bytes. The packets are frames without their check
+    /// sequence, unless [`Traffic::formed`] has set another form.
     ///
     /// # Errors
     /// When a capture is invalid or unreadable, or a size is above `largest`.
@@ -218,11 +219,12 @@ fn open(path: &Path) -> Result<Capture<Box<dyn Read + Send>>, TrafficError> {
 }
 
 impl Stream {
-    /// Puts the next frame into `frame`, and returns its due time; none at the end.
+    /// Writes the next frame to `frame`, and returns the frame's due time. `None` after the last frame.
     ///
     /// # Errors
-    /// When the capture is damaged or cut short. When a packet is not an Ethernet frame, too long, incomplete, or has an
-    /// impossible time. When a frame is due after the end of simulated time. The text names the packet.
+    /// When the capture is damaged or too short. When a packet is not an Ethernet frame, is too long or incomplete, or
+    /// has an impossible time. When a frame is due after the end of simulated time. The text of the error names the
+    /// packet.
     pub fn next_frame(&mut self, frame: &mut Vec<u8>) -> Result<Option<DueTime>, TrafficError> {
         if self.left == Some(0) {
             return Ok(None);
@@ -262,7 +264,7 @@ impl Stream {
 }
 
 impl Captured {
-    /// Returns the error of a capture that ends `left` packets early.
+    /// Returns the error of a capture that ends `left` packets before the requested number.
     fn too_few(&self, left: u64) -> TrafficError {
         let (place, packets) = (self.path.display(), self.capture.packets());
         let asked = packets + left;
@@ -272,7 +274,8 @@ impl Captured {
         ))
     }
 
-    /// Reads the next frame, and returns its due time if recorded times count.
+    /// Reads the next frame. Returns `None` after the last frame, and otherwise the due time if recorded times are
+    /// used.
     fn next(
         &mut self,
         frame: &mut Vec<u8>,
@@ -320,7 +323,7 @@ impl Captured {
     }
 }
 
-/// Copies a packet's frame. The error completes a sentence about the packet.
+/// Copies the frame of a packet to `frame`, in this form. An error is the predicate of a sentence about the packet.
 fn copy(packet: &Packet<'_>, cut: Cut, form: Form, largest: u64, frame: &mut Vec<u8>) -> Result<(), String> {
     let Packet { link, bytes, length, fault, .. } = *packet;
     if link != ETHERNET {

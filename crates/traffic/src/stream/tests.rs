@@ -1,10 +1,10 @@
-//! Captures and templates as streams of frames.
+//! Tests of captures and templates as streams of frames.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Returns a capture with packets of these times in nanoseconds, bytes and extra lengths. `length` is added to the length on
-/// the link.
+/// Returns a capture with packets of these times in nanoseconds, bytes and extra lengths. The extra length is added to
+/// a packet's length on the link, and not captured.
 fn pcap(link: u32, packets: &[(u64, Vec<u8>, u32)]) -> Vec<u8> {
     let mut bytes: Vec<u8> = [0xa1b2_3c4du32, 0x0002_0004, 0, 0, 65_535, link]
         .iter()

@@ -1,4 +1,5 @@
-//! The two ends of a flow: all packets from one card to another. State machines without time, generic over packets.
+//! The two ends of a flow. A flow is all packets from one card to another. Each end is a state machine without
+//! simulated time, generic over packets.
 
 use std::collections::VecDeque;
 
@@ -91,8 +92,8 @@ impl<P> Sending<P> {
         true
     }
 
-    /// Handles a refusal: the receiver discards packets because it expects `expected` next. Returns whether that is
-    /// new.
+    /// Handles a refusal: the receiver discards packets because it expects `expected` next. Returns whether the refusal
+    /// acknowledges further packets.
     pub fn refused(&mut self, expected: u64) -> bool {
         let news = self.acknowledged(expected);
         if expected == self.base && !self.is_idle() {
@@ -128,7 +129,7 @@ impl<P> Sending<P> {
         self.kept.get((self.again? - self.base) as usize)
     }
 
-    /// Counts that packet as resent, and returns it with its number.
+    /// Takes the packet of [`Sending::behind`], to be resent now. Returns its number and the packet.
     pub fn send_again(&mut self) -> Option<(u64, &mut P)> {
         let number = self.again?;
         self.again = Some(number + 1).filter(|&next| next < self.next());
@@ -150,18 +151,18 @@ impl<P> Sending<P> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receiving {
     expected: u64,
-    /// Whether `expected` has been refused.
+    /// Whether a refusal with the number `expected` has been requested.
     refused: bool,
 }
 
 /// The receiver's treatment of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// In sequence: accepted and acknowledged.
+    /// The packet is in sequence: accepted and acknowledged.
     Next,
-    /// A duplicate: discarded, and acknowledged again, because the acknowledgement may have been lost.
+    /// The packet is a duplicate: discarded, and acknowledged again, because the acknowledgement may have been lost.
     Before,
-    /// An earlier packet is missing: discarded, and refused if it is the first such.
+    /// An earlier packet is missing: discarded. The first such packet is answered by a refusal.
     Ahead {
         /// Whether to send a refusal.
         refuse: bool,

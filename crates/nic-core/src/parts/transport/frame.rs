@@ -8,7 +8,7 @@
 //! | 8..16 | data and probe: the packet's number; otherwise: the next number expected |
 //! | 16..20 | CRC-32 (ISO-HDLC, as in Ethernet) over all header bytes before it and the payload |
 //!
-//! The number is wide enough never to wrap. In the CRC only the length of a phantom payload counts.
+//! The number is wide enough never to wrap. For a phantom payload, the CRC covers its length instead of its bytes.
 
 use crc32fast::Hasher;
 use nicety_fabric::{HeaderBytes, Packet};
@@ -25,7 +25,7 @@ pub enum Kind {
     Data = 1,
     /// All packets before a number have been accepted.
     Acknowledgement = 2,
-    /// The same, and later packets were discarded.
+    /// All packets before a number have been accepted, and later packets were discarded.
     Refusal = 3,
     /// Only a number: asks whether the other card still answers.
     Probe = 4,
@@ -59,7 +59,7 @@ impl Frame {
         framed.followed_by(&checksum(framed.as_slice(), payload).to_le_bytes())
     }
 
-    /// Parses the transport header of a packet; none if its CRC is wrong.
+    /// Parses the transport header of a packet. `None` if its CRC or its kind is wrong.
     pub fn open(packet: &Packet) -> Option<Frame> {
         let (rest, crc) = packet.header.as_slice().split_last_chunk::<4>()?;
         if packet.payload.is_damaged() || u32::from_le_bytes(*crc) != checksum(rest, &packet.payload) {
@@ -71,7 +71,7 @@ impl Frame {
     }
 }
 
-/// Returns the CRC-32 of a header and a payload; of a phantom payload, its length.
+/// Returns the CRC-32 of a header and a payload. For phantom bytes, the CRC covers their number.
 pub fn checksum(header: &[u8], payload: &Payload) -> u32 {
     let mut hasher = Hasher::new();
     hasher.update(header);

@@ -5,28 +5,28 @@
 //!
 //! - Packets from one card to another are numbered, and accepted only in sequence. The card thus sees every message
 //!   once, its header first, and headers in the order of sending.
-//! - Each carries a computed CRC-32 over header and payload. A packet with a wrong CRC is discarded.
+//! - Each packet carries a computed CRC-32 over header and payload. A packet with a wrong CRC is discarded.
 //! - Acknowledgements are cumulative. Duplicates are discarded and acknowledged again. The first packet ahead of
 //!   sequence is answered by a refusal with the expected number.
 //! - The sender keeps unacknowledged packets, at most a window, and waits when the window is full. After a refusal, or
 //!   after [`TransportSpec::timeout`] without progress, it resends from the missing packet on. The timeout doubles each
 //!   time, at most six times. After [`TransportSpec::retries`] consecutive timeouts the sender gives the flow up, and
 //!   its unacknowledged messages have failed.
-//! - A card that waits for a reply to an acknowledged message probes the other card, at intervals of the time after
-//!   which that gives up. A probe is a packet with only a number, and is acknowledged like any other. The
-//!   acknowledgements of a card that has given up say so. A missing reply is thus detected within a bounded time
-//!   ([`Wire::answers`]).
+//! - A card that waits for a reply to an acknowledged message probes the other card. The interval of probes is
+//!   [`TransportSpec::patience`], the time after which a card gives up. A probe is a packet with only a number, and is
+//!   acknowledged like any other packet. A card that has given up the flow sends farewells as its acknowledgements. A
+//!   missing reply is thus detected within a bounded time ([`Wire::answers`]).
 //! - Acknowledgements, refusals and probes use the control channel, which takes no buffer space, so they never wait for
 //!   data that waits for them. The network may lose them, too.
 //!
-//! A packet out of sequence is discarded, as it would occupy the packet buffer until the missing one arrives. A buffer
-//! full of such packets would have no room for the missing ones.
+//! A packet out of sequence is discarded, because it would occupy the packet buffer until the missing packet arrives. A
+//! buffer full of such packets would have no room for the missing packets.
 //!
 //! | part | file |
 //! |---|---|
-//! | the two ends of a flow, without time | `flow.rs` |
+//! | the two ends of a flow, without simulated time | `flow.rs` |
 //! | the transport header and its CRC | `frame.rs` |
-//! | both in time, between card and port | `wire.rs` |
+//! | flows and headers in simulated time, between card and port | `wire.rs` |
 
 mod flow;
 mod frame;
@@ -82,7 +82,7 @@ pub struct TransportStatistics {
 }
 
 impl TransportSpec {
-    /// The time until a card gives up.
+    /// The time from the last progress of a flow until its sender gives it up.
     pub fn patience(&self) -> Duration {
         let (doubling, longest) = (u64::from(self.retries.min(DOUBLINGS)), u64::from(self.retries));
         let timeouts = (2 << doubling) - 1 + (longest - doubling) * (1 << DOUBLINGS);

@@ -1,5 +1,5 @@
-//! A card's end of its link, with or without reliable transport before the port. Packets of a card to itself use a
-//! loopback path without losses.
+//! A card's end of its link, with or without reliable transport between card and port. Packets of a card to itself use
+//! a loopback path without losses.
 
 use super::{
     Arrived, Expired, FRAME_BYTES, Frame, Kind, Receiving, Sending, TransportSpec, TransportStatistics,
@@ -89,7 +89,7 @@ struct Flow {
     work: Signal,
     /// The pending acknowledgement or refusal, if any.
     owed: Option<Kind>,
-    /// Whether the peer has said farewell.
+    /// Whether the peer has sent a farewell.
     left: bool,
 }
 
@@ -183,8 +183,9 @@ impl Wire {
         self.port.free_slot();
     }
 
-    /// Waits for the start of a packet to `to`: until the flow's window has room, and for [`Port::turn`]. `flight` has the
-    /// times at which its head and tail reach the port. One sender at a time. [`Wire::launch`] follows at the same instant.
+    /// Waits until a packet to `to` may start: until the flow's window has room, and for [`Port::turn`]. `flight` has
+    /// the times at which the packet's head and tail reach the port. Only one sender may wait at a time, and it must
+    /// call [`Wire::launch`] at the instant of the return.
     pub async fn turn(self: &Rc<Wire>, to: NodeId, mut flight: Flight) -> Turn {
         if self.is_own(to) {
             return Turn { path: flight.path.clone(), on: On::Loopback(self.own.turn(flight).await) };
@@ -205,8 +206,8 @@ impl Wire {
         Turn { path: flight.path.clone(), on: On::Link(self.port.turn(flight).await) }
     }
 
-    /// Returns the turn of a packet for `to` behind the last launched one, perhaps in the future:
-    /// [`Port::turn_behind`]. Returns none in the same cases, with reliable transport, and on the loopback path.
+    /// Returns the turn of a packet for `to` behind the last launched packet, perhaps in the future. Returns `None` if
+    /// [`Port::turn_behind`] does, with reliable transport, and on the loopback path.
     pub fn turn_behind(&self, to: NodeId, flight: &Flight) -> Option<Turn> {
         if self.is_own(to) || self.reliable.is_some() {
             return None;
@@ -219,7 +220,8 @@ impl Wire {
         self.port.begun()
     }
 
-    /// Puts a packet on the link at its turn. Nothing is sent to a failed card.
+    /// Puts a packet on the link at its turn. If the flow to its destination has failed, records the packet as
+    /// undelivered instead.
     pub fn launch(self: &Rc<Wire>, packet: impl Into<PacketBox>, turn: Turn) -> Launched {
         let (packet, Turn { path, on }) = (packet.into(), turn);
         match on {
@@ -261,8 +263,8 @@ impl Wire {
         Launched { path, number: Some((to, number)) }
     }
 
-    /// Waits until the message with this last packet was handed to the link or, with reliable transport, acknowledged.
-    /// Returns the path up to then, and the outcome.
+    /// Waits until the last packet of a message was handed to the link. With reliable transport, waits until the packet
+    /// was acknowledged or its flow failed. Returns the path up to that time, and the outcome.
     pub async fn delivered(self: &Rc<Wire>, launched: Launched) -> (Path, FailType) {
         let Launched { mut path, number } = launched;
         self.sim.until(path.at()).await;
@@ -283,7 +285,8 @@ impl Wire {
         self.reliable.as_ref().map(|reliable| reliable.spec.patience())
     }
 
-    /// Whether a card answers and has not given up its flow to this one. Probes it, unless the answer is known.
+    /// Whether a peer answers and has not given up its flow to this card. Sends a probe, unless the peer is known to
+    /// have given up.
     pub async fn answers(self: &Rc<Wire>, peer: NodeId) -> bool {
         if self.is_own(peer) {
             return true;
@@ -337,7 +340,7 @@ impl Wire {
         }
     }
 
-    /// Whether a received packet is for the card, and not for the transport.
+    /// Handles a received packet. Returns whether the packet is for the card, and not only for the transport.
     fn take(self: &Rc<Wire>, reliable: &Reliable, packet: &Packet) -> bool {
         let nodes = reliable.flows.borrow().len() as u32;
         // Only packets of messages take buffer space.

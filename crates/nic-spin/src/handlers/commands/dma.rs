@@ -1,7 +1,8 @@
 //! DMA of handlers: copies and atomic operations between HPU memory and host memory, blocking or with a handle.
 //!
-//! A handler may end with transfers in flight, and its processor is then free. Its message waits for them before the
-//! completion handler and before its completion. The packet keeps its slot until transfers have read its bytes.
+//! A handler may end with transfers in flight, and its processor is then free. The handler's message waits for these
+//! transfers before its completion handler and before its completion. The packet keeps its slot until the transfers
+//! have read or written its bytes.
 
 use crate::Card;
 use crate::incoming::Incoming;
@@ -24,9 +25,10 @@ impl Card {
         &running.thread.transfers
     }
 
-    /// Takes a slot for another DMA, and writes its handle to the handler's memory. None if the handler itself has
-    /// too many in flight. If earlier handlers' DMAs occupy the slots, it waits, and the wait is charged as `queued`.
-    /// Handle 0 belongs to the blocking forms. `local` is the handler's memory that the DMA reads or writes.
+    /// Takes a slot for another DMA, and writes its number to the address `handle` in the handler's memory. The address
+    /// is 0 for a blocking DMA. Returns `None` if the handler itself has too many DMAs in flight. If DMAs of earlier
+    /// handlers occupy the slots, waits for a slot, and charges the wait as `queued`. `local` is the handler's memory
+    /// that the DMA reads or writes.
     async fn begin(
         &self,
         running: &mut Running,
@@ -54,7 +56,7 @@ impl Card {
         Ok(place)
     }
 
-    /// Continues the handler if the call has a handle. Otherwise waits for the DMA.
+    /// Returns at once if the call has a handle. Otherwise waits for the DMA.
     async fn begun(&self, running: &mut Running, place: usize, handle: u32) -> Result<u32, Stop> {
         if handle == 0 {
             self.finished(running, place).await?;
@@ -141,7 +143,8 @@ impl Card {
         self.begun(running, place, handle).await
     }
 
-    /// Carries out a 64-bit atomic operation on host memory when the request reaches the host. Returns the old value.
+    /// Carries out a 64-bit atomic operation on host memory when the request reaches the host. The old value goes to
+    /// the address `local` in the handler's memory.
     pub(crate) async fn dma_atomic(
         self: &Rc<Card>,
         running: &mut Running,
@@ -179,7 +182,7 @@ impl Card {
         self.begun(running, place, handle).await
     }
 
-    /// Waits until a DMA is done. Then its bytes are in the handler's memory, and its slot is free.
+    /// Waits until a DMA is done, writes its bytes to the handler's memory, and frees its slot.
     pub(crate) async fn finished(&self, running: &mut Running, place: usize) -> Result<(), Stop> {
         let arriving = self.transfers(running).wait(place).await;
         self.arrived(running, arriving)
@@ -193,8 +196,8 @@ impl Card {
         Ok(self.processors().write_local(running, local, &bytes)?)
     }
 
-    /// Ends a handler's use of its transfers. Writes bytes of completed DMAs to its memory, and makes its message
-    /// wait for the others.
+    /// Ends a handler's use of its transfers. Writes the bytes of completed DMAs to the handler's memory, and makes the
+    /// handler's message wait for the other DMAs.
     pub(crate) fn leave_transfers(&self, running: &mut Running) -> Result<(), Stop> {
         let mut result = Ok(());
         if self.transfers(running).all_free() {
@@ -235,8 +238,8 @@ impl Card {
         }
     }
 
-    /// Ends a transfer of an ended handler. Bytes for shared memory are written there. Stack and packet were the
-    /// handler's own.
+    /// Ends a transfer of an ended handler. Bytes for memory that handlers share are written. Bytes for the handler's
+    /// stack or packet are discarded.
     fn transferred_later(self: &Rc<Card>, left: &Left, arriving: Option<Arriving>, path: &Path) {
         let Left { core, kind, ref attachment, place, packet } = *left;
         if let Some(Arriving { local, bytes }) = arriving

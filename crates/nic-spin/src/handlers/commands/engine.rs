@@ -1,4 +1,4 @@
-//! The DMA engine of a cluster, for handlers written for PsPIN: its registers. See
+//! The registers of a cluster's DMA engine, for handlers written for PsPIN. See
 //! [`hardware`](nicety_nic_processors::pspin::hardware).
 
 use crate::Card;
@@ -9,7 +9,7 @@ use nicety_nic_processors::running::Running;
 use std::rc::Rc;
 
 impl Card {
-    /// Carries out a handler's access to a register of its cluster's engine. Returns the value that it loads.
+    /// Carries out a handler's access to a register of its cluster's engine. Returns the value that a load gets.
     ///
     /// # Errors
     /// The reason to stop the handler.
@@ -48,8 +48,9 @@ impl Card {
         })
     }
 
-    /// Starts the transfer in the registers. Returns its number. Without bytes there is no transfer, and the number
-    /// of the next one is returned. The bytes are copied at once, and the handler's feedback waits for the end.
+    /// Starts the transfer that the registers describe. Returns its number. If it has no bytes, starts no transfer and
+    /// returns the number of the next transfer. The bytes are copied now, and the handler's feedback waits until the
+    /// end of the transfer.
     fn start_transfer(self: &Rc<Card>, running: &mut Running, cluster: usize) -> Result<u32, Stop> {
         let told = running.memory.hardware.as_ref().expect("it runs").engine;
         let (from, to, bytes) = (told.source, told.destination, told.bytes);

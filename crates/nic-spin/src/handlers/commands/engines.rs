@@ -1,9 +1,9 @@
 //! The execution of commands of handlers written for PsPIN by the card's engines: sends, DMA with the host, and
 //! writes to host memory.
 //!
-//! An engine has a command from the time its arbiter grants a place until the response has left. In between, its
-//! beats have cycles at the memories and at the host's port. The request for bytes takes half of a command's latency,
-//! and their delivery the other half.
+//! An engine has a command from the time at which its arbiter grants a place until the response has left. In between,
+//! the command's beats take cycles at the memories and at the host's port. The request for bytes takes half of a
+//! command's latency, and the delivery of the bytes the other half.
 
 use crate::Card;
 use nicety_host::BusSpec;
@@ -21,19 +21,19 @@ use nicety_types::{Duration, MessageId, Path, Payload, Resource, Stage, Starter,
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Bytes of a burst where engines do not wait for one another.
+/// Bytes of a burst on a card where engines do not wait for each other.
 const WHOLE: u64 = 1 << 32;
 
 /// An issued command.
 pub(super) struct Command {
     pub(super) thread: Rc<Thread>,
     pub(super) issued: Rc<Issued>,
-    /// Its place in its core. This is the handler's handle.
+    /// Its place among the commands of its core. This is the handler's handle.
     pub(super) handle: usize,
     pub(super) ticket: Rc<Ticket>,
     pub(super) message: MessageId,
     pub(super) path: Path,
-    /// The counter of the match entry, if it has one, for a command with an event.
+    /// For a command with an event, the counter of the match entry, if the entry has one.
     pub(super) counter: Option<CtHandle>,
 }
 
@@ -43,29 +43,29 @@ pub(super) struct Sending {
     pub(super) of: MessageId,
     pub(super) header: Header,
     pub(super) payload: Payload,
-    /// Their address.
+    /// The lower 32 bits of the bytes' address.
     pub(super) low: u32,
-    /// Most bytes of a packet.
+    /// The most bytes of a packet.
     pub(super) most: u64,
 }
 
-/// A burst to the host that is being read.
+/// A burst that is read from the card's memory, and is then written to the host.
 struct Write {
-    /// The first cycle in which the host's port may take its first beat.
+    /// The first cycle in which the host's port may take the first beat of the burst.
     at: u64,
     beats: u64,
     begin: u64,
     bytes: u64,
 }
 
-/// Returns the cycles from an engine's grant to its request for bytes, and from their arrival to its end. `latency`
-/// is the time of the command without its beats.
+/// Returns the cycles from an engine's grant to the request for bytes, and from the arrival of the bytes to the end of
+/// the command. `latency` is the time of the command without its beats, in cycles.
 fn halves(latency: u64) -> (u64, u64) {
     ((latency / 2).saturating_sub(TO_ENGINE), (latency - latency / 2).saturating_sub(FROM_ENGINE))
 }
 
 impl Card {
-    /// Sends the packets of a command in order. Other commands take turns with it.
+    /// Sends the packets of a command in order. Packets of other commands may be sent between them.
     pub(super) async fn send_packets(
         self: Rc<Card>,
         mut command: Command,
@@ -106,7 +106,7 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Copies bytes to host memory. They were at `local` when the command was issued.
+    /// Copies bytes to host memory. `payload` has the bytes that were at `local` when the command was issued.
     pub(super) async fn copy_to_host(
         self: Rc<Card>,
         mut command: Command,
@@ -158,7 +158,7 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Writes a burst to the host. The engine waits only for the `last` burst.
+    /// Writes a burst to the host. Waits for the end of the write only if the burst is the `last` of its command.
     async fn write_burst(
         self: &Rc<Card>,
         command: &mut Command,
@@ -198,7 +198,7 @@ impl Card {
         }
     }
 
-    /// Keeps a burst in flight until `done`.
+    /// Counts a burst as in flight until `done`.
     fn release_at(&self, permit: Permit, done: Time) {
         let sim = self.sim.clone();
         self.sim.spawn(async move {
@@ -243,8 +243,8 @@ impl Card {
         self.command_done(command);
     }
 
-    /// Reads a burst with these cycles for its beats at the host's port. Returns the cycle of its last beat at the
-    /// card's memory, and its path up to its arrival.
+    /// Reads a burst from the host. `port` has the cycles of its beats at the host's port. Returns the cycle of the
+    /// burst's last beat at the card's memory, and the path up to its arrival.
     async fn read_burst(
         &self,
         command: &Command,
@@ -313,7 +313,7 @@ impl Card {
         self.spec.hpu.interconnect.map_or((WHOLE, 0), |spec| (spec.burst, spec.burst_gap))
     }
 
-    /// Completes a command. Its event increments the counter of the match entry, if it has one.
+    /// Completes a command. A command with an event increments the counter of the match entry, if the entry has one.
     fn command_done(self: &Rc<Card>, command: Command) {
         let Command { thread, issued, handle, counter, path, .. } = command;
         thread.commands().done(handle, &issued);

@@ -5,8 +5,8 @@
 //! | DMA and atomic operations on host memory | `dma.rs` |
 //! | commands of nicety.h | `portals.rs` |
 //! | copies by a cluster's DMA engine, for handlers written for PsPIN | `engine.rs` |
-//! | execution of these handlers' commands by the card's engines | `engines.rs` |
-//! | issue of these commands by registers | `registers.rs` |
+//! | execution of the commands of handlers written for PsPIN, by the card's engines | `engines.rs` |
+//! | issue of the commands of handlers written for PsPIN, by registers | `registers.rs` |
 
 mod dma;
 mod engine;

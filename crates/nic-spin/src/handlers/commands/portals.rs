@@ -1,7 +1,7 @@
 //! The commands of handlers to the card, numbered as in nicety.h.
 //!
-//! A command takes place at the cycle at which the handler reaches it. So commands of all handlers are in the order
-//! of simulated time. A command reads its bytes from HPU memory at that time.
+//! A command takes effect at the cycle at which the handler reaches it. So commands of all handlers are in the order of
+//! simulated time. At that cycle, a command reads its bytes from HPU memory.
 
 use crate::Card;
 use crate::transmit::{HostPart, Report};
@@ -87,7 +87,8 @@ impl Commands for Card {
 }
 
 impl Card {
-    /// Returns the header of a put and the counter that it increments, or the return code for an invalid put.
+    /// Returns the header of a put and its report, which may count on a counter. For an invalid put, returns the return
+    /// code of the command.
     fn put_header(&self, running: &mut Running, length: u32, put: u32) -> Result<Result<Put, u32>, TrapKind> {
         let mut fields = [0; 32];
         running.with_space(|space| {
@@ -162,7 +163,7 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// Gets bytes of another process's match entry into host memory. The counter is incremented when they have
+    /// Gets bytes of another process's match entry into host memory. The counter is incremented when the bytes have
     /// arrived.
     async fn get_to_host(
         self: &Rc<Card>,
@@ -188,7 +189,8 @@ impl Card {
         Ok(code::OK)
     }
 
-    /// Returns the host memory at a handler's offset: in the match entry's region, or in the handlers' own.
+    /// Returns the address of host memory at a handler's offset. `options` selects the region: 0 for the match entry's,
+    /// 1 for the handlers' own.
     pub(crate) fn host_range(
         &self,
         running: &Running,

@@ -1,7 +1,7 @@
-//! Commands of handlers written for PsPIN. They issue commands by registers of their core.
+//! Commands of handlers written for PsPIN. These handlers issue commands through registers of their core.
 //!
-//! A command reads its bytes when it is issued. Bytes from the host are in a handler's memory once it has waited for
-//! their command or tested it, or once it has ended.
+//! A command reads its bytes when it is issued. Bytes from the host are in a handler's memory after the handler has
+//! waited for their command, has tested it, or has ended.
 
 use crate::Card;
 use crate::handlers::commands::engines::{Command, Sending};
@@ -23,7 +23,7 @@ const HOST_DMA: u32 = 0;
 const NIC_SEND: u32 = 1;
 const HOST_WRITE: u32 = 2;
 
-/// Most bytes of a write to host memory from registers.
+/// The most bytes of a write to host memory from registers.
 const DIRECT: u32 = 8;
 
 const SERVED: &str =
@@ -64,8 +64,8 @@ impl Card {
         (pspin.dispatch, [arguments, handler, 0])
     }
 
-    /// Carries out a handler's access to a register of its core. Returns the value that it loads. None if the handler
-    /// has ended.
+    /// Carries out a handler's access to a register of its core. Returns the value that a load gets. `None` if this
+    /// access ends the handler.
     ///
     /// # Errors
     /// The reason to stop the handler.
@@ -217,7 +217,8 @@ impl Card {
         Command { thread, issued, handle, ticket, message, path, counter: None }
     }
 
-    /// Returns the host memory of a command: the match entry's, or the second region of the handlers.
+    /// Returns the host address of a command. All of its bytes must be in the match entry's memory, or in the handlers'
+    /// own region of host memory.
     fn host_address(
         &self,
         running: &Running,
@@ -239,7 +240,7 @@ impl Card {
         }
     }
 
-    /// Copies between the card's memory and the host's.
+    /// Issues a DMA command between the card's memory and host memory. Returns its handle.
     async fn host_dma(
         self: &Rc<Card>,
         running: &mut Running,
@@ -267,7 +268,7 @@ impl Card {
         Ok(handle)
     }
 
-    /// Carries out a handler's call without access to registers: `printf`, or FPsPIN's `cycles`.
+    /// Carries out a handler's call that uses no registers of its core: `printf`, or FPsPIN's `cycles`.
     pub(crate) async fn runtime_call(
         self: &Rc<Card>,
         running: &mut Running,
