@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn missing_atomics_are_none() {
-        // A read without a result, a swap as a sum, a long double, a logical operator on a floating-point number, and a
-        // comparison by a sum.
+        // Invalid: a read without a result, a swap as a sum, a long double, logic on a floating-point number, a comparison by a
+        // sum.
         for (kind, datatype, op) in
             [(0, 4, 10), (0, 4, 12), (1, 4, 18), (0, 12, 2), (0, 9, 4), (2, 4, 2), (2, 4, 19), (3, 4, 2)]
         {
